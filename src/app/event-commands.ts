@@ -2,7 +2,7 @@
  * `onEvent`: shell commands of the user and of the workflow that are told what a user may wait for. Each gets the event
  * as one line of JSON on its input. Whatever becomes of them, the run is not harmed; what they start ends with them.
  */
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { commandEnvironment } from '../claude/launch/environment.ts';
 import type { Environment } from '../claude/launch/variables.ts';
 import type { EventType, GroupEvent } from '../core/event.ts';
@@ -177,7 +177,7 @@ export function createRunHooks(
   const rehearsalHome = isRehearsal ? join(paths.folder, 'rehearsal-home') : undefined;
   const commands = new EventCommands(world, {
     paths,
-    env: commandEnvironment(env, rehearsalHome),
+    env: { ...commandEnvironment(env, rehearsalHome), CCA_GROUP: basename(paths.folder) },
     warn: (text) => warnings.push(text),
   });
   const tell = (event: GroupEvent, state: GroupState): void => {

@@ -38,7 +38,18 @@ export function rulesForOwnCommand(line: string): string[] {
 
 /** Lets a session read all that lies in the folder; no rule for a name in which a rule would see a pattern. */
 export function readRules(folder: string): string[] {
-  return /^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(folder) ? [`Read(/${folder}/**)`] : [];
+  return isPlainPath(folder) ? [`Read(/${folder}/**)`] : [];
+}
+
+function isPlainPath(path: string): boolean {
+  return /^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(path);
+}
+
+/** Rules for what a link of a workspace leads to: it may be read, and claude's file tools keep from it. */
+export function linkRules(path: string, isFolder: boolean): { readonly read: string[]; readonly edit: string[] } {
+  if (!isPlainPath(path)) return { read: [], edit: [] };
+  const all = isFolder ? `/${path}/**` : `/${path}`;
+  return { read: [`Read(${all})`], edit: [`Edit(${all})`] };
 }
 
 /** Keeps claude’s file tools from every folder of that name below `top`, or anywhere if `top` is a pattern. */

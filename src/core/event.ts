@@ -58,6 +58,8 @@ export interface AttemptIntent {
   readonly reservedUsd?: number;
   /** It works in a worktree of its own; decided for the first attempt, the same for all. */
   readonly isolated?: true;
+  /** The first of ten ports of the session's own, reserved with its first attempt. */
+  readonly portBase?: number;
   readonly place?: Place;
 }
 

@@ -222,6 +222,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   if (record.finished !== undefined) attempt.accepting = noUsage;
   record.state = { status: 'running', attempt };
   record.isolated ??= intent.isolated === true;
+  if (intent.portBase !== undefined) record.portBase = intent.portBase;
   record.queued = false;
   delete record.notBeforeMs;
   delete record.told;

@@ -111,6 +111,8 @@ export interface SessionRecord {
   warnings: Warning[];
   /** Whether it works in a worktree; decided with the first attempt. */
   isolated?: boolean;
+  /** The first of the ten ports that are reserved for it. */
+  portBase?: number;
   /** Present once the worktree was made, absent again once it is gone. */
   workspace?: Workspace;
   /** The worktree was made anew since the model last answered in it, see Workspace.remade. */

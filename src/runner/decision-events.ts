@@ -1,8 +1,10 @@
 /** What decisions become in the log, before anything is done about them. */
+import { createHash } from 'node:crypto';
 import { defined } from '../core/defined.ts';
 import { type EventBody, thisMachine } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
+import { sessionNumber } from '../core/id.ts';
 import type { Decision, Start } from '../core/plan/decision.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -20,10 +22,11 @@ export function decisionEvents(
   state: GroupState,
   decisions: readonly Decision[],
 ): EventBody[] {
+  const ports = new PortRanges(world, state);
   return decisions.flatMap((decision): EventBody[] => {
     switch (decision.do) {
       case 'start':
-        return [...movedEvents(state, decision), startingEvent(world, paths, state, decision)];
+        return [...movedEvents(state, decision), startingEvent(world, paths, state, decision, ports)];
       case 'stop': {
         const { sessionId, reason } = decision;
         return [{ type: 'session_stopping', sessionId, attemptId: runningAttempt(state, sessionId).id, reason }];
@@ -66,7 +69,13 @@ function movedEvents(state: GroupState, { sessionId, place }: Start): EventBody[
   return [{ type: 'session_moved', sessionId, ...defined({ from }), to }];
 }
 
-function startingEvent(world: World, paths: GroupPaths, state: GroupState, decision: Start): EventBody {
+function startingEvent(
+  world: World,
+  paths: GroupPaths,
+  state: GroupState,
+  decision: Start,
+  ports: PortRanges,
+): EventBody {
   const { sessionId, kind, reserveUsd, isolated, place } = decision;
   const record = state.sessions.get(sessionId) as SessionRecord;
   const attempt = {
@@ -74,9 +83,42 @@ function startingEvent(world: World, paths: GroupPaths, state: GroupState, decis
     number: record.attempts + 1,
     kind,
     offset: closeHalfLine(world, sessionPaths(paths, sessionId)),
-    ...defined({ reservedUsd: reserveUsd, isolated, place }),
+    ...defined({ reservedUsd: reserveUsd, isolated, place, portBase: ports.newFor(record) }),
   };
   return { type: 'session_starting', sessionId, attempt };
+}
+
+const [firstPort, rangeSize, rangesMax] = [20_000, 10, 1_000];
+
+/** Ranges of ports. Two groups rarely begin at the same one, and a range in use is left out. */
+class PortRanges {
+  readonly #world: World;
+  readonly #state: GroupState;
+  #taken: Set<number> | undefined;
+
+  constructor(world: World, state: GroupState) {
+    this.#world = world;
+    this.#state = state;
+  }
+
+  /** Undefined for a session that has its range, and when all are in use. */
+  newFor({ definition, portBase }: SessionRecord): number | undefined {
+    if (portBase !== undefined) return undefined;
+    this.#taken ??= new Set([...this.#state.sessions.values()].flatMap((record) => record.portBase ?? []));
+    const start = (hashOf(this.#state.group.id) + sessionNumber(definition.id)) % rangesMax;
+    for (let tried = 0; tried < rangesMax; tried += 1) {
+      const base = firstPort + ((start + tried) % rangesMax) * rangeSize;
+      const ports = Array.from({ length: rangeSize }, (_, index) => base + index);
+      if (this.#taken.has(base) || !ports.every((port) => this.#world.machine.isPortFree(port))) continue;
+      this.#taken.add(base);
+      return base;
+    }
+    return undefined;
+  }
+}
+
+function hashOf(text: string): number {
+  return createHash('sha256').update(text).digest().readUInt32BE(0);
 }
 
 export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt {

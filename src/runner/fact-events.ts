@@ -50,6 +50,8 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
       return identifiedEvents(record, attempt, fact);
     case 'isolated':
       return isolatedEvents(fact);
+    case 'noticed':
+      return fact.warnings.map((warning) => warn(fact.sessionId, warning));
     case 'host-lost': {
       const { sessionId, attemptId, host, knownUsd } = fact;
       const held = attempt.accepting === undefined ? heldOf(attempt, knownUsd) : 0;

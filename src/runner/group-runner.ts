@@ -4,7 +4,7 @@
  */
 
 import { defined } from '../core/defined.ts';
-import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
+import type { EventBody, GroupEvent, RunInfo, Warning } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Decision } from '../core/plan/decision.ts';
 import type { LiveSession } from '../core/progress.ts';
@@ -380,8 +380,12 @@ export class GroupRunner {
       this.#elsewhere.noteWorkspace(attempt.id, workspace);
       this.enqueue({ kind: 'isolated', sessionId, attemptId: attempt.id, workspace, notes });
     };
+    const noticed = (warnings: readonly Warning[]) => {
+      if (warnings.length > 0) this.enqueue({ kind: 'noticed', sessionId, attemptId: attempt.id, warnings });
+    };
     const isElsewhere = attempt.place !== undefined;
-    void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop, isElsewhere }));
+    const about = { state, record, attempt, isolated, noticed, isElsewhere };
+    void worker.begin((onStop) => this.#preparer.prepare({ ...about, onStop }));
   }
 
   async #takeOverUnfinished(): Promise<void> {

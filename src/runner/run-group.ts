@@ -207,6 +207,7 @@ export async function preloadModules(): Promise<void> {
     import('../git/leftover-files.ts'),
     import('../template/config-template.ts'),
     import('../worker/prepare/handover.ts'),
+    import('../worker/prepare/surroundings.ts'),
     import('../worker/prepare/worktree-place.ts'),
     import('p-queue'),
   ]);

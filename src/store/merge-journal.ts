@@ -20,6 +20,8 @@ type MergeStep = 'checking' | 'moving' | 'undoing' | 'moved';
 export interface ScratchPlace {
   readonly repository: string;
   readonly path: string;
+  /** The folder with the levels around it; absent = it has none. */
+  readonly top?: string;
 }
 
 export interface Move extends MergedRepository {

@@ -51,6 +51,11 @@ export function workspaceName(groupId: GroupId, sessionId: SessionId): string {
   return digest.readUIntBE(0, 6).toString(36).padStart(8, '0').slice(-7);
 }
 
+/** The same for scratch worktrees, in which the work of a group is put together. */
+export function mergeFolderName(groupId: GroupId): string {
+  return workspaceName(groupId, 'merge');
+}
+
 /** The id must be checked before: what came from outside could otherwise name another folder. */
 export function groupPaths(root: string, groupId: GroupId): GroupPaths {
   assert(isGroupId(groupId), `${JSON.stringify(groupId)} is no group id`);
@@ -103,6 +108,10 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
     tmp: at('tmp'),
     /** What is known of the worktree, and where it lies; written before it is made. */
     workspace: at('workspace.json'),
+    /** The checkouts of other repositories that were made for the session in its workspace. */
+    upstream: at('upstream.json'),
+    /** How the repositories were to which links of its workspace lead. */
+    linked: at('linked-before.json'),
     acceptLog: at('accept.log'),
     setupLog: at('setup.log'),
     /** To which project of the handover system it belongs, for its hooks. */

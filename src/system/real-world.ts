@@ -5,6 +5,7 @@ import { createClock } from './clock.ts';
 import { createFifos } from './fifo.ts';
 import { createFiles, watchPath } from './files.ts';
 import { createLocks } from './lock.ts';
+import { isPortFree } from './machine.ts';
 import { freeMemoryBytes } from './memory.ts';
 import { createProcTable } from './processes/proc-table.ts';
 import { createProcesses } from './processes/processes.ts';
@@ -27,6 +28,7 @@ export function createRealWorld(options: { readonly adoptsOrphans?: boolean } = 
       bootId: self.bootId,
       cores: availableParallelism(),
       freeMemoryBytes,
+      isPortFree,
       self,
     },
   };

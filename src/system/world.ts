@@ -266,6 +266,8 @@ export interface Machine {
   readonly cores: number;
   /** Memory that new processes could use without swapping, bytes. */
   freeMemoryBytes(): number;
+  /** Nothing listens on the port, and this process may. */
+  isPortFree(port: number): boolean;
   /** This process. */
   readonly self: ProcessIdentity;
 }

@@ -17,6 +17,8 @@ export type WorkerNews =
     }
   /** Its worktree exists; `notes` are sentences for people. */
   | { readonly kind: 'isolated'; readonly workspace: Workspace; readonly notes: readonly string[] }
+  /** What a person should know of it, before its worker exists. */
+  | { readonly kind: 'noticed'; readonly warnings: readonly Warning[] }
   /** Its work was judged, after the worker was gone. */
   | { readonly kind: 'judged'; readonly verdict: Verdict }
   /** The model answered for the first time; others may have waited for that. */

@@ -1,10 +1,11 @@
 /** worker/: one attempt on this machine. This file: what the runner asks of a host, which may be remote. */
 import type { Loss } from '../claude/launch/resume-prompt.ts';
-import type { ProcessIdentity } from '../core/event.ts';
+import type { ProcessIdentity, Warning } from '../core/event.ts';
 import { type Failure, fail, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import type { LinkedEntry } from '../git/worktrees/levels.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, LimitKind, SpawnOptions } from '../system/world.ts';
 import type { CommandEnd } from './shell-command.ts';
@@ -100,6 +101,8 @@ export interface WorkplaceInput {
   readonly env: Readonly<Record<string, string>>;
   /** Told as soon as the worktree exists, also when its set-up fails afterwards. */
   readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
+  /** Gets what a person should know of the making. */
+  readonly noticed: (warnings: readonly Warning[]) => void;
   readonly isElsewhere?: boolean;
   /** Takes what ends early what is being prepared now. */
   readonly onStop: (stop: () => void) => void;
@@ -109,6 +112,9 @@ export interface Workplace {
   readonly folder: string;
   /** The folder was gone and was made again, and claude does not know that. */
   readonly loss?: Loss;
+  readonly workspace?: Workspace;
+  /** What lies around its worktree. */
+  readonly linked?: readonly LinkedEntry[];
 }
 
 /** Read by nobody: whoever stops a preparation knows why. */

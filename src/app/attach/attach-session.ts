@@ -194,7 +194,9 @@ class Visit {
       startedAt,
       identified: true,
     } as const;
-    const launch = await preparer.prepare({ state, record, attempt, isolated: () => {}, onStop: () => {} });
+    const ignored = () => {};
+    const about = { state, record, attempt, isolated: ignored, noticed: ignored };
+    const launch = await preparer.prepare({ ...about, onStop: ignored });
     await gate.value?.close();
     if (!launch.ok) return launch;
     const { program, args, cwd = paths.folder, env: own } = launch.value.spawn;

@@ -1,15 +1,17 @@
 /** Scratch worktrees in which the work of sessions is merged one after another and accepted. No branch moves. */
 
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { attemptMark, commandEnvironment } from '../../claude/launch/environment.ts';
 import { shellWord } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { defaultCommandTimeoutMs, type SessionId } from '../../core/group.ts';
+import { defaultCommandTimeoutMs, type SessionId, type Workspace } from '../../core/group.ts';
+import { planOf } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
+import { layOutLevels, placeBelow, removeLevels } from '../../git/worktrees/levels.ts';
 import {
   changedSince,
   listed,
@@ -19,12 +21,14 @@ import {
   repositoryDir,
   restore,
 } from '../../git/worktrees/scratch.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
 import { type ScratchPlace, scratchFolder } from '../../store/merge-journal.ts';
-import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
+import { type GroupPaths, mergeFolderName, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import { gatherProcesses, reap } from '../../worker/reap.ts';
+import { sessionVariables } from '../../worker/session-variables.ts';
 import {
   type CommandEnd,
   commandFailure,
@@ -74,12 +78,15 @@ export interface Integrated {
   readonly commit: string;
   /** Sessions whose work was there already. */
   readonly contained: ReadonlySet<SessionId>;
+  /** In the order in which they were merged. */
+  readonly merged: readonly MergeItem[];
 }
 
 export function mergeMessage({ group }: GroupState, item: MergeItem): string {
   return `Merge ${item.workspace.branch}\n\nWork of session ${titleOfItem(item)} of group ${group.id}.\n`;
 }
 
+/** For commands that a person runs by hand. */
 export function scratchPlace(paths: GroupPaths, state: GroupState, repository: string, nth: number): ScratchPlace {
   return { repository, path: join(scratchFolder(paths), `${state.group.slug}-merge-${nth}`) };
 }
@@ -91,16 +98,19 @@ export class MergeSandbox {
   readonly #state: GroupState;
   readonly #mark: string;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #worktrees: string;
   #command: RunningCommand | null = null;
   #interrupted = false;
 
-  constructor(place: Place, paths: GroupPaths, state: GroupState, mark: string) {
+  /** `worktrees`: the folder below which scratch worktrees are made. */
+  constructor(place: Place, { paths, state }: Pick<GroupWriter, 'paths' | 'state'>, mark: string, worktrees: string) {
     const home = state.run?.rehearsal ? join(paths.folder, 'rehearsal-home') : undefined;
     this.git = markedGit(place, mark);
     this.#place = place;
     this.#paths = paths;
     this.#state = state;
     this.#mark = mark;
+    this.#worktrees = worktrees;
     this.#env = commandEnvironment(place.env, home);
   }
 
@@ -127,24 +137,36 @@ export class MergeSandbox {
     }
   }
 
-  /** Merges all pieces of all repositories and has them accepted. The scratch worktrees stay. */
+  /** Where the work of the `nth` repository is put together, counted from 1. */
+  scratchFor({ repository, items }: RepositoryPlan, nth: number): ScratchPlace {
+    const { world, env } = this.#place;
+    const top = join(this.#worktrees, mergeFolderName(this.#state.group.id), String(nth));
+    const checkout = items[0]?.workspace.checkout ?? repositoryDir(repository);
+    const place = { checkout, home: env.HOME ?? '/', others: [] };
+    return { repository, path: placeBelow(world.files, top, place), top };
+  }
+
+  /**
+   * Merges all pieces of all repositories, and has each accepted with all of them merged, so that a change over several
+   * repositories is checked as one. The scratch worktrees stay.
+   */
   async integrate(tasks: readonly Task[]): Promise<Result<Integrated[]>> {
     const done: Integrated[] = [];
     for (const task of tasks) {
-      const integrated = await this.#integrateOne(task);
+      const integrated = await this.#mergeAll(task);
       if (this.#interrupted) return interrupted();
       if (!integrated.ok) return integrated;
       done.push(integrated.value);
     }
-    return ok(done);
+    const accepted = await this.#acceptAll(done);
+    return accepted.ok ? ok(done) : accepted;
   }
 
-  async #integrateOne(task: Task): Promise<Result<Integrated>> {
+  async #mergeAll(task: Task): Promise<Result<Integrated>> {
     const { plan, start, scratch } = task;
     const contained = new Set<SessionId>();
     let commit = start;
     let isMade = false;
-    const prepared = new Set<string>();
     const before: MergeItem[] = [];
     for (const item of plan.items) {
       const { id } = item.record.definition;
@@ -165,10 +187,33 @@ export class MergeSandbox {
       commit = merged.value;
       before.push(item);
       if (this.#interrupted) return interrupted();
-      const accepted = await this.#accept(task, item, commit, prepared);
+    }
+    return ok({ task, commit, contained, merged: before });
+  }
+
+  /** In the order of the graph, whichever repository is whose. */
+  async #acceptAll(integrated: readonly Integrated[]): Promise<Result<void>> {
+    const made = integrated.filter(({ merged }) => merged.length > 0);
+    const { world, env } = this.#place;
+    const checkout = ({ task: { plan } }: Integrated) =>
+      plan.items[0]?.workspace.checkout ?? repositoryDir(plan.repository);
+    const places = new Map(made.map((one) => [checkout(one), one.task.scratch.path]));
+    for (const one of made) {
+      const { path, top } = one.task.scratch;
+      if (top === undefined) continue;
+      layOutLevels(world.files, { top, path, checkout: checkout(one), home: env.HOME ?? '/', places });
+    }
+    const order = [...planOf(this.#state).graph.order];
+    // What is set up without being accepted is there for others, which build on it.
+    const items = made.flatMap((one) => one.merged.map((item) => ({ one, item })));
+    const at = ({ item }: (typeof items)[number]) => order.indexOf(item.record.definition.id);
+    if (items.every(({ item }) => item.record.definition.accept === undefined)) return ok(undefined);
+    const prepared = new Set<string>();
+    for (const { one, item } of items.toSorted((a, b) => at(a) - at(b))) {
+      const accepted = await this.#accept(one, item, prepared, made);
       if (!accepted.ok) return accepted;
     }
-    return ok({ task, commit, contained });
+    return ok(undefined);
   }
 
   async #merge(task: Task, item: MergeItem, before: readonly MergeItem[]): Promise<Result<string>> {
@@ -186,10 +231,14 @@ export class MergeSandbox {
     return conflictFailure(this.git, { repository: plan.repository, item, sides, files: merged.value.conflicts });
   }
 
-  async #accept(task: Task, item: MergeItem, commit: string, prepared: Set<string>): Promise<Result<void>> {
+  async #accept(
+    { task, commit }: Integrated,
+    item: MergeItem,
+    prepared: Set<string>,
+    all: readonly Integrated[],
+  ): Promise<Result<void>> {
     const { definition } = item.record;
-    const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, setup } = definition;
-    if (accept === undefined) return ok(undefined);
+    const { accept, acceptTimeoutMs = defaultCommandTimeoutMs } = definition;
     const paths = sessionPaths(this.#paths, definition.id);
     const logFile = join(paths.folder, 'merge-accept.log');
     const cwd = join(task.scratch.path, relative(item.workspace.path, item.workspace.folder));
@@ -200,17 +249,11 @@ export class MergeSandbox {
     } catch (error) {
       return { ok: false, failure: systemFailure(logFile, error) };
     }
-    const isFresh = !prepared.has(`${setup}\0${cwd}`);
-    const ready = await this.#prepare(task, item, cwd, prepared);
-    if (!ready.ok) return ready;
-    const options = { cwd, env: this.#env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark };
+    const env = this.#environmentOf(task, item, cwd, all);
+    const ready = await this.#prepare(task, item, { cwd, env }, prepared);
+    if (!ready.ok || accept === undefined) return ready;
     say(this.#place, `Accepting ${titleOfItem(item)} ...`);
-    let end = await this.#run({ command: accept, ...options });
-    if (!end.ok && !isFresh && setup !== undefined && !this.#interrupted) {
-      // What was installed before may not fit what was merged since.
-      await this.#run({ command: setup, ...options, timeoutMs: definition.setupTimeoutMs ?? defaultCommandTimeoutMs });
-      end = await this.#run({ command: accept, ...options });
-    }
+    const end = await this.#run({ command: accept, cwd, env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark });
     if (this.#interrupted) return interrupted();
     if (end.ok) return restore(this.git, task.scratch.path, commit);
     const what = `Run on what was merged into ${task.plan.into}, the acceptance command of ${titleOfItem(item)}`;
@@ -221,8 +264,22 @@ export class MergeSandbox {
     );
   }
 
+  #environmentOf({ scratch }: Task, { record, workspace }: MergeItem, cwd: string, all: readonly Integrated[]) {
+    const there = { ...workspace, path: scratch.path, folder: cwd };
+    const folderOf = (other: Workspace): string | undefined => {
+      const merged = all.find(({ task: { plan } }) => plan.repository === other.repository)?.task.scratch.path;
+      return merged && join(merged, relative(other.path, other.folder));
+    };
+    return { ...this.#env, ...sessionVariables(this.git, this.#state, { ...record, workspace: there }, folderOf) };
+  }
+
   /** Ignored files and the set-up command, once for each project of a scratch worktree. */
-  async #prepare(task: Task, item: MergeItem, cwd: string, prepared: Set<string>): Promise<Result<void>> {
+  async #prepare(
+    task: Task,
+    item: MergeItem,
+    { cwd, env }: Pick<ShellCommand, 'cwd' | 'env'>,
+    prepared: Set<string>,
+  ): Promise<Result<void>> {
     const { id, setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = item.record.definition;
     const key = `${setup}\0${cwd}`;
     if (prepared.has(key)) return ok(undefined);
@@ -235,8 +292,7 @@ export class MergeSandbox {
     if (!copied.ok) return copied;
     if (setup === undefined || this.#interrupted) return ok(undefined);
     const logFile = join(sessionPaths(this.#paths, id).folder, 'merge-setup.log');
-    const options = { cwd, env: this.#env, logFile, timeoutMs: setupTimeoutMs, mark: this.#mark };
-    const end = await this.#run({ command: setup, ...options });
+    const end = await this.#run({ command: setup, cwd, env, logFile, timeoutMs: setupTimeoutMs, mark: this.#mark });
     if (end.ok) return ok(undefined);
     const what = `Run in a scratch worktree, the set-up command of ${titleOfItem(item)}`;
     const next = `No branch was moved. Its output is in ${logFile}; correct it, then try again.`;
@@ -257,9 +313,13 @@ export async function clearScratches(
   places: readonly ScratchPlace[],
 ): Promise<Result<void>> {
   let result: Result<void> = ok(undefined);
-  for (const { repository, path } of places) {
+  const { files } = git.world;
+  for (const { repository, path, top } of places) {
     const removed = await removeScratch(git, repository, path);
     if (!removed.ok) result = removed;
+    if (!removed.ok || top === undefined) continue;
+    removeLevels(files, top);
+    if (files.list(dirname(top)).length === 0) files.remove(dirname(top));
   }
   if (result.ok && git.world.files.list(scratchFolder(paths)).length === 0) {
     try {

@@ -1,5 +1,6 @@
 /** app/delivery/: hands work over. This file: all is merged and accepted in scratch first, then branches move. */
 
+import { dirname } from 'node:path';
 import type { MergedRepository } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
@@ -18,14 +19,15 @@ import {
   removeMergeJournal,
   writeMergeJournal,
 } from '../../store/merge-journal.ts';
-import type { GroupPaths } from '../../store/paths.ts';
+import { type GroupPaths, worktreesFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { plural } from '../../view/format.ts';
+import { readUserConfig } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
-import { clearScratches, MergeSandbox, markedGit, scratchPlace, type Task, waitForGitExit } from './merge-sandbox.ts';
+import { clearScratches, MergeSandbox, markedGit, type Task, waitForGitExit } from './merge-sandbox.ts';
 import { type MergePlan, type MergeSelection, placeName, planMerge, type RepositoryPlan, say } from './plan.ts';
 import { type CleanUp, cleanUpSessions, leftoverOf } from './worktree-cleanup.ts';
 
@@ -146,15 +148,15 @@ async function mergeAll(
   prepared: readonly Prepared[],
 ): Promise<Result<Merged | null>> {
   const { git } = bench;
-  const { paths, state } = writer;
-  const tasks = prepared.map(({ plan, target }, index): Task => {
-    return {
+  const { paths } = writer;
+  const tasks = prepared.map(
+    ({ plan, target }, index): Task => ({
       plan,
       start: target.commit,
       startName: plan.into,
-      scratch: scratchPlace(paths, state, plan.repository, index + 1),
-    };
-  });
+      scratch: bench.scratchFor(plan, index + 1),
+    }),
+  );
   const scratches = tasks.map(({ scratch }) => scratch);
   const begun: MergeJournal = { step: 'checking', mark, scratches, moves: [] };
   const noted = writeMergeJournal(git.world, paths, begun);
@@ -353,7 +355,10 @@ export async function beginMerge(
     if (!finished.ok) return finished;
   }
   const mark = place.world.random.uuid();
-  const bench = new MergeSandbox(place, writer.paths, writer.state, mark);
+  const ofUser = await readUserConfig(place);
+  if (!ofUser.ok) return ofUser;
+  const worktrees = ofUser.value.worktrees ?? worktreesFolder(dirname(dirname(writer.paths.folder)));
+  const bench = new MergeSandbox(place, writer, mark, worktrees);
   const mergePlan = await planMerge(bench.git, writer.state, options);
   return mergePlan.ok ? ok({ bench, mergePlan: mergePlan.value, mark }) : mergePlan;
 }

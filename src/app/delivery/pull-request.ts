@@ -16,7 +16,7 @@ import { plural } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
 import { beginMerge, endMerge } from './merge.ts';
-import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
+import type { Integrated, MergeSandbox, Task } from './merge-sandbox.ts';
 import {
   type MergeItem,
   type MergePlan,
@@ -175,14 +175,14 @@ async function pushAll(
   destinations: readonly Destination[],
 ): Promise<Result<Pushed[]>> {
   const { git } = bench;
-  const { paths, state } = writer;
+  const { paths } = writer;
   const tasks = destinations.map(({ plan, start, isPushed }, index): Task => {
     // What others added to the pushed branch is on no branch here.
     return {
       plan,
       start,
       startName: isPushed ? start : plan.into,
-      scratch: scratchPlace(paths, state, plan.repository, index + 1),
+      scratch: bench.scratchFor(plan, index + 1),
     };
   });
   const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };

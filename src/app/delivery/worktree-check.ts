@@ -17,7 +17,14 @@ import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { listWorktrees, type Worktree } from '../../git/worktrees/worktree.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
-import { type GroupPaths, groupPaths, groupsFolder, workspaceName, worktreesFolder } from '../../store/paths.ts';
+import {
+  type GroupPaths,
+  groupPaths,
+  groupsFolder,
+  mergeFolderName,
+  workspaceName,
+  worktreesFolder,
+} from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { titleOf } from '../../view/wording.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
@@ -285,6 +292,7 @@ function ownerOf({ place, root, worktrees, groups }: Survey, path: string): Owne
       const ids = new Set([...(group.state?.sessions.keys() ?? []), ...files.list(group.paths.sessions)]);
       const sessionId = [...ids].find((id) => isSessionId(id) && workspaceName(group.id, id) === name);
       if (sessionId !== undefined) return { group, sessionId, top };
+      if (mergeFolderName(group.id) === name) return { group, top };
     }
     return { top };
   }

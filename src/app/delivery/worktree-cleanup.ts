@@ -20,7 +20,7 @@ import {
   standingOf,
 } from '../../git/worktrees/discard.ts';
 import { checkoutsBelow, removeLevels, topOf } from '../../git/worktrees/levels.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
+import { removeScratch, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
 import { listGroups } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -38,6 +38,7 @@ import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle } from '../../view/wording.ts';
 import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
+import { notedCheckouts } from '../../worker/prepare/surroundings.ts';
 import { whileBusy } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -354,7 +355,7 @@ export async function removeLeftover(
 ): Promise<Result<readonly string[]>> {
   const { sessionId, record } = leftover;
   const { files } = place.world;
-  const { workspace, setupDone, ignoredBefore } = sessionPaths(paths, sessionId);
+  const { workspace, setupDone, ignoredBefore, upstream, linked } = sessionPaths(paths, sessionId);
   if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
     const kept = await keepHandover(place, record, sessionPaths(paths, sessionId), leftover.doomed.path);
     if (!kept.ok) return kept;
@@ -366,11 +367,16 @@ export async function removeLeftover(
   const removed = await removeWorktree(place, leftover, settled.value, care);
   if (!removed.ok) return removed;
   const top = topOf(leftover.doomed.path, workspaceName(basename(paths.folder), sessionId));
+  for (const [path, { repository }] of Object.entries(notedCheckouts(files, { upstream }))) {
+    // A link there would lead git to the user's own checkout.
+    const gone = files.entryKind(path) === 'folder' ? await removeScratch(place, repository, path) : ok(undefined);
+    if (!gone.ok) return gone;
+  }
   const around = top === null ? ok([]) : removeAround(place, top);
   if (!around.ok) return around;
   try {
     // A later attempt makes a worktree of its own, and sets it up.
-    for (const path of [workspace, setupDone, ignoredBefore]) files.remove(path);
+    for (const path of [workspace, setupDone, ignoredBefore, upstream, linked]) files.remove(path);
   } catch (error) {
     return { ok: false, failure: systemFailure(workspace, error) };
   }

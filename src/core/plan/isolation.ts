@@ -149,11 +149,14 @@ function isInPlace({ isolated, definition }: SessionRecord): boolean {
 /**
  * The completed sessions on whose work the session builds: its nearest ancestors in the same repository, also through
  * sessions of other repositories. None of them is an ancestor of another. Those without `work` in their state worked in
- * the checkout itself.
+ * the checkout itself. `repository`: another one than its own, on whose work it builds.
  */
-export function baseSessionsOf(state: GroupState, id: SessionId): SessionRecord[] {
+export function baseSessionsOf(
+  state: GroupState,
+  id: SessionId,
+  repository = state.sessions.get(id)?.definition.repository,
+): SessionRecord[] {
   const record = state.sessions.get(id);
-  const repository = record?.definition.repository;
   if (record === undefined || repository === undefined) return [];
   const nearest = new Set<SessionId>();
   const seen = new Set<SessionId>();
@@ -171,6 +174,13 @@ export function baseSessionsOf(state: GroupState, id: SessionId): SessionRecord[
   return [...state.sessions.values()].filter(
     ({ definition: { id: other } }) => nearest.has(other) && !covered.has(other),
   );
+}
+
+/** Repositories other than the session's own in which sessions work that come before it. */
+export function repositoriesBefore(state: GroupState, id: SessionId): string[] {
+  const own = state.sessions.get(id)?.definition.repository;
+  const found = [...ancestorsOf(state, id)].flatMap((other) => state.sessions.get(other)?.definition.repository ?? []);
+  return [...new Set(found)].filter((repository) => repository !== own);
 }
 
 function ancestorsOf(state: GroupState, id: SessionId): Set<SessionId> {

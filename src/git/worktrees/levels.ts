@@ -1,6 +1,10 @@
 /** What lies around a worktree: the folders above the user's checkout, with links to what else they hold. */
 import { basename, dirname, join, relative } from 'node:path';
+import type { GroupId, SessionId, Workspace } from '../../core/group.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import { workspaceName } from '../../store/paths.ts';
 import type { Files } from '../../system/world.ts';
+import { findRepository, type Git } from '../git.ts';
 
 /** Instructions for claude and configuration of tools that are looked for in the folders above a project. */
 const configurationFiles: ReadonlySet<string> = new Set([
@@ -15,6 +19,9 @@ const configurationFiles: ReadonlySet<string> = new Set([
 ]);
 const configurationName =
   /^(?:\.(?:eslint|prettier|babel|stylelint)rc|(?:eslint|prettier|babel|jest|vitest)\.config\.)/;
+/** Of the folders with a dot in front, those into which tools look from below, and claude's. */
+const linkedDotFolders: ReadonlySet<string> = new Set(['.cargo', '.config', '.yarn', '.claude']);
+
 function isBelow(path: string, folder: string): boolean {
   return folder === '/' ? path !== '/' : path.startsWith(`${folder}/`);
 }
@@ -63,6 +70,137 @@ export function placeBelow(files: Files, top: string, { checkout, home, others }
 export function topOf(path: string, name: string): string | null {
   const at = path.lastIndexOf(`/${name}/`);
   return at < 0 ? null : path.slice(0, at + 1 + name.length);
+}
+
+/** A session's worktree among its levels, by the ids of group and session; null for one without levels. */
+export function aroundOf(
+  { world: { files }, env }: Git,
+  [groupId, sessionId]: readonly [groupId: GroupId, sessionId: SessionId],
+  { path, checkout }: Workspace,
+) {
+  const top = topOf(path, workspaceName(groupId, sessionId));
+  if (top === null || checkout === undefined) return null;
+  return { top, path, checkout: files.realPath(checkout) ?? checkout, home: env.HOME ?? '/' };
+}
+
+/** The user's checkout that holds the session's project. */
+export function checkoutOf(files: Files, { definition, workspace }: Pick<SessionRecord, 'definition' | 'workspace'>) {
+  const { projectPath } = definition;
+  return workspace?.checkout ?? findRepository(files, projectPath)?.top ?? projectPath;
+}
+
+export interface Surroundings {
+  /** The session's folder, and the worktree somewhere below it. */
+  readonly top: string;
+  readonly path: string;
+  /** The user's checkout, in whose place the worktree lies. */
+  readonly checkout: string;
+  readonly home: string;
+  /** Other checkouts of the user's, and the folders that take their places. */
+  readonly places: ReadonlyMap<string, string>;
+}
+
+export interface LinkedEntry {
+  readonly link: string;
+  readonly target: string;
+}
+
+/** The highest level: the user's folder and the one that takes its place. */
+function highestOf({ top, path, checkout }: Pick<Surroundings, 'top' | 'path' | 'checkout'>) {
+  const levels = relative(top, path).split('/').length - 1;
+  let [original, copy] = [checkout, path];
+  for (let level = 0; level < levels; level += 1) [original, copy] = [dirname(original), dirname(copy)];
+  return levels === 0 ? null : { original, copy };
+}
+
+/** Where another checkout of the user's has its place; null when that lies outside of the levels. */
+export function placeOf(around: Pick<Surroundings, 'top' | 'path' | 'checkout'>, other: string): string | null {
+  const highest = highestOf(around);
+  if (highest === null || !isBelow(other, highest.original)) return null;
+  return join(highest.copy, relative(highest.original, other));
+}
+
+/** Makes or renews the levels above the worktree. What else was put there stays. Returns all links. */
+export function layOutLevels(files: Files, around: Surroundings): LinkedEntry[] {
+  const highest = highestOf(around);
+  if (highest === null) return [];
+  const home = files.realPath(around.home) ?? around.home;
+  return fillLevel(files, { ...around, home }, highest.original, highest.copy);
+}
+
+function fillLevel(files: Files, around: Surroundings, original: string, copy: string): LinkedEntry[] {
+  const { top, checkout, places } = around;
+  unlink(files, copy);
+  files.makeFolder(copy);
+  const below: LinkedEntry[] = [];
+  const wanted = new Map<string, string>();
+  for (const name of entriesOf(files, original)) {
+    const [from, to] = [join(original, name), join(copy, name)];
+    const place = places.get(from);
+    // A link to the folder that holds the workspace itself would lead in a circle.
+    if (from === checkout || place === to || from === top || isBelow(top, from)) continue;
+    if (place !== undefined) wanted.set(name, place);
+    else if ([checkout, ...places.keys()].some((one) => isBelow(one, from)) && files.entryKind(from) === 'folder') {
+      below.push(...fillLevel(files, around, from, to));
+    } else if (isShown(files, around, original, name)) {
+      if (name === '.claude') below.push(...fillInstructions(files, from, to));
+      else wanted.set(name, from);
+    }
+  }
+  return [...below, ...link(files, copy, wanted)];
+}
+
+function isShown(files: Files, { home }: Surroundings, level: string, name: string): boolean {
+  const path = join(level, name);
+  if (home === level || isBelow(home, level)) return files.entryKind(join(path, '.git')) !== null;
+  if (!name.startsWith('.')) return true;
+  return files.info(path)?.kind === 'folder' ? linkedDotFolders.has(name) : name !== '.git';
+}
+
+/** claude does not follow a link to the rules, so they are copied. */
+function fillInstructions(files: Files, original: string, copy: string): LinkedEntry[] {
+  unlink(files, copy);
+  files.makeFolder(copy);
+  const names = entriesOf(files, original);
+  if (names.includes('rules')) {
+    files.remove(join(copy, 'rules'));
+    copyFolder(files, join(original, 'rules'), join(copy, 'rules'), copyDepthMax);
+  }
+  return link(
+    files,
+    copy,
+    new Map(names.filter((name) => name !== 'rules').map((name) => [name, join(original, name)])),
+  );
+}
+
+/** Links may lead in a circle. */
+const copyDepthMax = 8;
+
+function copyFolder(files: Files, from: string, to: string, depth: number): void {
+  files.makeFolder(to);
+  for (const name of entriesOf(files, from)) {
+    const [source, target] = [join(from, name), join(to, name)];
+    const info = files.info(source);
+    if (info?.kind === 'file') files.writeBytes(target, files.readBytes(source, 0, info.size));
+    else if (info?.kind === 'folder' && depth > 0) copyFolder(files, source, target, depth - 1);
+  }
+}
+
+/** Makes exactly these links in the folder, but where something else has the name by now. */
+function link(files: Files, folder: string, targets: ReadonlyMap<string, string>): LinkedEntry[] {
+  for (const name of files.list(folder)) unlink(files, join(folder, name));
+  return [...targets].flatMap(([name, target]) => {
+    const path = join(folder, name);
+    // A level that was needed before holds links only.
+    if (files.entryKind(path) === 'folder' && files.entryKind(join(path, '.git')) === null) removeLevels(files, path);
+    if (files.entryKind(path) !== null) return [];
+    files.link(target, path);
+    return [{ link: path, target }];
+  });
+}
+
+function unlink(files: Files, path: string): void {
+  if (files.entryKind(path) === 'link') files.remove(path);
 }
 
 /** Folders below `top` that git has filled, through no link. */

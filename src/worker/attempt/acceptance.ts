@@ -21,6 +21,7 @@ import { fillPrompt } from '../../template/fill-references.ts';
 import type { Fact, Verdict } from '../facts.ts';
 import type { HostedCommand } from '../host.ts';
 import { gatherProcesses, reap } from '../reap.ts';
+import { sessionVariables } from '../session-variables.ts';
 import { commandFailure, type RunningCommand, runShellCommand } from '../shell-command.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import type { CommandSlots } from './command-slots.ts';
@@ -311,12 +312,14 @@ export class Acceptances {
     const { id: attemptId, stopping } = record.state.attempt;
     const { paths, needs, enqueue } = this.#options;
     const elsewhere = this.#options.elsewhere?.(sessionId);
+    const variables = sessionVariables(needs.git, state, record);
     const acceptance = new Acceptance(this.#world, {
       record,
       attemptId,
       task: () => fillPrompt(record.definition, state, sessionPaths(paths, sessionId).inputs).prompt,
       paths: sessionPaths(paths, sessionId),
       ...needs,
+      env: { ...needs.env, ...variables },
       ...defined({ elsewhere }),
       report: (verdict) => {
         this.#running.delete(sessionId);

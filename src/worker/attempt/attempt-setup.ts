@@ -22,7 +22,7 @@ import { isTrusted, mayImport, memoryOf, readUserClaude } from '../../claude/lau
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
-import { denyEdits, readRules, rulesForOwnCommand } from '../../claude/permission-rules.ts';
+import { denyEdits, linkRules, readRules, rulesForOwnCommand } from '../../claude/permission-rules.ts';
 import { defined } from '../../core/defined.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -48,6 +48,7 @@ import {
   ownPermissions,
 } from '../prepare/session-context.ts';
 import { createWorkplaces } from '../prepare/workplaces.ts';
+import { sessionVariables } from '../session-variables.ts';
 import type { CommandSlots } from './command-slots.ts';
 
 export interface PreparerOptions {
@@ -85,7 +86,7 @@ export interface AttemptPreparer {
   readonly forCommands: { readonly env: Environment; readonly git: Git; readonly worktrees: string };
 }
 
-export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'> & {
+export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'noticed' | 'onStop'> & {
   /** The attempt runs on another host, which has a program and a login of its own. */
   readonly isElsewhere?: boolean;
 };
@@ -122,7 +123,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
           isElsewhere,
         });
         if (!found.ok) return found;
-        const { folder, loss } = found.value;
+        const { folder, loss, linked, workspace } = found.value;
         const ofProject = findSettings(world, folder);
         const harmless = checkFound(world, ofProject, env);
         if (!harmless.ok) return harmless;
@@ -132,8 +133,9 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (asks) login ??= askLogin(world, options, { program, env, folder });
         const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
-        const place = { folder, ...defined({ loss }) };
-        const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, env, templates, isNew };
+        const about = isElsewhere ? {} : sessionVariables(git, state, { ...record, ...defined({ workspace }) });
+        const place = { folder, ...defined({ loss, linked }), env: { ...env, ...about } };
+        const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await known;
@@ -348,7 +350,13 @@ function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Su
 function ownRules(world: World, own: InstructionsInput, subject: Subject): { allow: string[]; deny: string[] } {
   const { definition, isolated } = subject.record;
   const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...ownCommandsOf(definition)];
-  return { allow, deny: [...toolsNotOffered(isolated === true), ...guardedFolders(world, subject)] };
+  const around = (subject.linked ?? []).map(({ link, target }) => {
+    const isFolder = world.files.info(target)?.kind === 'folder';
+    return [link, target].map((path) => linkRules(path, isFolder));
+  });
+  allow.push(...around.flat().flatMap(({ read }) => read));
+  const deny = around.flat().flatMap(({ edit }) => edit);
+  return { allow, deny: [...toolsNotOffered(isolated === true), ...guardedFolders(world, subject), ...deny] };
 }
 
 /** A later group runs commands and hooks from `.claude-code-agent`. An allow rule for it lifts the denial. */

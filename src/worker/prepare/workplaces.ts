@@ -69,16 +69,18 @@ async function noteBranchesBefore(git: Git, { record, paths }: WorkplaceInput, w
   if (inventory !== null) await (await import('../../git/appeared.ts')).noteBranches(git, inventory);
 }
 
-/** At the end of an attempt: what is new or changed in the part of the repository that is not its worktree's own. */
+/** At the end of an attempt: what is new or changed in the shared part of its repository, and in linked ones. */
 export async function branchWarnings(
   { git, worktrees }: { readonly git: Git; readonly worktrees: string },
   record: SessionRecord,
   paths: SessionPaths,
 ): Promise<Warning[]> {
+  const linked =
+    record.isolated === true ? await (await import('./surroundings.ts')).changedLinked(git, paths, 'the session') : [];
   const inventory = branchInventory(record, paths, worktrees);
-  if (inventory === null) return [];
+  if (inventory === null) return linked;
   const messages = await (await import('../../git/appeared.ts')).changesInRepository(git, inventory);
-  return messages.map((message) => ({ code: 'workspace', message }));
+  return [...linked, ...messages.map((message): Warning => ({ code: 'workspace', message }))];
 }
 
 function branchInventory({ definition }: SessionRecord, paths: SessionPaths, worktrees: string): Inventory | null {

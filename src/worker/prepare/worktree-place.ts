@@ -12,7 +12,7 @@ import type { Base } from '../../core/state.ts';
 import { findRepository, type Git } from '../../git/git.ts';
 import { noteIgnored } from '../../git/ignored-output.ts';
 import { copyIncluded } from '../../git/include.ts';
-import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
+import { commitOf, runOwn } from '../../git/run-git.ts';
 import { isOurFile } from '../../git/stage.ts';
 import { placeBelow } from '../../git/worktrees/levels.ts';
 import { branchName, makeWorkspace, readIntent } from '../../git/worktrees/workspace.ts';
@@ -21,8 +21,18 @@ import { workspaceName } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
 import { stoppedWaiting, type Workplace, type WorkplaceInput } from '../host.ts';
+import { sessionVariables } from '../session-variables.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
 import { contextOf } from './session-context.ts';
+import {
+  changedLinked,
+  layOutAround,
+  newestOf,
+  noteLinked,
+  type OwnCommand,
+  upstreamsOf,
+  watchedRepositories,
+} from './surroundings.ts';
 
 interface Made {
   readonly workspace: Workspace;
@@ -45,9 +55,10 @@ export async function isolate(
   const { id, name, projectPath } = record.definition;
   const { files } = git.world;
   const checkout = findRepository(files, projectPath)?.top ?? projectPath;
+  const upstreams = upstreamsOf(files, state, record).map((one) => one.checkout);
   // One that was made before stays where it is, whatever the user has set since.
   const before = readIntent(files, paths.workspace)?.path ?? record.workspace?.path;
-  const path = before ?? newPath(git, join(worktrees, workspaceName(state.group.id, id)), checkout);
+  const path = before ?? newPath(git, join(worktrees, workspaceName(state.group.id, id)), checkout, upstreams);
   const known = state.bases.get(checkout) ?? bases.get(checkout);
   const grounds = await baseCommitsOf(git, baseSessionsOf(state, id), checkout);
   if (!grounds.ok) return grounds;
@@ -75,8 +86,8 @@ export async function isolate(
   return ok({ workspace, isNew, notes: [...notes, ...faberNotes(git, record)] });
 }
 
-function newPath({ world: { files }, env }: Git, top: string, checkout: string): string {
-  return placeBelow(files, top, { checkout, home: env.HOME ?? '/', others: [] });
+function newPath({ world: { files }, env }: Git, top: string, checkout: string, others: readonly string[]): string {
+  return placeBelow(files, top, { checkout, home: env.HOME ?? '/', others });
 }
 
 /** What was checked out in the session's own checkout when work began there, or is now. */
@@ -98,9 +109,10 @@ function faberNotes({ world }: Git, { definition }: SessionRecord): string[] {
 export async function setUp(
   world: World,
   git: Git,
-  { record, attempt, paths, env, isolated, isElsewhere, onStop }: WorkplaceInput,
+  input: WorkplaceInput,
   { workspace, isNew, notes, slots }: Made & { readonly slots: CommandSlots },
 ): Promise<Result<Workplace>> {
+  const { record, paths, isolated, isElsewhere } = input;
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
   // A crash may have come between the making and this call.
@@ -113,37 +125,51 @@ export async function setUp(
   const lost = loss === undefined ? [] : [describeLoss(loss)];
   // It exists, also when it cannot be filled.
   if (isNews) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
-  const place = { folder: workspace.folder, ...defined({ loss }) };
-  if (isSetUp) return ok(place);
-  if (!copied.ok) return copied;
+  const place = { folder: workspace.folder, workspace, ...defined({ loss }) };
   if (isElsewhere) {
-    await noteIgnored(git, workspace.path, paths.ignoredBefore);
-    return ok(place);
+    if (!isSetUp) await noteIgnored(git, workspace.path, paths.ignoredBefore);
+    return copied.ok ? ok(place) : copied;
   }
+  const run = (command: OwnCommand) => runSetUp(world, git, input, workspace, { ...command, slots });
+  const linked = await layOutAround(git, input, workspace, {
+    inTurn: (turn, work) =>
+      slots.take({ sessionId: record.definition.id, command: 'checkout', turn, onStop: input.onStop }, work),
+    setUp: run,
+  });
+  if (!linked.ok) return linked;
+  if (isSetUp) return ok({ ...place, linked: linked.value });
+  if (!copied.ok) return copied;
+  const watched = watchedRepositories(world.files, input.state, linked.value);
+  await noteLinked(git, paths, watched);
   if (setup !== undefined) {
-    const { folder: cwd } = workspace;
-    const options = {
-      cwd,
-      env,
-      logFile: paths.setupLog,
-      timeoutMs: setupTimeoutMs,
-      mark: attempt.id,
-    };
-    const end = await slots.take({ sessionId: record.definition.id, command: 'setup', onStop }, () => {
-      const command = runShellCommand(world, { command: setup, ...options });
-      onStop(command.stop);
-      return command.ended;
-    });
-    if (end === null) return stoppedWaiting;
-    if (!end.ok) {
-      const what = 'The set-up command of the worktree';
-      const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;
-      return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
-    }
+    const done = await run({ command: setup, cwd: workspace.folder, timeoutMs: setupTimeoutMs });
+    input.noticed(await changedLinked(git, paths, 'the set-up command'));
+    if (!done.ok) return done;
   }
   await noteIgnored(git, workspace.path, paths.ignoredBefore);
   world.files.writeAtomic(paths.setupDone, round, { durable: true });
-  return ok(place);
+  return ok({ ...place, linked: linked.value });
+}
+
+async function runSetUp(
+  world: World,
+  git: Git,
+  { state, record, attempt, paths, env, onStop }: WorkplaceInput,
+  workspace: Workspace,
+  { command, cwd, timeoutMs, slots }: OwnCommand & { readonly slots: CommandSlots },
+): Promise<Result<void>> {
+  const variables = sessionVariables(git, state, { ...record, workspace });
+  const options = { cwd, env: { ...env, ...variables }, logFile: paths.setupLog, timeoutMs, mark: attempt.id };
+  const end = await slots.take({ sessionId: record.definition.id, command: 'setup', onStop }, () => {
+    const running = runShellCommand(world, { command, ...options });
+    onStop(running.stop);
+    return running.ended;
+  });
+  if (end === null) return stoppedWaiting;
+  if (end.ok) return ok(undefined);
+  const what = cwd === workspace.folder ? 'The set-up command of the worktree' : `The set-up command in ${cwd}`;
+  const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;
+  return fail('setup-failed', commandFailure(what, command, end, timeoutMs), next);
 }
 
 export interface Grounds {
@@ -171,21 +197,6 @@ async function baseCommitsOf(
     isForeign ||= (workspace?.checkout ?? checkout) !== checkout;
   }
   return ok({ commits, isForeign });
-}
-
-/** What a person has added to the branch since counts: a conflict is resolved there. */
-async function newestOf(
-  git: Git,
-  { projectPath }: SessionDefinition,
-  recorded: string,
-  workspace: Workspace | undefined,
-): Promise<Result<string>> {
-  if (workspace === undefined) return ok(recorded);
-  const tip = await commitOf(git, projectPath, `refs/heads/${workspace.branch}`);
-  if (!tip.ok) return tip;
-  if (tip.value === null) return ok(recorded);
-  const goesOn = await isAncestor(git, projectPath, recorded, tip.value);
-  return goesOn.ok ? ok(goesOn.value ? tip.value : recorded) : goesOn;
 }
 
 /** The work of a session without a worktree is what is checked out, once nothing of it is uncommitted. */

@@ -61,6 +61,7 @@ export class VirtualRunner {
         bootId: machine.table.bootId,
         cores,
         freeMemoryBytes: () => (machine.isMemoryShort ? 1 : 8) * 1024 ** 3,
+        isPortFree: () => true,
         self: this.process.identity,
       },
     };

@@ -5,56 +5,15 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { until } from '../../support/cli.ts';
 import { markedProcesses } from '../../support/crash-rig.ts';
-import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
-import type { GroupFixture, SessionSketch } from '../../support/group-fixture.ts';
-import { begin, make as makeFixture, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
+import type { GroupFixture } from '../../support/group-fixture.ts';
+import { begin, obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
+import { make, recordOf, type Sketch, work } from '../../support/runner/repositories.ts';
 
 withRig();
 
-/** `of`: the project whose repository it is, when it is a further checkout of that one. */
-type Sketch = SessionSketch & { readonly in: string; readonly of?: string };
-
-/** A group whose sessions work in repositories with one commit each. */
-function make(sketches: readonly Sketch[], config: Partial<GroupConfig> = {}, speed = 1): GroupFixture {
-  const folderOf = new Map<string, string>();
-  // The fixture makes the folders; what the sessions say of them is known only afterwards.
-  const fields = sketches.map((sketch) => {
-    const late: Partial<SessionDefinition> = {
-      get repository() {
-        return join(folderOf.get(sketch.of ?? sketch.in) ?? '', '.git');
-      },
-      ...sketch.fields,
-    };
-    return late;
-  });
-  const placed = sketches.map(({ in: project, of: _of, ...sketch }, index) => {
-    return { ...sketch, project, fields: fields[index] as Partial<SessionDefinition> };
-  });
-  return makeFixture(placed, config, {
-    speed,
-    beforeSessions: (folder) => {
-      for (const { in: name } of sketches) {
-        if (folderOf.has(name)) continue;
-        folderOf.set(name, join(folder, 'projects', name));
-        new Repository(join(folder, 'projects', name)).commit({ 'base.txt': 'base\n', '.gitignore': 'ignored\n' });
-      }
-    },
-  });
-}
-
-/** The fake writes the files where it works and says that it is done. */
-async function work(group: GroupFixture, name: string, files: Readonly<Record<string, string>>): Promise<Invocation> {
-  const fake = await begin(group, name);
-  for (const [path, text] of Object.entries(files)) writeFileSync(join(fake.hello.cwd, path), text);
-  await fake.succeed();
-  return fake;
-}
-
-const recordOf = (group: GroupFixture, name: string) => group.state().sessions.get(group.id(name));
 const workspaceOf = (group: GroupFixture, name: string) => recordOf(group, name)?.workspace;
 const files = (folder: string) => git(folder, 'ls-files').split('\n');
 

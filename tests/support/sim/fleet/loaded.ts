@@ -6,4 +6,5 @@ import '../../../../src/git/leftover-files.ts';
 import '../../../../src/runner/book-late.ts';
 import '../../../../src/runner/open-fleet.ts';
 import '../../../../src/worker/prepare/handover.ts';
+import '../../../../src/worker/prepare/surroundings.ts';
 import '../../../../src/worker/prepare/worktree-place.ts';

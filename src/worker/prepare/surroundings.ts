@@ -1,0 +1,264 @@
+/** What lies around a session's worktree: links to the user's folders, and the work of sessions that it depends on. */
+import { createHash } from 'node:crypto';
+import { basename, join, relative } from 'node:path';
+import type { Warning } from '../../core/event.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../../core/group.ts';
+import { baseSessionsOf, repositoriesBefore } from '../../core/plan/isolation.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { findRepository, type Git } from '../../git/git.ts';
+import { copyIncluded } from '../../git/include.ts';
+import { askOwn, commitOf, isAncestor, nameFiles } from '../../git/run-git.ts';
+import { aroundOf, checkoutOf, type LinkedEntry, layOutLevels, placeOf } from '../../git/worktrees/levels.ts';
+import { makeScratch, mergeInto, removeScratch } from '../../git/worktrees/scratch.ts';
+import { parseOwn } from '../../store/json.ts';
+import { groupPathsIn, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import type { Files } from '../../system/world.ts';
+import type { WorkplaceInput } from '../host.ts';
+
+type Laid = Pick<WorkplaceInput, 'state' | 'record' | 'paths'>;
+
+export interface Upstream {
+  readonly repository: string;
+  /** Of the user's, real path. */
+  readonly checkout: string;
+  /** None of them builds on another. */
+  readonly sessions: readonly SessionRecord[];
+}
+
+/** The work of other repositories on which the session builds, as far as it was done in worktrees. */
+export function upstreamsOf(files: Files, state: GroupState, record: SessionRecord): Upstream[] {
+  const { id } = record.definition;
+  return repositoriesBefore(state, id).flatMap((repository) => {
+    const checkouts = new Map<string, SessionRecord[]>();
+    for (const one of baseSessionsOf(state, id, repository)) {
+      if (one.isolated !== true || one.workspace === undefined) continue;
+      const checkout = checkoutOf(files, one);
+      checkouts.set(checkout, [...(checkouts.get(checkout) ?? []), one]);
+    }
+    return [...checkouts].map(([checkout, sessions]) => ({ repository, checkout, sessions }));
+  });
+}
+
+export interface OwnCommand {
+  readonly command: string;
+  readonly cwd: string;
+  readonly timeoutMs: number;
+}
+
+export interface LayOutWays {
+  /** Makes checkouts one after another in a repository; null when the session was stopped meanwhile. */
+  inTurn<T>(repository: string, work: () => Promise<T>): Promise<T | null>;
+  setUp(command: OwnCommand): Promise<Result<void>>;
+}
+
+/** Of checkouts that were made for the session alone, by their paths. Written before they are made. */
+type Noted = Readonly<
+  Record<string, { readonly repository: string; readonly commits: string; readonly isReady: boolean }>
+>;
+
+export function notedCheckouts(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>): Noted {
+  return parseOwn<Noted>(files.readText(upstream)) ?? {};
+}
+
+/**
+ * Lays the workspace out, or renews it. Returns its links; fails with `merge-conflict`, `setup-failed`,
+ * `worktree-failed`, and `busy` when the session was stopped.
+ */
+export async function layOutAround(
+  git: Git,
+  input: Laid,
+  workspace: Workspace,
+  ways: LayOutWays,
+): Promise<Result<readonly LinkedEntry[]>> {
+  const { files } = git.world;
+  const { state, record } = input;
+  const around = aroundOf(git, [state.group.id, record.definition.id], workspace);
+  if (around === null) return ok([]);
+  const places = new Map<string, string>();
+  const wanted: { readonly upstream: Upstream; readonly path: string }[] = [];
+  for (const upstream of upstreamsOf(files, state, record)) {
+    const path = placeOf(around, upstream.checkout);
+    if (path === null) continue;
+    const one = upstream.sessions.length === 1 ? readyWorktree(files, input.paths, upstream.sessions[0]) : null;
+    if (one === null) wanted.push({ upstream, path });
+    places.set(upstream.checkout, one ?? path);
+  }
+  const dropped = await dropUnwanted(git, input.paths, new Set(wanted.map(({ path }) => path)));
+  if (!dropped.ok) return dropped;
+  const linked = layOutLevels(files, { ...around, places });
+  for (const { upstream, path } of wanted) {
+    const made = await checkOutUpstream(git, input, upstream, path, ways);
+    if (!made.ok) return made;
+  }
+  return ok(linked);
+}
+
+/** Null when it is gone, or was never set up on this machine. */
+function readyWorktree(files: Files, own: SessionPaths, record: SessionRecord | undefined): string | null {
+  const { workspace, definition } = record ?? {};
+  if (workspace === undefined || definition === undefined) return null;
+  const found = findRepository(files, workspace.path);
+  if (found?.repository !== workspace.repository || found.top !== workspace.path) return null;
+  const group = groupPathsIn(join(own.folder, '..', '..'));
+  const isSetUp = files.info(sessionPaths(group, definition.id).setupDone) !== null;
+  return isSetUp || definition.setup === undefined ? workspace.path : null;
+}
+
+async function dropUnwanted(git: Git, paths: SessionPaths, wanted: ReadonlySet<string>): Promise<Result<void>> {
+  const { files } = git.world;
+  const noted = notedCheckouts(files, paths);
+  for (const [path, { repository }] of Object.entries(noted)) {
+    if (wanted.has(path)) continue;
+    // A link there would lead git to the user's own checkout.
+    const removed = files.entryKind(path) === 'folder' ? await removeScratch(git, repository, path) : ok(undefined);
+    if (!removed.ok) return removed;
+  }
+  const kept = Object.entries(noted).filter(([path]) => wanted.has(path));
+  if (kept.length < Object.keys(noted).length) note(files, paths, Object.fromEntries(kept));
+  return ok(undefined);
+}
+
+function note(files: Files, { upstream }: SessionPaths, noted: Noted): void {
+  files.writeAtomic(upstream, `${JSON.stringify(noted, null, 2)}\n`, { durable: true });
+}
+
+/** The commits of all its sessions, merged and set up, on no branch. */
+async function checkOutUpstream(
+  git: Git,
+  { paths }: Laid,
+  { repository, sessions }: Upstream,
+  path: string,
+  ways: LayOutWays,
+): Promise<Result<void>> {
+  const { files } = git.world;
+  const tips: string[] = [];
+  for (const { definition, state, workspace } of sessions) {
+    const recorded = state.status === 'completed' ? state.work?.commit : undefined;
+    const tip = recorded === undefined ? null : await newestOf(git, definition, recorded, workspace);
+    if (tip?.ok === false) return tip;
+    if (tip !== null) tips.push(tip.value);
+  }
+  const commits = tips.join(' ');
+  const known = notedCheckouts(files, paths)[path];
+  const isThere = known?.commits === commits && files.entryKind(path) === 'folder';
+  if (isThere && known.isReady) return ok(undefined);
+  if (files.entryKind(path) === 'link') files.remove(path);
+  note(files, paths, { ...notedCheckouts(files, paths), [path]: { repository, commits, isReady: false } });
+  const made = await ways.inTurn(repository, () => checkOutMerged(git, repository, path, tips));
+  if (made === null) return fail('busy', 'The session was stopped.', 'Resume it.');
+  if (!made.ok) return made;
+  const commands = new Map<string, OwnCommand>();
+  for (const { definition, workspace } of sessions) {
+    if (workspace === undefined) continue;
+    const { projectPath, setup, setupTimeoutMs: timeoutMs = defaultCommandTimeoutMs } = definition;
+    const cwd = join(path, relative(workspace.path, workspace.folder));
+    const copied = await copyIncluded(git, { ...workspace, path, folder: cwd }, projectPath);
+    if (!copied.ok) return copied;
+    if (setup !== undefined) commands.set(`${setup}\0${cwd}`, { command: setup, cwd, timeoutMs });
+  }
+  for (const command of commands.values()) {
+    const done = await ways.setUp(command);
+    if (!done.ok) return done;
+  }
+  note(files, paths, { ...notedCheckouts(files, paths), [path]: { repository, commits, isReady: true } });
+  return ok(undefined);
+}
+
+/** What a person has added to the branch since counts: a conflict is resolved there. */
+export async function newestOf(
+  git: Git,
+  { projectPath }: SessionDefinition,
+  recorded: string,
+  workspace: Workspace | undefined,
+): Promise<Result<string>> {
+  if (workspace === undefined) return ok(recorded);
+  const tip = await commitOf(git, projectPath, `refs/heads/${workspace.branch}`);
+  if (!tip.ok) return tip;
+  if (tip.value === null) return ok(recorded);
+  const goesOn = await isAncestor(git, projectPath, recorded, tip.value);
+  return goesOn.ok ? ok(goesOn.value ? tip.value : recorded) : goesOn;
+}
+
+async function checkOutMerged(
+  git: Git,
+  repository: string,
+  path: string,
+  [first = '', ...others]: readonly string[],
+): Promise<Result<void>> {
+  const made = await makeScratch(git, repository, path, first);
+  if (!made.ok) return made;
+  for (const commit of others) {
+    const merged = await mergeInto(git, path, commit, `Merge ${commit.slice(0, 12)}`);
+    if (!merged.ok) return merged;
+    if ('commit' in merged.value) continue;
+    return fail(
+      'merge-conflict',
+      `The work in ${basename(path)} of the sessions before this one does not go together in ` +
+        `${nameFiles(merged.value.conflicts)}.`,
+      'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.',
+    );
+  }
+  return ok(undefined);
+}
+
+// * Repositories of the user's that links of the workspace lead to. Commands can write there, which is named.
+
+/** Each look runs git once in each of them. */
+const repositoriesMax = 50;
+const namesMax = 10;
+const lookTimeoutMs = 20_000;
+
+type Statuses = Readonly<Record<string, { readonly digest: string; readonly names: readonly string[] }>>;
+
+/** Writes down how they are before the session, and again after its setup. */
+export async function noteLinked(git: Git, { linked }: Pick<SessionPaths, 'linked'>, paths: readonly string[]) {
+  git.world.files.writeAtomic(linked, JSON.stringify(await statusesOf(git, paths)));
+}
+
+/** Warns of each that is not as it was written down, once; `who`: what ran meanwhile. */
+export async function changedLinked(
+  git: Git,
+  { linked }: Pick<SessionPaths, 'linked'>,
+  who: string,
+): Promise<Warning[]> {
+  const before = parseOwn<Statuses>(git.world.files.readText(linked));
+  if (before === null) return [];
+  const now = await statusesOf(git, Object.keys(before));
+  git.world.files.writeAtomic(linked, JSON.stringify(now));
+  return Object.entries(now).flatMap(([path, { digest, names }]): Warning[] => {
+    const known = before[path];
+    if (known === undefined || known.digest === digest) return [];
+    const fresh = names.filter((name) => !known.names.includes(name));
+    const what = fresh.length === 0 ? '' : ` (${nameFiles(fresh.slice(0, namesMax))})`;
+    const message = `Your checkout ${path} changed while ${who} ran${what}. The workspace has a link to it.`;
+    return [{ code: 'workspace', message }];
+  });
+}
+
+/** Those of the links' targets that are repositories, and no project in which other sessions work right now. */
+export function watchedRepositories(files: Files, state: GroupState, linked: readonly LinkedEntry[]): string[] {
+  const used = new Set<string>();
+  for (const one of state.sessions.values()) used.add(one.workspace?.path ?? checkoutOf(files, one));
+  const targets = linked.map(({ target }) => target).filter((path) => files.entryKind(join(path, '.git')) !== null);
+  return targets.filter((path) => !used.has(path)).slice(0, repositoriesMax);
+}
+
+const changedName = /^(?:1 (?:\S+ ){7}|2 (?:\S+ ){8}|u (?:\S+ ){9}|\? )(.+)$/s;
+
+async function statusesOf(git: Git, paths: readonly string[]): Promise<Statuses> {
+  const args = ['status', '--porcelain=v2', '--branch', '-z', '--untracked-files=normal', '--ignore-submodules=dirty'];
+  const looked = paths.map(
+    async (path) => [path, await askOwn(git, path, args, { timeoutMs: lookTimeoutMs })] as const,
+  );
+  const entries = (await Promise.all(looked)).flatMap(([path, asked]) => {
+    if (!asked.ok || asked.value.exitCode !== 0) return [];
+    const { stdout } = asked.value;
+    // A fetch changes what is known of the remote branch, and nothing else.
+    const lines = stdout.split('\0').filter((line) => !/^# branch\.(?:upstream|ab) /.test(line));
+    const names = lines.flatMap((line) => changedName.exec(line)?.[1] ?? []);
+    return [[path, { digest: createHash('sha256').update(lines.join('\0')).digest('hex'), names }] as const];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,71 @@
+/** Variables that tell setup, acceptance, `onEvent` commands and claude for which session they work. */
+import { join, relative } from 'node:path';
+import type { Workspace } from '../core/group.ts';
+import { sessionLabel, sessionNumber } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import type { Git } from '../git/git.ts';
+import { aroundOf, checkoutOf, placeOf } from '../git/worktrees/levels.ts';
+import type { Files } from '../system/world.ts';
+
+type Variables = Readonly<Record<string, string>>;
+
+/** Where the work of another session lies for this one; undefined = where it was done. */
+type FolderOf = (workspace: Workspace) => string | undefined;
+
+/** `record` with the worktree in which the command runs, if it has one. */
+export function sessionVariables(git: Git, state: GroupState, record: SessionRecord, folderOf?: FolderOf): Variables {
+  const { definition, workspace, portBase } = record;
+  const { id, name, projectPath } = definition;
+  return {
+    CCA_GROUP: state.group.id,
+    CCA_SESSION: sessionLabel(id, name),
+    CCA_PROJECT_DIR: projectPath,
+    CCA_WORKSPACE: workspace?.path ?? projectPath,
+    ...dependencyFolders(git, state, record, folderOf),
+    ...(portBase === undefined ? {} : { CCA_PORT_BASE: String(portBase) }),
+    ...composeProject(git, state, record),
+  };
+}
+
+/** Where the work of each dependency is, as the session sees it. */
+function dependencyFolders(git: Git, state: GroupState, record: SessionRecord, folderOf?: FolderOf): Variables {
+  const { files } = git.world;
+  const { workspace } = record;
+  const around = workspace === undefined ? null : aroundOf(git, [state.group.id, record.definition.id], workspace);
+  const folders: Record<string, string> = {};
+  for (const id of record.definition.dependsOn) {
+    const dependency = state.sessions.get(id);
+    if (dependency === undefined) continue;
+    const { definition, workspace: other } = dependency;
+    const place = around === null ? null : placeOf(around, checkoutOf(files, dependency));
+    const isBeside = place !== null && place !== workspace?.path && files.info(place)?.kind === 'folder';
+    const own = (other && folderOf?.(other)) ?? other?.folder ?? definition.projectPath;
+    const folder = isBeside && other !== undefined ? join(place, relative(other.path, other.folder)) : own;
+    const word = sessionLabel(id, definition.name)
+      .toUpperCase()
+      .replace(/[^A-Z0-9]/g, '_');
+    folders[`CCA_DEP_${word}_DIR`] = folder;
+  }
+  return folders;
+}
+
+const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
+
+/** All worktrees of a repository have its name, by which docker compose would take them for one project. */
+function composeProject({ world: { files }, env }: Git, { group }: GroupState, record: SessionRecord): Variables {
+  const { workspace, definition } = record;
+  if (workspace === undefined || env.COMPOSE_PROJECT_NAME !== undefined) return {};
+  const folders = [...new Set([workspace.folder, workspace.path])];
+  const says = (name: string, pattern: RegExp) =>
+    folders.some((folder) => pattern.test(textOf(files, join(folder, name))));
+  if (says('.env', /^\s*(?:export\s+)?COMPOSE_PROJECT_NAME\s*=/m)) return {};
+  if (composeFiles.some((name) => says(name, /^name\s*:/m))) return {};
+  return { COMPOSE_PROJECT_NAME: `${group.slug}-${sessionNumber(definition.id)}` };
+}
+
+const bytesMax = 256 * 1024;
+
+function textOf(files: Files, path: string): string {
+  return files.info(path)?.kind === 'file' ? new TextDecoder().decode(files.readBytes(path, 0, bytesMax)) : '';
+}

@@ -1,8 +1,9 @@
 /** The claude that a run will use: found, and checked when it is new here, before anything is started. */
 
+import { join } from 'node:path';
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import type { SessionId } from '../../core/group.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { startEvents } from '../../runner/run-start.ts';
 import { loadGroup } from '../../store/group-store.ts';
@@ -35,7 +36,30 @@ export async function gateForGroup(
   if (state.value.running.size > 0) return ok(gate);
   const ready = await checkMachine(place, state.value, ids);
   if (!ready.ok) return ready;
-  return admit(place, gate, { ...state.value.group.config, ...config }.acceptClaude);
+  const { acceptClaude } = { ...state.value.group.config, ...config };
+  const admitted = await admit(place, gate, acceptClaude);
+  // With a fleet, sessions may work where there is a login.
+  const { files } = place.world;
+  const isAlone = files.info(join(group.root, 'fleet', 'fleet.json')) === null;
+  const records = ids.flatMap((id) => state.value.sessions.get(id) ?? []);
+  const first = records.find(({ finished, definition }) => finished === undefined && files.info(definition.projectPath));
+  if (!admitted.ok || admitted.value === 'interrupted' || !isAlone || first === undefined) return admitted;
+  return askGate(place, gate, acceptClaude, first.definition);
+}
+
+/** Fails when claude has no login: an attempt would only find that out, and count as one. */
+async function askGate(
+  place: Place,
+  gate: CheckGate,
+  acceptClaude: string | undefined,
+  session: SessionDefinition | undefined,
+): Promise<Result<CheckGate>> {
+  const chosen = await gate.choose(acceptClaude);
+  if (!chosen.ok) return chosen.failure.reason === 'claude-missing' ? ok(gate) : chosen;
+  const asked = await (await import('../check/claude.ts')).askLogin(place, chosen.value.program, session);
+  if (!asked.ok) return asked;
+  gate.isLoggedIn = true;
+  return ok(gate);
 }
 
 /** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
@@ -116,11 +140,9 @@ export async function gateForNewGroup(
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen;
-  const asked = await (await import('../check/claude.ts')).askLogin(place, chosen.value.program, first);
-  if (!asked.ok) return asked;
-  gate.isLoggedIn = true;
-  if (options.isQuiet !== true) sayLeftOut(place, draft.value, [...draft.value.sessions.keys()]);
-  return ok(gate);
+  const asked = await askGate(place, gate, acceptClaude, first);
+  if (asked.ok && options.isQuiet !== true) sayLeftOut(place, draft.value, [...draft.value.sessions.keys()]);
+  return asked;
 }
 
 /** A missing claude is no failure here: it is reported for each session that the run wants to start. */

@@ -37,6 +37,17 @@ for (const [name, config, says, env] of cases) {
   }
 }
 
+test('without a login a group that is there is refused as well: nothing starts, and no attempt counts', async () => {
+  const group = await user.group('auth', { b: [] });
+  const env = { FAKE_CLAUDE_LOGGED_OUT: '1' };
+  for (const words of [['group', 'run', group], ['group', 'resume', group], ['group', 'run', group, '--detach']]) {
+    const { code, stdout, stderr } = await user.runWith({ env }, ...words, '--output', 'text');
+    expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' });
+    expect(stderr).toMatch(/claude is not logged in.*claude auth login/s);
+  }
+  expect(user.events(group).map(({ type }) => type)).toEqual(['group_created', 'session_added']);
+}, 60_000);
+
 test('U5: with all of it there the group is created and run', async () => {
   const run = user.start('run', workflow, '--output', 'text');
   const folder = join(user.data, 'session-groups');

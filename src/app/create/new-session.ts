@@ -5,15 +5,16 @@ import { see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { type ChangesOf, plainSettings, type SessionSettings, workSettings } from '../../core/definitions.ts';
 import { changed, changesOf, editProblem, type SessionChanges } from '../../core/edit.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { ConfigTemplateRef, GroupId, SessionConfig, SessionDefinition, SessionId } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { ownDefinition } from '../../core/session-state.ts';
 import { optionOf, pickSettings, storedSettings, withShared } from '../../core/setting-values.ts';
-import type { GroupState } from '../../core/state.ts';
+import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { findRepository } from '../../git/git.ts';
 import { additionProblem, nextSessionId } from '../../runner/request-answers.ts';
+import { loadGroup } from '../../store/group-store.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
@@ -30,6 +31,7 @@ import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { findSessionOf, type LoadedGroup, type LoadedSession, resolveGroup } from '../resolve.ts';
+import { startCheck } from '../run/run-check.ts';
 import { submit } from '../submit.ts';
 import { unfrozen } from './new-group.ts';
 import { readTask, referencesOf, type TaskOptions } from './session-task.ts';
@@ -83,7 +85,21 @@ export async function addSession(
   const added = await submit(place, group, { kind: 'add-session', session });
   if (!added.ok) return added;
   const { sessionId } = added.value;
-  return sessionId === undefined ? fail('internal', 'The new session was not named.', '') : ok({ sessionId, notes });
+  if (sessionId === undefined) return fail('internal', 'The new session was not named.', '');
+  return ok({ sessionId, notes: [...notes, ...(await startNotes(place, group, sessionId))] });
+}
+
+/** What would keep it from starting as the group is now, in sentences: it may be cured before the run. */
+async function startNotes(place: Place, group: LoadedGroup, id: SessionId): Promise<string[]> {
+  const state = loadGroup(place.world, group.root, group.groupId);
+  const session = state.ok ? state.value.sessions.get(id) : undefined;
+  if (!state.ok || session === undefined) return [];
+  const results = await startCheck(
+    place,
+    state.value,
+    isRehearsal(state.value),
+  )(id, session.definition.permissionMode ?? '');
+  return results.flatMap((result) => (result.ok ? [] : [`It cannot start yet: ${describeFailure(result.failure)}`]));
 }
 
 /** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */

@@ -42,7 +42,9 @@ export async function gateForGroup(
   const { files } = place.world;
   const isAlone = files.info(join(group.root, 'fleet', 'fleet.json')) === null;
   const records = ids.flatMap((id) => state.value.sessions.get(id) ?? []);
-  const first = records.find(({ finished, definition }) => finished === undefined && files.info(definition.projectPath));
+  const first = records.find(
+    ({ finished, definition }) => finished === undefined && files.info(definition.projectPath),
+  );
   if (!admitted.ok || admitted.value === 'interrupted' || !isAlone || first === undefined) return admitted;
   return askGate(place, gate, acceptClaude, first.definition);
 }

@@ -30,7 +30,7 @@ import { lastCheckOf } from '../claude-check/gate.ts';
 import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
 import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
-import { checkGit, projectCheck } from './run-check.ts';
+import { checkGit, projectCheck, startCheck } from './run-check.ts';
 
 const sentenceColumnsMax = 600;
 
@@ -67,9 +67,9 @@ export async function previewRun(
   const liveUsd = new Map([...live].map(([id, { usage }]) => [id, usage.costUsd]));
   const preview = previewOf(state, historyOf(readSamples(place.world, root, state)), liveUsd);
   const configs = configsFor(place, state, preview, store);
-  const missing = await missingFor(place, root, { state, preview, configs }, options);
-  const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
   const modes = modesOf(state, configs);
+  const missing = await missingFor(place, root, { state, preview, configs, modes }, options);
+  const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
   const spentUsd = presentUsage(state, live).costUsd;
   const ids = preview.waves.flat();
   const ofUser = leftOutOfUser(place, state, ids);
@@ -136,7 +136,12 @@ function powerNotes(state: GroupState, configs: Configs): string[] {
 async function missingFor(
   place: Place,
   root: string,
-  { state, preview, configs }: { readonly state: GroupState; readonly preview: Preview; readonly configs: Configs },
+  {
+    state,
+    preview,
+    configs,
+    modes,
+  }: Pick<RunPreview, 'preview' | 'configs' | 'modes'> & { readonly state: GroupState },
   { rehearsal, acceptClaude }: PreviewOptions,
 ): Promise<Missing[]> {
   const missing: Missing[] = [];
@@ -147,6 +152,7 @@ async function missingFor(
     missing.push({ ...defined({ sessionId }), message, next });
   };
   const ofProject = await projectCheck(place, root, state, preview.waves.flat(), rehearsal);
+  const canStart = startCheck(place, state, rehearsal);
   for (const id of preview.waves.flat()) {
     const { definition } = state.sessions.get(id) as SessionRecord;
     if (place.world.files.info(definition.projectPath)?.kind !== 'folder') {
@@ -156,6 +162,7 @@ async function missingFor(
     note(configs.get(id) as Result<ResolvedConfig>, id);
     note(ofProject(id), id);
     note(checkLimits(definition, place.world.processes), id);
+    for (const result of await canStart(id, modes.get(id) ?? '')) note(result, id);
   }
   if (preview.waves.length === 0) return missing;
   note(await checkGit(place, state, preview.waves.flat()));

@@ -107,6 +107,28 @@ export async function checkGit(
   return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, nextInPlace ?? next);
 }
 
+/** Whether the session can get the worktree, and the mode, that it is going to ask for; one answer for each project. */
+export function startCheck(place: Place, state: GroupState, isRehearsal = false) {
+  const known = new Map<string, Promise<Result<void>>>();
+  return async (id: SessionId, mode: string): Promise<readonly Result<void>[]> => {
+    const { definition, workspace } = recordOf(state, id);
+    const { projectPath, repository } = definition;
+    const results = isRehearsal ? [] : [checkMode(place, mode)];
+    if (repository === undefined || workspace !== undefined || isolationOf(state, id) !== 'worktree') return results;
+    const { checkOrigin } = await import('../../git/worktrees/workspace.ts');
+    const asked = known.get(projectPath) ?? checkOrigin(place, { projectPath, repository });
+    known.set(projectPath, asked);
+    return [...results, await asked];
+  };
+}
+
+/** claude ends at once when root is to ask for nothing, unless it is said that this is a sandbox. */
+function checkMode({ env }: Place, mode: string): Result<void> {
+  if (mode !== 'bypassPermissions' || process.getuid?.() !== 0 || env.IS_SANDBOX === '1') return ok(undefined);
+  const next = 'Run as another user; or, where this machine is a sandbox, set IS_SANDBOX=1.';
+  return fail('usage', 'claude refuses the permission mode bypassPermissions to root.', next);
+}
+
 const columnsMax = 600;
 
 export async function sayRefusedProjects(

@@ -245,7 +245,19 @@ async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorksp
   return ok({ workspace: workspaceOf(filled.value), notes, isNew: true });
 }
 
-async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origin>> {
+type OriginPlan = Pick<WorkspacePlan, 'projectPath' | 'repository' | 'base' | 'parents'>;
+
+/** Whether a worktree could be made of the project now; changes nothing. Fails as `makeWorkspace` would. */
+export async function checkOrigin(git: Git, project: Omit<OriginPlan, 'parents'>): Promise<Result<void>> {
+  const origin = await lookAtOrigin(git, { ...project, parents: [] });
+  if (!origin.ok) return origin;
+  const taken = await commitOf(git, origin.value.top, 'refs/heads/cca');
+  if (!taken.ok || taken.value === null) return taken.ok ? ok(undefined) : taken;
+  const message = `${origin.value.top} has a branch "cca", so that git can make no branch such as cca/GROUP/SESSION.`;
+  return fail('worktree-failed', message, `Rename it (git branch -m cca NAME), ${inPlace}`);
+}
+
+async function lookAtOrigin(git: Git, plan: OriginPlan): Promise<Result<Origin>> {
   const { files } = git.world;
   const { projectPath, repository } = plan;
   if (files.info(projectPath)?.kind !== 'folder') {
@@ -269,7 +281,7 @@ async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origi
 }
 
 /** Every commit that is needed must be there before anything is made. */
-async function startOf(git: Git, plan: WorkspacePlan, top: string): Promise<Result<string>> {
+async function startOf(git: Git, plan: OriginPlan, top: string): Promise<Result<string>> {
   const { base, parents } = plan;
   const wanted = parents.length > 0 ? parents : base === undefined ? [] : [base];
   const revisions = wanted.length > 0 ? wanted : ['HEAD'];

@@ -40,7 +40,11 @@ for (const [name, config, says, env] of cases) {
 test('without a login a group that is there is refused as well: nothing starts, and no attempt counts', async () => {
   const group = await user.group('auth', { b: [] });
   const env = { FAKE_CLAUDE_LOGGED_OUT: '1' };
-  for (const words of [['group', 'run', group], ['group', 'resume', group], ['group', 'run', group, '--detach']]) {
+  for (const words of [
+    ['group', 'run', group],
+    ['group', 'resume', group],
+    ['group', 'run', group, '--detach'],
+  ]) {
     const { code, stdout, stderr } = await user.runWith({ env }, ...words, '--output', 'text');
     expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' });
     expect(stderr).toMatch(/claude is not logged in.*claude auth login/s);

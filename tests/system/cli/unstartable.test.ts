@@ -1,0 +1,54 @@
+/**
+ * Promises: what would keep a session from starting is said when it is added and by the plan, before a run counts an
+ * attempt: a repository without a commit, one without files, one whose owner is another user, a branch in the way of
+ * ours, and a permission mode that claude refuses to root.
+ */
+import { expect, test } from 'bun:test';
+import { user, withUser } from '../../support/cli/user.ts';
+import { git as gitIn } from '../../support/git/repository.ts';
+
+withUser();
+
+test('session add and group plan say what a session cannot start with', async () => {
+  const [fresh, bare, taken, foreign] = ['fresh', 'bare', 'taken', 'foreign'].map((name) => user.project(name));
+  const git = (folder: string | undefined, ...args: string[]) => gitIn(folder ?? '', ...args);
+  git(fresh, 'init', '--quiet');
+  git(bare, 'init', '--quiet', '--bare');
+  for (const folder of [taken, foreign]) {
+    git(folder, 'init', '--quiet');
+    git(folder, 'commit', '--quiet', '--allow-empty', '-m', 'first');
+  }
+  git(taken, 'branch', 'cca');
+  if (process.getuid?.() === 0) Bun.spawnSync(['chown', '-R', '4711', foreign ?? '']);
+  const group = await user.ok('group', 'create', 'auth', '--retries', '0');
+  const said: Record<string, RegExp> = {
+    fresh: /has no commit yet\. Make a first commit/,
+    bare: /bare is a bare repository: there are no files to work on/,
+    taken: /taken has a branch "cca", .*git branch -m cca NAME/,
+    ...(process.getuid?.() === 0 ? { foreign: /foreign/ } : {}),
+  };
+  for (const [name, words] of Object.entries(said)) {
+    const given = ['--project', user.project(name), '--prompt', 'Do it.', '--name', name, '--isolate', 'worktree'];
+    const { code, stderr } = await user.run('session', 'add', group, ...given);
+    expect({ name, code, stderr }).toEqual({ name, code: 0, stderr: expect.stringMatching(words) });
+    expect(stderr).toStartWith('It cannot start yet: ');
+  }
+  const inPlace = ['--project', fresh ?? '', '--prompt', 'Do it.', '--name', 'place', '--isolate', 'none'];
+  expect(await user.run('session', 'add', group, ...inPlace)).toMatchObject({ code: 0, stderr: '' });
+  const { code, stdout } = await user.run('group', 'plan', group);
+  expect(code).toBe(1);
+  for (const words of Object.values(said)) expect(stdout).toMatch(words);
+}, 60_000);
+
+test.if(process.getuid?.() === 0)(
+  'the mode that claude refuses to root is said, unless this is a sandbox',
+  async () => {
+    const group = await user.ok('group', 'create', 'auth', '--permission-mode', 'bypassPermissions');
+    const given = ['session', 'add', group, '--project', user.project('api'), '--prompt', 'Do it.'];
+    const refused = await user.runWith({ env: { IS_SANDBOX: '' } }, ...given);
+    expect(refused.stderr).toContain('claude refuses the permission mode bypassPermissions to root.');
+    expect(await user.runWith({ env: { IS_SANDBOX: '1' } }, ...given)).toMatchObject({ code: 0, stderr: '' });
+    const plan = await user.runWith({ env: { IS_SANDBOX: '' } }, 'group', 'plan', group);
+    expect(plan.stdout).toContain('set IS_SANDBOX=1');
+  },
+);

@@ -11,6 +11,7 @@ export type {
   NewGroupSession,
   NewSessionGroup,
   PauseResult,
+  RetryOptions,
   SessionGroupConfig,
 } from './library/session-group.ts';
 export {

@@ -182,6 +182,62 @@ function endOf(conversation: Iterable<string>, startedAtMs: number): Claim | nul
   return found;
 }
 
+/**
+ * Where a conversation goes on that is to leave out the last `count` messages of the model (1 or more) and what
+ * followed them: claude's id of the message before. `messages`: how many the model has in it, at most `count`.
+ */
+export function messageBefore(
+  world: World,
+  configDir: string,
+  claudeSessionId: string,
+  count: number,
+): { readonly resumeAt?: string; readonly messages: number } {
+  const entries = new Map<string, Entry>();
+  let last: Entry | undefined;
+  for (const line of linesOf(world, filesOf(world, configDir, claudeSessionId))) {
+    const entry = entryOf(line);
+    if (entry === null) continue;
+    entries.set(entry.uuid, entry);
+    if (entry.role !== undefined) last = entry;
+  }
+  const left = new Set<string>();
+  for (let entry = last; entry !== undefined; entry = entries.get(entry.parent)) {
+    if (entry.messageId !== undefined) left.add(entry.messageId);
+    else if (entry.role === 'user' && left.size === count) return { resumeAt: entry.uuid, messages: count };
+    if (left.size > count) return { resumeAt: entry.uuid, messages: count };
+  }
+  return { messages: left.size };
+}
+
+interface Entry {
+  readonly uuid: string;
+  readonly parent: string;
+  readonly role?: 'user' | 'assistant';
+  /** Of the model: one message stands in several lines. */
+  readonly messageId?: string;
+}
+
+function entryOf(line: string): Entry | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (!isObject(value) || value.isSidechain === true) return null;
+  const { uuid, parentUuid, logicalParentUuid, type, message } = value;
+  if (typeof uuid !== 'string') return null;
+  const parent = parentUuid ?? logicalParentUuid;
+  const { id, model } = isObject(message) ? message : {};
+  return {
+    uuid,
+    parent: typeof parent === 'string' ? parent : '',
+    ...(type === 'user' || type === 'assistant' ? { role: type } : {}),
+    // What claude wrote itself in the model's name is none of its messages.
+    ...(type === 'assistant' && typeof id === 'string' && model !== '<synthetic>' ? { messageId: id } : {}),
+  };
+}
+
 export interface KeptMessage {
   readonly id: string;
   readonly model: string;

@@ -7,9 +7,6 @@ export interface Ending {
   readonly next: string;
 }
 
-/** For what neither a setting nor a retry cures: a retry goes on in the same conversation. */
-export const addAgain = 'Remove the session, after those that depend on it, and add it again';
-
 const decideInHook = 'Let that hook allow or deny the call: nobody is asked here.';
 const lookAtHooks = 'Look at the hooks of the project and of its templates, then retry the session.';
 const lookAndRetry = 'Look at the session’s log, then retry the session.';
@@ -49,17 +46,17 @@ export const endings: Readonly<Record<string, 'result' | Ending>> = {
   rapid_refill_breaker: {
     reason: 'compaction-thrashing',
     what: 'The conversation is full again right after each compaction',
-    next: `${addAgain} with a smaller task: a retry would pay for the same.`,
+    next: 'A new conversation begins empty; a smaller task keeps it small.',
   },
   blocking_limit: {
     reason: 'prompt-too-long',
     what: 'The conversation no longer fits the model’s window, and compaction is off',
-    next: `${addAgain} with a smaller task, or have compaction switched on again.`,
+    next: 'Have compaction switched on again, or begin a new conversation.',
   },
   image_error: {
     reason: 'claude-error',
     what: 'An image of the conversation cannot be used',
-    next: `Look at the session’s log. ${addAgain}, with words on how to avoid that image.`,
+    next: 'Look at the session’s log. Leave that image out: go back some messages, or begin a new conversation.',
   },
   model_error: { reason: 'claude-error', what: 'The answer of the model could not be used', next: lookAndRetry },
   malformed_tool_use_exhausted: {

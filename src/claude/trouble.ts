@@ -4,7 +4,7 @@ import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { throttled } from '../core/state.ts';
 import { momentText } from '../core/text.ts';
-import { addAgain, endingOf } from './endings.ts';
+import { endingOf } from './endings.ts';
 import { isAborted, type ResultMessage } from './messages.ts';
 import { type AttemptStream, targetOf } from './stream.ts';
 import { oneLine } from './text.ts';
@@ -59,7 +59,7 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
     return failed('model-not-found', 'The model is unknown or not allowed', said, next);
   }
   if (result.terminalReason === 'prompt_too_long' || /^prompt is too long/i.test(said)) {
-    const next = `${addAgain} with a smaller task or a shorter prompt; a retry would go on in the same conversation.`;
+    const next = 'Go back some messages, or begin a new conversation, with a smaller task.';
     return failed('prompt-too-long', 'The conversation no longer fits the model’s window', said, next);
   }
   if (status !== undefined || error !== '' || /^API Error/i.test(said)) {
@@ -117,7 +117,10 @@ type Failed = Extract<Verdict, { status: 'failed' }>;
 
 function notServed(status: number | undefined, said: string): Failed {
   const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
-  const next = 'If the trouble is on the server’s side, wait a while; then retry the session.';
+  const next =
+    status === 400
+      ? 'The same conversation may be refused each time: go back some messages, or begin a new one.'
+      : 'If the trouble is on the server’s side, wait a while; then retry the session.';
   return failed('api-error', what, said, next);
 }
 
@@ -127,7 +130,7 @@ function passing(verdict: Failed, status: number | undefined): Failed {
 
 function claudeError(result: ResultMessage, said: string): Verdict {
   if (/no conversation found/i.test(said)) {
-    const next = `A retry looks for the same conversation once more. Where that is gone for good: ${addAgain}.`;
+    const next = 'A retry looks for it once more. Where it is gone for good, begin a new one.';
     return failed('claude-error', 'claude could not find the conversation to continue', said, next);
   }
   if (isAborted(result)) {

@@ -243,8 +243,18 @@ export type EventBody =
       readonly progressed?: true;
       readonly unread?: Unread;
     })
-  /** A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt. */
-  | (SessionFact & { readonly type: 'session_queued'; readonly queued: boolean; readonly prompt?: string })
+  /**
+   * A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt; `fresh` is
+   * the id of the new conversation that it begins, `resumeAt` claude's id of the message from which the known one goes
+   * on.
+   */
+  | (SessionFact & {
+      readonly type: 'session_queued';
+      readonly queued: boolean;
+      readonly prompt?: string;
+      readonly fresh?: string;
+      readonly resumeAt?: string;
+    })
   /** A further message of the user, for the running or the next attempt. `offset`: bytes of transcript.jsonl then. */
   | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
   /** No progress for `silentMs` milliseconds: first noticed, then it is interrupted and resumed. */

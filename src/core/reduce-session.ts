@@ -304,6 +304,7 @@ function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 's
   // Its first request carries them, but not what was said while it was being stopped.
   if (!attempt.identified && attempt.stopping === undefined) record.messages = [];
   attempt.identified = true;
+  delete record.resumeAt;
   if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
   if (event.model !== undefined) record.model = event.model;
 }
@@ -325,7 +326,7 @@ function completeSession(
 function queueByName(
   state: GroupState,
   record: SessionRecord,
-  { sessionId, queued, prompt }: Extract<SessionEvent, { type: 'session_queued' }>,
+  { sessionId, queued, prompt, fresh, resumeAt }: Extract<SessionEvent, { type: 'session_queued' }>,
 ): void {
   if (queued) state.failed.delete(sessionId);
   else if (record.queued && record.state.status === 'failed') state.failed.add(sessionId);
@@ -333,6 +334,10 @@ function queueByName(
   // Asked for by name, it belongs to what this run is to start.
   if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);
   if (prompt !== undefined) noteMessage(record, prompt);
+  if (fresh !== undefined) record.claudeSessionIds.push(fresh);
+  if (resumeAt !== undefined) record.resumeAt = resumeAt;
+  // What was said last is in no conversation that goes on.
+  if (fresh !== undefined || resumeAt !== undefined) delete record.promptUnsent;
 }
 
 function failSession(

@@ -96,6 +96,8 @@ export interface SessionRecord {
   /** They have cleared its conversation: what it goes on with begins with nothing. */
   cleared?: true;
   taskChanged?: true;
+  /** claude's id of the message that the next attempt goes on from; absent = the last one. */
+  resumeAt?: string;
   /** What the user said to it that no attempt has been told yet. */
   messages: string[];
   usage: Usage;
@@ -138,6 +140,14 @@ export function ownDefinition({ own, definition }: Pick<SessionRecord, 'own' | '
 }
 
 type ConversationOwner = Pick<SessionRecord, 'definition' | 'claudeSessionIds'>;
+
+/** With which conversation a session goes on; neither = the known one as it is. */
+export interface ConversationChoice {
+  /** Begins a new one. */
+  readonly fresh?: true;
+  /** Leaves out the last messages of the model, so many, and whatever followed each of them. */
+  readonly rewind?: number;
+}
 
 /** An event that may not happen in the present state: a defect of ours or a damaged log. */
 export class IllegalEvent extends Error {}

@@ -23,6 +23,7 @@ import { type Failure, type FailureReason, fail, ok, type Result } from '../core
 import { defaultGroupConfig, type GroupConfig, type SessionConfig } from '../core/group.ts';
 import { checkSlug } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
+import type { ConversationChoice } from '../core/session-state.ts';
 import { configProblem } from '../core/setting-values.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { lineProblem } from '../core/values.ts';
@@ -84,6 +85,9 @@ export interface NewGroupSession extends Omit<SessionSettings, 'outputSchema' | 
 
 /** A session as its meta.json tells it. */
 export type GroupSession = SessionMeta;
+
+/** How a failed session is tried again: what is said to it, and with which conversation it goes on. */
+export type RetryOptions = ConversationChoice & { readonly prompt?: string };
 
 /** What came of pausing a group. */
 export type PauseResult = PauseOutcome;
@@ -283,10 +287,12 @@ export class SessionGroup {
     await this.#submit({ kind: 'resume-session', sessionId: this.#idOf(session), ...budget });
   }
 
-  /** Tries a failed session again, at once or with the next run; `prompt` is said to it. */
-  async retrySession(session: SessionReference, { prompt }: { readonly prompt?: string } = {}): Promise<void> {
-    const said = defined({ prompt });
-    await this.#submit({ kind: 'retry-session', sessionId: this.#idOf(session), ...said });
+  /**
+   * Tries a failed session again, at once or with the next run; `prompt` is said to it. `fresh` begins a new
+   * conversation, `rewind` leaves out so many of the model's last messages.
+   */
+  async retrySession(session: SessionReference, how: RetryOptions = {}): Promise<void> {
+    await this.#submit({ kind: 'retry-session', sessionId: this.#idOf(session), ...how });
   }
 
   /** Tells a session something; whether it hears it now or with its next attempt. */

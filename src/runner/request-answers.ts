@@ -3,6 +3,7 @@
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
 
+import { messageBefore } from '../claude/conversation.ts';
 import { type Advice, advise, see } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import {
@@ -22,11 +23,17 @@ import { roundUsd, type SessionDefinition, type SessionId, type Usage } from '..
 import { makeSessionId, sessionLabel, sessionNumber, sessionTitle, sessionUuid } from '../core/id.ts';
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
-import { goesOnAfter, ownDefinition, type SessionRecord } from '../core/session-state.ts';
+import {
+  type ConversationChoice,
+  conversationId,
+  goesOnAfter,
+  ownDefinition,
+  type SessionRecord,
+} from '../core/session-state.ts';
 import { sessionProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
-import { promptProblem } from '../core/values.ts';
+import { isWhole, promptProblem } from '../core/values.ts';
 import { findRepository } from '../git/git.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { isLogTrouble } from '../store/log-lost.ts';
@@ -157,7 +164,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
             ? editSessionEvents(world, state, record, editOf(record, command))
             : command.kind === 'attach-session' || command.kind === 'open-attached' || command.kind === 'detach-session'
               ? takeOverEvents(state, record, command)
-              : sessionCommandEvents(world, state, record, command);
+              : sessionCommandEvents(world, asked, record, command);
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
   }
@@ -246,7 +253,7 @@ type SessionCommand = Exclude<
 
 function sessionCommandEvents(
   world: World,
-  state: GroupState,
+  { state, paths }: Pick<Asked, 'state' | 'paths'>,
   record: SessionRecord,
   command: SessionCommand,
 ): Result<EventBody[]> {
@@ -263,14 +270,33 @@ function sessionCommandEvents(
         const goOn = resumeSessionCommand(state, record);
         return refused(record, 'retried', advise('Give a failed session; one that is paused goes on with', goOn));
       }
+      const goesOn = conversationFor(world, paths, record, command);
+      if (!goesOn.ok) return goesOn;
       const prompt = defined({ prompt: command.prompt });
-      return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
+      return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt, ...goesOn.value }]);
     }
     case 'settle-cost':
       return settleEvents(state, record, command.isSpent);
     default:
       return unreachable(command);
   }
+}
+
+function conversationFor(
+  world: World,
+  paths: GroupPaths,
+  record: SessionRecord,
+  { fresh, rewind }: ConversationChoice,
+): Result<{ readonly fresh?: string; readonly resumeAt?: string }> {
+  if (fresh) return ok({ fresh: world.random.uuid() });
+  if (rewind === undefined) return ok({});
+  if (!isWhole(rewind, Number.MAX_SAFE_INTEGER)) return fail('usage', 'rewind must be a whole number above 0.', '');
+  const { config } = sessionPaths(paths, record.definition.id);
+  const { resumeAt, messages } = messageBefore(world, config, conversationId(record), rewind);
+  if (resumeAt !== undefined) return ok({ resumeAt });
+  const has = messages === 1 ? 'only one message' : `only ${messages} messages`;
+  const message = `The conversation has ${messages === 0 ? 'no message' : has} of the model.`;
+  return fail('usage', message, 'Go back fewer, or begin a new conversation with --fresh.');
 }
 
 /** What is held for the session is money like any other from now on (`isSpent`), or free again. */

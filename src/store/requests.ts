@@ -10,6 +10,7 @@ import type { GroupChanges } from '../core/edit-group.ts';
 import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
+import type { ConversationChoice } from '../core/session-state.ts';
 import type { World } from '../system/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { parseOwn } from './json.ts';
@@ -52,7 +53,7 @@ export type RequestBody =
   /** Starts a paused session again when there is a slot; `maxBudgetUsd` is its own cap from now on. */
   | (OfSession & { readonly kind: 'resume-session'; readonly maxBudgetUsd?: number })
   /** Starts a failed session again; `prompt` is said to it. */
-  | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string })
+  | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string } & ConversationChoice)
   | (OfSession & { readonly kind: 'say'; readonly text: string })
   /** A person takes it over from this process: it is stopped and kept for them. */
   | (OfTakeOver & { readonly kind: 'attach-session'; readonly process: ProcessIdentity })

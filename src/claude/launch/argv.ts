@@ -7,6 +7,8 @@ export interface WorkerArgsInput {
   readonly model?: string;
   /** `new` starts a conversation under this id, `resume` continues it. The id is a UUID. */
   readonly conversation: { readonly kind: 'new' | 'resume'; readonly claudeSessionId: string };
+  /** claude's id of the message that a resumed conversation goes on from. */
+  readonly resumeAt?: string;
   /** For people; without a name claude pays for a request that finds a title. */
   readonly name: string;
   readonly permissionMode: PermissionMode;
@@ -62,6 +64,7 @@ function sharedArgs(input: WorkerArgsInput): string[] {
   return [
     conversation.kind === 'new' ? '--session-id' : '--resume',
     conversation.claudeSessionId,
+    ...(input.resumeAt === undefined ? [] : [`--resume-session-at=${input.resumeAt}`]),
     // Options with free or several values are given as one word each, so that they can swallow nothing after them.
     ...(input.model === undefined ? [] : [`--model=${input.model}`]),
     ...(input.name === '' ? [] : [`--name=${input.name}`]),

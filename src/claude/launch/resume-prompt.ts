@@ -23,6 +23,8 @@ export interface ResumePromptInput {
   readonly contextLost?: boolean;
   readonly spokenWith?: boolean;
   readonly isCutOff?: boolean;
+  /** Its last messages are left out of the conversation. */
+  readonly isRewound?: boolean;
   readonly loss?: Loss;
   /** Without slash commands, which are messages of their own. */
   readonly messages?: readonly string[];
@@ -64,6 +66,7 @@ function promptWords(input: ResumePromptInput): string {
     ...(input.spokenWith ? [spoken] : []),
     ...(input.contextLost ? [lost] : []),
     ...(input.isCutOff ? [cutOff] : []),
+    ...(input.isRewound ? [rewound] : []),
   ];
   const look = rejection === undefined ? [check] : [];
   const heading = isTaskChanged ? changed : again;
@@ -107,6 +110,10 @@ const lost =
 const cutOff =
   'The end of the conversation was not written down: you have said and done more than it shows. What was done is to ' +
   'be seen in the files alone.';
+
+const rewound =
+  'The user has taken the conversation back: the last messages are left out of it. What you did in them is to be ' +
+  'seen in the files alone.';
 
 function lossWords(loss: Loss | undefined): string[] {
   if (loss === undefined) return [];

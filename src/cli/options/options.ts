@@ -275,6 +275,11 @@ export function parseLease(text: string): number {
   return parseWhole(text, 3_600, 2) * 1_000;
 }
 
+/** Messages of the model that a conversation goes back. */
+export function parseRewind(text: string): number {
+  return parseWhole(text, 1_000);
+}
+
 /** Sessions that a machine may run at once. */
 export function parseSlots(text: string): number {
   return parseWhole(text, slotsMax);

@@ -115,8 +115,10 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
   const reference = sessionReference(state, record);
   const then = (what: string, ...commands: CommandLine[]) => advise(`${next} ${what}`.trim(), ...commands);
   if (needsPerson(reason)) return then('Go on with', resumeCommand(state));
-  if (reason === 'prompt-too-long') return then('Remove it with', ['session', 'remove', reference]);
   const retry = ['session', 'retry', reference];
+  if (reason === 'prompt-too-long' || reason === 'compaction-thrashing') {
+    return then('Begin a new conversation with', [...retry, '--fresh']);
+  }
   if (reason === 'permission') {
     return then('Allow it and try again with', ['session', 'allow', reference, '--denied', '--retry']);
   }

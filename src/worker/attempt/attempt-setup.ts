@@ -294,6 +294,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const args = (options.isAttended === true ? attendedArgs : workerArgs)({
     ...defined({ model }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
+    ...(continues ? defined({ resumeAt: record.resumeAt }) : {}),
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
     permissionMode: permissionModeOf(definition, generated.value),
     settingsFile: paths.workerSettings,
@@ -317,6 +318,7 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
     continues: continues && record.cleared !== true,
     spokenWith: record.spokenWith === true,
     isTaskChanged: record.taskChanged === true,
+    isRewound: continues && record.resumeAt !== undefined,
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
     ...defined({ failure, rejection, loss }),

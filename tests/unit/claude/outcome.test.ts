@@ -191,15 +191,13 @@ describe('judge', () => {
     });
 
   /** A retry goes on in the conversation that is there. */
-  test.each<[what: string, lines: object[], next: string]>([
-    ['conversation', [init, result({ terminal_reason: 'prompt_too_long' })], 'with a smaller task or a shorter prompt'],
-    ['id', [result({ num_turns: 0, errors: ['No conversation found with session ID: x'], result: undefined })], 'once'],
-  ])('what no retry cures is to be removed and added anew: %s', (_, lines, words) => {
+  test.each([
+    ['window', [init, result({ terminal_reason: 'prompt_too_long' })]],
+    ['refusal', [init, result({ api_error_status: 400 })]],
+    ['id', [result({ num_turns: 0, errors: ['No conversation found with session ID: x'], result: undefined })]],
+  ])('what goes on in the same conversation in vain is told to leave it: %s', (_, lines) => {
     const outcome = judged(lines);
-    const next = outcome.status === 'failed' ? outcome.next : '';
-    expect(next).toContain('Remove the session, after those that depend on it, and add it again');
-    expect(next).toContain(words);
-    expect(next).not.toMatch(/then retry|and retry/);
+    expect(outcome.status === 'failed' ? outcome.next : '').toMatch(/begin a new (one|conversation)/);
   });
 
   test('what another setting cures is not to be removed', () => {

@@ -1,5 +1,5 @@
 /** `session pause`, `resume`, `retry`, `say` and `remove`: what a user asks of one session. */
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, Option } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../app/live-runner.ts';
 import { removeSession } from '../../../app/removal/archive-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
@@ -12,7 +12,7 @@ import type { SessionState } from '../../../core/session-state.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import { besideDocument, type Context, confirmed, type ExitCode, exitCode, need } from '../../context.ts';
-import { parseMoney } from '../../options/options.ts';
+import { parseMoney, parseRewind } from '../../options/options.ts';
 import { readText } from '../../options/prompt-source.ts';
 import { printSession, runSession, startSession } from '../group/run.ts';
 
@@ -107,7 +107,8 @@ Exit codes: 0 completed (or asked for), 1 failed, 2 bad input, 3 paused again.`)
 const retryExample = `
 Example:
   $ claude-code-agent session retry auth-refactor/api
-  $ claude-code-agent session retry auth-refactor/api --prompt "The tests need the database of docker compose."`;
+  $ claude-code-agent session retry auth-refactor/api --prompt "The tests need the database of docker compose."
+  $ claude-code-agent session retry auth-refactor/api --rewind 3`;
 
 export function defineRetry(command: Command, context: Context): void {
   command
@@ -116,6 +117,12 @@ this command runs the session, and no other, to its end.
 Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--prompt <text>', 'said to the session besides its task; "-" reads it from standard input')
+    .addOption(new Option('--fresh', 'begin a new conversation; its work stays').conflicts('rewind'))
+    .addOption(
+      new Option('--rewind [n]', "leave out the model's last messages (1 of them, or n)")
+        .preset('1')
+        .argParser(parseRewind),
+    )
     .option('--rehearse [script]', 'the script with which the rehearsal goes on')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', retryExample)
@@ -125,8 +132,9 @@ Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
         const { prompt: typed } = given;
         const prompt = typed === undefined ? undefined : need(await readText(context, typed, 'The text of --prompt'));
         const { sessionId } = session;
-        const said = defined({ prompt });
-        return startSession(context, session, { kind: 'retry-session', sessionId, ...said }, given);
+        const { fresh, rewind } = given;
+        const asked = { ...defined({ prompt, rewind }), ...(fresh ? { fresh } : {}) };
+        return startSession(context, session, { kind: 'retry-session', sessionId, ...asked }, given);
       }),
     );
 }

@@ -1,0 +1,81 @@
+/**
+ * Promises, with the real claude and a scripted API: a conversation that the API refuses each time does not hold its
+ * session for ever. `session retry --rewind` leaves out its last messages, `--fresh` begins a new one; the work stays.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { patienceMs } from '../../support/claude/rig.ts';
+import { User } from '../../support/cli/user.ts';
+import { pinnedClaude } from '../../support/cli.ts';
+
+setDefaultTimeout(patienceMs);
+
+const work = (name: string) => ({ text: `I write ${name}.`, tool: 'Bash', input: { command: `touch ${name}` } });
+const refusal = { status: 400, errorType: 'invalid_request_error', message: 'an image is broken' };
+const script = {
+  version: 1 as const,
+  sessions: { '*': { steps: [work('one'), work('two'), { ...refusal, times: 100 }] } },
+};
+
+let api: ScriptedApi;
+let user: User;
+let group: string;
+
+beforeAll(async () => {
+  api = startScriptedApi({ script, nameOf: () => undefined });
+  user = new User({
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+  });
+  group = await user.ok('group', 'create', 'stuck');
+  await user.add(group, 'only', '--allowed-tools', 'Bash');
+  expect((await user.run('group', 'run', group, '--output', 'quiet')).code).toBe(1);
+});
+afterAll(async () => {
+  user.remove();
+  await api.stop();
+});
+
+/** What a retry sends first. */
+async function firstRequestOf(...how: string[]) {
+  const before = api.requests.length;
+  const { code, stderr } = await user.run('session', 'retry', `${group}/only`, ...how);
+  const request = api.requests.slice(before).find(({ kind }) => kind === 'step');
+  return { code, stderr, session: request?.session, said: JSON.stringify(request?.body.messages ?? []) };
+}
+
+test('a refusal of the conversation names both ways out', async () => {
+  const said = await user.ok('session', 'show', `${group}/only`);
+  expect(said).toContain('go back some messages, or begin a new one');
+});
+
+test('--rewind leaves out the last messages of the model, and says so to it', async () => {
+  const plain = await firstRequestOf();
+  expect(plain.said).toContain('touch two');
+  const rewound = await firstRequestOf('--rewind');
+  expect(rewound.session).toBe(plain.session);
+  expect(rewound.said).toContain('touch one');
+  expect(rewound.said).not.toContain('touch two');
+  expect(rewound.said).toContain('taken the conversation back');
+});
+
+test('more than there are is refused with their number, and nothing is started', async () => {
+  const before = api.requests.length;
+  const { code, stderr } = await user.run('session', 'retry', `${group}/only`, '--rewind', '50');
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/only \d+ messages of the model.*--fresh/s);
+  expect(api.requests.length).toBe(before);
+  expect((await user.run('session', 'retry', `${group}/only`, '--rewind', '--fresh')).code).toBe(2);
+});
+
+test('--fresh begins a new conversation with the whole task', async () => {
+  const { session: known } = await firstRequestOf();
+  const fresh = await firstRequestOf('--fresh', '--prompt', 'Leave the image out.');
+  expect(fresh.session).not.toBe(known);
+  expect(fresh.said).not.toContain('touch one');
+  expect(fresh.said).toContain('Do it.');
+  expect(fresh.said).toContain('Leave the image out.');
+  const again = await firstRequestOf();
+  expect(again.session).toBe(fresh.session);
+});

@@ -160,6 +160,7 @@ type Body =
   | StateMessage
   | TaskMessage
   | { readonly kind: 'compact-boundary' }
+  | { readonly kind: 'other-model'; readonly asked: string; readonly answered: string }
   | { readonly kind: 'notification'; readonly key: string }
   | ControlResponseMessage
   | { readonly kind: 'other'; readonly type: string }
@@ -261,6 +262,14 @@ function readSystem(value: JsonObject): Body {
       return { kind: 'compact-boundary' };
     case 'session_state_changed':
       return { kind: 'state', isIdle: value.state === 'idle' };
+    case 'model_fallback':
+    case 'model_refusal_fallback':
+    case 'model_consent_fallback':
+      return {
+        kind: 'other-model',
+        asked: text(value.original_model) ?? '',
+        answered: text(value.fallback_model) ?? '',
+      };
     case 'notification':
       return { kind: 'notification', key: text(value.key) ?? '' };
     case 'permission_denied':

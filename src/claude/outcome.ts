@@ -275,6 +275,11 @@ function warningsOf(input: JudgeInput): Warning[] {
     warnings.push({ code: cutOffCode, message });
   }
   warnings.push(...warningsOfEnd(stream));
+  if (stream.otherModel !== undefined) {
+    const { asked, answered } = stream.otherModel;
+    const message = `${oneLine(answered, 60)} answered instead of ${oneLine(asked, 60)}, at least for a part.`;
+    warnings.push({ code: 'other-model', message });
+  }
   const open = openSubjects(stream.taskList);
   // Only a session that says that it is done can have forgotten something.
   if (open.length > 0 && stream.lastResult !== undefined && isSuccess(stream.lastResult)) {

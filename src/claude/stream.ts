@@ -85,6 +85,8 @@ export interface AttemptStream extends AtWork {
   readonly denials: Denials;
   /** What the last hook that objected to something said. */
   objection?: string;
+  /** claude went over to another model than it was to use. */
+  otherModel?: { readonly asked: string; readonly answered: string };
   /** A hook did not let claude end so often that claude ended nevertheless. */
   isEndForced: boolean;
   hookOk: boolean;
@@ -211,6 +213,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'hook':
       foldHook(s, m);
+      break;
+    case 'other-model':
+      s.otherModel = { asked: m.asked, answered: m.answered };
       break;
     case 'notification':
       s.isEndForced ||= m.key === 'stop-hook-block-cap';

@@ -96,6 +96,7 @@ export interface Warning {
     | 'empty-result'
     | 'unfinished-answer'
     | 'unknown-end'
+    | 'other-model'
     | 'odd-figures'
     | 'leftover-processes'
     | 'limit-reached'

@@ -5,6 +5,10 @@ import type { JsonObject } from '../lenient.ts';
 export interface WorkerArgsInput {
   /** Absent = claude's own default. On resume the model of the first attempt's `init`, or the window shrinks. */
   readonly model?: string;
+  /** Names with commas between them, the first to answer first. */
+  readonly fallbackModel?: string;
+  readonly effort?: string;
+  readonly maxTurns?: number;
   /** `new` starts a conversation under this id, `resume` continues it. The id is a UUID. */
   readonly conversation: { readonly kind: 'new' | 'resume'; readonly claudeSessionId: string };
   /** claude's id of the message that a resumed conversation goes on from. */
@@ -41,6 +45,7 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     'stream-json',
     ...sharedArgs(input),
     ...(input.outputSchema === undefined ? [] : [`--json-schema=${JSON.stringify(input.outputSchema)}`]),
+    ...(input.maxTurns === undefined ? [] : [`--max-turns=${input.maxTurns}`]),
     ...(reservedUsd === undefined
       ? []
       : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
@@ -67,6 +72,8 @@ function sharedArgs(input: WorkerArgsInput): string[] {
     ...(input.resumeAt === undefined ? [] : [`--resume-session-at=${input.resumeAt}`]),
     // Options with free or several values are given as one word each, so that they can swallow nothing after them.
     ...(input.model === undefined ? [] : [`--model=${input.model}`]),
+    ...(input.fallbackModel === undefined ? [] : [`--fallback-model=${input.fallbackModel}`]),
+    ...(input.effort === undefined ? [] : [`--effort=${input.effort}`]),
     ...(input.name === '' ? [] : [`--name=${input.name}`]),
     ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
     ...(input.addedFolders ?? []).map((folder) => `--add-dir=${folder}`),

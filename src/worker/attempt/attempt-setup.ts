@@ -290,9 +290,9 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
   const chosen = record.model ?? definition.model ?? state.group.config.model;
   const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
-  const { allowedTools, outputSchema } = definition;
+  const { allowedTools, outputSchema, fallbackModel, effort, maxTurns } = definition;
   const args = (options.isAttended === true ? attendedArgs : workerArgs)({
-    ...defined({ model }),
+    ...defined({ model, fallbackModel, effort, maxTurns }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
     ...(continues ? defined({ resumeAt: record.resumeAt }) : {}),
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,

@@ -154,6 +154,13 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(answers).toEqual(['answered {"action":"cancel"}']);
   });
 
+  test('names the model that answered instead of the one that was asked', async () => {
+    const overloaded = { status: 529, errorType: 'overloaded_error', message: 'Overloaded', times: 6 };
+    const { outcome } = await sessionWith([{ ...overloaded, text: 'done' }], { args: ['--fallback-model=sonnet'] });
+    const message = expect.stringMatching(/sonnet.* answered instead of .*opus/);
+    expect(outcome).toMatchObject({ status: 'completed', warnings: [{ code: 'other-model', message }] });
+  });
+
   test('knows every end that this claude can report', () => {
     const lists = Bun.spawnSync(['grep', '-aoE', '\\["[a-z_]+"(,"[a-z_]+")*\\]', claudeBinary ?? '']).stdout.toString();
     const ends = lists

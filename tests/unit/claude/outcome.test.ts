@@ -317,6 +317,8 @@ describe('judge', () => {
     expect(codes([init, success], { expectHook: true })).toEqual(['hook-missing']);
     expect(codes([hook, init, success], { expectHook: true })).toEqual([]);
     expect(codes([init, { ...success, terminal_reason: 'fell_asleep' }])).toEqual(['unknown-end']);
+    const other = { original_model: 'opus', fallback_model: 'sonnet' };
+    expect(codes([init, { type: 'system', subtype: 'model_fallback', ...other }, success])).toEqual(['other-model']);
     expect(codes([init, { ...success, stop_reason: 'pause_turn' }])).toEqual(['unfinished-answer']);
     // A process that never began had no chance to run the hook.
     expect(codes([], { expectHook: true })).toEqual([]);

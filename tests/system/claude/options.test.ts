@@ -1,0 +1,39 @@
+/** Promises, with the real claude: effort and turns of a group count for its sessions. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { patienceMs } from '../../support/claude/rig.ts';
+import { User } from '../../support/cli/user.ts';
+import { pinnedClaude } from '../../support/cli.ts';
+
+setDefaultTimeout(patienceMs);
+
+const look = { text: 'I look.', tool: 'Bash', input: { command: 'ls' } };
+const script = {
+  version: 1 as const,
+  sessions: { '*': { steps: [look, look, { text: 'done' }] } },
+};
+
+let api: ScriptedApi;
+let user: User;
+
+beforeAll(() => {
+  api = startScriptedApi({ script, nameOf: () => undefined });
+  user = new User({
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+  });
+});
+afterAll(async () => {
+  user.remove();
+  await api.stop();
+});
+
+test('a group says how much its sessions think and how long', async () => {
+  const group = await user.ok('group', 'create', 'short', '--effort', 'low', '--max-turns', '1');
+  await user.add(group, 'long', '--allowed-tools', 'Bash');
+  expect((await user.run('group', 'run', group, '--output', 'quiet')).code).toBe(1);
+  const { reason } = await user.json<{ reason: string }>('session', 'show', `${group}/long`);
+  expect(reason).toBe('max-turns');
+  expect(JSON.stringify(api.requests.map(({ body }) => body))).toContain('"effort":"low"');
+});

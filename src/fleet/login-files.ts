@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { workerEnvironment } from '../claude/launch/environment.ts';
 import { chooseLogin, loginIdentity } from '../claude/launch/login.ts';
+import { loginOf } from '../claude/launch/user-claude.ts';
 import { loginVariables, managedVariables, proxyVariables, restatedVariables } from '../claude/launch/variables.ts';
 import { advise } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
@@ -120,7 +121,7 @@ export function environmentWith(
   env: Environment,
   name: string | undefined,
 ): Result<Environment> {
-  if (name === undefined) return ok(env);
+  if (name === undefined) return ok(defined(loginOf({ files }, env).caller) as Environment);
   const login = readLogin(files, root, name);
   if (!login.ok) return { ok: false, failure: { ...login.failure, reason: 'not-logged-in' } };
   if (login.value === undefined) {

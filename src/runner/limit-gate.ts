@@ -4,7 +4,8 @@
  * and its first answer opens the gate for the others.
  */
 import { join } from 'node:path';
-import { chooseLogin, loginIdentity } from '../claude/launch/login.ts';
+import { loginIdentity } from '../claude/launch/login.ts';
+import type { UserLogin } from '../claude/launch/user-claude.ts';
 import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
@@ -62,9 +63,9 @@ export interface GateOptions {
 }
 
 /** A name for the login that tells nothing about its secret. */
-export function gateKey(callerEnv: Readonly<Record<string, string | undefined>>): string {
-  const text = loginIdentity(callerEnv);
-  return `${chooseLogin(callerEnv).kind}-${new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)}`;
+export function gateKey({ caller, login }: UserLogin): string {
+  const text = loginIdentity(caller, login);
+  return `${login.kind}-${new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
 /** A rehearsal has limits of its own, which concern no login. */

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
+import { loginOf } from '../claude/launch/user-claude.ts';
 import { defined } from '../core/defined.ts';
 import type { RunInfo } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -183,7 +184,7 @@ async function fleetOf(world: World, options: RunGroupOptions): Promise<Result<L
 
 function gateFor(world: World, { state }: GroupWriter, options: RunGroupOptions, runId: string): LimitGate {
   const { rehearsal, groupId, callerEnv, reporter, root } = options;
-  const key = rehearsal ? rehearsalGateKey(groupId) : gateKey(callerEnv);
+  const key = rehearsal ? rehearsalGateKey(groupId) : gateKey(loginOf(world, callerEnv));
   return openLimitGate(world, { root, key, runId, warn: (message) => reporter.warning?.(message, state) });
 }
 

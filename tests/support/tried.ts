@@ -7,7 +7,7 @@ import { createRealWorld } from '../../src/system/real-world.ts';
 const world = createRealWorld();
 /** By path: it is the same as long as a file of tests runs. */
 const versions = new Map<string, string>();
-const logins = ['api-key', 'oauth-token', 'store', 'provider'] as const;
+const logins = ['api-key', 'oauth-token', 'helper', 'store', 'provider'] as const;
 
 /** Writes into the data root that every check of this program held with every login, except `others`. */
 export function noteTried(root: string, program: string, ...others: readonly CheckResult[]): void {

@@ -2,8 +2,9 @@
 
 import { isAbsolute, join } from 'node:path';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
-import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
+import { checkLogin } from '../../claude/launch/login.ts';
 import { findClaude } from '../../claude/launch/program.ts';
+import { loginOf } from '../../claude/launch/user-claude.ts';
 import { commandText, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
@@ -49,7 +50,9 @@ export async function askLogin(
   program: string,
   session?: Pick<SessionDefinition, 'projectPath' | 'untrusted'>,
 ): Promise<Result<{ readonly source: string; readonly method: string }>> {
-  const login = chooseLogin(env);
+  const { login, caller } = loginOf(world, env);
+  // claude believes that a helper works; the first request shows it.
+  if (login.kind === 'helper') return ok({ source: login.source, method: 'api_key_helper' });
   const { TMPDIR = '' } = env;
   const folder = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `claude-code-agent-${world.random.uuid()}`);
   const [configDir, tmpDir] = [join(folder, 'claude-config'), join(folder, 'tmp')];
@@ -58,7 +61,7 @@ export async function askLogin(
     world.files.makeFolder(tmpDir);
     const { projectPath = folder, untrusted } = session ?? {};
     const place = { attemptId: 'login-check', configDir, tmpDir, untrusted };
-    const environment = workerEnvironment({ caller: env, ...place, login });
+    const environment = workerEnvironment({ caller, ...place, login });
     const checked = await checkLogin(world, program, environment, projectPath);
     return checked.ok ? ok({ source: login.source, method: checked.value.method }) : checked;
   } catch (error) {

@@ -4,7 +4,7 @@
  * that is installed then is used, and checked if it is new.
  */
 import { isAbsolute, join } from 'node:path';
-import { chooseLogin, type Login } from '../../claude/launch/login.ts';
+import type { Login } from '../../claude/launch/login.ts';
 import {
   checkSupported,
   findClaude,
@@ -14,6 +14,7 @@ import {
   programFile,
   versionOf,
 } from '../../claude/launch/program.ts';
+import { loginOf } from '../../claude/launch/user-claude.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
 import { parseOwn } from '../../store/json.ts';
@@ -163,7 +164,12 @@ export class CheckGate implements ClaudeGate {
   }
 
   #known({ file, version }: FoundClaude): CheckedClaude | undefined {
-    const known = recall(this.#place.world, this.#options.root, file, chooseLogin(this.#place.env).kind);
+    const known = recall(
+      this.#place.world,
+      this.#options.root,
+      file,
+      loginOf(this.#place.world, this.#place.env).login.kind,
+    );
     return known?.version === version ? known : undefined;
   }
 
@@ -194,7 +200,7 @@ export class CheckGate implements ClaudeGate {
     const { world, env: caller } = this.#place;
     const { root } = this.#options;
     const begin = world.clock.now();
-    const login = chooseLogin(caller).kind;
+    const login = loginOf(world, caller).login.kind;
     // Always the same for a data root, so that a check ends and removes what a killed one left. No instructions and no
     // repository of the user are above a temporary folder.
     const mark = `check-${new Bun.CryptoHasher('sha256').update(root).digest('hex').slice(0, 16)}`;
@@ -279,7 +285,7 @@ export async function lastCheckOf(
   program: string,
 ): Promise<CheckedClaude | undefined> {
   const file = programFile(world, program);
-  const known = file === null ? undefined : recall(world, root, file, chooseLogin(env).kind);
+  const known = file === null ? undefined : recall(world, root, file, loginOf(world, env).login.kind);
   if (known === undefined || isFixed(known)) return known;
   const version = await versionOf(world, known.program, env);
   return version.ok && version.value === known.version ? known : undefined;

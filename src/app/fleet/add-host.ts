@@ -1,7 +1,7 @@
 /** `host add`: another machine joins, by ssh and in one command: checked, installed, given its login, and started. */
 
 import { join } from 'node:path';
-import { chooseLogin } from '../../claude/launch/login.ts';
+import { loginOf } from '../../claude/launch/user-claude.ts';
 import { shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -125,8 +125,9 @@ function loginToSend({ world, env }: Place, root: string, name: string | undefin
   const kept = readLogin(world.files, root, name);
   if (!kept.ok) return kept;
   if (kept.value !== undefined) return ok({ name, text: loginText(kept.value) });
-  const { kind, source, variables } = chooseLogin(env);
-  const where = env.ANTHROPIC_BASE_URL;
+  const { caller, login } = loginOf(world, env);
+  const { kind, source, variables } = login;
+  const where = caller.ANTHROPIC_BASE_URL;
   if (kind === 'api-key' || kind === 'oauth-token') {
     return ok({ name, text: loginText({ ...variables, ...(where ? { ANTHROPIC_BASE_URL: where } : {}) }) });
   }

@@ -1,7 +1,6 @@
 /** What sessions would fail of when they are started, told before anything is. */
 import { join } from 'node:path';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
-import { chooseLogin } from '../../claude/launch/login.ts';
 import {
   checkFound,
   findSettings,
@@ -9,6 +8,7 @@ import {
   type SettingsFile,
   sharedSettings,
 } from '../../claude/launch/project-settings.ts';
+import { loginOf } from '../../claude/launch/user-claude.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
@@ -47,7 +47,7 @@ export async function projectCheck(
     const { config, tmp } = sessionPaths(groupPaths(root, state.group.id), id);
     const own = { attemptId: '', configDir: config, tmpDir: tmp, untrusted };
     const rehearsal = isRehearsal ? { rehearsal: { baseUrl: 'http://127.0.0.1', home: tmp } } : {};
-    const worker = workerEnvironment({ caller: env, ...own, login: chooseLogin(env), ...rehearsal });
+    const worker = workerEnvironment({ ...loginOf(world, env), ...own, ...rehearsal });
     try {
       return checkFound(world, settings, worker);
     } catch {

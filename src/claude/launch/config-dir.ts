@@ -25,6 +25,7 @@ export interface ConfigDirInput {
   readonly isNew: boolean;
   /** The worker's whole environment; what it says about payers goes into the settings as well. */
   readonly env: Environment;
+  readonly helpers?: Readonly<Record<string, string>>;
   readonly instructions: InstructionsInput;
   readonly settings: ConfigSettingsInput;
   readonly files: readonly { readonly path: string; readonly bytes: Uint8Array }[];
@@ -49,7 +50,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   const settled = own && git !== null ? { ...withoutOwnGitWords, ...base } : { ...base };
   const files: readonly (readonly [string, JsonObject])[] = [
     [join(paths.config, 'settings.json'), configSettings({ ...input.settings, base: settled, hooks: clean })],
-    [paths.workerSettings, workerSettings(env, { deny, ...defined({ base }) })],
+    [paths.workerSettings, workerSettings(env, { deny, ...defined({ base, helpers: input.helpers }) })],
   ];
   // In a folder that was just made there is nothing to be replaced; after a crash it is none any more.
   const write = (file: string, text: string): void => {

@@ -69,9 +69,11 @@ export function commandEnvironment(
 function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | undefined): Environment {
   // For a login in a store of the user's the variable is set; every other session looks into its own, empty folder.
   const store = input.rehearsal === undefined ? input.login.storeDir : undefined;
+  const isHelper = input.rehearsal === undefined && input.login.kind === 'helper';
   return {
     [attemptMark]: input.attemptId,
-    ...(store === undefined ? { [managedSwitch]: '1' } : { [hostLoginVariable]: noLoginHere }),
+    // With the switch claude runs no helper either.
+    ...(store === undefined && !isHelper ? { [managedSwitch]: '1' } : { [hostLoginVariable]: noLoginHere }),
     CLAUDE_CONFIG_DIR: input.configDir,
     CLAUDE_SECURESTORAGE_CONFIG_DIR: store ?? input.configDir,
     [tmpVariable]: input.tmpDir,

@@ -11,28 +11,39 @@ import type { Environment } from './variables.ts';
 import { isOn, type loginVariables, providerSwitches } from './variables.ts';
 
 export interface Login {
-  readonly kind: 'provider' | 'api-key' | 'oauth-token' | 'store';
+  /** `helper`: a program of the user's settings prints the key. */
+  readonly kind: 'provider' | 'api-key' | 'oauth-token' | 'helper' | 'store';
   /** For people, without the secret: `ANTHROPIC_API_KEY`, `CLAUDE_CODE_USE_BEDROCK`, `claude auth login`. */
   readonly source: string;
   /** The login variables a worker gets; all others are taken out of its environment. */
   readonly variables: Readonly<Record<string, string>>;
   /** Value of CLAUDE_SECURESTORAGE_CONFIG_DIR: the folder of the user's own store, `''` = ~/.claude. */
   readonly storeDir?: string;
+  /** Settings of the user that name programs for credentials; what a project says in their place has no effect. */
+  readonly helpers: Readonly<Record<string, string>>;
 }
 
 type Caller = Readonly<Record<string, string | undefined>>;
 
 /** All that decides who pays and whether that works, with the secrets in it; of the user's own store only its place. */
-export function loginIdentity(caller: Caller): string {
-  const { kind, source, variables, storeDir } = chooseLogin(caller);
-  return JSON.stringify([kind, source, variables, storeDir, caller.ANTHROPIC_BASE_URL]);
+export function loginIdentity(caller: Caller, login: Login = chooseLogin(caller)): string {
+  const { kind, source, variables, storeDir, helpers } = login;
+  const ofHelper = kind === 'helper' ? [helpers] : [];
+  return JSON.stringify([kind, source, variables, storeDir, caller.ANTHROPIC_BASE_URL, ...ofHelper]);
 }
 
 /** `auth status` takes half a second; a machine under load may need many times that. */
 const statusTimeoutMs = 20_000;
 
-/** A cloud provider, else an API key or gateway token, else an OAuth token, else the user's own login. */
-export function chooseLogin(caller: Caller): Login {
+/**
+ * A cloud provider, else an API key or gateway token, else an OAuth token, else a helper, else the user's own login.
+ * `helpers`: those of the user's settings.
+ */
+export function chooseLogin(caller: Caller, helpers: Login['helpers'] = {}): Login {
+  return { ...chosenOf(caller, helpers), helpers };
+}
+
+function chosenOf(caller: Caller, { apiKeyHelper = '' }: Login['helpers']): Omit<Login, 'helpers'> {
   const keys = setOnes(caller, ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN']);
   const provider = providerSwitches.find((name) => isOn(caller[name]));
   // Gateways in front of a provider are reached with a token, so keys stay.
@@ -43,6 +54,7 @@ export function chooseLogin(caller: Caller): Login {
   if (Object.keys(oauth).length > 0) {
     return { kind: 'oauth-token', source: 'CLAUDE_CODE_OAUTH_TOKEN', variables: oauth };
   }
+  if (apiKeyHelper !== '') return { kind: 'helper', source: 'apiKeyHelper', variables: {} };
   const storeDir = caller.CLAUDE_SECURESTORAGE_CONFIG_DIR ?? caller.CLAUDE_CONFIG_DIR ?? '';
   return { kind: 'store', source: 'claude auth login', variables: {}, storeDir };
 }

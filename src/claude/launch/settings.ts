@@ -74,6 +74,8 @@ export interface WorkerSettingsOptions {
   readonly deny?: readonly string[];
   /** Settings of a template or of the session; its word on compaction and telemetry stands, a project's does not. */
   readonly base?: JsonObject;
+  /** Programs of the user's own settings with which claude gets credentials. */
+  readonly helpers?: Readonly<Record<string, string>>;
 }
 
 const statedVariables: readonly string[] = [
@@ -122,7 +124,7 @@ export function workerSettings(caller: Environment, options: WorkerSettingsOptio
     disableAllHooks: false,
     // Without it a long conversation ends in an error instead of being compacted.
     autoCompactEnabled: options.base?.autoCompactEnabled !== false,
-    ...Object.fromEntries(helperSettings.map((name) => [name, ''])),
+    ...Object.fromEntries(helperSettings.map((name) => [name, options.helpers?.[name] ?? ''])),
     // In settings.json alone they could be lifted by the project's own settings.
     ...permissionsOf({ deny: [...list(object(options.base?.permissions).deny), ...(options.deny ?? [])] }),
   };

@@ -4,6 +4,7 @@ import { defined } from '../../core/defined.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
+import { chooseLogin, type Login } from './login.ts';
 import { checkoutRoots, parseSettings, type SettingsFile } from './project-settings.ts';
 import { helperSettings, isOfPayer, isStated } from './settings.ts';
 import { cloudVariables, isOn, providerSwitches } from './variables.ts';
@@ -108,32 +109,35 @@ export function ignoredRules(ofProject: readonly SettingsFile[]): string[] {
   });
 }
 
-/** Names of models that only a gateway or a provider knows. */
-const modelVariable = /^ANTHROPIC_(?:(?:CUSTOM|DEFAULT_\w+)_MODEL\w*|MODEL|SMALL_FAST_MODEL)$/;
+/** Besides who pays: names of models that only a gateway or a provider knows, and how long a helper's key is used. */
+const besidePayer = /^ANTHROPIC_(?:(?:CUSTOM|DEFAULT_\w+)_MODEL\w*|MODEL|SMALL_FAST_MODEL)$|_API_KEY_HELPER_TTL_MS$/;
 
-/** The environment with what the user's own settings say of who pays, which beats it in plain claude too. */
-export function withUserLogin<T extends Caller>(world: Pick<World, 'files'>, caller: T): T & Caller {
-  const { settings } = readUserClaude(world, caller);
-  const said = Object.entries(object(settings.env)).filter(([, value]) => typeof value === 'string') as [
-    string,
-    string,
-  ][];
-  const usesCloud = [...Object.entries(caller), ...said].some(
-    ([name, value]) => (providerSwitches as readonly string[]).includes(name) && isOn(value),
-  );
-  const payers = said.filter(([name]) => isOfPayer(name) || (usesCloud && cloudVariables.includes(name)));
-  if (payers.length === 0) return caller;
-  const models = said.filter(([name]) => modelVariable.test(name));
-  return { ...caller, ...Object.fromEntries([...payers, ...models]) };
+/** Programs that collectors of telemetry ask for headers say nothing about the login. */
+const loginHelpers = helperSettings.filter((name) => name !== 'otelHeadersHelper');
+
+export interface UserLogin {
+  /** The caller's environment with what the user's own settings say of who pays; in plain claude they beat it, too. */
+  readonly caller: Caller;
+  readonly login: Login;
 }
 
-/** The programs with which plain claude gets keys for this user. */
-export function loginHelpers(world: Pick<World, 'files'>, caller: Caller): Readonly<Record<string, string>> {
+/** The login that plain claude would use for this caller. */
+export function loginOf(world: Pick<World, 'files'>, caller: Caller): UserLogin {
   const { settings } = readUserClaude(world, caller);
-  const said = Object.entries(settings).filter(
-    ([name, value]) => helperSettings.includes(name) && typeof value === 'string',
-  );
-  return Object.fromEntries(said) as Record<string, string>;
+  const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
+  const said = Object.entries(object(settings.env)).filter(isText);
+  const helpers = Object.fromEntries(Object.entries(settings).filter(isText).filter(isLoginHelper));
+  const all = Object.fromEntries([...Object.entries(caller), ...said]);
+  const usesCloud = providerSwitches.some((name) => isOn(all[name]));
+  const payers = said.filter(([name]) => isOfPayer(name) || (usesCloud && cloudVariables.includes(name)));
+  const isOwn = payers.length > 0 || Object.keys(helpers).length > 0;
+  const beside = isOwn ? said.filter(([name]) => besidePayer.test(name)) : [];
+  const merged = { ...caller, ...Object.fromEntries([...payers, ...beside]) };
+  return { caller: merged, login: chooseLogin(merged, helpers) };
+}
+
+function isLoginHelper([name]: readonly [string, string]): boolean {
+  return loginHelpers.includes(name);
 }
 
 /** The user's settings and MCP servers for `inherit: user`, without what decides who pays. */

@@ -18,7 +18,14 @@ import {
 } from '../../claude/launch/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
 import { telemetryOf, toolsNotOffered } from '../../claude/launch/settings.ts';
-import { isTrusted, mayImport, memoryOf, readUserClaude } from '../../claude/launch/user-claude.ts';
+import {
+  isTrusted,
+  loginOf,
+  mayImport,
+  memoryOf,
+  readUserClaude,
+  type UserLogin,
+} from '../../claude/launch/user-claude.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
@@ -129,12 +136,14 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (!harmless.ok) return harmless;
         // The key of a rehearsal is ours, asking takes as long as starting a session, and who pays for what is done
         // elsewhere is known there.
-        const asks = options.rehearsalUrl === undefined && claude.isLoggedIn !== true && !isElsewhere;
+        const isOwn = options.rehearsalUrl === undefined && !isElsewhere;
+        const { login: userLogin } = isOwn ? loginOf(world, options.callerEnv) : elsewhere;
+        const asks = isOwn && claude.isLoggedIn !== true && userLogin.kind !== 'helper';
         if (asks) login ??= askLogin(world, options, { program, env, folder });
         const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
         const about = isElsewhere ? {} : sessionVariables(git, state, { ...record, ...defined({ workspace }) });
-        const place = { folder, ...defined({ loss, linked }), env: { ...env, ...about } };
+        const place = { folder, ...defined({ loss, linked }), env: { ...env, ...about }, helpers: userLogin.helpers };
         const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
@@ -202,6 +211,8 @@ function wantedOf(
   return { ...(untrusted ? { untrusted } : {}), ...defined({ memoryBytes }) };
 }
 
+const elsewhere: UserLogin = { caller: {}, login: chooseLogin({}) };
+
 function environment(
   world: World,
   options: PreparerOptions,
@@ -216,13 +227,13 @@ function environment(
   }
   world.files.makeFolder(paths.tmp);
   // What is elsewhere has the environment of its machine.
-  const caller = isElsewhere ? {} : options.callerEnv;
+  const { caller, login } = isElsewhere ? elsewhere : loginOf(world, options.callerEnv);
   const env = workerEnvironment({
     caller,
     attemptId: attempt.id,
     configDir: paths.config,
     tmpDir: paths.tmp,
-    login: chooseLogin(caller),
+    login,
     ...wantedOf(options, record),
     isAttended: options.isAttended,
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
@@ -237,6 +248,7 @@ interface Subject extends PrepareInput, Workplace {
   readonly env: Environment;
   readonly templates: TemplateStore;
   readonly ofProject: readonly SettingsFile[];
+  readonly helpers: UserLogin['login']['helpers'];
   readonly systems: readonly ContextName[];
   /** Nothing was ever written for the session. */
   readonly isNew: boolean;
@@ -263,6 +275,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     paths,
     isNew,
     env,
+    helpers: subject.helpers,
     instructions: {
       ...own,
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],

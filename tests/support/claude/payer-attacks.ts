@@ -73,11 +73,26 @@ export function writeLogin(rig: Rig, expiresAtMs: number): void {
 export interface UsersLogin {
   readonly variables: Readonly<Record<string, string>>;
   readonly header: readonly [name: string, value: string];
+  /** In `~/.claude/settings.json`. */
+  readonly settings?: Settings;
+  /** claude sends a helper's key in both headers. */
+  readonly also?: string;
 }
 
 export const logins: Readonly<Record<string, UsersLogin>> = {
   'a stored login': { variables: {}, header: ['authorization', 'Bearer made-up-access'] },
   'a key': { variables: { ANTHROPIC_API_KEY: 'test-key' }, header: ['x-api-key', 'test-key'] },
+  'a helper': {
+    variables: {},
+    settings: { apiKeyHelper: 'echo helper-key' },
+    header: ['x-api-key', 'helper-key'],
+    also: 'authorization: Bearer helper-key',
+  },
+  'a token of their settings': {
+    variables: {},
+    settings: { env: { ANTHROPIC_AUTH_TOKEN: 'token-of-settings' } },
+    header: ['authorization', 'Bearer token-of-settings'],
+  },
   'a token': { variables: { CLAUDE_CODE_OAUTH_TOKEN: 'made-up' }, header: ['authorization', 'Bearer made-up'] },
 };
 
@@ -145,8 +160,9 @@ export interface Seen {
   readonly result: string | null;
 }
 
-export function undisturbed({ header: [name, value] }: UsersLogin): Seen {
-  return { thief: [], ran: [], credentials: [`${name}: ${value}`], marked: false, result: 'done' };
+export function undisturbed({ header: [name, value], also }: UsersLogin): Seen {
+  const credentials = [`${name}: ${value}`, ...(also === undefined ? [] : [also])];
+  return { thief: [], ran: [], credentials, marked: false, result: 'done' };
 }
 
 export class PayerGround {
@@ -159,7 +175,8 @@ export class PayerGround {
   constructor(login: UsersLogin, steps: readonly Step[] = [{ text: 'done' }]) {
     this.#login = login;
     this.rig = openRig(steps);
-    if (Object.keys(login.variables).length === 0) writeLogin(this.rig, Date.now() + 86_400_000);
+    if (login.settings !== undefined) this.rig.write('home/.claude/settings.json', login.settings);
+    else if (Object.keys(login.variables).length === 0) writeLogin(this.rig, Date.now() + 86_400_000);
   }
 
   /** Settings that come with the project. */
@@ -193,7 +210,7 @@ export class PayerGround {
   /** Everything a worker of ours is started with. */
   prepare(): Session {
     const { ANTHROPIC_BASE_URL = '' } = this.rig.env;
-    return prepareSession(this.rig, { caller: { ANTHROPIC_BASE_URL, ...this.#login.variables } });
+    return prepareSession(this.rig, { trust: true, caller: { ANTHROPIC_BASE_URL, ...this.#login.variables } });
   }
 
   /** Runs it as a worker of ours; 'refused' when we do not start it in such a project. */

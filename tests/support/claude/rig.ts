@@ -6,10 +6,10 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { workerArgs } from '../../../src/claude/launch/argv.ts';
-import { prepareConfigDir } from '../../../src/claude/launch/config-dir.ts';
+import { noteDecisions, prepareConfigDir } from '../../../src/claude/launch/config-dir.ts';
 import { attemptMark, workerEnvironment } from '../../../src/claude/launch/environment.ts';
-import { chooseLogin } from '../../../src/claude/launch/login.ts';
 import type { HookProgram } from '../../../src/claude/launch/settings.ts';
+import { loginOf } from '../../../src/claude/launch/user-claude.ts';
 import type { Environment } from '../../../src/claude/launch/variables.ts';
 import { type ClaudeMessage, parseLine } from '../../../src/claude/messages.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
@@ -165,6 +165,8 @@ export interface SessionOptions {
   /** claude's own default when it is not given. */
   readonly model?: string;
   readonly untrusted?: boolean;
+  /** The user has trusted the project in plain claude. */
+  readonly trust?: boolean;
   readonly memoryBytes?: number;
   /** What it is told about Git; claude's own words when it is not given. */
   readonly git?: string;
@@ -181,12 +183,13 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
   const paths = sessionPaths(groupPathsIn(join(rig.folder, 'group')), `001-${claudeSessionId}`);
   const { PATH, HOME, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL } = rig.env;
   const caller = { PATH, HOME, ...(options.caller ?? { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL }) };
+  const { login, caller: merged } = loginOf(createRealWorld(), caller);
   const env = workerEnvironment({
-    caller,
+    caller: merged,
     attemptId: attemptOfThisTest,
     configDir: paths.config,
     tmpDir: paths.tmp,
-    login: chooseLogin(caller),
+    login,
     untrusted: options.untrusted,
     memoryBytes: options.memoryBytes,
   });
@@ -195,6 +198,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     isNew: false,
     paths,
     env,
+    helpers: login.helpers,
     instructions: {
       group: { name: 'Upgrade', description: 'Bring all services to version 2.' },
       session: { name: 'api', description: '', projectPath: rig.project, task: 'Upgrade the API.' },
@@ -212,6 +216,10 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     mcp: null,
   });
   if (!prepared.ok) throw new Error(prepared.failure.message);
+  if (options.trust === true) {
+    const decided = { hasTrustDialogAccepted: true, hasClaudeMdExternalIncludesApproved: true };
+    noteDecisions(createRealWorld(), paths.config, rig.project, decided);
+  }
   const args = workerArgs({
     conversation: { kind: 'new', claudeSessionId },
     name: '--api of the upgrade',

@@ -6,8 +6,14 @@ import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { Repository, writeTree } from '../git/repository.ts';
 
-/** Appends its first word, and where it runs, to the file that PARITY_RAN names. */
-const noteScript = '#!/bin/sh\necho "$1 in $PWD" >> "$PARITY_RAN"\n';
+/** Appends its first word, or the variables of settings, and where it runs, to the file that PARITY_RAN names. */
+const noteScript = `#!/bin/sh
+note() { echo "$1 in $PWD" >> "$PARITY_RAN"; }
+if [ "$1" != variables ]; then note "$1"; exit; fi
+note "PROJECT $PROJECT_VARIABLE"
+note "LOCAL $LOCAL_VARIABLE"
+note "USER $USER_VARIABLE"
+`;
 
 /** A server with one tool, `probe`; its start is noted as well. */
 const serverScript = `const { appendFileSync } = require('node:fs');
@@ -46,7 +52,13 @@ const asMarkdown = (about: object, text: string) =>
     .join('\n')}\n---\n\n${text}\n`;
 
 const permissions = {
-  allow: ['Bash(sh note.sh allowed)', 'mcp__approved__probe', 'mcp__unapproved__probe', 'Skill(review)'],
+  allow: [
+    'Bash(sh note.sh allowed)',
+    'Bash(sh note.sh variables)',
+    'mcp__approved__probe',
+    'mcp__unapproved__probe',
+    'Skill(review)',
+  ],
   deny: ['Bash(sh note.sh denied)', 'Read(./secret.txt)'],
   ask: ['Bash(sh note.sh asked)'],
   additionalDirectories: ['../beside'],
@@ -192,10 +204,10 @@ const note = (word: string) => bash(`sh note.sh ${word}`);
 
 /** What the model does in every run. */
 export function stepsIn(): readonly Step[] {
-  const words = ['allowed', 'denied', 'asked', 'local', 'unlisted', 'user'];
+  const words = ['allowed', 'variables', 'denied', 'asked', 'local', 'unlisted', 'user'];
   return [
     { tools: words.map(note) },
-    { tools: [bash('echo "[$PROJECT_VARIABLE] [$LOCAL_VARIABLE] [$USER_VARIABLE]"'), bash('git status --porcelain')] },
+    { tools: [bash('git status --porcelain')] },
     { tools: ['packages/sub/file.txt', 'packages/sub/code.ts', 'secret.txt'].map(read) },
     {
       tools: ['approved', 'unapproved', 'user-server', 'local-server'].map((name) => ({ tool: `mcp__${name}__probe` })),

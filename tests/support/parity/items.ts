@@ -38,6 +38,8 @@ export function itemsOf(run: RunOfClaude): Items {
   return items;
 }
 
+const refusals = /requires approval|you haven't granted it|can't be checked before it runs/;
+
 type Put = (name: string, text?: string) => void;
 
 /** Calls of one kind are told apart by what they were given. */
@@ -51,7 +53,8 @@ function putMessages(put: Put, messages: NonNullable<MessagesBody['messages']>):
         const { content } = block;
         const texts =
           typeof content === 'string' ? [content] : (content as { text?: string }[]).map((one) => one.text ?? '');
-        put(`result of ${call}`, `${block.is_error === true ? 'error: ' : ''}${texts.join('\n')}`);
+        const isRefused = block.is_error === true && refusals.test(texts.join('\n'));
+        put(`${isRefused ? 'refused' : 'result of'} ${call}`, texts.join('\n'));
       }
       if (block.type === 'text' && message.role !== 'assistant') putSections(put, 'message', String(block.text));
     }

@@ -1,6 +1,6 @@
 /** Runs the same prompts by plain claude and by a group, with the real claude and a scripted model that records. */
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import type { CapturedRequest, ScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { Machine, pinnedClaude } from '../cli.ts';
@@ -116,6 +116,9 @@ export class ParityGround {
 
   #names(project: string, cwd: string, config: string): [string, string][] {
     const original = this.fixture[project as keyof Fixture];
+    const below = relative(this.machine.home, original);
+    // A worktree has the folders above it that the project has.
+    const above = cwd.endsWith(`/${below}`) ? cwd.slice(0, -below.length - 1) : '';
     return [
       [join(config, '.claude.json'), 'STATE'],
       [`${config}.json`, 'STATE'],
@@ -123,6 +126,7 @@ export class ParityGround {
       [slug(cwd), 'SLUG'],
       [cwd, 'PROJECT'],
       [original, 'PROJECT'],
+      [above, 'HOME'],
       [this.machine.home, 'HOME'],
     ];
   }

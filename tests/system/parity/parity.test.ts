@@ -54,20 +54,14 @@ const [always, inWorktree, withoutInherit, withInherit] = [
 const allowed = allowedDifferences(packageRoot);
 const used = new Set<string>();
 
-/** In a worktree nothing above the repository is there. */
-const above = '- message: Contents of HOME/work/';
-
 function notAllowed(first: RunOfClaude, second: RunOfClaude, ...where: readonly string[]): string[] {
   const patterns = allowed.filter((row) => where.includes(row.where)).flatMap((row) => row.patterns);
   const found = [...differences(itemsOf(first), itemsOf(second))];
-  const isKnown = (difference: string) => where.includes(inWorktree) && difference.startsWith(above);
-  return found
-    .filter(([difference]) => !isKnown(difference))
-    .flatMap(([difference, text]) => {
-      const fitting = patterns.filter((pattern) => fits(pattern, difference));
-      for (const pattern of fitting) used.add(pattern);
-      return fitting.length > 0 ? [] : [`${difference}\n${text}`];
-    });
+  return found.flatMap(([difference, text]) => {
+    const fitting = patterns.filter((pattern) => fits(pattern, difference));
+    for (const pattern of fitting) used.add(pattern);
+    return fitting.length > 0 ? [] : [`${difference}\n${text}`];
+  });
 }
 
 describe('compared with plain claude', () => {

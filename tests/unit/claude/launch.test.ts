@@ -189,6 +189,7 @@ describe('chooseLogin', () => {
       kind: 'api-key',
       source: 'ANTHROPIC_API_KEY',
       variables: { ANTHROPIC_API_KEY: 'k', ANTHROPIC_AUTH_TOKEN: 't' },
+      helpers: {},
     });
     expect(chooseLogin({ ANTHROPIC_AUTH_TOKEN: 't' })).toMatchObject({
       kind: 'api-key',
@@ -198,9 +199,13 @@ describe('chooseLogin', () => {
       kind: 'oauth-token',
       source: 'CLAUDE_CODE_OAUTH_TOKEN',
       variables: { CLAUDE_CODE_OAUTH_TOKEN: 'o' },
+      helpers: {},
     });
     expect(chooseLogin({ CLAUDE_CONFIG_DIR: '/mine' })).toMatchObject({ kind: 'store', storeDir: '/mine' });
     expect(chooseLogin({})).toMatchObject({ kind: 'store', storeDir: '' });
+    const helpers = { apiKeyHelper: 'print-key' };
+    expect(chooseLogin({}, helpers)).toMatchObject({ kind: 'helper', source: 'apiKeyHelper', helpers });
+    expect(chooseLogin(all, helpers)).toMatchObject({ kind: 'api-key', helpers });
   });
 });
 

@@ -28,6 +28,8 @@ export type Verdict =
       /** When a usage limit is lifted, ms since 1970, and its kind, as far as claude said so. */
       readonly resetsAtMs?: number;
       readonly limitType?: string;
+      /** The limit is one of this model, such as Opus: others are served. */
+      readonly limitedModel?: string;
     };
 
 const quoteChars = 300;
@@ -167,12 +169,21 @@ function limited(stream: AttemptStream, said: string): Verdict {
   const resetsAtMs = limit?.status === 'rejected' ? limit.resetsAtMs : undefined;
   const until = resetsAtMs === undefined ? undefined : momentText(resetsAtMs);
   const rest = until === undefined ? '' : ` It is lifted at ${until}.`;
+  const limitedModel = modelOfLimit(limit?.limitType);
+  const other = limitedModel === undefined ? '' : ' Give it another model, which is still served, or wait.';
+  const what = limitedModel === undefined ? 'A usage or rate limit' : `The usage limit of ${limitedModel}`;
   return {
     status: 'paused',
     reason: 'limit',
-    message: `${sentence('A usage or rate limit was reached', said)}${rest}`,
-    ...defined({ resetsAtMs, limitType: limit?.limitType }),
+    message: `${sentence(`${what} was reached`, said)}${rest}${other}`,
+    ...defined({ resetsAtMs, limitType: limit?.limitType, limitedModel }),
   };
+}
+
+/** Opus for `seven_day_opus`. */
+function modelOfLimit(limitType = ''): string | undefined {
+  const [, model] = /_(opus|sonnet|haiku|fable|mythos)$/.exec(limitType) ?? [];
+  return model === undefined ? undefined : `${model[0]?.toUpperCase()}${model.slice(1)}`;
 }
 
 function isUsageLimit(said: string): boolean {

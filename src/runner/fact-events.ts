@@ -6,6 +6,7 @@ import {
   defaultAcceptRetries,
   defaultRetries,
   defaultStallTimeoutMs,
+  type GroupConfig,
   noUsage,
   type SessionId,
   type Usage,
@@ -60,7 +61,11 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
     case 'judged':
       return judgedEvents(record, attempt, fact);
     case 'ended':
-      return endedEvents(record, attempt, fact, { ...context, served: state.usage });
+      return endedEvents(record, attempt, fact, {
+        ...context,
+        served: state.usage,
+        onLimit: state.group.config.onLimit,
+      });
   }
 }
 
@@ -145,7 +150,20 @@ type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
 /** `served`: what all attempts of the group before this one have used. */
 type OutageContext = Pick<FactContext, 'isUnserved'> & { readonly served: Usage };
-type EndContext = FactContext & OutageContext;
+type EndContext = FactContext & OutageContext & { readonly onLimit: GroupConfig['onLimit'] };
+
+/** No limit lasts longer, milliseconds. A reset beyond that would keep a session waiting for nothing. */
+const limitLastsMsMax = 32 * 24 * 3_600_000;
+
+/**
+ * When a session that met the limit of its model goes on, ms since 1970; null when all sessions of the login have to
+ * wait, or the group is to pause.
+ */
+export function parkedUntilMs({ outcome }: Ended, onLimit: GroupConfig['onLimit'], nowMs: number): number | null {
+  if (outcome.status !== 'paused' || outcome.limitedModel === undefined || onLimit === 'pause') return null;
+  const { resetsAtMs = 0 } = outcome;
+  return resetsAtMs > nowMs && resetsAtMs < nowMs + limitLastsMsMax ? resetsAtMs : null;
+}
 
 function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: EndContext): EventBody[] {
   const { sessionId, attemptId, outcome, usage } = fact;
@@ -207,6 +225,10 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       if (outcome.reason === 'stall' && isStuck(record, fact.progressed)) {
         const message = 'The session made no progress, also after it was interrupted and resumed.';
         return failed('stalled', message, 'Look at its log for what it waited for, then retry it.');
+      }
+      if (outcome.reason === 'limit') {
+        const untilMs = parkedUntilMs(fact, context.onLimit, context.nowMs);
+        return paused('limit', outcome.message, untilMs === null ? undefined : new Date(untilMs).toISOString());
       }
       if (outcome.reason === 'disk') return paused('disk', outcome.message, timeAfterFilling(record, context));
       return paused(outcome.reason, outcome.message);

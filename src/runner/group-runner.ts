@@ -199,7 +199,7 @@ export class GroupRunner {
   #handleFacts(facts: readonly Fact[]): void {
     // What a session did last is shown, and counted for the gate, before its end is.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
-    this.#surroundings.noteLimits(facts);
+    this.#surroundings.noteLimits(this.#writer.state, facts);
     this.#elsewhere.noteLogins(facts);
     this.#surroundings.trackOutage(this.#writer.state, facts);
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);

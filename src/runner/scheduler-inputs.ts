@@ -24,7 +24,7 @@ import type { Worker } from '../worker/attempt/worker.ts';
 import { type Room, watchRoom } from '../worker/attempt/worker-options.ts';
 import type { Fact } from '../worker/facts.ts';
 import type { Checkouts } from './checkouts.ts';
-import { isInOutage } from './fact-events.ts';
+import { isInOutage, parkedUntilMs } from './fact-events.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
 
 type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
@@ -77,13 +77,14 @@ export class SchedulerInputs {
   }
 
   /**
-   * Sessions that met a usage limit close the gate: nobody of this login starts before its reset. To be called before
-   * their ends are on record, so that a crash in between does not let others run into the same limit.
+   * Sessions that met a usage limit of the login close the gate: nobody of this login starts before its reset. To be
+   * called before their ends are on record, so that a crash in between does not let others run into the same limit.
    */
-  noteLimits(facts: readonly Fact[]): void {
+  noteLimits({ group }: GroupState, facts: readonly Fact[]): void {
     for (const { worker } of this.#workers.values()) this.#noteNear(worker);
     for (const fact of facts) {
       if (fact.kind !== 'ended' || fact.outcome.status !== 'paused' || fact.outcome.reason !== 'limit') continue;
+      if (parkedUntilMs(fact, group.config.onLimit, this.#world.clock.now()) !== null) continue;
       this.#gate.close(fact.outcome.resetsAtMs, fact.outcome.limitType);
     }
   }

@@ -88,6 +88,11 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const { outcome } = await sessionWith([limit], { options: (rig) => ({ caller: caller(rig) }) });
     const told = { status: 'paused', reason: 'limit', resetsAtMs: reset * 1000, limitType: 'five_hour' };
     expect(outcome).toMatchObject(told);
+    expect(outcome).not.toHaveProperty('limitedModel');
+    const headers = { ...limitHeaders, 'anthropic-ratelimit-unified-representative-claim': 'seven_day_opus' };
+    const ofModel = await sessionWith([{ ...limit, headers }], { options: (rig) => ({ caller: caller(rig) }) });
+    const message = expect.stringMatching(/usage limit of Opus.* another model/);
+    expect(ofModel.outcome).toMatchObject({ ...told, limitType: 'seven_day_opus', limitedModel: 'Opus', message });
   });
 
   test('names each denied call once, and a newer one when it happens', async () => {

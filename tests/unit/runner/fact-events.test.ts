@@ -109,6 +109,24 @@ test('a login that is refused is tried once more, however many retries there are
   expect(statesOf(false, 5)).toEqual(['failed']);
 });
 
+test('the limit of a model keeps only sessions that met it, until its reset', () => {
+  const id = sid(1);
+  const outcome = { status: 'paused', reason: 'limit', message: 'x', resetsAtMs: 60_000, warnings: [] } as const;
+  const waitOf = (more: { limitedModel?: string; resetsAtMs?: number }, onLimit: 'wait' | 'pause' = 'wait') => {
+    const log = new CoreLog({ onLimit }).addSession(sessionDefinition(1)).run().start(id);
+    const of = { sessionId: id, attemptId: attemptId(id, 1) };
+    const ended = { ...outcome, ...more };
+    const fact: Ended = { kind: 'ended', ...of, outcome: ended, usage: noUsage, progressed: false, unread: [] };
+    log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }));
+    return log.state.sessions.get(id)?.notBeforeMs;
+  };
+  expect(waitOf({ limitedModel: 'Opus' })).toBe(60_000);
+  // The gate of the login holds it, or the group pauses.
+  expect(waitOf({})).toBeUndefined();
+  expect(waitOf({ limitedModel: 'Opus' }, 'pause')).toBeUndefined();
+  expect(waitOf({ limitedModel: 'Opus', resetsAtMs: 365 * 24 * 3_600_000 })).toBeUndefined();
+});
+
 test('a second stall is the end, unless something was done in between; ten are at any rate', () => {
   const id = sid(1);
   const outcome = { status: 'paused', reason: 'stall', message: 'x', warnings: [] } as const;

@@ -36,3 +36,23 @@ export const joiners = '\\u200c\\u200d';
 export function unsafeCharacters(more = ''): RegExp {
   return new RegExp(`[${controls}${turns}${more}]`, 'g');
 }
+
+const escapeByte = '\\u001b';
+const bell = '\\u0007';
+/** Whole sequences that set colours, move the cursor or name the window. */
+const sequences = new RegExp(
+  `${escapeByte}(?:\\[[0-?]*[ -/]*[@-~]|\\][^${bell}${escapeByte}]*(?:${bell}|${escapeByte}\\\\))`,
+  'g',
+);
+const ownTags = /<(?=\/?(?:session-result|system-reminder|function_|invoke|antml:|command-))/gi;
+const turnMarks = /^([ \t]*)(Human|Assistant|System|User)(?=:)/gim;
+
+/** What others said, for a prompt: nothing in it ends a frame, begins another speaker's turn or moves a terminal. */
+export function asData(text: string): string {
+  return text
+    .replace(sequences, '')
+    .replace(/\r\n?/g, '\n')
+    .replace(unsafeCharacters(), '\ufffd')
+    .replace(ownTags, '‹')
+    .replace(turnMarks, '$1[$2]');
+}

@@ -2,12 +2,11 @@
  * What a session learns from those it depends on: the places in its prompt that are filled with their results when it
  * becomes ready. Long results go into files, because a prompt that holds everything leaves no room for the work.
  */
-import { stripVTControlCharacters } from 'node:util';
 import type { PromptReference, SessionDefinition, SessionId, Work } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { unsafeCharacters } from '../core/text.ts';
+import { asData } from '../core/text.ts';
 import { fillLater } from './render.ts';
 
 const placeBytesMax = 8 * 1024;
@@ -80,18 +79,6 @@ function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: G
 }
 
 const tag = 'session-result';
-const ownTags = /<(?=\/?(?:session-result|system-reminder|function_|invoke|antml:|command-))/gi;
-const turnMarks = /^([ \t]*)(Human|Assistant|System|User)(?=:)/gim;
-
-/** Without what a terminal obeys or a model could take for the end of the frame, or for the words of somebody else. */
-function asData(text: string): string {
-  return stripVTControlCharacters(text)
-    .replace(/\r\n?/g, '\n')
-    .replace(unsafeCharacters(), '\ufffd')
-    .replace(ownTags, '‹')
-    .replace(turnMarks, '$1[$2]');
-}
-
 function framed({ text, from }: Part): string {
   if (from === undefined) return text;
   const space = text.includes('\n') ? '\n' : '';

@@ -3,6 +3,7 @@
  * itself says that the user refused the tool and wants the model to stop, after a kill it says nothing at all.
  */
 import type { AttemptKind } from '../../core/event.ts';
+import { asData } from '../../core/text.ts';
 import { isSlashCommand } from '../control.ts';
 import { fenced } from './instructions.ts';
 
@@ -94,7 +95,7 @@ function retryReason(failure: string | undefined): string {
 function rejected({ message, output }: { readonly message: string; readonly output: string }): string {
   const intro = `You said that the task is done, but it was not accepted. ${message}`;
   const todo = 'Find out why, correct the work, and make sure that it is accepted. Nobody can answer questions.';
-  return output.trim() === '' ? `${intro}\n\n${todo}` : `${intro}\n\n${fenced(output)}\n\n${todo}`;
+  return output.trim() === '' ? `${intro}\n\n${todo}` : `${intro}\n\n${fenced(asData(output))}\n\n${todo}`;
 }
 
 const check =

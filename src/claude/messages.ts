@@ -1,6 +1,7 @@
 /** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
 import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { wordPattern } from '../core/values.ts';
+import type { HookFailure } from './complaints.ts';
 import {
   count,
   isObject,
@@ -44,6 +45,7 @@ export interface InitMessage {
   readonly claudeVersion?: string;
   readonly cwd?: string;
   readonly tools: readonly string[];
+  readonly servers: readonly { readonly name: string; readonly status: string }[];
 }
 
 export interface AssistantMessage {
@@ -133,6 +135,14 @@ export interface HookMessage {
   readonly stdout?: string;
   /** Why it stopped claude, or did not let it go on or end. */
   readonly objection?: string;
+  /** Of a hook that ended otherwise than it should. */
+  readonly failure?: HookFailure;
+}
+
+/** What claude would show a person as a warning. */
+export interface NoticeMessage {
+  readonly kind: 'notice';
+  readonly text: string;
 }
 
 export interface DeniedMessage extends Denial {
@@ -156,6 +166,7 @@ type Body =
   | ApiRetryMessage
   | RateLimitMessage
   | HookMessage
+  | NoticeMessage
   | DeniedMessage
   | StateMessage
   | TaskMessage
@@ -232,6 +243,10 @@ function readSystem(value: JsonObject): Body {
         kind: 'init',
         sessionId: sessionIdOf(value) ?? '',
         tools: list(value.tools).filter((tool) => typeof tool === 'string'),
+        servers: objects(value.mcp_servers).map(({ name, status }) => ({
+          name: text(name) ?? '',
+          status: text(status) ?? '',
+        })),
         ...optional('model', modelOf(value.model)),
         ...optional('claudeVersion', text(value.claude_code_version)),
         ...optional('cwd', text(value.cwd)),
@@ -257,7 +272,10 @@ function readSystem(value: JsonObject): Body {
           mapped(text(value.stdout), (out) => clip(out, hookOutputChars)),
         ),
         ...optional('objection', objectionIn(value)),
+        ...optional('failure', hookFailure(value)),
       };
+    case 'informational':
+      return noticeOf(value);
     case 'compact_boundary':
       return { kind: 'compact-boundary' };
     case 'session_state_changed':
@@ -297,6 +315,20 @@ function parsedObject(source: string): JsonObject {
   } catch {
     return {};
   }
+}
+
+function hookFailure(value: JsonObject): HookFailure | undefined {
+  if (value.outcome !== 'error') return undefined;
+  const { hook_name: name, exit_code: code, stderr } = value;
+  return { hookName: text(name) ?? '', exitCode: number(code) ?? -1, stderr: text(stderr) ?? '' };
+}
+
+/** A hook without a verdict has failed, which its own line tells with the reason. */
+function noticeOf(value: JsonObject): Body {
+  const isWarning = value.level === 'warning' || value.level === 'error';
+  const isKnown = value.tag === 'hook_no_verdict' && object(value.hook_no_verdict).timed_out !== true;
+  if (!isWarning || isKnown) return { kind: 'other', type: 'system/informational' };
+  return { kind: 'notice', text: text(value.content) ?? '' };
 }
 
 function readAssistant(value: JsonObject): AssistantMessage {

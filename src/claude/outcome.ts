@@ -3,6 +3,7 @@ import type { StopReason, Warning } from '../core/event.ts';
 import { figureMax } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../system/world.ts';
+import { complaintsOf } from './complaints.ts';
 import { endings } from './endings.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
@@ -50,7 +51,10 @@ const structuredChars = 250_000;
 const stderrChars = 300;
 
 export function judge(input: JudgeInput): Outcome {
-  return { ...judgeEnd(input), warnings: warningsOf(input) };
+  const verdict = judgeEnd(input);
+  const { complaints } = input.stream;
+  const stderr = verdict.status === 'completed' ? (input.stderrTail ?? '') : '';
+  return { ...verdict, warnings: [...warningsOf(input), ...complaintsOf(complaints, stderr)] };
 }
 
 function judgeEnd(input: JudgeInput): Verdict {

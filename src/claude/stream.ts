@@ -26,6 +26,7 @@ import {
   noteTurnEnd,
   type OpenTool,
 } from './at-work.ts';
+import { type Complaints, noteHookFailure, noteServer, noteWords } from './complaints.ts';
 import { answersBase, answersInterrupt } from './control.ts';
 import { endingOf } from './endings.ts';
 import type { JsonObject } from './lenient.ts';
@@ -139,6 +140,8 @@ export interface AttemptStream extends AtWork {
   /** claude ended in good order, and its totals of that moment are in the cost. */
   isToldAtEnd: boolean;
   readonly taskList: Map<string, ListedTask>;
+  /** What was ignored or could not be done. */
+  readonly complaints: Complaints;
 }
 
 const toolChars = 80;
@@ -185,6 +188,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     messages: 0,
     isToldAtEnd: false,
     taskList: new Map(),
+    complaints: new Map(),
   };
 }
 
@@ -213,6 +217,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'hook':
       foldHook(s, m);
+      break;
+    case 'notice':
+      noteWords(s.complaints, m.text);
       break;
     case 'other-model':
       s.otherModel = { asked: m.asked, answered: m.answered };
@@ -297,6 +304,7 @@ function foldInit(s: AttemptStream, m: InitMessage): void {
   if (m.model !== undefined) s.model = m.model;
   if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;
   if (m.cwd !== undefined) s.cwd = m.cwd;
+  for (const { name, status } of m.servers) noteServer(s.complaints, name, status);
   // The session goes on, so the success of an earlier turn is not its end.
   if (!s.interruptAnswered) s.successBeforeAnswer = false;
 }
@@ -420,6 +428,7 @@ export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
 const ownHookMark = 'Claude Code session ';
 
 function foldHook(s: AttemptStream, m: HookMessage): void {
+  if (m.failure !== undefined) noteHookFailure(s.complaints, m.failure);
   if (m.objection !== undefined) s.objection = m.objection;
   if (m.hookEvent !== 'SessionStart') return;
   s.hookSeen = true;

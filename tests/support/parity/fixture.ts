@@ -118,7 +118,11 @@ function appFiles(): Record<string, string> {
     'docs/mentioned.md': 'MENTIONED IN THE PROMPT\n',
     '.claude/settings.json': JSON.stringify(settings),
     '.mcp.json': JSON.stringify({
-      mcpServers: { approved: server('approved', '.'), unapproved: server('unapproved', '.') },
+      mcpServers: {
+        approved: server('approved', '.'),
+        unapproved: server('unapproved', '.'),
+        broken: { command: 'no-such-server' },
+      },
     }),
   };
 }
@@ -177,7 +181,7 @@ function userFiles(home: string, app: string): Record<string, string> {
         [app]: {
           hasTrustDialogAccepted: true,
           hasClaudeMdExternalIncludesApproved: true,
-          enabledMcpjsonServers: ['approved'],
+          enabledMcpjsonServers: ['approved', 'broken'],
           mcpServers: { 'local-server': server('local-server', home) },
         },
       },

@@ -64,7 +64,66 @@ function notAllowed(first: RunOfClaude, second: RunOfClaude, ...where: readonly 
   });
 }
 
+/** What shows in plain claude that a feature has an effect: the name of an item, and a part of its text. */
+const features: Readonly<Record<keyof typeof prompts, readonly (readonly [item: string, text: string])[]>> = {
+  app: [
+    ['message: Contents of PROJECT/CLAUDE.md *', 'MEMORY OF app'],
+    ['message: Contents of PROJECT/docs/inside.md *', 'IMPORTED FROM INSIDE'],
+    ['message: Contents of HOME/work/shared.md *', 'IMPORTED FROM ABOVE'],
+    ['message: Contents of HOME/mine.md *', 'IMPORTED FROM HOME'],
+    ['message: Contents of PROJECT/CLAUDE.local.md *', 'LOCAL MEMORY OF app'],
+    ['message: Contents of HOME/work/CLAUDE.md *', 'MEMORY ABOVE THE REPOSITORY'],
+    ['message: Contents of CONFIG/CLAUDE.md *', 'MEMORY OF THE USER'],
+    ['message: Contents of CONFIG/rules/mine.md *', 'RULE OF THE USER'],
+    ['message: Contents of PROJECT/.claude/rules/always.md *', 'RULE OF app'],
+    ['message: Contents of PROJECT/.claude/rules/typed.md*', 'TYPESCRIPT RULE OF app'],
+    ['message: Contents of PROJECT/packages/sub/CLAUDE.md*', 'NESTED MEMORY OF app'],
+    ['message: Fix the issue 12 now*', 'First: '],
+    ['*message: # Output Style: terse', 'OUTPUT STYLE: few words.'],
+    ['message: Attribution *', 'Signed-off-by: The App Team'],
+    ['message: # Environment', 'HOME/work/beside'],
+    ['init.agents helper', ''],
+    ['init.agents user-agent', ''],
+    ['init.skills review', ''],
+    ['init.skills user-skill', ''],
+    ['init.slash_commands fix-issue', ''],
+    ['init.slash_commands user-command', ''],
+    ['init.mcp_servers approved', 'connected'],
+    ['init.mcp_servers user-server', 'connected'],
+    ['init.mcp_servers local-server', 'connected'],
+    ['result of Bash {"command":"sh note.sh allowed"}', ''],
+    ['result of Bash {"command":"sh note.sh denied"}', 'denied'],
+    ['refused Bash {"command":"sh note.sh asked"}', ''],
+    ['result of Bash {"command":"sh note.sh local"}', ''],
+    ['refused Bash {"command":"sh note.sh unlisted"}', ''],
+    ['result of Bash {"command":"sh note.sh user"}', ''],
+    ['result of Read {"file_path":"PROJECT/secret.txt"}', 'denied'],
+    ['ran PROJECT of-the-project in PROJECT', ''],
+    ['ran LOCAL of-this-checkout in PROJECT', ''],
+    ['ran USER of-the-user in PROJECT', ''],
+    ...['SessionStart', 'UserPromptSubmit', 'PreToolUse', 'PostToolUse', 'Stop', 'SessionEnd'].map(
+      (event) => [`ran hook ${event} in PROJECT`, ''] as const,
+    ),
+    ['ran hook of the user in PROJECT', ''],
+  ],
+  lib: [
+    ['message: Contents of PROJECT/AGENTS.md *', 'AGENTS FILE OF lib'],
+    ['message: *', 'Deploy to to the moon as the skill says.'],
+    ['stderr: Ignoring 5 permissions.allow entries *', ''],
+    ['ran hook SessionStart in PROJECT', ''],
+    ['init.permissionMode', 'acceptEdits'],
+  ],
+};
+
 describe('compared with plain claude', () => {
+  test.each(['app', 'lib'] as const)('what the fixture says has an effect in plain claude: %s', (project) => {
+    const items = [...itemsOf(plain[project])];
+    const without = features[project].filter(
+      ([item, part]) => !items.some(([name, text]) => fits(item, name) && `${name}\n${text}`.includes(part)),
+    );
+    expect(without).toEqual([]);
+  });
+
   test.each(['app', 'lib', 'app-apart', 'lib-apart'])('a session in %s differs as the list says', (name) => {
     const session = grouped.sessions[name] as RunOfClaude;
     const [project, isApart] = name.split('-') as [keyof typeof prompts, string | undefined];
@@ -82,5 +141,33 @@ describe('compared with plain claude', () => {
   test('each row of the list is still true, and says why and where the user is told', () => {
     expect(allowed.flatMap(({ patterns }) => patterns).filter((pattern) => !used.has(pattern))).toEqual([]);
     for (const { reason, told } of allowed) expect([reason, told].every((text) => /\w/.test(text))).toBe(true);
+  });
+});
+
+describe('what claude and its hooks could not do reaches the user', () => {
+  const times = (text: string, part: string) => text.split(part).length - 1;
+
+  test('a hook whose program is missing, and a server that does not start, are warnings of the session', () => {
+    const hook = 'The PreToolUse:Read hook failed and had no effect: /bin/sh: 1: node_modules/.bin/guard: not found.';
+    for (const warning of [hook, 'The MCP server broken could not be started, so its tools were missing.']) {
+      // As it happens, and in the summary; in two sessions.
+      expect({ warning, times: times(grouped.stdout, warning) }).toEqual({ warning, times: 4 });
+    }
+    expect(grouped.stdout).not.toContain('Ignoring');
+  });
+
+  test('ignored rules and servers are named before the run, once for each project, and by the plan', () => {
+    const rules = `Allow rules of ${ground.fixture.lib} are ignored, because the project is not trusted: `;
+    const servers = (project: string) => `An MCP server of ${project}/.mcp.json will not start, `;
+    for (const said of [rules, servers(ground.fixture.app), servers(ground.fixture.lib)]) {
+      expect({ said, run: times(grouped.stderr, said), plan: times(grouped.plan, said) }).toEqual({
+        said,
+        run: 1,
+        plan: 1,
+      });
+    }
+    expect(grouped.stderr).not.toContain(`Allow rules of ${ground.fixture.app} `);
+    expect(grouped.plan).toContain(`Your own claude configuration in ${ground.machine.home}/.claude is not used: `);
+    expect(inherited.plan).not.toContain('Your own claude configuration');
   });
 });

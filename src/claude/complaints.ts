@@ -1,0 +1,59 @@
+/** What claude, a hook or a server reports that it ignored or could not do, as warnings for the user. */
+import type { Warning } from '../core/event.ts';
+import { clip, oneLine } from './text.ts';
+
+/** Sentences without their full stop, and how often each was reported. */
+export type Complaints = Map<string, { readonly code: Warning['code']; times: number }>;
+
+export interface HookFailure {
+  /** As claude calls it, such as `PreToolUse:Bash`. */
+  readonly hookName: string;
+  readonly exitCode: number;
+  readonly stderr: string;
+}
+
+const reasonChars = 200;
+const complaintsMax = 20;
+const linesMax = 5;
+/** A hook that refuses says so with this code, and that is an answer. */
+const refusalCode = 2;
+const notFoundCodes: ReadonlySet<number> = new Set([126, 127]);
+
+function note(complaints: Complaints, code: Warning['code'], sentence: string): void {
+  const known = complaints.get(sentence);
+  // claude names its servers again in each turn.
+  if (known !== undefined) known.times += code === 'mcp-server' ? 0 : 1;
+  else if (complaints.size < complaintsMax) complaints.set(sentence, { code, times: 1 });
+}
+
+export function noteHookFailure(complaints: Complaints, { hookName, exitCode, stderr }: HookFailure): void {
+  if (exitCode === refusalCode) return;
+  const reason = oneLine(stderr, reasonChars) || `exit code ${exitCode}`;
+  const isMissing = notFoundCodes.has(exitCode);
+  const cure = isMissing ? '. Its program must exist where the session works: a setup command can install it' : '';
+  note(complaints, 'hook-failed', `The ${hookName} hook failed and had no effect: ${reason}${cure}`);
+}
+
+/** `status`: as claude names it. One that is `pending` may still connect. */
+export function noteServer(complaints: Complaints, name: string, status: string): void {
+  if (!['failed', 'needs-auth'].includes(status)) return;
+  const why = status === 'failed' ? 'could not be started' : 'needs a login';
+  note(complaints, 'mcp-server', `The MCP server ${oneLine(name, reasonChars)} ${why}, so its tools were missing`);
+}
+
+export function noteWords(complaints: Complaints, words: string): void {
+  note(complaints, 'claude-reports', `claude reports: ${oneLine(words, reasonChars).replace(/\.$/, '')}`);
+}
+
+/** The end of the file is often the reason of a failure, which is told as such. */
+export function complaintsOf(complaints: Complaints, stderr: string): Warning[] {
+  const all: Complaints = new Map(complaints);
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !wasSaid.test(line));
+  for (const line of lines.slice(-linesMax)) noteWords(all, `${clip(line, reasonChars)} (stderr.log)`);
+  return [...all].map(([sentence, { code, times }]) => {
+    return { code, message: times === 1 ? `${sentence}.` : `${sentence} (${times} times).` };
+  });
+}
+
+/** The run named these rules before it began. */
+const wasSaid = /^Ignoring \d+ permissions\./;

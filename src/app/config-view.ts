@@ -1,17 +1,19 @@
 /** `session show --config`: what a session really gets, each part with the layer that it comes from. */
 import { basename } from 'node:path';
+import { inheritedEntries } from '../claude/launch/config-dir.ts';
 import { instructions } from '../claude/launch/instructions.ts';
 import { findSettings, gitSettings, projectInstructions, sharedName } from '../claude/launch/project-settings.ts';
 import { overriddenPaths } from '../claude/launch/settings.ts';
-import { readUserClaude } from '../claude/launch/user-claude.ts';
+import { isTrusted, readUserClaude } from '../claude/launch/user-claude.ts';
 import { isSecret } from '../claude/launch/variables.ts';
-import { type JsonObject, object } from '../claude/lenient.ts';
+import { isObject, type JsonObject, object } from '../claude/lenient.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { sessionPaths } from '../store/paths.ts';
+import { userLayer } from '../template/config-layers.ts';
 import { fillPrompt } from '../template/fill-references.ts';
 import type { Style } from '../view/format.ts';
 import { safeLine, safeText } from '../view/terminal-text.ts';
-import { ownInstructions } from '../worker/attempt/attempt-setup.ts';
+import { importsOf, ownInstructions } from '../worker/attempt/attempt-setup.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from '../worker/prepare/generated-config.ts';
 import type { Place } from './place.ts';
 import type { LoadedSession } from './resolve.ts';
@@ -33,10 +35,13 @@ export interface ConfigView {
   readonly model: string | null;
   /** The project is not trusted: of its own settings only what can do no harm has an effect. */
   readonly untrusted: boolean;
+  /** The project's allow rules count. */
+  readonly trusted: boolean;
   readonly allowedTools: readonly string[];
   readonly settings: Readonly<Record<string, unknown>>;
   readonly settingsOrigins: Readonly<Record<string, string>>;
-  readonly files: readonly (Origin & { readonly path: string; readonly bytes: number })[];
+  /** `bytes` is absent for what is linked. */
+  readonly files: readonly (Origin & { readonly path: string; readonly bytes?: number })[];
   readonly mcpServers: Readonly<Record<string, unknown>>;
   readonly mcpOrigins: Readonly<Record<string, string>>;
 }
@@ -54,20 +59,25 @@ export function configView(
   const { prompt } = fillPrompt(definition, state, sessionPaths(paths, sessionId).inputs);
   const folder = record.workspace?.folder ?? definition.projectPath;
   const own = ownInstructions(state, record, prompt, gitSettings(settings, findSettings(world, folder)));
-  const ownText = instructions(own);
+  const inherited = definition.inherit === 'user' ? user.folder : undefined;
+  const ownText = instructions({ ...own, imports: importsOf(world, definition, folder, inherited) });
   const model = definition.model ?? state.group.config.model ?? settings.model;
+  const isOwn = (entry: string) => files.some(({ path }) => path === entry || path.startsWith(`${entry}/`));
+  const entries = inherited === undefined ? [] : inheritedEntries(world.files, inherited);
+  const linked = entries.filter((entry) => !isOwn(entry)).map((path) => ({ path, layer: userLayer }));
   const overridden = overriddenPaths(settings).map((path) => [path, `overridden by ${ownLayer}`] as const);
   return ok({
     permissionMode: permissionModeOf(definition, generated.value),
     model: typeof model === 'string' ? model : null,
     untrusted: definition.untrusted === true,
+    trusted: isTrusted(world, user, definition),
     allowedTools: definition.allowedTools ?? [],
     claudeMd: ownText === null ? [] : [{ layer: ownLayer, text: ownText }, ...claudeMd],
     systemPrompt: ownText === null ? claudeMd : [],
     projectInstructions: projectInstructions(world, folder),
     settings: withoutSecrets(settings),
     settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },
-    files: files.map(({ path, bytes, layer }) => ({ path, bytes: bytes.length, layer })),
+    files: [...files.map(({ path, bytes, layer }) => ({ path, bytes: bytes.length, layer })), ...linked],
     mcpServers: Object.fromEntries(
       Object.entries(object(mcp?.mcpServers)).map(([name, server]) => [name, withoutSecrets(object(server))]),
     ),
@@ -75,12 +85,24 @@ export function configView(
   });
 }
 
-/** Values of variables that hold a secret are not shown: the output of a command ends up in places of its own. */
+const notShown = '(a secret, not shown)';
+/** Names of variables that may hold a secret of anything, not only of claude's. */
+const secretWord = /PASS|PWD|CREDENTIAL|AUTH|COOKIE|DSN|CERT/i;
+
+/** Values that hold a secret are not shown: the output of a command ends up in places of its own. */
 function withoutSecrets(part: JsonObject): JsonObject {
-  const env = Object.entries(object(part.env)).map(([name, value]) => {
-    return [name, typeof value === 'string' && isSecret(name, value) ? '(a secret, not shown)' : value];
-  });
-  return env.length === 0 ? part : { ...part, env: Object.fromEntries(env) };
+  const masked = (key: string, isHidden: (name: string, value: string) => boolean) => {
+    if (!isObject(part[key])) return {};
+    const all = Object.entries(part[key]).map(([name, value]) => {
+      return [name, typeof value === 'string' && value !== '' && isHidden(name, value) ? notShown : value];
+    });
+    return { [key]: Object.fromEntries(all) };
+  };
+  return {
+    ...part,
+    ...masked('env', (name, value) => isSecret(name.toUpperCase(), value) || secretWord.test(name)),
+    ...masked('headers', () => true),
+  };
 }
 
 export function configLines(view: ConfigView, style: Style): string[] {
@@ -102,6 +124,7 @@ export function configLines(view: ConfigView, style: Style): string[] {
     ...(view.untrusted
       ? [`  untrusted project: of its own settings only what is harmless counts  ${from('session')}`]
       : []),
+    ...(view.trusted ? [`  trusted project: its allow rules count  ${from('session')}`] : []),
     ...view.allowedTools.map((rule) => `  allowed: ${safeLine(rule, valueColumnsMax)}  ${from('session')}`),
     ...settings.map(
       ([path, layer]) => `  ${safeLine(`${path} = ${valueText(view, path)}`, valueColumnsMax)}  ${from(layer)}`,

@@ -7,7 +7,7 @@ import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { World } from '../../system/world.ts';
+import type { Files, World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
 import { type InstructionsInput, instructions, standingInstructions, withoutOwnGitWords } from './instructions.ts';
 import { checkoutRoots } from './project-settings.ts';
@@ -89,14 +89,17 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
 
 /** Links what the user has besides: copies would lose what they refer to, and would not see later changes. */
 function linkInherited({ files }: World, from: string, configDir: string): void {
-  for (const name of ownedFolders) {
-    for (const entry of files.list(join(from, name))) {
-      const path = join(configDir, name, entry);
-      if (files.entryKind(path) !== null) continue;
-      files.makeFolder(dirname(path));
-      files.link(join(from, name, entry), path);
-    }
+  for (const entry of inheritedEntries(files, from)) {
+    const path = join(configDir, entry);
+    if (files.entryKind(path) !== null) continue;
+    files.makeFolder(dirname(path));
+    files.link(join(from, entry), path);
   }
+}
+
+/** What the config dir of the user holds for all sessions that inherit it, by path in there. */
+export function inheritedEntries(files: Pick<Files, 'list'>, from: string): string[] {
+  return ownedFolders.flatMap((name) => files.list(join(from, name)).map((entry) => join(name, entry)));
 }
 
 /**

@@ -167,7 +167,7 @@ function userFiles(home: string, app: string): Record<string, string> {
     '.claude/agents/user-agent.md': asMarkdown({ name: 'user-agent', description: 'Of the user' }, 'You help.'),
     '.claude/settings.json': JSON.stringify({
       permissions: { allow: ['Bash(sh note.sh user)', 'mcp__user-server__probe'] },
-      env: { USER_VARIABLE: 'of-the-user' },
+      env: { USER_VARIABLE: 'of-the-user', USER_PASSWORD: 'never-shown' },
       hooks: {
         PreToolUse: [
           { matcher: 'Bash', hooks: [{ type: 'command', command: `sh '${home}/note.sh' 'hook of the user'` }] },

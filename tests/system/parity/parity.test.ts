@@ -4,6 +4,8 @@
  * told. The fixture (tests/support/parity/fixture.ts) uses what a project and a user can tell claude.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { packageRoot } from '../../support/cli.ts';
 import { patienceMs } from '../../support/mailbox.ts';
 import { allowedDifferences, fits } from '../../support/parity/allowed.ts';
@@ -142,6 +144,34 @@ describe('compared with plain claude', () => {
     expect(allowed.flatMap(({ patterns }) => patterns).filter((pattern) => !used.has(pattern))).toEqual([]);
     for (const { reason, told } of allowed) expect([reason, told].every((text) => /\w/.test(text))).toBe(true);
   });
+});
+
+interface ConfigShown {
+  readonly claudeMd: readonly { readonly text: string }[];
+  readonly trusted: boolean;
+  readonly settings: { readonly env: object; readonly permissions: { readonly allow: readonly string[] } };
+  readonly files: readonly { readonly path: string }[];
+  readonly mcpServers: object;
+}
+
+test('session show --config prints what the session got, and no secret', async () => {
+  const shown = await ground.machine.ok('session', 'show', '@/app-apart', '--config', '--json');
+  const view = JSON.parse(shown) as ConfigShown;
+  const { names = [] } = inherited.sessions['app-apart'] ?? {};
+  const [config = ''] = names.find(([, name]) => name === 'CONFIG') ?? [];
+  const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+  const owned = ['agents', 'commands', 'rules', 'skills'].flatMap((folder) =>
+    readdirSync(join(config, folder)).map((entry) => join(folder, entry)),
+  );
+  expect(view.files.map(({ path }) => path).sort()).toEqual(owned.sort());
+  expect(Object.keys(view.mcpServers)).toEqual(Object.keys(read(join(dirname(config), 'mcp.json')).mcpServers));
+  const settings = read(join(config, 'settings.json'));
+  expect(settings.permissions.allow).toEqual(expect.arrayContaining([...view.settings.permissions.allow]));
+  expect(Object.keys(view.settings.env)).toEqual(Object.keys(settings.env));
+  const imports = readFileSync(join(config, 'CLAUDE.md'), 'utf8').match(/^@.*$/gm) ?? [];
+  expect({ imports: imports.length, trusted: view.trusted }).toEqual({ imports: 2, trusted: true });
+  for (const line of imports) expect(view.claudeMd[0]?.text).toContain(line);
+  expect(shown).not.toContain('never-shown');
 });
 
 describe('what claude and its hooks could not do reaches the user', () => {

@@ -231,7 +231,7 @@ test('when it has ended, all that is left is ended, its files are tidied, and it
   subject = newSubject();
   const again = await start('echo "first" >&2; echo "the reason" >&2; exit 1');
   await exitOf(again.hosted);
-  expect((await again.hosted.reap()).stderrTail).toBe('the reason');
+  expect((await again.hosted.reap()).stderrTail).toBe('first\nthe reason');
 });
 
 test('all of it can be ended at once, also by whoever knows no more than which attempt it is', async () => {

@@ -7,7 +7,10 @@ import { askOwn, longTimeoutMs, refusal, runOwn } from './run-git.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 
 export interface Remote {
+  /** To which branches are pushed; a fork, perhaps, of the one that takes the pull request. */
   readonly name: string;
+  /** Of the fork. */
+  readonly owner?: string;
   /** What the branch is called there, without `refs/heads/`. */
   readonly base: string;
   /** `HOST/OWNER/NAME`, for a server that has such names; absent = only git knows where it is. */
@@ -16,7 +19,10 @@ export interface Remote {
 
 const long = { timeoutMs: longTimeoutMs };
 
-/** The remote from which the branch comes, else the only one. Fails with `usage` and `worktree-failed`. */
+/**
+ * The remote from which the branch comes, else the only one, and where the user pushes to. Fails with `usage` and
+ * `worktree-failed`.
+ */
 export async function remoteOf(git: Git, repository: string, branch: string): Promise<Result<Remote>> {
   const names = await runOwn(git, repositoryDir(repository), ['remote']);
   if (!names.ok) return names;
@@ -30,10 +36,26 @@ export async function remoteOf(git: Git, repository: string, branch: string): Pr
   const merge = await configured(git, repository, `branch.${branch}.merge`);
   if (!merge.ok) return merge;
   const base = isUpstream && merge.value?.startsWith('refs/heads/') ? merge.value.slice('refs/heads/'.length) : branch;
+  const slug = await slugOfRemote(git, repository, name);
+  if (!slug.ok) return slug;
+  const place = { base, ...(slug.value === null ? {} : { slug: slug.value }) };
+  const chosen = await configured(git, repository, 'remote.pushDefault');
+  if (!chosen.ok) return chosen;
+  if (chosen.value === null || chosen.value === name || !known.includes(chosen.value)) return ok({ name, ...place });
+  const fork = await slugOfRemote(git, repository, chosen.value);
+  if (!fork.ok) return fork;
+  const owner = fork.value?.split('/')[1];
+  return ok({ name: chosen.value, ...place, ...(owner === undefined ? {} : { owner }) });
+}
+
+async function slugOfRemote(git: Git, repository: string, name: string): Promise<Result<string | null>> {
   const url = await runOwn(git, repositoryDir(repository), ['remote', 'get-url', '--push', '--', name]);
-  if (!url.ok) return url;
-  const slug = slugOf(url.value.trim());
-  return ok({ name, base, ...(slug === null ? {} : { slug }) });
+  return url.ok ? ok(slugOf(url.value.trim())) : url;
+}
+
+/** What a pull request calls the branch. */
+export function headIn({ owner }: Remote, branch: string): string {
+  return owner === undefined ? branch : `${owner}:${branch}`;
 }
 
 function noRemote(repository: string, branch: string, known: readonly string[]): Result<never> {
@@ -128,6 +150,8 @@ function usesLfs({ world: { files } }: Git, repository: string): boolean {
 function unreachable(args: readonly string[], answer: Parameters<typeof refusal>[1], remote: string): Result<never> {
   const refused = refusal(args, answer);
   if (refused.ok) return refused;
-  const next = `Try it by hand with "git push ${remote}", log in if that is needed, then run the command again.`;
+  const next = /is not a git command/.test(answer.stderr)
+    ? 'Install git-lfs, then run the command again.'
+    : `Try it by hand with "git push ${remote}", log in if that is needed, then run the command again.`;
   return fail('worktree-failed', refused.failure.message, next);
 }

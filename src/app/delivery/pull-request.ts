@@ -5,7 +5,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
-import { fetchBranch, pushCommit, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
+import { fetchBranch, headIn, pushCommit, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
 import { readTarget, type Target } from '../../git/target.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type MergeJournal, writeMergeJournal } from '../../store/merge-journal.ts';
@@ -292,7 +292,13 @@ async function create(
   body: string,
   draft: boolean,
 ): Promise<Result<string>> {
-  const request = { base: remote.base, head: branch, title: proposalTitle(writer.state), draft, slug: remote.slug };
+  const request = {
+    base: remote.base,
+    head: headIn(remote, branch),
+    title: proposalTitle(writer.state),
+    draft,
+    slug: remote.slug,
+  };
   const printed = await withBody(writer, place, body, (bodyFile) =>
     text(place, placeName(plan.repository), createArgs({ ...request, bodyFile })),
   );

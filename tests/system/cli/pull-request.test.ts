@@ -120,6 +120,20 @@ test('called again, it adds what is new by an ordinary push and keeps what peopl
   expect(request(one).body).toMatch(/-->\n\nThanks!$/);
 }, 20_000);
 
+test('pushed to where the user pushes to, such as a fork, and proposed to where the branch comes from', async () => {
+  const fork = join(user.folder, 'fork.git');
+  const folder = user.folderOf(two);
+  git(folder, 'remote', 'add', 'fork', user.repository(two).bare(fork));
+  git(folder, 'fetch', '--quiet', 'origin');
+  git(folder, 'branch', '--quiet', '--set-upstream-to=origin/main');
+  git(folder, 'config', 'remote.pushDefault', 'fork');
+  const group = user.mergeGroup('shop', [{ name: 'c', repository: two, tree: { 'c.txt': 'c\n' } }]);
+  const { code, stdout } = await propose(group);
+  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('Proposed: ') });
+  expect(git(fork, 'show', 'cca/shop:c.txt')).toBe('c');
+  expect(remoteBranches(two)).toEqual(['main']);
+});
+
 test('--dry-run prints commands that do the same, and does nothing', async () => {
   const group = user.mergeGroup('shop', shop);
   const before = [user.snapshot(one), user.snapshot(two)];

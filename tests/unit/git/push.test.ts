@@ -1,6 +1,6 @@
 /** Promise: a server's name for a repository is read off every form of address, and paths have none. */
 import { expect, test } from 'bun:test';
-import { slugOf } from '../../../src/git/push.ts';
+import { headIn, slugOf } from '../../../src/git/push.ts';
 
 test.each([
   ['https://github.com/team/shop.git', 'github.com/team/shop'],
@@ -17,4 +17,9 @@ test.each([
   ['', null],
 ])('%s', (url, slug) => {
   expect(slugOf(url)).toBe(slug);
+});
+
+test('a pull request from a fork names its owner', () => {
+  expect(headIn({ name: 'fork', base: 'main', owner: 'ada' }, 'cca/shop')).toBe('ada:cca/shop');
+  expect(headIn({ name: 'origin', base: 'main' }, 'cca/shop')).toBe('cca/shop');
 });

@@ -21,7 +21,7 @@ import { changeGroup } from '../../../app/submit.ts';
 import { shellWord } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
-import { pushArgs } from '../../../git/push.ts';
+import { headIn, pushArgs } from '../../../git/push.ts';
 import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine, safeText } from '../../../view/terminal-text.ts';
@@ -362,7 +362,14 @@ function commandsFor(
   const repository = repositoryDir(plan.repository);
   const slug = defined({ slug: remote.slug });
   const bodyFile = bodyFileOf(writer);
-  const request = { ...slug, base: remote.base, head: branch, title: proposalTitle(state), bodyFile, draft };
+  const request = {
+    ...slug,
+    base: remote.base,
+    head: headIn(remote, branch),
+    title: proposalTitle(state),
+    bodyFile,
+    draft,
+  };
   const merges = plan.items.flatMap((item) => {
     const { accept } = item.record.definition;
     const folder = join(path, relative(item.workspace.path, item.workspace.folder));

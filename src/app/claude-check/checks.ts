@@ -38,6 +38,8 @@ export interface CheckResult {
   readonly verdict: 'holds' | 'broken' | 'unknown';
   /** What happened; empty when the check holds. */
   readonly detail: string;
+  /** What to do, where more is known than that this claude cannot be used. */
+  readonly cure?: string;
 }
 
 export const holds = (id: CheckId): CheckResult => ({ id, verdict: 'holds', detail: '' });
@@ -75,6 +77,8 @@ export function judge(
   if (required.length === 0) return ok(warnings);
   if (accepted === version) return ok([...warnings, `claude ${version} is used anyway, because of --accept-claude.`]);
   const why = required.map(sentence).join(' ');
+  const cure = required.find((one) => one.cure !== undefined)?.cure;
+  if (cure !== undefined) return fail('claude-unproven', `claude ${version} failed a check. ${why}`, cure);
   const next = `Use another version of Claude Code, update this program, or ${atOwnRisk(version)}`;
   const advice = advise(`${next}. Repeat the check with`, checkAgain);
   return fail('claude-unproven', `claude ${version} failed a check. ${why}`, advice);

@@ -13,6 +13,7 @@ import {
   type ProgramFile,
   programFile,
   versionOf,
+  wrapperAdvice,
 } from '../../claude/launch/program.ts';
 import { loginOf } from '../../claude/launch/user-claude.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
@@ -212,7 +213,13 @@ export class CheckGate implements ClaudeGate {
     if (this.isInterrupted) return fail('usage', 'The check was interrupted.', '');
     if (!results.ok) return results;
     const [at, durationMs] = [new Date(begin).toISOString(), Math.max(0, world.clock.now() - begin)];
-    const checked: CheckedClaude = { ...found, login, at, durationMs, results: results.value };
+    const checked: CheckedClaude = {
+      ...found,
+      login,
+      at,
+      durationMs,
+      results: withCure(world, found.file, results.value),
+    };
     const kept = isConclusive(results.value) ? remember(world, root, checked) : ok(undefined);
     if (!kept.ok) this.#say(`The check could not be remembered: ${describeFailure(kept.failure)}`);
     return ok(checked);
@@ -228,6 +235,14 @@ export class CheckGate implements ClaudeGate {
       await delay(world.clock, lookMs);
     }
   }
+}
+
+/** A script that chooses a login beats whatever the check, or a session, has chosen. */
+function withCure(world: World, file: ProgramFile, results: readonly CheckResult[]): readonly CheckResult[] {
+  const cure = wrapperAdvice(world, file);
+  return cure === null
+    ? results
+    : results.map((one) => (one.id === 'login' && one.detail !== '' ? { ...one, cure } : one));
 }
 
 // `tried-claudes.json`: the claudes that were checked on this machine, by file and kind of login.

@@ -1,8 +1,9 @@
 /** Which claude program is run. */
-import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
 import { oneLine } from '../text.ts';
+import { isOfPayer } from './settings.ts';
 
 export interface FindClaudeOptions {
   readonly packageRoot: string;
@@ -111,6 +112,25 @@ export function isSameFile(a: ProgramFile, b: ProgramFile): boolean {
 
 export function isWholeProgram({ size }: ProgramFile): boolean {
   return size >= wholeProgramBytes;
+}
+
+/**
+ * What to do about a script in the place of claude that sets who pays: it would overrule whatever a check or a session
+ * has chosen. Null for a program, and for a script that sets nothing of the kind.
+ */
+export function wrapperAdvice(world: World, file: ProgramFile): string | null {
+  if (isWholeProgram(file)) return null;
+  const text = new TextDecoder().decode(world.files.readBytes(file.path, 0, file.size));
+  if (!text.startsWith('#!')) return null;
+  const named = [...text.matchAll(/\b([A-Z][A-Z0-9_]+)=/g)].map(([, name = '']) => name);
+  const payers = [...new Set(named.filter(isOfPayer))];
+  if (payers.length === 0) return null;
+  const started = [...text.matchAll(/\/[^\s"'`;$]+/g)].map(([path]) => path);
+  const program = started.find(
+    (path) => path !== file.path && basename(path) === 'claude' && isReachableFile(world, path),
+  );
+  const exported = `${file.path} is a script that sets ${payers.join(', ')}. Export the same in your shell`;
+  return `${exported}, and set CLAUDE_CODE_AGENT_CLAUDE to the program that it starts${program ? `: ${program}` : '.'}`;
 }
 
 /** Refuses a claude that is older than the oldest supported one. Fails with `claude-unproven`. */

@@ -2,7 +2,10 @@
  * Promises: a gateway, a key or a helper in the user's own `~/.claude/settings.json` is the login of a session as it is
  * of plain claude, whether the session inherits the user's configuration or not, and no project replaces it.
  */
+
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { Machine, pinnedClaude } from '../../support/cli.ts';
 import { writeTree } from '../../support/git/repository.ts';
@@ -59,4 +62,27 @@ test.each(users)('%s of the user’s settings is the login of every session', as
   const found = Bun.spawnSync(['grep', '-rl', 'of-the-user', machine.data]).stdout.toString().split('\n');
   // The command of a helper is no secret; what it prints is.
   expect(found.filter((path) => path !== '' && !(what === 'a helper' && path.endsWith('settings.json')))).toEqual([]);
+});
+
+test('a claude that is a script with its own gateway is refused with what to export', async () => {
+  rmSync(join(machine.home, '.claude'), { recursive: true, force: true });
+  const script = join(machine.folder, 'claude');
+  const gateway = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_AUTH_TOKEN: 'of-the-script' };
+  const exports = Object.entries(gateway).map(([name, value]) => `export ${name}=${value}\n`);
+  // A link, because the real one's path holds the name of the platform.
+  symlinkSync(pinnedClaude(), join(machine.home, 'claude'));
+  const real = join(machine.home, 'claude').replaceAll(' ', '\\ ');
+  writeFileSync(script, `#!/bin/sh\n${exports.join('')}exec ${real} "$@"\n`, { mode: 0o755 });
+  machine.env.CLAUDE_CODE_AGENT_CLAUDE = script;
+  const workflow = join(machine.folder, 'one.yaml');
+  const project = machine.project('plain');
+  writeFileSync(workflow, `version: 1\ntitle: One\nsessions: { a: { project: "${project}", prompt: Do it. } }\n`);
+  const refused = await machine.run('run', workflow, '--output', 'text');
+  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(`${script} is a script that sets ANTHROPIC_BASE_URL, ANTHROPIC_AUTH_TOKEN.`);
+  expect(refused.stderr).toContain('set CLAUDE_CODE_AGENT_CLAUDE to the program that it starts');
+  expect(refused.stderr).not.toContain('of-the-script');
+  Object.assign(machine.env, gateway, { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
+  expect(await machine.run('run', workflow, '--output', 'text')).toMatchObject({ code: 0 });
+  expect(api.requests.at(-1)?.headers.authorization).toBe('Bearer of-the-script');
 });

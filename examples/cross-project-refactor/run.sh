@@ -11,7 +11,7 @@ dir=$(cd "$dir" && pwd -P)
 group=$("$cca" group create cross-project-refactor --from "$here/workflow.yaml" --var "dir=$dir")
 
 code=0
-"$cca" group run "$group" --rehearse "$here/rehearsal.yaml" --output text || code=$?
+"$cca" group run "$group" --rehearse "$here/rehearsal.yaml" --keep --output text || code=$?
 
 for project in project-a project-b project-c; do
   echo

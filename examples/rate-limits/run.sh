@@ -11,7 +11,7 @@ dir=$(cd "$dir" && pwd -P)
 
 group=$("$cca" group create rate-limits --from "$here/workflow.yaml" --var "dir=$dir")
 "$cca" group run "$group" --rehearse "$here/rehearsal.yaml" --dry-run
-"$cca" group run "$group" --rehearse "$here/rehearsal.yaml" --output text || exit
+"$cca" group run "$group" --rehearse "$here/rehearsal.yaml" --keep --output text || exit
 
 echo
 "$cca" group diff "$group" --stat

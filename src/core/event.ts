@@ -30,6 +30,8 @@ export interface RunInfo {
   readonly rehearsal?: true;
   /** Absolute path of the rehearsal's script, with which it goes on; absent = the default one. */
   readonly script?: string;
+  /** Branches and worktrees of the rehearsal stay when it is over. */
+  readonly keep?: true;
 }
 
 /** Why an attempt is made; it decides whether the conversation is continued. */

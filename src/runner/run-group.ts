@@ -35,6 +35,8 @@ const preloadDelayMs = 50;
 export interface Rehearsal {
   /** Absolute path; absent = the default script. */
   readonly scriptFile?: string;
+  /** Its branches and worktrees stay when it is over. */
+  readonly keep?: boolean | undefined;
   /** Starts the API for a group, or finds the one that an earlier runner left; the value is its base URL. */
   start(paths: GroupPaths): Promise<Result<string>>;
   stop(paths: GroupPaths): Promise<void>;
@@ -103,6 +105,7 @@ async function runOpened(
     runner: world.machine.self,
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
     ...defined({ script: options.rehearsal?.scriptFile }),
+    ...(options.rehearsal?.keep ? { keep: true as const } : {}),
   };
   await recoverTakeOvers(world, writer);
   const { overrides, retryFailed, only } = options;

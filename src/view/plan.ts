@@ -34,6 +34,7 @@ export interface PlanDetails {
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
   readonly leftOut: readonly string[];
+  readonly worktrees: readonly string[];
 }
 
 export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails, style: Style): string[] {
@@ -43,6 +44,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     summary(state, preview),
     ...waveLines(state, preview, plan, style),
     ...workPlanLines(state, preview.waves.flat(), style),
+    ...worktreeLines(plan.worktrees, style),
     ...pathLines(state, preview, style),
     ...cacheLines(state, preview, style),
     ...moneyLines(state, preview, plan.spentUsd, style),
@@ -114,6 +116,11 @@ function isOfProject(origin: string): boolean {
 function noteLines(notes: readonly string[], style: Style): string[] {
   if (notes.length === 0) return [];
   return ['', style('dim', 'Config templates'), ...notes.map((note) => `  ${safeLine(note, sentenceColumnsMax)}`)];
+}
+
+function worktreeLines(worktrees: readonly string[], style: Style): string[] {
+  if (worktrees.length === 0) return [];
+  return ['', style('dim', 'Worktrees'), ...worktrees.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`)];
 }
 
 function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, style: Style): string[] {

@@ -75,6 +75,7 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   const trouble = troubleLines(state, style, verdicts);
   if (trouble.length > 0) lines.push('', ...trouble);
   if (groupFolder === undefined) return lines;
+  if (!isRehearsal(state) || state.run?.keep) lines.push(...workLines(state));
   lines.push('', ...nextSteps(state));
   if (state.sessions.size > 0) {
     lines.push(`Transcripts: ${safeLine(join(groupFolder, 'sessions'), sentenceColumnsMax)}/*/transcript.jsonl`);
@@ -207,7 +208,10 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
       return [...(state.message ? [advise(state.message)] : []), ...goOnSteps(state)];
     case 'completed':
       return isRehearsal(state)
-        ? [...lookSteps(state), adviseInOrder('For real', ['group', 'copy', id, '--real'], ['group', 'run', '@'])]
+        ? [
+            ...(state.run?.keep ? lookSteps(state) : logSteps(state)),
+            adviseInOrder('For real', ['group', 'copy', id, '--real'], ['group', 'run', '@']),
+          ]
         : [...lookSteps(state), ...(hasWorkToMerge(state) ? [advise('Then', ['group', 'merge', id])] : [])];
     case 'archived':
       return [];
@@ -243,9 +247,24 @@ function isDenied({ state }: SessionRecord): boolean {
 }
 
 function lookSteps(state: GroupState): Advice[] {
-  if (hasWorkToMerge(state)) return [advise('Next', ['group', 'diff', state.group.id])];
+  return hasWorkToMerge(state) ? [advise('Next', ['group', 'diff', state.group.id])] : logSteps(state);
+}
+
+function logSteps(state: GroupState): Advice[] {
   const first = state.sessions.values().next().value;
   return first ? [advise('Next', ['session', 'logs', sessionReference(state, first)])] : [];
+}
+
+/** Where to look for what a project folder does not show. */
+function workLines({ sessions }: GroupState): string[] {
+  const branches = [...sessions.values()].flatMap(({ workspace, mergedInto, state }) => {
+    const hasWork = state.status === 'completed' && (state.work?.files ?? 0) > 0 && mergedInto === undefined;
+    return hasWork && workspace !== undefined ? [workspace.branch] : [];
+  });
+  if (branches.length === 0) return [];
+  const more = branches.length > namedMax ? ` and ${branches.length - namedMax} more` : '';
+  const where = `${branches.slice(0, namedMax).join(', ')}${more}`;
+  return ['', safeLine(`The work is on ${where}, and in none of your checkouts yet.`, sentenceColumnsMax)];
 }
 
 /** The worktree of what was merged is gone. */

@@ -4,6 +4,7 @@ import { type GroupEvent, type MergedRepository, thisMachine } from '../core/eve
 import { needsPerson, unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
+import { isolationOf } from '../core/plan/isolation.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -149,7 +150,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_warning':
       return style('warn', `warning: ${sentence(event.warning.message)}`);
     case 'session_isolated':
-      return `worktree on branch ${sentence(event.workspace.branch)}`;
+      return `worktree ${sentence(event.workspace.path)} on branch ${sentence(event.workspace.branch)}`;
     case 'session_accepting': {
       const command = state.sessions.get(event.sessionId)?.definition.accept;
       return command === undefined ? null : `accepting: ${sentence(command)}`;
@@ -290,6 +291,10 @@ function describeRun(
     `up to ${maxConcurrentSessions} at once`,
     maxBudgetUsd === undefined ? 'no budget' : `budget ${formatMoney(maxBudgetUsd)}`,
   ];
+  const isolated = [...state.sessions].filter(
+    ([id, record]) => record.state.status !== 'completed' && isolationOf(state, id) === 'worktree',
+  );
+  if (isolated.length > 0) parts.push(`${isolated.length} in worktrees, beside your checkouts`);
   if (event.type === 'group_resumed' && event.retry.length > 0) parts.push(`retrying ${event.retry.length} failed`);
   if (event.run.rehearsal) parts.push('rehearsal: no account, no cost');
   return parts.join(', ');

@@ -75,7 +75,7 @@ function startRunner(
 }
 
 /** The words of a command line that ask for the same run, in this process's place. */
-export function runArguments({ config, rehearse, retryFailed }: RunOptions, cwd: string): string[] {
+export function runArguments({ config, rehearse, keep, retryFailed }: RunOptions, cwd: string): string[] {
   const words: string[] = [];
   for (const [name, setting] of Object.entries(groupSettings)) {
     const value = config[name as keyof typeof groupSettings];
@@ -86,6 +86,7 @@ export function runArguments({ config, rehearse, retryFailed }: RunOptions, cwd:
   }
   if (retryFailed) words.push('--retry-failed');
   if (rehearse !== undefined) words.push(rehearse === true ? '--rehearse' : `--rehearse=${resolve(cwd, rehearse)}`);
+  if (keep) words.push('--keep');
   return [...words, '--output=text'];
 }
 

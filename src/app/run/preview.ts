@@ -31,6 +31,7 @@ import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
 import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
 import { checkGit, projectCheck, startCheck } from './run-check.ts';
+import { worktreeLines } from './worktree-preview.ts';
 
 const sentenceColumnsMax = 600;
 
@@ -49,6 +50,8 @@ export interface RunPreview {
   readonly warnings: readonly string[];
   /** Sentences on what plain claude would use there and the group does not. */
   readonly leftOut: readonly string[];
+  /** Sentences on worktrees: what they take, and where the work will be. */
+  readonly worktrees: readonly string[];
 }
 
 /** The copies in the group's folder, or the templates of a group that is not made yet. */
@@ -77,6 +80,7 @@ export async function previewRun(
   return {
     ...{ preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings },
     leftOut: options.rehearsal ? [] : leftOut,
+    worktrees: await worktreeLines(place, root, state, ids),
   };
 }
 

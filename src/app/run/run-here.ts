@@ -16,7 +16,7 @@ import { liveRunner, shortRunPrefix } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
-import { waitForShortCommands } from '../submit.ts';
+import { changeGroup, waitForShortCommands } from '../submit.ts';
 import { checkRehearsed, gateForGroup } from './claude-gate.ts';
 import type { RunDisplay, RunOptions } from './run-options.ts';
 
@@ -49,15 +49,35 @@ export async function runHere(
     if (!finished.ok) return finished;
   }
   const hold = await holdGroup(place.world, group);
+  let ran: Result<RunHere>;
   try {
-    return await runHeld(place, group, options, ways, {
+    ran = await runHeld(place, group, options, ways, {
       hold,
-      rehearsal: rehearsal.value,
+      rehearsal: rehearsal.value && { ...rehearsal.value, keep: options.keep },
       ofUser: ofUser.value,
       opened,
     });
   } finally {
     hold?.end();
+  }
+  const isOver = ran.ok && ran.value.kind === 'settled' && ran.value.status === 'completed';
+  if (isOver && rehearsal.value !== undefined && options.keep !== true) await removeRehearsed(place, group);
+  return ran;
+}
+
+/** Its work is made up: the branches of the real run get the names, and the disk the room. */
+async function removeRehearsed(place: Place, group: GroupReference): Promise<void> {
+  const { cleanUpSessions } = await import('../delivery/worktree-cleanup.ts');
+  const removed = await changeGroup(place, group, {
+    direct: (writer) => {
+      const made = [...writer.state.sessions.values()].filter((one) => one.workspace && one.inherited === undefined);
+      const ids = made.map(({ definition }) => definition.id);
+      return cleanUpSessions(place, writer, ids, { force: true });
+    },
+  });
+  if (!removed.ok) place.notes.line(`The rehearsal left its worktrees. ${removed.failure.message}`);
+  else if (removed.value.cleaned.length > 0) {
+    place.notes.line('The branches and worktrees of the rehearsal are removed; --keep keeps them.');
   }
 }
 

@@ -15,6 +15,8 @@ export interface RunOptions {
   readonly config: RunConfig;
   /** As a rehearsal: with the script of that path, with the one it was rehearsed with last, or the default one. */
   readonly rehearse: string | true | undefined;
+  /** Branches and worktrees of a rehearsal stay when it is over. */
+  readonly keep?: boolean | undefined;
   readonly retryFailed: boolean;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];

@@ -31,6 +31,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
   addRunSettings(command);
   return command
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
+    .option('--keep', 'with --rehearse: keep its branches and worktrees when it is over')
     .option('--dry-run', 'show what would be done and what it may cost; start nothing')
     .option('--prompts', 'with --dry-run: show what each session will be told')
     .option('--detach', 'run it in a process of its own that needs no terminal, and return')
@@ -41,6 +42,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
 interface GivenRunOptions {
   readonly output?: OutputKind | undefined;
   readonly rehearse?: string | true | undefined;
+  readonly keep?: true | undefined;
   readonly dryRun?: true | undefined;
   readonly prompts?: true | undefined;
   readonly detach?: true | undefined;
@@ -48,11 +50,12 @@ interface GivenRunOptions {
 }
 
 export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
-  const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
+  const { output, rehearse, keep, dryRun, prompts, detach, notify, ...config } = given;
   return {
     config: givenSettings(ownGroupSettings, config),
     output,
     rehearse,
+    keep,
     retryFailed,
     isQuiet: output === 'quiet',
     ...(dryRun === true ? { dryRun } : {}),

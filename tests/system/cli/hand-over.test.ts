@@ -62,7 +62,8 @@ async function makeGroup(options: Readonly<Record<string, readonly string[]>> = 
   return group;
 }
 
-const rehearse = (group: string) => user.run('group', 'run', group, '--rehearse', 'script.yaml', '--output', 'json');
+const rehearse = (group: string) =>
+  user.run('group', 'run', group, '--rehearse', 'script.yaml', '--keep', '--output', 'json');
 const standing = (folder: string) => [git(folder, 'rev-parse', 'HEAD'), git(folder, 'status', '--porcelain')].join();
 const commits = (folder: string) => git(folder, 'log', '--format=%s', '--no-merges', 'main').split('\n').length;
 

@@ -3,6 +3,7 @@
  * lines, exits as the table says; transcripts read well; nothing keeps running.
  */
 import { expect, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { launcher, user, withUser } from '../../support/cli/user.ts';
@@ -58,7 +59,7 @@ test('U4: whoever merges the work of a rehearsal is asked, and a script is told'
   await Bun.write(script, `version: 1\nsessions:\n  "*":\n    steps:\n      - { ${step} }\n      - text: done\n`);
   const group = await user.ok('group', 'create', 'auth');
   await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
-  await user.ok('group', 'run', group, '--rehearse', script, '--output', 'quiet');
+  await user.ok('group', 'run', group, '--rehearse', script, '--keep', '--output', 'quiet');
   const main = () => git(user.project('api'), 'rev-parse', 'main');
   const before = main();
   const fact = `Group ${group} is a rehearsal: a script said what to do, no model.`;
@@ -79,4 +80,18 @@ test('U4: whoever merges the work of a rehearsal is asked, and a script is told'
     stderr: expect.stringContaining(`${fact}\n`),
   });
   expect(main()).not.toBe(before);
+}, 120_000);
+
+test('a completed rehearsal removes its branches and worktrees, so that the real run gets their names', async () => {
+  const repository = new Repository(user.project('api'));
+  repository.commit({ 'base.txt': 'base\n' });
+  const group = await user.ok('group', 'create', 'auth');
+  await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
+  const ran = await user.run('group', 'run', group, '--rehearse');
+  expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('--keep keeps them') });
+  // What is gone is not suggested.
+  expect(ran.stdout).not.toContain('group diff');
+  expect(git(user.project('api'), 'branch', '--format=%(refname:short)')).toBe('main');
+  expect(git(user.project('api'), 'worktree', 'list').split('\n')).toHaveLength(1);
+  expect(readdirSync(join(user.data, 'w'))).toEqual([]);
 }, 120_000);

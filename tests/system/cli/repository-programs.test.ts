@@ -124,7 +124,7 @@ test('claude changes none of them with its file tools, in worktree or checkout, 
     );
   await add('kept', '--allowed-tools', 'Edit');
   await add('allowed', '--allowed-tools', `Edit(${own}/**)`);
-  expect((await user.run('group', 'run', group, '--rehearse', file)).code).toBe(0);
+  expect((await user.run('group', 'run', group, '--rehearse', file, '--keep')).code).toBe(0);
   const changed = (branch: string) => git(project, 'diff', '--name-only', 'main', `cca/g/${branch}`).split('\n');
   expect(changed('001-kept')).toEqual(['made.md']);
   expect(changed('002-allowed')).toEqual([`${own}/project.yaml`, 'made.md']);

@@ -111,7 +111,12 @@ test('a library, the app beside it and a service are changed together in worktre
     const allowed = ['--isolate', 'worktree', '--allowed-tools', 'Bash(printenv:*)', '--allowed-tools', 'Bash(grep:*)'];
     names.set((await machine.ok('session', 'add', group, ...project, ...allowed, ...options)).slice(4), name);
   }
+  const plan = await machine.run('group', 'plan', group);
+  expect(plan.stdout).toContain(`${join(acme, 'money')}: 1 worktree of less than 1 MB; setup runs once`);
+  expect(plan.stdout).toContain(`They lie below ${join(machine.data, 'w')}. Your checkouts stay as they are until`);
   const run = await machine.run('group', 'run', group);
+  expect(run.stdout).toContain('3 in worktrees, beside your checkouts');
+  expect(run.stdout).toContain('The work is on cca/yen/001-money, cca/yen/002-web, cca/yen/003-rates, and in none of');
   expect({ ...run, stdout: '' }).toEqual({ code: 0, stdout: '', stderr: run.stderr });
   const paths = await worktreesOf(machine, group);
   for (const name of Object.keys(sessions)) expect(paths.get(name)).toEndWith(`/acme/${name}`);

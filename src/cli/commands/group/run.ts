@@ -126,8 +126,8 @@ export async function runInTerminal(
   const ran = await runHere(context, group, options, ways, opened);
   if (!ran.ok || ran.value.kind !== 'left' || display?.isHandedOver !== true) return ran;
   // Its options are on record and hold for the runner that takes over.
-  const { rehearse } = options;
-  const further: RunCommandOptions = { config: {}, output: undefined, rehearse, retryFailed: false };
+  const { rehearse, keep } = options;
+  const further: RunCommandOptions = { config: {}, output: undefined, rehearse, keep, retryFailed: false };
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
 
@@ -337,7 +337,7 @@ function promptLines(state: GroupState, id: SessionId): string[] {
 
 function jsonPlan(
   state: GroupState,
-  { preview, spentUsd, missing, configs, modes, warnings, leftOut }: RunPreview,
+  { preview, spentUsd, missing, configs, modes, warnings, leftOut, worktrees }: RunPreview,
 ): object {
   const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
   const { config, ...group } = state.group;
@@ -373,6 +373,7 @@ function jsonPlan(
     missing,
     warnings,
     leftOut,
+    worktrees,
   };
 }
 

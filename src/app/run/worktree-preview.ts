@@ -1,0 +1,80 @@
+/** What the worktrees of a group take, where the work will be, and what does not work in them; for `group plan`. */
+import { join, relative } from 'node:path';
+import { commandText } from '../../core/advice.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import { isolationOf } from '../../core/plan/isolation.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { findRepository } from '../../git/git.ts';
+import { askOwn, longTimeoutMs } from '../../git/run-git.ts';
+import { parseJson } from '../../store/json.ts';
+import { worktreesFolder } from '../../store/paths.ts';
+import type { Files } from '../../system/world.ts';
+import { plural } from '../../view/format.ts';
+import { readUserConfig } from '../config/user-config.ts';
+import { tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+
+/** One sentence a line; none when no session has a worktree. */
+export async function worktreeLines(
+  place: Place,
+  root: string,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<string[]> {
+  const { files } = place.world;
+  const isolated = ids.filter((id) => isolationOf(state, id) === 'worktree');
+  const definitions = isolated.map((id) => (state.sessions.get(id) as SessionRecord).definition);
+  const tops = Map.groupBy(definitions, ({ projectPath }) => findRepository(files, projectPath)?.top ?? projectPath);
+  if (tops.size === 0) return [];
+  const costs: string[] = [];
+  for (const [top, sessions] of tops) costs.push(await costLine(place, top, sessions));
+  const ofUser = await readUserConfig(place);
+  const folder = (ofUser.ok ? ofUser.value.worktrees : undefined) ?? worktreesFolder(root);
+  const merge = commandText(['group', 'merge', state.group.id]);
+  const where = `They lie below ${folder}. Your checkouts stay as they are until you run ${merge}`;
+  const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
+  return [...costs, where, ...tripped];
+}
+
+async function costLine(place: Place, top: string, sessions: readonly SessionDefinition[]): Promise<string> {
+  const listed = await askOwn(place, top, ['ls-tree', '-r', '-l', 'HEAD'], { timeoutMs: longTimeoutMs });
+  const lines = listed.ok && listed.value.exitCode === 0 ? listed.value.stdout.split('\n') : [];
+  const bytes = lines.reduce((sum, line) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(line)?.[1]) || 0), 0);
+  const size = bytes < 1_000_000 ? 'less than 1 MB' : `about ${Math.round(bytes / 1_000_000)} MB`;
+  const each = sessions.length === 1 ? '' : ' each';
+  const setups = sessions.filter(({ setup }) => setup !== undefined).length;
+  const runs = setups === 0 ? '' : `; setup runs ${setups === 1 ? 'once' : `${setups} times`}, and may add to that`;
+  return `${top}: ${plural(sessions.length, 'worktree')} of ${size}${each}${runs}`;
+}
+
+const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
+const parentContext = /^\s*(?:context|build)\s*:\s*["']?\.\.(?:\/|["']?\s*(?:#.*)?$)/m;
+
+/** What reads beside the repository without following the links that lie there. */
+function brokenLinks(files: Files, { projectPath }: SessionDefinition): string[] {
+  const read = (name: string): string => {
+    const text = tryPath(() => files.readText(join(projectPath, name)));
+    return text.ok ? (text.value ?? '') : '';
+  };
+  const top = findRepository(files, projectPath)?.top ?? projectPath;
+  const found: string[] = [];
+  const manifest = parseJson(read('package.json')) as Readonly<Record<string, unknown>> | null;
+  const sections = ['dependencies', 'devDependencies', 'optionalDependencies'];
+  const versions = sections.flatMap((section) => Object.values(Object(manifest?.[section])));
+  const isOutside = (path: string) => relative(top, join(projectPath, path)).startsWith('..');
+  const beside = versions.some((version) => {
+    const path = /^file:(.+)$/.exec(String(version))?.[1];
+    return path !== undefined && isOutside(path);
+  });
+  if (beside && read('yarn.lock').includes('yarn lockfile v1')) {
+    const file = join(projectPath, 'package.json');
+    found.push(`${file}: yarn 1 copies "file:" dependencies without following links; use "link:", or --isolate none`);
+  }
+  for (const name of composeFiles) {
+    if (!parentContext.test(read(name)) || !isOutside('..')) continue;
+    const file = join(projectPath, name);
+    found.push(`${file}: a build with the context ".." does not follow links; use --isolate none for what builds it`);
+  }
+  return found;
+}

@@ -19,6 +19,8 @@ export interface DiffOptions {
   readonly to?: string;
   /** One line for each file and a last one with the sums, at most this many columns wide; absent = the lines. */
   readonly stat?: number;
+  /** Paths from the top that are left out. */
+  readonly without?: readonly string[];
 }
 
 /** No program of the user's is run for it, and none of his settings changes what it looks like. */
@@ -69,18 +71,33 @@ function parseStat(text: string): DiffStat {
 
 /** As git prints it, not yet fit for a terminal; empty when nothing differs. */
 export async function diffText(git: Git, folder: string, options: DiffOptions): Promise<Result<string>> {
-  const { from, to, stat } = options;
+  const { from, to, stat, without = [] } = options;
   const diff = [...readableNames, 'diff', ...plain];
   const form = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
   if (to !== undefined) return runOwn(git, folder, [...diff, ...form, from, to, '--'], long);
   return withNewFiles(git, folder, (index) =>
-    runOwn(git, folder, [...diff, ...form, from, '--', '.', ...exceptOurs], { ...long, ...index }),
+    runOwn(git, folder, [...diff, ...form, from, '--', '.', ...exceptOurs, ...excluding(without)], {
+      ...long,
+      ...index,
+    }),
   );
 }
 
-export async function worktreeStat(git: Git, folder: string, from: string): Promise<Result<DiffStat>> {
+function excluding(paths: readonly string[]): string[] {
+  return paths.slice(0, excludedMax).map((path) => `:(top,exclude,literal)${path}`);
+}
+
+/** Arguments of one command are limited by the system. */
+const excludedMax = 200;
+
+export async function worktreeStat(
+  git: Git,
+  folder: string,
+  from: string,
+  without: readonly string[] = [],
+): Promise<Result<DiffStat>> {
   return withNewFiles(git, folder, async (index) => {
-    const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs];
+    const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs, ...excluding(without)];
     const printed = await runOwn(git, folder, args, { ...long, ...index });
     return printed.ok ? ok(parseStat(printed.value)) : printed;
   });

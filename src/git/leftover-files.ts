@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { findRepository } from './git.ts';
-import { askOwn, longTimeoutMs, runOwn, together } from './run-git.ts';
+import { askOwn, commitOf, longTimeoutMs, runOwn, together } from './run-git.ts';
 import { exceptOurs, isOurFile } from './stage.ts';
 
 /** Files and links that git neither tracks nor ignores, by paths from `folder`, the top of the worktree. */
@@ -94,6 +94,19 @@ export async function fingerprint(git: Git, folder: string): Promise<Result<stri
     hash.update(content.value.stdout).update(content.value.stderr);
   }
   return ok(hash.digest('hex'));
+}
+
+/** A commit that holds the tracked files as they are, and the names of the new ones; null without a commit. */
+export async function stateNow(git: Git, folder: string): Promise<Result<readonly [string, ...string[]] | null>> {
+  const head = await commitOf(git, folder, 'HEAD');
+  if (!head.ok || head.value === null) return head.ok ? ok(null) : head;
+  // On no branch and no stash. In the middle of a merge there is none, and HEAD has to do.
+  const stash = await askOwn(git, folder, ['stash', 'create'], { timeoutMs: longTimeoutMs });
+  const commit = stash.ok && stash.value.exitCode === 0 ? stash.value.stdout.trim() : '';
+  const others = ['ls-files', '-z', '--others', '--exclude-standard', '--full-name', '--', '.', ...exceptOurs];
+  const added = await runOwn(git, folder, others, { timeoutMs: longTimeoutMs });
+  if (!added.ok) return added;
+  return ok([commit === '' ? head.value : commit, ...added.value.split('\0').filter((name) => name !== '')]);
 }
 
 const timeoutMs = 10_000;

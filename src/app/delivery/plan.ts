@@ -233,7 +233,8 @@ async function mergeItemOf(git: Git, record: SessionRecord): Promise<Result<Merg
   if (state.status !== 'completed') {
     return leave(`is ${state.status}`, state.status === 'pending' ? 'none' : 'elsewhere');
   }
-  if (isolated !== true) return leave('worked in the project folder itself', 'elsewhere');
+  if (isolated !== true)
+    return leave('worked in the project folder itself (a branch next time: --isolate worktree)', 'elsewhere');
   if (workspace === undefined) return leave('has no worktree and no branch any more', 'none');
   const { work } = state;
   if (work === undefined) return leave('left no commit', 'none');

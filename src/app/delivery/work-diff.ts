@@ -12,6 +12,7 @@ import { findRepository } from '../../git/git.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readLog } from '../../store/event-log.ts';
+import { sessionPaths } from '../../store/paths.ts';
 import { titleOf } from '../../view/wording.ts';
 import { briefPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -22,7 +23,8 @@ export interface WorkDiff {
   readonly name?: string;
   readonly status: SessionStatus;
   readonly repository: string;
-  readonly branch: string;
+  /** Absent = it worked in the project folder itself. */
+  readonly branch?: string;
   readonly base: string;
   /** Full id of the last commit; absent = the files of the worktree, whether committed or not. */
   readonly commit?: string;
@@ -57,7 +59,7 @@ export async function diffOf(
   workspace: Workspace | undefined,
   form: DiffForm,
 ): Promise<Result<WorkDiff>> {
-  if (workspace === undefined) return notIsolated(session);
+  if (workspace === undefined) return diffInPlace(place, session, form);
   const sides = await sidesOf(place, session, workspace);
   if (!sides.ok) return sides;
   const { folder, to, gone } = sides.value;
@@ -84,6 +86,21 @@ export async function diffOf(
     ...(programs.value.length === 0 ? {} : { programs: programs.value }),
     ...defined({ gone, text: text.value }),
   });
+}
+
+/** Since it began. What others have changed there meanwhile cannot be told apart. */
+async function diffInPlace(place: Place, session: LoadedSession, form: DiffForm): Promise<Result<WorkDiff>> {
+  const { record, sessionId, paths } = session;
+  const { projectPath: folder, repository, name } = record.definition;
+  const begin = place.world.files.readText(sessionPaths(paths, sessionId).begin);
+  if (begin === null || repository === undefined) return notIsolated(session);
+  const [base = '', ...without] = begin.split('\0');
+  const stat = await worktreeStat(place, folder, base, without);
+  if (!stat.ok) return stat;
+  const text = form.numbers ? ok(undefined) : await diffText(place, folder, { from: base, without, ...form });
+  if (!text.ok) return text;
+  const about = { sessionId, ...defined({ name }), status: record.state.status, repository, base };
+  return ok({ ...about, stat: stat.value, ...defined({ text: text.value }) });
 }
 
 interface Sides {

@@ -21,7 +21,7 @@ const columnsMax = 1000;
 
 export function defineGroupDiff(command: Command, context: Context): void {
   command
-    .description('Prints what the sessions of a group changed in their worktrees, repository by repository.')
+    .description('Prints what the sessions of a group changed, repository by repository.')
     .argument('<group>', 'id, unique prefix or slug')
     .option('--stat', 'one line for each file')
     .option('--json', 'one JSON document: repositories with their sessions, commits, numbers and texts')
@@ -101,8 +101,9 @@ function showGroup(
     stdout.line(style('strong', spelledLine(top)));
     for (const diff of sessions) {
       const { sessionId, status, branch } = diff;
+      const where = branch === undefined ? 'in the project folder itself, with what others changed there' : branch;
       const title = safeLine(titleOf(group.state, sessionId), columnsMax);
-      stdout.line(`${title}  ${style(statusTone(status), status)}  ${spelledLine(branch)}  ${statWords(diff)}`);
+      stdout.line(`${title}  ${style(statusTone(status), status)}  ${spelledLine(where)}  ${statWords(diff)}`);
       if (diff.gone !== undefined) stderr.line(spelledLine(diff.gone));
       warnOfPrograms(context, diff);
       if (diff.text) printText(context, diff.text);
@@ -114,7 +115,8 @@ function showGroup(
 
 const sessionExample = `
 Compares what the session has done with the commit from which it began: its branch once it is completed, before that
-the files of its worktree. Characters that a terminal would obey are spelled out.
+the files of its worktree. Without a worktree the project folder is compared with how it was when the session began;
+what others changed there since is part of it. Characters that a terminal would obey are spelled out.
 
 Example:
   $ claude-code-agent session diff auth-refactor/api
@@ -123,7 +125,7 @@ Example:
 
 export function defineSessionDiff(command: Command, context: Context): void {
   command
-    .description('Prints what a session with a worktree of its own has changed.')
+    .description('Prints what a session has changed.')
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--stat', 'one line for each file')
     .option('--json', 'one JSON document: commits, numbers and the text')

@@ -54,11 +54,16 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots, wo
   };
 }
 
-/** For a session that is expected to change something: what was there before its first attempt. */
+/** What was there before the first attempt of a session without a worktree, for a look at what it changed. */
 async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {
   const { expectChanges, repository, projectPath } = record.definition;
-  if (!expectChanges || repository === undefined || world.files.info(paths.before) !== null) return;
-  const { fingerprint } = await import('../../git/leftover-files.ts');
+  if (repository === undefined) return;
+  const { fingerprint, stateNow } = await import('../../git/leftover-files.ts');
+  if (world.files.info(paths.begin) === null) {
+    const begin = await stateNow(git, projectPath);
+    if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value.join('\0'));
+  }
+  if (!expectChanges || world.files.info(paths.before) !== null) return;
   const before = await fingerprint(git, projectPath);
   // Nobody can say then whether anything changed, which is no reason not to work.
   if (before.ok) world.files.writeAtomic(paths.before, before.value);

@@ -264,7 +264,8 @@ describe('refused before anything is tried', () => {
     const { code, stdout } = await merge(group);
     expect(code).toBe(0);
     expect(stdout).toContain('Merged 1 session');
-    expect(stdout).toContain('Left out: 002 a worked in the project folder itself.');
+    const why = 'worked in the project folder itself (a branch next time: --isolate worktree)';
+    expect(stdout).toContain(`Left out: 002 a ${why}.`);
   });
 });
 

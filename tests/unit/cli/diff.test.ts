@@ -4,7 +4,10 @@
  * a file reaches the terminal as more than text, and nothing that was changed is hidden; no repository is changed.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { renameSync, rmSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stateNow } from '../../../src/git/leftover-files.ts';
+import { sessionPaths } from '../../../src/store/paths.ts';
 import { colourStyle, plainStyle } from '../../../src/view/format.ts';
 import { diffLines } from '../../../src/view/terminal-text.ts';
 import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';
@@ -218,4 +221,29 @@ test('names of files are shown as they are written', async () => {
     expect(told).not.toMatch(/\\\d{3}/);
     expect(await user.ok('session', 'diff', 'shop/api', ...form)).toContain('ä datei.txt');
   }
+});
+
+test('a session without a worktree: what has changed in the folder since it began, and nothing older', async () => {
+  const group = user.mergeGroup('shop', [{ name: 'here', repository: 'shop', isolated: false }]);
+  const folder = user.folderOf('shop');
+  writeFileSync(join(folder, 'shared.txt'), 'mine\n');
+  writeFileSync(join(folder, 'old.txt'), 'old\n');
+  const begin = await stateNow({ world: user.world, env: user.env }, folder);
+  if (!begin.ok || begin.value === null) throw new Error('no state');
+  user.world.files.writeAtomic(sessionPaths(group.paths, group.session('here')).begin, begin.value.join('\0'));
+  writeFileSync(join(folder, 'shared.txt'), 'mine\nits\n');
+  writeFileSync(join(folder, 'new.txt'), 'new\n');
+  git(folder, 'add', 'new.txt');
+  git(folder, 'commit', '--quiet', '-m', 'It committed this');
+  const text = await user.ok('session', 'diff', 'shop/here');
+  expect(text).toContain('+its');
+  expect(text).toContain('b/new.txt');
+  expect(text).not.toContain('+mine');
+  expect(text).not.toContain('old.txt');
+  const all = await user.ok('group', 'diff', 'shop', '--stat');
+  expect(all).toContain(
+    '001 here  completed  in the project folder itself, with what others changed there  2 files changed',
+  );
+  const merge = await user.run('group', 'merge', 'shop');
+  expect(merge.stdout).toContain('(a branch next time: --isolate worktree)');
 });

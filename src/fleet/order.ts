@@ -110,7 +110,7 @@ const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryA
 /** Of no use elsewhere: what tells of this machine's folders, what claude has put aside, and what people read here. */
 const leftHere: ReadonlySet<string> = new Set([
   'claude-config/backups',
-  ...['handover.json', 'handover-copies.json', 'before.txt', 'accept-before.txt'],
+  ...['handover.json', 'handover-copies.json', 'begin.json', 'accept-before.txt'],
   ...['setup.log', 'accept.log'],
 ]);
 

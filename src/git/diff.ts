@@ -1,10 +1,10 @@
 /** What changed between two commits, or between a commit and a worktree, as numbers and as text. */
 import { join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
+import { parseOwn } from '../store/json.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import type { Git } from './git.ts';
-import { gitDirOf } from './git.ts';
-import { longTimeoutMs, runOwn } from './run-git.ts';
+import { findRepository, type Git, gitDirOf } from './git.ts';
+import { askOwn, commitOf, longTimeoutMs, runOwn } from './run-git.ts';
 import { exceptOurs, type Unmerged, uncommittedIn } from './stage.ts';
 
 export interface DiffStat {
@@ -93,14 +93,54 @@ const excludedMax = 200;
 export async function worktreeStat(
   git: Git,
   folder: string,
-  from: string,
-  without: readonly string[] = [],
+  { from, without = [] }: Pick<DiffOptions, 'from' | 'without'>,
 ): Promise<Result<DiffStat>> {
   return withNewFiles(git, folder, async (index) => {
     const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs, ...excluding(without)];
     const printed = await runOwn(git, folder, args, { ...long, ...index });
     return printed.ok ? ok(parseStat(printed.value)) : printed;
   });
+}
+
+interface FolderState {
+  /** Holds the tracked files as they were, committed or not. */
+  readonly commit: string;
+  /** The other files, by paths from the top, with sizes and times. */
+  readonly others: Readonly<Record<string, string>>;
+}
+
+/** How the folder is now, as a text for `sinceState`; null in a repository without a commit. */
+export async function stateNow(git: Git, folder: string): Promise<Result<string | null>> {
+  const head = await commitOf(git, folder, 'HEAD');
+  if (!head.ok || head.value === null) return head;
+  // It is on no branch and no stash. In the middle of a merge there is none, and HEAD has to do.
+  const stash = await askOwn(git, folder, ['stash', 'create'], long);
+  const commit = (stash.ok && stash.value.exitCode === 0 && stash.value.stdout.trim()) || head.value;
+  const args = ['ls-files', '-z', '--others', '--exclude-standard', '--full-name', '--', '.', ...exceptOurs];
+  const listed = await runOwn(git, folder, args, long);
+  if (!listed.ok) return listed;
+  const names = listed.value.split('\0').filter((name) => name !== '');
+  const top = topOfFolder(git, folder);
+  const others = Object.fromEntries(names.map((name) => [name, stamp(git, join(top, name))]));
+  return ok(JSON.stringify({ commit, others } satisfies FolderState));
+}
+
+/** What differs in the folder from a text of `stateNow`, for `worktreeStat` and `diffText`; null for another text. */
+export function sinceState(git: Git, folder: string, text: string): Pick<DiffOptions, 'from' | 'without'> | null {
+  const state = parseOwn<FolderState>(text);
+  if (state === null) return null;
+  const top = topOfFolder(git, folder);
+  const same = Object.entries(state.others).filter(([name, before]) => stamp(git, join(top, name)) === before);
+  return { from: state.commit, without: same.map(([name]) => name) };
+}
+
+function topOfFolder({ world }: Git, folder: string): string {
+  return findRepository(world.files, folder)?.top ?? folder;
+}
+
+function stamp({ world }: Git, path: string): string {
+  const info = world.files.info(path);
+  return info === null ? '' : `${info.size} ${info.mtimeMs}`;
 }
 
 /** Files that claude or this program starts commands from: settings, hooks, MCP servers, templates, workflows. */

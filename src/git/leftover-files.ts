@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { findRepository } from './git.ts';
-import { askOwn, commitOf, longTimeoutMs, runOwn, together } from './run-git.ts';
-import { exceptOurs, isOurFile } from './stage.ts';
+import { longTimeoutMs, runOwn, together } from './run-git.ts';
+import { isOurFile } from './stage.ts';
 
 /** Files and links that git neither tracks nor ignores, by paths from `folder`, the top of the worktree. */
 export async function untrackedFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
@@ -66,47 +66,6 @@ export async function changedTracked(git: Git, folder: string): Promise<Result<r
   if (!status.ok) return status;
   const names = status.value.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
   return ok(names.filter((name) => !isOurFile(name)));
-}
-
-const pathsAtOnce = 200;
-
-/** A hash of HEAD, the changes to tracked files and the new files below `folder`, without our own files. */
-export async function fingerprint(git: Git, folder: string): Promise<Result<string>> {
-  const long = { timeoutMs: longTimeoutMs };
-  const head = await askOwn(git, folder, ['rev-parse', '--verify', '--quiet', 'HEAD']);
-  if (!head.ok) return head;
-  // A repository without a commit has no HEAD; its files still count.
-  const hasHead = head.value.exitCode === 0;
-  const against = hasHead ? 'HEAD' : '--cached';
-  const plain = ['--binary', '--no-ext-diff', '--no-textconv', '--no-renames'];
-  const changed = await runOwn(git, folder, ['diff', ...plain, against, '--', '.', ...exceptOurs], long);
-  if (!changed.ok) return changed;
-  const others = ['ls-files', '-z', '--others', '--exclude-standard', '--', '.', ...exceptOurs];
-  const added = await runOwn(git, folder, others, long);
-  if (!added.ok) return added;
-  const hash = new Bun.CryptoHasher('sha256').update(head.value.stdout).update(changed.value).update(added.value);
-  const paths = added.value.split('\0').filter((path) => path !== '');
-  for (let first = 0; first < paths.length; first += pathsAtOnce) {
-    const some = paths.slice(first, first + pathsAtOnce);
-    const content = await askOwn(git, folder, ['hash-object', '--no-filters', '--', ...some], long);
-    if (!content.ok) return content;
-    // What vanished meanwhile, or is no file, is refused with its name: that is as good as its content.
-    hash.update(content.value.stdout).update(content.value.stderr);
-  }
-  return ok(hash.digest('hex'));
-}
-
-/** A commit that holds the tracked files as they are, and the names of the new ones; null without a commit. */
-export async function stateNow(git: Git, folder: string): Promise<Result<readonly [string, ...string[]] | null>> {
-  const head = await commitOf(git, folder, 'HEAD');
-  if (!head.ok || head.value === null) return head.ok ? ok(null) : head;
-  // On no branch and no stash. In the middle of a merge there is none, and HEAD has to do.
-  const stash = await askOwn(git, folder, ['stash', 'create'], { timeoutMs: longTimeoutMs });
-  const commit = stash.ok && stash.value.exitCode === 0 ? stash.value.stdout.trim() : '';
-  const others = ['ls-files', '-z', '--others', '--exclude-standard', '--full-name', '--', '.', ...exceptOurs];
-  const added = await runOwn(git, folder, others, { timeoutMs: longTimeoutMs });
-  if (!added.ok) return added;
-  return ok([commit === '' ? head.value : commit, ...added.value.split('\0').filter((name) => name !== '')]);
 }
 
 const timeoutMs = 10_000;

@@ -22,11 +22,12 @@ export function decisionEvents(
   state: GroupState,
   decisions: readonly Decision[],
 ): EventBody[] {
-  const ports = new PortRanges(world, state);
+  let newPorts: ReturnType<typeof portRanges> | undefined;
   return decisions.flatMap((decision): EventBody[] => {
     switch (decision.do) {
       case 'start':
-        return [...movedEvents(state, decision), startingEvent(world, paths, state, decision, ports)];
+        newPorts ??= portRanges(world, state);
+        return [...movedEvents(state, decision), startingEvent(world, paths, state, decision, newPorts)];
       case 'stop': {
         const { sessionId, reason } = decision;
         return [{ type: 'session_stopping', sessionId, attemptId: runningAttempt(state, sessionId).id, reason }];
@@ -74,7 +75,7 @@ function startingEvent(
   paths: GroupPaths,
   state: GroupState,
   decision: Start,
-  ports: PortRanges,
+  newPorts: ReturnType<typeof portRanges>,
 ): EventBody {
   const { sessionId, kind, reserveUsd, isolated, place } = decision;
   const record = state.sessions.get(sessionId) as SessionRecord;
@@ -83,42 +84,28 @@ function startingEvent(
     number: record.attempts + 1,
     kind,
     offset: closeHalfLine(world, sessionPaths(paths, sessionId)),
-    ...defined({ reservedUsd: reserveUsd, isolated, place, portBase: ports.newFor(record) }),
+    ...defined({ reservedUsd: reserveUsd, isolated, place, portBase: newPorts(record) }),
   };
   return { type: 'session_starting', sessionId, attempt };
 }
 
 const [firstPort, rangeSize, rangesMax] = [20_000, 10, 1_000];
 
-/** Ranges of ports. Two groups rarely begin at the same one, and a range in use is left out. */
-class PortRanges {
-  readonly #world: World;
-  readonly #state: GroupState;
-  #taken: Set<number> | undefined;
-
-  constructor(world: World, state: GroupState) {
-    this.#world = world;
-    this.#state = state;
-  }
-
-  /** Undefined for a session that has its range, and when all are in use. */
-  newFor({ definition, portBase }: SessionRecord): number | undefined {
+/** Reserves ranges of ports. Two groups rarely begin at the same one, and a range in use is left out. */
+function portRanges(world: World, { group, sessions }: GroupState): (record: SessionRecord) => number | undefined {
+  const taken = new Set([...sessions.values()].flatMap(({ portBase }) => portBase ?? []));
+  const first = createHash('sha256').update(group.id).digest().readUInt32BE(0);
+  return ({ definition, portBase }) => {
     if (portBase !== undefined) return undefined;
-    this.#taken ??= new Set([...this.#state.sessions.values()].flatMap((record) => record.portBase ?? []));
-    const start = (hashOf(this.#state.group.id) + sessionNumber(definition.id)) % rangesMax;
-    for (let tried = 0; tried < rangesMax; tried += 1) {
-      const base = firstPort + ((start + tried) % rangesMax) * rangeSize;
+    for (let tried = sessionNumber(definition.id); tried < rangesMax + sessionNumber(definition.id); tried += 1) {
+      const base = firstPort + ((first + tried) % rangesMax) * rangeSize;
       const ports = Array.from({ length: rangeSize }, (_, index) => base + index);
-      if (this.#taken.has(base) || !ports.every((port) => this.#world.machine.isPortFree(port))) continue;
-      this.#taken.add(base);
+      if (taken.has(base) || !ports.every((port) => world.machine.isPortFree(port))) continue;
+      taken.add(base);
       return base;
     }
     return undefined;
-  }
-}
-
-function hashOf(text: string): number {
-  return createHash('sha256').update(text).digest().readUInt32BE(0);
+  };
 }
 
 export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt {

@@ -122,9 +122,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
     /** Ignored files that were in the worktree before the session. */
     ignoredBefore: at('ignored-before.txt'),
     /** What the project looked like before the session, for one that has no worktree. */
-    before: at('before.txt'),
-    /** The commit, and the new files, from which it began without a worktree. */
-    begin: at('begin.txt'),
+    begin: at('begin.json'),
     /** The branches and worktrees of its repository before the session. */
     branchesBefore: at('branches-before.txt'),
     /** While the acceptance command runs: its attempt, and the new files that were there before it. */

@@ -294,7 +294,7 @@ function describeRun(
   const isolated = [...state.sessions].filter(
     ([id, record]) => record.state.status !== 'completed' && isolationOf(state, id) === 'worktree',
   );
-  if (isolated.length > 0) parts.push(`${isolated.length} in worktrees, beside your checkouts`);
+  if (isolated.length > 0) parts.push(`${isolated.length} in worktrees (their checkouts stay as they are)`);
   if (event.type === 'group_resumed' && event.retry.length > 0) parts.push(`retrying ${event.retry.length} failed`);
   if (event.run.rehearsal) parts.push('rehearsal: no account, no cost');
   return parts.join(', ');

@@ -7,7 +7,7 @@ import type { SessionId, Workspace } from '../../core/group.ts';
 import { runCommand } from '../../core/plan/advice.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionStatus } from '../../core/status.ts';
-import { changedPrograms, type DiffStat, diffStat, diffText, worktreeStat } from '../../git/diff.ts';
+import { changedPrograms, type DiffStat, diffStat, diffText, sinceState, worktreeStat } from '../../git/diff.ts';
 import { findRepository } from '../../git/git.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
@@ -64,7 +64,8 @@ export async function diffOf(
   if (!sides.ok) return sides;
   const { folder, to, gone } = sides.value;
   const { repository, branch, base } = workspace;
-  const stat = to === undefined ? await worktreeStat(place, folder, base) : await diffStat(place, folder, base, to);
+  const stat =
+    to === undefined ? await worktreeStat(place, folder, { from: base }) : await diffStat(place, folder, base, to);
   if (!stat.ok) return stat;
   const programs = await changedPrograms(place, folder, { from: base, to });
   if (!programs.ok) return programs;
@@ -93,13 +94,13 @@ async function diffInPlace(place: Place, session: LoadedSession, form: DiffForm)
   const { record, sessionId, paths } = session;
   const { projectPath: folder, repository, name } = record.definition;
   const begin = place.world.files.readText(sessionPaths(paths, sessionId).begin);
-  if (begin === null || repository === undefined) return notIsolated(session);
-  const [base = '', ...without] = begin.split('\0');
-  const stat = await worktreeStat(place, folder, base, without);
+  const since = begin === null ? null : sinceState(place, folder, begin);
+  if (since === null || repository === undefined) return notIsolated(session);
+  const stat = await worktreeStat(place, folder, since);
   if (!stat.ok) return stat;
-  const text = form.numbers ? ok(undefined) : await diffText(place, folder, { from: base, without, ...form });
+  const text = form.numbers ? ok(undefined) : await diffText(place, folder, { ...since, ...form });
   if (!text.ok) return text;
-  const about = { sessionId, ...defined({ name }), status: record.state.status, repository, base };
+  const about = { sessionId, ...defined({ name }), status: record.state.status, repository, base: since.from };
   return ok({ ...about, stat: stat.value, ...defined({ text: text.value }) });
 }
 

@@ -41,7 +41,6 @@ import {
   leftoverOf,
   leftoversOf,
   ownBranches,
-  pathNow,
   recoveryHint,
   removeAround,
   removeLeftover,
@@ -177,7 +176,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const { definition, workspace, mergedInto } = record;
   // What is inherited lies in another group, which is looked at by itself.
   if (workspace === undefined || record.inherited !== undefined || group.state === null) return null;
-  const worktree = pathNow(files, group.paths, definition.id, workspace);
+  const { path: worktree } = workspace;
   const whose = `The worktree of ${titleOf(group.state, definition.id)} in ${group.id}`;
   if (files.info(workspace.repository)?.kind !== 'folder') {
     const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;

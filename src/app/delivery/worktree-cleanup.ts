@@ -1,5 +1,5 @@
 /** Removes worktrees and branches of sessions. What is in no other branch stays, unless the user says otherwise. */
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { advise, type CommandLine, commandText, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
@@ -8,32 +8,16 @@ import { isSessionId } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
-import { findRepository, type Git } from '../../git/git.ts';
+import type { Git } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
-import {
-  type Doomed,
-  discard,
-  discardFolder,
-  halfRemoved,
-  rescue,
-  type Standing,
-  standingOf,
-} from '../../git/worktrees/discard.ts';
-import { checkoutsBelow, removeLevels, topOf } from '../../git/worktrees/levels.ts';
+import { type Doomed, discard, discardFolder, rescue, type Standing, standingOf } from '../../git/worktrees/discard.ts';
+import { removeLevels, topOf } from '../../git/worktrees/levels.ts';
 import { removeScratch, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
 import { listGroups } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import {
-  type GroupPaths,
-  groupPaths,
-  type SessionPaths,
-  sessionPaths,
-  workspaceName,
-  worktreesFolder,
-} from '../../store/paths.ts';
+import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths, workspaceName } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { Files } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle } from '../../view/wording.ts';
@@ -248,7 +232,7 @@ export async function leftoverOf(
 /** All branches of sessions begin so; no other one is ever deleted, whatever a file says. */
 export const ownBranches = 'cca/';
 
-/** From the log, else the intent file, else what lies in the folder of worktrees. */
+/** From the log, else the intent file, which is written before anything is made. */
 async function doomedOf(
   place: Place,
   paths: GroupPaths,
@@ -260,42 +244,18 @@ async function doomedOf(
   const maker = record?.inherited && groupPaths(dirname(dirname(paths.folder)), record.inherited.groupId).folder;
   const own = maker === undefined || files.entryKind(maker) === null ? record?.workspace : undefined;
   const known = own ?? readIntent(files, sessionPaths(paths, sessionId).workspace);
-  if (known === null) return unknownWorktree(files, paths, sessionId);
-  const path = pathNow(files, paths, sessionId, known);
+  if (known === null) return null;
   return {
     repository: known.repository,
-    path,
-    madeAt: known.path,
+    path: known.path,
     base: known.base,
     // What another group builds on stays; so does whatever is called as no session's branch is.
     ...(known.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known) === null
       ? { branch: known.branch }
       : {}),
-    fresh: await freshHandover(place, record, sessionPaths(paths, sessionId), path),
+    fresh: await freshHandover(place, record, sessionPaths(paths, sessionId)),
     into: [...new Set([record?.mergedInto, known.target].flatMap((name) => name ?? []))],
   };
-}
-
-/** Of a damaged group: nothing but its repository is known of it. */
-function unknownWorktree(files: Files, paths: GroupPaths, sessionId: SessionId): Doomed | null {
-  const root = worktreesFolder(dirname(dirname(paths.folder)));
-  const [path] = checkoutsBelow(files, join(root, workspaceName(basename(paths.folder), sessionId)));
-  const repository = path === undefined ? undefined : findRepository(files, path)?.repository;
-  return path === undefined || repository === undefined ? null : { repository, path, into: [] };
-}
-
-/** Where the worktree is, should the data root have been moved since it was made. */
-export function pathNow(
-  files: Files,
-  paths: GroupPaths,
-  sessionId: SessionId,
-  { path }: Pick<Workspace, 'path'>,
-): string {
-  const name = workspaceName(basename(paths.folder), sessionId);
-  const top = topOf(path, name);
-  if (top === null || [path, halfRemoved(path)].some((one) => files.entryKind(one) !== null)) return path;
-  const moved = join(worktreesFolder(dirname(dirname(paths.folder))), name, relative(top, path));
-  return files.entryKind(moved) === null ? path : moved;
 }
 
 export function whyKept(place: Place, { doomed, record, standing }: Leftover, care: Care): string | null {
@@ -357,7 +317,7 @@ export async function removeLeftover(
   const { files } = place.world;
   const { workspace, setupDone, ignoredBefore, upstream, linked } = sessionPaths(paths, sessionId);
   if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
-    const kept = await keepHandover(place, record, sessionPaths(paths, sessionId), leftover.doomed.path);
+    const kept = await keepHandover(place, record, sessionPaths(paths, sessionId));
     if (!kept.ok) return kept;
   }
   const { title, ignored } = leftover;
@@ -434,17 +394,12 @@ async function removeWorktree(
 }
 
 /** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */
-async function keepHandover(
-  git: Git,
-  record: SessionRecord | undefined,
-  paths: SessionPaths,
-  worktree: string,
-): Promise<Result<void>> {
-  const copies = copiesIn(git, record, paths, worktree);
+async function keepHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): Promise<Result<void>> {
+  const copies = copiesIn(git, record, paths);
   const [trouble] = copies === null ? [] : (await carryBack(git, copies)).troubles;
-  if (trouble === undefined) return ok(undefined);
+  if (copies === null || trouble === undefined) return ok(undefined);
   const message = `What the session wrote for the next one cannot be kept: ${trouble}`;
-  return fail('illegal-transition', message, `See the files in ${worktree}; what is to go can be removed there.`);
+  return fail('illegal-transition', message, `See the files in ${copies.top}; what is to go can be removed there.`);
 }
 
 /** Files that bear a name of ours and are the session's work, by paths from the top of the worktree. */
@@ -452,25 +407,16 @@ async function freshHandover(
   git: Git,
   record: SessionRecord | undefined,
   paths: SessionPaths,
-  worktree: string,
 ): Promise<readonly string[]> {
-  const copies = copiesIn(git, record, paths, worktree);
+  const copies = copiesIn(git, record, paths);
   return copies === null ? [] : [...freshFiles(git, copies), ...(await workNotPlaced(git, copies))];
 }
 
-/** Null when the worktree is gone, or was never known. The data root may have been moved since it was made. */
-function copiesIn(
-  { world: { files } }: Git,
-  record: SessionRecord | undefined,
-  paths: SessionPaths,
-  worktree: string,
-): HandoverCopies | null {
-  const path = files.realPath(worktree);
-  if (record?.workspace === undefined || path === null) return null;
-  const { workspace } = record;
-  const folder = join(path, relative(workspace.path, workspace.folder));
-  if (files.info(folder)?.kind !== 'folder') return null;
-  return copiesOf(record, paths, { path, folder, base: workspace.base });
+/** Null when the worktree is gone, or was never known. */
+function copiesIn(git: Git, record: SessionRecord | undefined, paths: SessionPaths): HandoverCopies | null {
+  const { workspace } = record ?? {};
+  if (record === undefined || workspace === undefined) return null;
+  return git.world.files.info(workspace.folder)?.kind === 'folder' ? copiesOf(record, paths, workspace) : null;
 }
 
 /** The other group, than that of the folder `own`, that builds on the branch; null when there is none. */

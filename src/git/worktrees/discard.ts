@@ -15,8 +15,6 @@ import { changedFiles, listWorktrees, removeWorktree, type Worktree } from './wo
 export interface Doomed {
   readonly repository: string;
   readonly path: string;
-  /** Where it was when it was made, should the folder around it have been moved since. */
-  readonly madeAt?: string;
   /** Absent = none is known, so only the worktree goes. */
   readonly branch?: string;
   /** The commit from which the branch began: what came before is not the branch's own work. */
@@ -60,7 +58,7 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
   const { repository, path, branch } = doomed;
   const listed = await listWorktrees(git, repositoryDir(repository));
   if (!listed.ok) return listed;
-  const names = [...namesOf(git, path), doomed.madeAt];
+  const names = namesOf(git, path);
   const registered = listed.value.find((worktree) => names.includes(worktree.path)) ?? null;
   const others = listed.value.filter((worktree) => worktree !== registered);
   const isThere = files.entryKind(path) !== null;

@@ -175,11 +175,13 @@ export class Acceptance {
 
   async #lookForChanges(): Promise<void> {
     const { git, record, paths } = this.#options;
-    const before = record.definition.expectChanges ? this.#world.files.readText(paths.before) : null;
-    if (before === null) return;
-    const { fingerprint } = await import('../../git/leftover-files.ts');
-    const now = await fingerprint(git, record.definition.projectPath);
-    if (now.ok && now.value === before) this.#warnings.push(noChanges);
+    const begin = record.definition.expectChanges ? this.#world.files.readText(paths.begin) : null;
+    if (begin === null) return;
+    const { sinceState, worktreeStat } = await import('../../git/diff.ts');
+    const { projectPath } = record.definition;
+    const since = sinceState(git, projectPath, begin);
+    const stat = since === null ? null : await worktreeStat(git, projectPath, since);
+    if (stat?.ok && stat.value.files === 0) this.#warnings.push(noChanges);
   }
 
   /** As #runCommand; null also when there is no command, or when it was stopped before it had a slot. */

@@ -26,7 +26,7 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots, wo
       if (input.isElsewhere !== true) await noteBranchesBefore(git, input, worktrees);
       if (input.record.isolated !== true) {
         if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
-        await noteBefore(world, git, input);
+        await noteBegin(world, git, input);
         return ok({ folder: projectPath });
       }
       if (repository === undefined) return noRepository(projectPath);
@@ -55,18 +55,13 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots, wo
 }
 
 /** What was there before the first attempt of a session without a worktree, for a look at what it changed. */
-async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {
-  const { expectChanges, repository, projectPath } = record.definition;
-  if (repository === undefined) return;
-  const { fingerprint, stateNow } = await import('../../git/leftover-files.ts');
-  if (world.files.info(paths.begin) === null) {
-    const begin = await stateNow(git, projectPath);
-    if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value.join('\0'));
-  }
-  if (!expectChanges || world.files.info(paths.before) !== null) return;
-  const before = await fingerprint(git, projectPath);
-  // Nobody can say then whether anything changed, which is no reason not to work.
-  if (before.ok) world.files.writeAtomic(paths.before, before.value);
+async function noteBegin(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {
+  const { repository, projectPath } = record.definition;
+  if (repository === undefined || world.files.info(paths.begin) !== null) return;
+  const { stateNow } = await import('../../git/diff.ts');
+  const begin = await stateNow(git, projectPath);
+  // Nobody can say then what changed, which is no reason not to work.
+  if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value);
 }
 
 async function noteBranchesBefore(git: Git, { record, paths }: WorkplaceInput, worktrees: string): Promise<void> {

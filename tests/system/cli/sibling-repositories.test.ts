@@ -75,9 +75,11 @@ class Known(unittest.TestCase):
   ],
 };
 
+/** Only the rules that deny keep it from the user's checkouts. */
+const free = ['--permission-mode', 'bypassPermissions'];
 const sessions: Readonly<Record<string, string[]>> = {
   money: ['--setup', 'npm ci --offline && npm run build', '--accept', 'npm test'],
-  web: ['--setup', 'npm ci --offline', '--accept', 'npm test', '--depends-on', 'money'],
+  web: ['--setup', 'npm ci --offline', '--accept', 'npm test', '--depends-on', 'money', ...free],
   rates: [
     '--setup',
     'python3 -m venv --without-pip .venv',
@@ -97,6 +99,7 @@ test('a library, the app beside it and a service are changed together in worktre
     ANTHROPIC_BASE_URL: served.url,
     ANTHROPIC_API_KEY: 'test-key',
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+    IS_SANDBOX: '1',
     PATH: `${process.env.PATH}:${programs}`,
   });
   user = machine;
@@ -115,7 +118,7 @@ test('a library, the app beside it and a service are changed together in worktre
   expect(plan.stdout).toContain(`${join(acme, 'money')}: 1 worktree of less than 1 MB; setup runs once`);
   expect(plan.stdout).toContain(`They lie below ${join(machine.data, 'w')}. Your checkouts stay as they are until`);
   const run = await machine.run('group', 'run', group);
-  expect(run.stdout).toContain('3 in worktrees, beside your checkouts');
+  expect(run.stdout).toContain('3 in worktrees (their checkouts stay as they are)');
   expect(run.stdout).toContain('The work is on cca/yen/001-money, cca/yen/002-web, cca/yen/003-rates, and in none of');
   expect({ ...run, stdout: '' }).toEqual({ code: 0, stdout: '', stderr: run.stderr });
   const paths = await worktreesOf(machine, group);

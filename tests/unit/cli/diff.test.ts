@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stateNow } from '../../../src/git/leftover-files.ts';
+import { stateNow } from '../../../src/git/diff.ts';
 import { sessionPaths } from '../../../src/store/paths.ts';
 import { colourStyle, plainStyle } from '../../../src/view/format.ts';
 import { diffLines } from '../../../src/view/terminal-text.ts';
@@ -227,22 +227,24 @@ test('a session without a worktree: what has changed in the folder since it bega
   const group = user.mergeGroup('shop', [{ name: 'here', repository: 'shop', isolated: false }]);
   const folder = user.folderOf('shop');
   writeFileSync(join(folder, 'shared.txt'), 'mine\n');
-  writeFileSync(join(folder, 'old.txt'), 'old\n');
+  for (const name of ['old', 'draft']) writeFileSync(join(folder, `${name}.txt`), `${name}\n`);
   const begin = await stateNow({ world: user.world, env: user.env }, folder);
   if (!begin.ok || begin.value === null) throw new Error('no state');
-  user.world.files.writeAtomic(sessionPaths(group.paths, group.session('here')).begin, begin.value.join('\0'));
+  user.world.files.writeAtomic(sessionPaths(group.paths, group.session('here')).begin, begin.value);
   writeFileSync(join(folder, 'shared.txt'), 'mine\nits\n');
   writeFileSync(join(folder, 'new.txt'), 'new\n');
+  writeFileSync(join(folder, 'draft.txt'), 'draft, finished\n');
   git(folder, 'add', 'new.txt');
   git(folder, 'commit', '--quiet', '-m', 'It committed this');
   const text = await user.ok('session', 'diff', 'shop/here');
   expect(text).toContain('+its');
   expect(text).toContain('b/new.txt');
+  expect(text).toContain('+draft, finished');
   expect(text).not.toContain('+mine');
   expect(text).not.toContain('old.txt');
   const all = await user.ok('group', 'diff', 'shop', '--stat');
   expect(all).toContain(
-    '001 here  completed  in the project folder itself, with what others changed there  2 files changed',
+    '001 here  completed  in the project folder itself, with what others changed there  3 files changed',
   );
   const merge = await user.run('group', 'merge', 'shop');
   expect(merge.stdout).toContain('(a branch next time: --isolate worktree)');

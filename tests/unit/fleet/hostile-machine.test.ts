@@ -139,7 +139,7 @@ describe('files of a checkpoint', () => {
         'worktree/ignored/tool.sh',
         'handover-copies.json',
         'handover.json',
-        'before.txt',
+        'begin.json',
         'accept-before.txt',
       ],
       ...['prompt.md', 'system-prompt.md', 'worker-settings.json', 'mcp.json', 'inputs/a', 'conversations.late-a/x'],

@@ -61,7 +61,7 @@ test('with the files of a worktree in which the session is at work', async () =>
   const text = value(await diffText(rig.git, workspace.path, { from: workspace.base }));
   const files = [...text.matchAll(/^\+\+\+ (.*)$/gm)].map((match) => match[1]);
   expect(files).toEqual(['b/a.txt', 'b/gone.txt', '"b/odd\\nname.txt"', 'b/staged.txt']);
-  expect(value(await worktreeStat(rig.git, workspace.path, workspace.base))).toEqual({
+  expect(value(await worktreeStat(rig.git, workspace.path, { from: workspace.base }))).toEqual({
     files: 4,
     insertions: 4,
     deletions: 1,

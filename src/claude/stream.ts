@@ -384,7 +384,8 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
 function foldResult(s: AttemptStream, m: ResultMessage): void {
   s.results += 1;
   s.turns = Math.min(figureMax.count, s.turns + m.numTurns);
-  s.lastResult = m;
+  // A command of claude's own is answered without the model, which is no answer of the session.
+  if (s.lastResult === undefined || m.numTurns > 0 || m.isError) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
   if (!s.interruptAnswered) s.successBeforeAnswer = isSuccess(m) && s.openTasks.size === 0;
   for (const denial of m.denials) noteDenial(s.denials, denial, targetOf(denial.input, s.cwd));

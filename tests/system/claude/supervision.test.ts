@@ -124,19 +124,28 @@ test('what is said during the last answer is answered too', async () => {
   expect(JSON.stringify(scripted.requests.at(-1)?.body.messages)).toContain('one thing more');
 }, 60_000);
 
-test('what is said while a tool runs comes with its result, also when it begins like a command', async () => {
-  const command = 'touch begun; until [ -e go ]; do sleep 0.05; done';
-  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
-  const scripted = serve(steps({ tool: 'Bash', input: { command } }, { text: 'all done' }));
-  const run = group.run(env);
-  await until(() => existsSync(join(group.project('a'), 'begun')));
-  await run.ask({ kind: 'say', sessionId: group.id('a'), text: '/compact is no command here' });
-  writeFileSync(join(group.project('a'), 'go'), '');
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(JSON.stringify(scripted.requests[1]?.body.messages)).toContain('/compact is no command here');
-  expect(scripted.requests).toHaveLength(2);
-  expect(group.state().usage).toMatchObject({ turns: 2 });
-}, 60_000);
+test.each([
+  ['words', 'Use the other file.', 2],
+  ['a path', '/etc/hosts is not meant.', 2],
+  ['a command of claude itself, which never reaches the model', '/context', 2],
+])(
+  'what is said while a tool runs may be %s',
+  async (_, text, requests) => {
+    const command = 'touch begun; until [ -e go ]; do sleep 0.05; done';
+    const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+    const scripted = serve(steps({ tool: 'Bash', input: { command } }, { text: 'all done' }));
+    const run = group.run(env);
+    await until(() => existsSync(join(group.project('a'), 'begun')));
+    await run.ask({ kind: 'say', sessionId: group.id('a'), text });
+    writeFileSync(join(group.project('a'), 'go'), '');
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    const isCommand = text === '/context';
+    expect(JSON.stringify(scripted.requests[1]?.body.messages).includes(text)).toBe(!isCommand);
+    expect(scripted.requests).toHaveLength(requests);
+    expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ status: 'completed', result: 'all done' });
+  },
+  60_000,
+);
 
 /** Ten tool calls of a cent each, then an answer. */
 const tenCents = [

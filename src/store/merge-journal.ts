@@ -41,10 +41,6 @@ function journalPath(paths: GroupPaths): string {
   return join(paths.folder, 'merge.json');
 }
 
-export function scratchFolder(paths: GroupPaths): string {
-  return join(paths.folder, 'merge');
-}
-
 export function hasMergeJournal(world: World, paths: GroupPaths): boolean {
   return world.files.entryKind(journalPath(paths)) !== null;
 }

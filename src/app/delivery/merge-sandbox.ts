@@ -11,7 +11,7 @@ import type { Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
-import { layOutLevels, placeBelow, removeLevels } from '../../git/worktrees/levels.ts';
+import { layOutLevels, placeBelow } from '../../git/worktrees/levels.ts';
 import {
   changedSince,
   listed,
@@ -22,7 +22,7 @@ import {
   restore,
 } from '../../git/worktrees/scratch.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import { type ScratchPlace, scratchFolder } from '../../store/merge-journal.ts';
+import type { ScratchPlace } from '../../store/merge-journal.ts';
 import { type GroupPaths, mergeFolderName, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
@@ -39,6 +39,7 @@ import {
 import type { Place } from '../place.ts';
 import { endOf, onSignal } from '../signals.ts';
 import { isWorktree, type MergeItem, placeName, type RepositoryPlan, say, titleOfItem, uncommittedOf } from './plan.ts';
+import { removeAround } from './worktree-cleanup.ts';
 
 /** A git of a command that was killed ends by itself; nobody waits longer for one that hangs. */
 const patienceMs = 60_000;
@@ -84,11 +85,6 @@ export interface Integrated {
 
 export function mergeMessage({ group }: GroupState, item: MergeItem): string {
   return `Merge ${item.workspace.branch}\n\nWork of session ${titleOfItem(item)} of group ${group.id}.\n`;
-}
-
-/** For commands that a person runs by hand. */
-export function scratchPlace(paths: GroupPaths, state: GroupState, repository: string, nth: number): ScratchPlace {
-  return { repository, path: join(scratchFolder(paths), `${state.group.slug}-merge-${nth}`) };
 }
 
 export class MergeSandbox {
@@ -307,26 +303,16 @@ export class MergeSandbox {
   }
 }
 
-export async function clearScratches(
-  git: Git,
-  paths: GroupPaths,
-  places: readonly ScratchPlace[],
-): Promise<Result<void>> {
+export async function clearScratches(git: Git, places: readonly ScratchPlace[]): Promise<Result<void>> {
   let result: Result<void> = ok(undefined);
-  const { files } = git.world;
-  for (const { repository, path, top } of places) {
+  for (const { repository, path } of places) {
     const removed = await removeScratch(git, repository, path);
     if (!removed.ok) result = removed;
-    if (!removed.ok || top === undefined) continue;
-    removeLevels(files, top);
-    if (files.list(dirname(top)).length === 0) files.remove(dirname(top));
   }
-  if (result.ok && git.world.files.list(scratchFolder(paths)).length === 0) {
-    try {
-      git.world.files.remove(scratchFolder(paths));
-    } catch (error) {
-      return { ok: false, failure: systemFailure(scratchFolder(paths), error) };
-    }
+  const tops = new Set(places.flatMap(({ top }) => (top === undefined ? [] : [dirname(top)])));
+  for (const top of tops) {
+    const removed = removeAround(git, top);
+    if (!removed.ok) result = removed;
   }
   return result;
 }

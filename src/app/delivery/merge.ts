@@ -328,7 +328,7 @@ export async function endMerge(
   { paths }: { readonly paths: GroupPaths },
   { scratches }: Pick<MergeJournal, 'scratches'>,
 ): Promise<Result<void>> {
-  const cleared = await clearScratches(git, paths, scratches);
+  const cleared = await clearScratches(git, scratches);
   if (!cleared.ok) return cleared;
   try {
     removeMergeJournal(git.world, paths);

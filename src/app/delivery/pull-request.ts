@@ -8,7 +8,7 @@ import { foreignText } from '../../core/text.ts';
 import { fetchBranch, headIn, pushCommit, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
 import { readTarget, type Target } from '../../git/target.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import { type MergeJournal, writeMergeJournal } from '../../store/merge-journal.ts';
+import { type MergeJournal, type ScratchPlace, writeMergeJournal } from '../../store/merge-journal.ts';
 import { type Proposal, readProposals, writeProposals } from '../../store/pull-requests.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { RunOutput } from '../../system/world.ts';
@@ -41,6 +41,7 @@ export interface Destination {
   readonly target: Target;
   readonly remote: Remote;
   readonly branch: string;
+  readonly scratch: ScratchPlace;
   /** The commit at which merging begins: what was pushed before, else where the target stands. */
   readonly start: string;
   readonly isPushed: boolean;
@@ -96,11 +97,12 @@ export async function proposeGroup(
 }
 
 async function choosePlaces(
-  { git }: MergeSandbox,
+  bench: MergeSandbox,
   { paths, state }: GroupWriter,
   { repositories }: MergePlan,
   options: ProposalOptions,
 ): Promise<Result<Destination[]>> {
+  const { git } = bench;
   const known = readProposals(git.world, paths);
   if (!known.ok) return known;
   const destinations: Destination[] = [];
@@ -124,6 +126,7 @@ async function choosePlaces(
       target: target.value,
       remote: remote.value,
       branch: branch.value.branch,
+      scratch: bench.scratchFor(plan, destinations.length + 1),
       start: tip ?? target.value.commit,
       isPushed: tip !== null,
       ...defined({ url: before?.url }),
@@ -176,15 +179,10 @@ async function pushAll(
 ): Promise<Result<Pushed[]>> {
   const { git } = bench;
   const { paths } = writer;
-  const tasks = destinations.map(({ plan, start, isPushed }, index): Task => {
+  const tasks = destinations.map(
     // What others added to the pushed branch is on no branch here.
-    return {
-      plan,
-      start,
-      startName: isPushed ? start : plan.into,
-      scratch: bench.scratchFor(plan, index + 1),
-    };
-  });
+    ({ plan, start, isPushed, scratch }): Task => ({ plan, start, startName: isPushed ? start : plan.into, scratch }),
+  );
   const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
   const noted = writeMergeJournal(git.world, paths, journal);
   if (!noted.ok) return noted;

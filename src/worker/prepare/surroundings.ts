@@ -206,7 +206,7 @@ async function checkOutMerged(
 // * Repositories of the user's that links of the workspace lead to. Commands can write there, which is named.
 
 /** Each look runs git once in each of them. */
-const repositoriesMax = 50;
+const repositoriesMax = 20;
 const namesMax = 10;
 const lookTimeoutMs = 20_000;
 

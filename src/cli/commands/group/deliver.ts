@@ -3,7 +3,7 @@
 import { join, relative } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { type MergeOptions, type MergeReport, mergeGroup } from '../../../app/delivery/merge.ts';
-import { mergeMessage, scratchPlace } from '../../../app/delivery/merge-sandbox.ts';
+import { mergeMessage } from '../../../app/delivery/merge-sandbox.ts';
 import { isIncomplete, leftOutLines, type MergeItem, placeName, titleOfItem } from '../../../app/delivery/plan.ts';
 import {
   bodyFileOf,
@@ -357,8 +357,8 @@ function commandsFor(
   all: readonly Destination[],
 ): string[] {
   const { plan, remote, branch, start, isPushed, url } = destination;
-  const { state, paths } = writer;
-  const { path } = scratchPlace(paths, state, plan.repository, nth);
+  const { path } = destination.scratch;
+  const { state } = writer;
   const repository = repositoryDir(plan.repository);
   const slug = defined({ slug: remote.slug });
   const bodyFile = bodyFileOf(writer);

@@ -13,6 +13,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { MemoryTidier } from '../system/machine.ts';
+import { isNoRoom } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { Acceptances } from '../worker/attempt/acceptance.ts';
@@ -132,22 +133,9 @@ export class GroupRunner {
       this.#elsewhere.begin();
       await this.#takeOverUnfinished();
       for (;;) {
-        const facts = this.#inbox;
-        this.#inbox = [];
-        // Facts first: what is asked of a session that has ended is asked of its next attempt.
-        this.#handleFacts(facts);
-        // What is asked now is left to the next runner: nobody here would carry it out, nor undo it.
-        if (this.#leaving) return 'left';
-        if (facts.some(({ kind }) => kind === 'wake' || kind === 'tick')) this.#handleRequests();
-        const acted = this.#decideAndAct();
-        if (facts.some(({ kind }) => kind === 'tick')) this.#board.look();
-        if (this.#settled) {
-          assertLog(this.#writer);
-          return 'settled';
-        }
-        if (acted || this.#inbox.length > 0) continue;
-        this.#tidier.tidy();
-        await this.#nextFact();
+        const next = this.#turnUnlessFull();
+        if (next === 'rest') await this.#nextFact();
+        else if (next !== 'again') return next;
       }
     } catch (error) {
       if (!(error instanceof LogLost)) throw error;
@@ -162,6 +150,36 @@ export class GroupRunner {
       this.#board.close();
       await this.#elsewhere.close();
     }
+  }
+
+  /** What cannot be written down on a full disk is done once there is room. */
+  #turnUnlessFull(): RunEnd | 'again' | 'rest' {
+    try {
+      return this.#turn();
+    } catch (error) {
+      if (!isNoRoom(error)) throw error;
+      this.#haltOnFullDisk();
+      return this.#leaving ? 'left' : 'rest';
+    }
+  }
+
+  #turn(): RunEnd | 'again' | 'rest' {
+    const facts = this.#inbox;
+    this.#inbox = [];
+    // Facts first: what is asked of a session that has ended is asked of its next attempt.
+    this.#handleFacts(facts);
+    // What is asked now is left to the next runner: nobody here would carry it out, nor undo it.
+    if (this.#leaving) return 'left';
+    if (facts.some(({ kind }) => kind === 'wake' || kind === 'tick')) this.#handleRequests();
+    const acted = this.#decideAndAct();
+    if (facts.some(({ kind }) => kind === 'tick')) this.#board.look();
+    if (this.#settled) {
+      assertLog(this.#writer);
+      return 'settled';
+    }
+    if (acted || this.#inbox.length > 0) return 'again';
+    this.#tidier.tidy();
+    return 'rest';
   }
 
   #nextFact(): Promise<void> {
@@ -197,6 +215,21 @@ export class GroupRunner {
   }
 
   #handleFacts(facts: readonly Fact[]): void {
+    const told = facts.filter((fact) => 'sessionId' in fact);
+    let events: GroupEvent[];
+    try {
+      // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
+      events = this.#writer.record(this.#meaningOf(facts, told));
+    } catch (error) {
+      this.#inbox.unshift(...facts.filter(({ kind }) => kind !== 'tick'));
+      throw error;
+    }
+    for (const event of this.#tell(events)) this.#act(event);
+    for (const fact of told) this.#afterFact(fact);
+    this.#recordAndAct(this.#surroundings.gateEvents(this.#writer.state));
+  }
+
+  #meaningOf(facts: readonly Fact[], told: readonly WorkerFact[]): EventBody[] {
     // What a session did last is shown, and counted for the gate, before its end is.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
     this.#surroundings.noteLimits(this.#writer.state, facts);
@@ -213,12 +246,7 @@ export class GroupRunner {
       else if (fact.kind === 'tick') this.#onTick();
       else if (fact.kind === 'left-by-person') bodies.push(...leftEvents(this.#writer.state, fact.event));
     }
-    const told = facts.filter((fact) => 'sessionId' in fact);
-    // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
-    const events = told.flatMap((fact) => eventsOf(this.#writer.state, fact, context));
-    for (const event of this.#tell(this.#writer.record([...bodies, ...events]))) this.#act(event);
-    for (const fact of told) this.#afterFact(fact);
-    this.#recordAndAct(this.#surroundings.gateEvents(this.#writer.state));
+    return [...bodies, ...told.flatMap((fact) => eventsOf(this.#writer.state, fact, context))];
   }
 
   #afterFact(fact: WorkerFact): void {
@@ -270,20 +298,20 @@ export class GroupRunner {
 
   /** While the disk is full nothing can be asked of sessions, because no answer could be written down. */
   #isHaltedByDisk(): boolean {
-    const { state } = this.#writer;
-    const isFull = state.running.size > 0 && this.#surroundings.isDiskFull;
-    if (isFull) {
-      for (const { worker } of this.#workers.values()) worker.haltOnFullDisk();
-      this.#acceptances.halt(true);
-    }
-    if (isFull && !this.#isDiskFull) {
-      const { folder } = this.#writer.paths;
-      const message = `The disk of ${folder} is full. What runs is halted until there is room again.`;
-      this.#reporter.warning?.(message, state);
-    }
-    if (!isFull && this.#isDiskFull) this.#goOn();
+    const isFull = this.#writer.state.running.size > 0 && this.#surroundings.isDiskFull;
+    if (isFull) this.#haltOnFullDisk();
+    else if (this.#isDiskFull) this.#goOn();
     this.#isDiskFull = isFull;
     return isFull;
+  }
+
+  #haltOnFullDisk(): void {
+    for (const { worker } of this.#workers.values()) worker.haltOnFullDisk();
+    this.#acceptances.halt(true);
+    const { paths, state } = this.#writer;
+    const message = `The disk of ${paths.folder} is full. What runs is halted until there is room again.`;
+    if (!this.#isDiskFull) this.#reporter.warning?.(message, state);
+    this.#isDiskFull = true;
   }
 
   #goOn(): void {

@@ -85,8 +85,8 @@ export async function runGroup(world: World, options: RunGroupOptions): Promise<
   try {
     return await runOpened(world, writer, runId, options);
   } catch (error) {
-    // A disk that is full or gone ends the runner, not the work: workers go on, the log holds what was acknowledged.
-    // Only a log that was taken away ends both.
+    // A disk that is gone, or full from the start, ends the runner, not the work: workers go on, the log holds what was
+    // acknowledged. Only a log that was taken away ends both.
     if (error instanceof LogLost) await options.rehearsal?.stop(writer.paths);
     return { kind: 'refused', failure: systemFailure(writer.paths.folder, error) };
   } finally {

@@ -12,6 +12,12 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
+/** The disk, or what the user may take of it, is full. */
+export function isNoRoom(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === 'ENOSPC' || code === 'EDQUOT';
+}
+
 /** Runs `read`; `fallback` when nothing is at the path. Other errors pass. */
 export function unlessMissing<T, F>(read: () => T, fallback: F): T | F {
   try {

@@ -156,7 +156,8 @@ export class Acceptance {
     const output = await this.#ignoredOutput(workspace.path);
     if (output !== null && output.length > 0) {
       const { ignoredSentence } = await import('../../git/ignored-output.ts');
-      const message = `${ignoredSentence('The worktree', output)} They go with it after the merge.`;
+      const after = 'They go with it at the merge, unless that is given --keep-ignored.';
+      const message = `${ignoredSentence('The worktree', output)} ${after}`;
       this.#warnings.push({ code: 'workspace', message });
     }
     await syncDisks(git, workspace.repository, workspace.path);

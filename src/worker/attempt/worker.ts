@@ -224,7 +224,8 @@ export class Worker {
   /** Until there is room again: what claude prints and writes down meanwhile would be lost, and paid for. */
   haltOnFullDisk(): void {
     this.#sawFullDisk = true;
-    this.halt(true);
+    // What is to end could not.
+    if (this.#stop === null) this.halt(true);
   }
 
   /** Ends at once all that runs of the attempt; false when something would not end. It reports nothing any more. */

@@ -1,11 +1,12 @@
 /** Variables that tell setup, acceptance, `onEvent` commands and claude for which session they work. */
 import { join, relative } from 'node:path';
 import type { Workspace } from '../core/group.ts';
-import { sessionLabel, sessionNumber } from '../core/id.ts';
+import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import { aroundOf, checkoutOf, placeOf } from '../git/worktrees/levels.ts';
+import { workspaceName } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
 
 type Variables = Readonly<Record<string, string>>;
@@ -61,7 +62,8 @@ function composeProject({ world: { files }, env }: Git, { group }: GroupState, r
     folders.some((folder) => pattern.test(textOf(files, join(folder, name))));
   if (says('.env', /^\s*(?:export\s+)?COMPOSE_PROJECT_NAME\s*=/m)) return {};
   if (composeFiles.some((name) => says(name, /^name\s*:/m))) return {};
-  return { COMPOSE_PROJECT_NAME: `${group.slug}-${sessionNumber(definition.id)}` };
+  // Groups of one slug may run at once.
+  return { COMPOSE_PROJECT_NAME: `${group.slug}-${workspaceName(group.id, definition.id)}` };
 }
 
 const bytesMax = 256 * 1024;

@@ -136,7 +136,7 @@ test('a library, the app beside it and a service are changed together in worktre
   expect(last).toContain('digits = 2');
   expect(last).toContain(`CCA_DEP_MONEY_DIR=${(paths.get('web') ?? '').replace(/web$/, 'money')}`);
   expect(last).toContain(`CCA_PROJECT_DIR=${join(acme, 'web')}`);
-  expect(last).toContain('COMPOSE_PROJECT_NAME=yen-2');
+  expect(last).toMatch(/COMPOSE_PROJECT_NAME=yen-[a-z0-9]{7}\b/);
   expect(last).toMatch(/CCA_PORT_BASE=2\d{3}0/);
   // Neither in the user's checkout nor in the worktree of the session that it depends on.
   for (const folder of [acme, join(paths.get('money') ?? '', '..')]) {

@@ -53,6 +53,8 @@ export interface RunGroupOptions {
   readonly reporter: Reporter;
   /** Settings given on the command line; logged, and in force until given again. */
   readonly overrides: Partial<GroupConfig>;
+  /** What all groups may spend in a day, US dollars; absent = no such cap. */
+  readonly dayCapUsd?: number;
   readonly retryFailed: boolean;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
@@ -143,6 +145,7 @@ async function runOpened(
     slots,
     ...(options.rehearsal ? {} : { openFleet: linked?.value ?? null }),
     root: options.root,
+    ...(options.rehearsal ? {} : defined({ dayCapUsd: options.dayCapUsd })),
     gate: gateFor(world, writer, options, runId),
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
   });

@@ -3,7 +3,7 @@
 import { defined } from '../core/defined.ts';
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
-import type { Verdict, Verdicts } from '../core/plan/decision.ts';
+import type { DayBudget, Verdict, Verdicts } from '../core/plan/decision.ts';
 import {
   type Decision,
   type FleetView,
@@ -18,6 +18,7 @@ import { verdictsOf } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
+import { DaySpending } from '../store/day-spending.ts';
 import type { World } from '../system/world.ts';
 import type { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
@@ -41,6 +42,8 @@ export interface SurroundingsOptions {
   readonly gate: LimitGate;
   readonly checkouts: Checkouts;
   readonly slots: CommandSlots;
+  /** What all groups may spend in a day, US dollars; absent = no such cap. */
+  readonly dayCapUsd?: number;
 }
 
 /** See SchedulingContext.fleet. */
@@ -57,13 +60,14 @@ export class SchedulerInputs {
   /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
   #unservedMs = Number.POSITIVE_INFINITY;
   #servedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #day: (state: GroupState) => DayBudget | undefined;
   #verdicts: Verdicts | undefined;
   /** Milliseconds since the outage was noticed; null = there is none. */
   #outMs: number | null = null;
 
   constructor(
     world: World,
-    { root, gate, checkouts, slots }: SurroundingsOptions,
+    { root, gate, checkouts, slots, dayCapUsd: capUsd }: SurroundingsOptions,
     workers: Workers,
     fleet: FleetSight,
   ) {
@@ -74,6 +78,8 @@ export class SchedulerInputs {
     this.#slots = slots;
     this.#workers = workers;
     this.#fleet = fleet;
+    const spending = new DaySpending(world, root);
+    this.#day = ({ group }) => (capUsd === undefined ? undefined : { capUsd, ...spending.read(group.id) });
   }
 
   /**
@@ -150,6 +156,7 @@ export class SchedulerInputs {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
     const waiting = readySessions(state).length > 0;
+    const day = waiting || state.running.size > 0 ? this.#day(state) : undefined;
     const room = waiting ? this.#room.forStarts(state.group.config, this.#starting(state)) : undefined;
     return {
       preparingMax: 2 * this.#world.machine.cores,
@@ -157,7 +164,8 @@ export class SchedulerInputs {
       nowMs,
       busy: this.#among((worker) => worker.stream.openTools.size > 0),
       answered: this.#among((worker) => worker.stream.messages > 0),
-      ...(hasCap(state) ? { liveUsd: this.#liveUsd() } : {}),
+      ...(hasCap(state) || day !== undefined ? { liveUsd: this.#liveUsd() } : {}),
+      ...defined({ day }),
       ...(this.#outMs === null ? {} : { isOut: true }),
       ...(this.#servedAtMs > 0 ? { servedAtMs: this.#servedAtMs } : {}),
       ...(gate === null ? {} : { gate }),

@@ -13,6 +13,7 @@ import {
   type Usage,
 } from '../core/group.ts';
 import { settleCommands } from '../core/plan/advice.ts';
+import type { DayBudget } from '../core/plan/decision.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, formatCount, formatMoney, formatTable, type Style, titled } from './format.ts';
@@ -150,6 +151,14 @@ export function budgetLines(report: BudgetReport, style: Style): string[] {
   if (report.models.length > 0) lines.push('', ...formatTable(modelColumns, modelRows(report), style));
   if (report.estimated) lines.push('', `~ ${estimateNote}`);
   return lines;
+}
+
+/** The cap over all groups, where the user has set one. */
+export function dayLines(day: DayBudget | undefined): string[] {
+  if (day === undefined) return [];
+  const { capUsd, spentUsd, othersReservedUsd } = day;
+  const reserved = othersReservedUsd > 0 ? `, ${formatMoney(othersReservedUsd)} reserved` : '';
+  return [`All groups today: ${formatMoney(spentUsd)} of ${formatMoney(capUsd)} spent${reserved}`];
 }
 
 /** Why it is held, and what a person can say about it. */

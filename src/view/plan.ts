@@ -8,11 +8,13 @@ import {
   type SessionDefinition,
   type SessionId,
 } from '../core/group.ts';
+import type { DayBudget } from '../core/plan/decision.ts';
 import type { Spread } from '../core/plan/forecast.ts';
 import { buildsInPlace, isolationOf } from '../core/plan/isolation.ts';
 import type { Preview } from '../core/plan/preview.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { dayLines } from './budget.ts';
 import { formatDuration, formatMoney, formatTable, plural, type Style, titled } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 import { listTitles, projectName, titleOf } from './wording.ts';
@@ -33,6 +35,7 @@ export interface PlanDetails {
   readonly modes: ReadonlyMap<SessionId, string>;
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
+  readonly day?: DayBudget;
   readonly leftOut: readonly string[];
   readonly worktrees: readonly string[];
 }
@@ -48,6 +51,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...pathLines(state, preview, style),
     ...cacheLines(state, preview, style),
     ...moneyLines(state, preview, plan.spentUsd, style),
+    ...dayLines(plan.day).map((line) => `  ${line}`),
     ...noteLines(plan.notes, style),
     ...warningLines(plan.warnings, style),
     ...leftOutLines(plan.leftOut, style),

@@ -5,6 +5,7 @@ import { type Advice, adviceText, advise, adviseInOrder, type CommandLine } from
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import {
   goOnCommand,
+  groupAdvice,
   heldRecord,
   isClaudeUnproven,
   runCommand,
@@ -221,6 +222,7 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
 /** Before the cap is raised for want of money that may not be spent at all, that is to be settled. */
 function goOnSteps(state: GroupState): Advice[] {
   const held = heldRecord(state);
+  if (state.reason === 'day-budget') return [groupAdvice(state)];
   if (isClaudeUnproven(state)) return [advise('Next, with another version of claude', goOnCommand(state))];
   if (held === undefined) {
     const denied = [...state.sessions.values()].filter(isDenied).slice(0, namedMax);

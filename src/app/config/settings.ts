@@ -36,7 +36,7 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
   if (!folder.ok) return folder;
   const own = await readUserConfig(place);
   if (!own.ok) return own;
-  const { config, onEvent, worktrees } = own.value;
+  const { config, onEvent, worktrees, dayUsd } = own.value;
   const claude = findClaude(place.world, env, place);
   const templates = (env.CLAUDE_CODE_AGENT_TEMPLATES ?? '').split(delimiter).filter((path) => path !== '');
   const byVariable = (key: string, variable: string, value: unknown): Setting => ({
@@ -64,6 +64,7 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
       source: worktrees === undefined ? 'default' : 'config.yaml',
     },
     { key: 'onEvent', value: onEvent ?? null, source: onEvent === undefined ? 'default' : 'config.yaml' },
+    { key: 'budget.day', value: dayUsd ?? null, source: dayUsd === undefined ? 'default' : 'config.yaml' },
     ...Object.entries(prices).map(priceOf('config.yaml')),
     ...Object.entries(shippedPrices)
       .filter(([word]) => !Object.hasOwn(prices, word))
@@ -142,6 +143,7 @@ const priceKinds: ReadonlySet<string> = new Set(['input', 'output', 'cacheCreati
 /** Where a setting stands in the file; null = it has no place there. A word of a model may have dots in it. */
 export function configKeyPath(key: string): readonly string[] | null {
   if (key === 'onEvent' || key === 'worktrees') return [key];
+  if (key === 'budget.day') return ['budget', 'day'];
   const word = /^prices\.(.+)$/s.exec(key)?.[1];
   if (word === undefined) return null;
   const dot = word.lastIndexOf('.');
@@ -182,14 +184,14 @@ export function changedUserConfig(before: string, { keys, key, text }: Change): 
 }
 
 const give =
-  'Give a command to onEvent, an absolute path to worktrees, and to a price its parts: ' +
+  'Give a command to onEvent, an absolute path to worktrees, US dollars to budget.day, and to a price its parts: ' +
   "prices.opus '{input: 5, output: 25}'.";
 
 function valueFor(keys: readonly string[], text: string): Result<unknown> {
   // A command or a path is taken as it stands, whatever YAML would make of it.
-  if (keys[0] !== 'prices') return ok(text);
+  if (keys[0] === 'onEvent' || keys[0] === 'worktrees') return ok(text);
   try {
-    return ok(parse(text));
+    return ok(parse(keys[0] === 'budget' ? text.replace(/^\$/, '') : text));
   } catch (error) {
     return fail('usage', (errorText(error).split('\n')[0] ?? '').replace(/:$/, ''), '');
   }

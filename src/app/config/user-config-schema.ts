@@ -2,6 +2,7 @@
 import { isAbsolute, join } from 'node:path';
 import type { z as Z } from 'zod';
 import { ok, type Result } from '../../core/failure.ts';
+import { moneyUsd } from '../../core/values.ts';
 import { zod } from '../../store/schema.ts';
 import { checkYaml, problemsFailure, readYaml } from '../../store/yaml-text.ts';
 import { checkedCommand } from '../../template/workflow/work-settings.ts';
@@ -24,6 +25,12 @@ const price = z
 const userConfig = z.strictObject({
   /** By a word that the ids of the models contain. */
   prices: z.record(z.string().min(1).max(100), price).optional(),
+  budget: z
+    .strictObject({
+      /** US dollars that all groups together may spend from midnight to midnight. */
+      day: z.number().min(moneyUsd.min).max(moneyUsd.max).optional(),
+    })
+    .optional(),
   /** The folder below which worktrees of sessions are made. */
   worktrees: z
     .string()

@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { GroupConfig } from '../../core/group.ts';
+import type { GroupConfig, GroupId } from '../../core/group.ts';
+import type { DayBudget } from '../../core/plan/decision.ts';
 import { configRoot } from '../../store/paths.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -10,6 +11,8 @@ import type { Place } from '../place.ts';
 export interface UserSettings {
   readonly config: Partial<GroupConfig>;
   readonly onEvent?: string;
+  /** What all groups may spend in a day, US dollars. */
+  readonly dayUsd?: number;
   /** The folder below which new worktrees are made; absent = that of the data root. */
   readonly worktrees?: string;
 }
@@ -33,6 +36,14 @@ export async function readUserConfig({ world, env }: Place): Promise<Result<User
   const { parseUserConfig } = await import('./user-config-schema.ts');
   const parsed = parseUserConfig(text.value, path);
   if (!parsed.ok) return parsed;
-  const { prices, onEvent, worktrees } = parsed.value;
-  return ok({ config: defined({ prices }), ...defined({ onEvent, worktrees }) });
+  const { prices, onEvent, worktrees, budget } = parsed.value;
+  return ok({ config: defined({ prices }), ...defined({ onEvent, worktrees, dayUsd: budget?.day }) });
+}
+
+/** The user's cap of a day and what counts towards it now; undefined = there is no cap, or it cannot be read. */
+export async function dayBudget(place: Place, root: string, own?: GroupId): Promise<DayBudget | undefined> {
+  const user = await readUserConfig(place);
+  if (!user.ok || user.value.dayUsd === undefined) return undefined;
+  const { DaySpending } = await import('../../store/day-spending.ts');
+  return { capUsd: user.value.dayUsd, ...new DaySpending(place.world, root).read(own) };
 }

@@ -7,7 +7,7 @@ import { adviceText, see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import type { HostsSaid } from '../../core/plan/decision.ts';
+import type { DayBudget, HostsSaid } from '../../core/plan/decision.ts';
 import { lacksOf } from '../../core/plan/elsewhere.ts';
 import { historyOf } from '../../core/plan/forecast.ts';
 import { type Preview, previewOf } from '../../core/plan/preview.ts';
@@ -27,6 +27,7 @@ import {
 import { checkClaudeLogin } from '../check/machine.ts';
 import { checkAccepted, judge } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/gate.ts';
+import { dayBudget } from '../config/user-config.ts';
 import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
 import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
@@ -48,6 +49,7 @@ export interface RunPreview {
   readonly modes: ReadonlyMap<SessionId, string>;
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
+  readonly day?: DayBudget;
   /** Sentences on what plain claude would use there and the group does not. */
   readonly leftOut: readonly string[];
   /** Sentences on worktrees: what they take, and where the work will be. */
@@ -73,12 +75,14 @@ export async function previewRun(
   const modes = modesOf(state, configs);
   const missing = await missingFor(place, root, { state, preview, configs, modes }, options);
   const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
+  const day = options.rehearsal ? undefined : await dayBudget(place, root);
   const spentUsd = presentUsage(state, live).costUsd;
   const ids = preview.waves.flat();
   const ofUser = leftOutOfUser(place, state, ids);
   const leftOut = [...leftOutOfProjects(place, state, ids), ...(ofUser === null ? [] : [ofUser])];
   return {
     ...{ preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings },
+    ...defined({ day }),
     leftOut: options.rehearsal ? [] : leftOut,
     worktrees: await worktreeLines(place, root, state, ids),
   };

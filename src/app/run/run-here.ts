@@ -119,7 +119,7 @@ async function runHeld(
       reporter: hooks.around(display.reporter),
       overrides: { ...ofUser.config, ...options.config },
       retryFailed: options.retryFailed,
-      ...defined({ only: options.only, rehearsal, claude, worktrees: ofUser.worktrees }),
+      ...defined({ only: options.only, rehearsal, claude, worktrees: ofUser.worktrees, dayCapUsd: ofUser.dayUsd }),
       ...(hold === null ? {} : { taken: hold }),
       onSignal: display.onSignal,
     });

@@ -2,9 +2,10 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { readUserConfig } from '../../app/config/user-config.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/create/new-group.ts';
-import { referenceTo } from '../../app/groups.ts';
+import { type GroupMeta, listGroups, referenceTo } from '../../app/groups.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts';
 import { rehearsalFor } from '../../app/run/run-here.ts';
+import { activeGroupStatuses } from '../../core/status.ts';
 import { type Context, exitCode, need, type Work } from '../context.ts';
 import {
   chooseOutput,
@@ -24,6 +25,7 @@ const example = `
 Example:
   $ claude-code-agent run change.yaml --var ticket=ABC-12
   $ claude-code-agent run change.yaml --var ticket=ABC-12 --dry-run       what it would do and may cost
+  $ claude-code-agent run nightly.yaml --if-idle --output text            from cron
   $ claude-code-agent run feature-implementation --var feature="Dark mode" --rehearse`;
 
 export function define(command: Command, context: Context): void {
@@ -33,12 +35,14 @@ export function define(command: Command, context: Context): void {
       .argument('<workflow>', 'path of a YAML file, "-" for standard input, or a template name'),
   )
     .option('--var <name=value>', 'value for a variable of the workflow; may be repeated', collect)
+    .option('--if-idle', 'do nothing while an earlier group of this workflow is created, running or paused; for cron')
     // Whoever passes the same options to every run may: in a new group nothing has failed.
     .addOption(new Option('--retry-failed').hideHelp())
     .addHelpText('after', example)
     .action((reference, given) => {
-      const { var: pairs = [], retryFailed: _nothing, ...rest } = given;
-      return context.run(() => runWorkflow(context, reference, pairs, runCommandOptions(rest, false)));
+      const { var: pairs = [], retryFailed: _nothing, ifIdle, ...rest } = given;
+      const options = { ...runCommandOptions(rest, false), ifIdle };
+      return context.run(() => runWorkflow(context, reference, pairs, options));
     });
 }
 
@@ -46,10 +50,15 @@ export async function runWorkflow(
   context: Context,
   reference: string,
   pairs: readonly string[],
-  options: RunCommandOptions,
+  options: RunCommandOptions & { readonly ifIdle?: true | undefined },
 ): Promise<Work> {
   const root = need(context.root());
   const group = need(await readNamedWorkflow(context, reference, pairs));
+  const earlier = options.ifIdle ? activeGroup(context, root, group) : undefined;
+  if (earlier !== undefined) {
+    context.stderr.line(`Nothing was started: ${earlier.id}, of the same workflow, is ${earlier.status}.`);
+    return;
+  }
   if (options.dryRun) return dryRun(context, root, group, options);
   // Looked at first: a group that cannot be run as asked is not to be left behind.
   need(chooseOutput(context, options.output));
@@ -67,6 +76,14 @@ export async function runWorkflow(
   if (options.detach) return (await import('./group/run.ts')).runDetached(context, taken, options);
   const result = await runInTerminal(context, taken, options, claude);
   return result.ok ? concludeRun(context, taken, result.value) : result;
+}
+
+/** The newest real group of the same workflow that is not over. */
+function activeGroup({ world }: Context, root: string, { definition: { workflow } }: NewGroup): GroupMeta | undefined {
+  const metas = listGroups(world, root).flatMap((listing) => ('meta' in listing ? [listing.meta] : []));
+  return metas.findLast(
+    (meta) => meta.workflow?.origin === workflow?.origin && !meta.rehearsal && activeGroupStatuses.has(meta.status),
+  );
 }
 
 async function dryRun(context: Context, root: string, group: NewGroup, options: RunCommandOptions): Promise<Work> {

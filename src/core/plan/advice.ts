@@ -70,6 +70,10 @@ export function groupAdvice(state: GroupState): Advice {
     const { free, book } = settleCommands(state.group.id, held.definition.id);
     return advise('Free what is held, book it as spent, or raise the cap', free, book, goOnCommand(state));
   }
+  if (state.reason === 'day-budget') {
+    const raise = ['config', 'set', 'budget.day', 'USD'];
+    return advise('Raise it, or wait for tomorrow; then go on', raise, goOnCommand(state));
+  }
   if (isClaudeUnproven(state)) return advise('With another version of claude, go on with', goOnCommand(state));
   return advise('Go on with', goOnCommand(state));
 }

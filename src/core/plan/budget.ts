@@ -6,7 +6,7 @@
 import { roundUsd } from '../group.ts';
 import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { Decision } from './decision.ts';
+import type { DayBudget, Decision } from './decision.ts';
 
 /** A single message would use up a smaller share. */
 const sliceUsdMin = 0.05;
@@ -19,7 +19,14 @@ export type BudgetGrant =
   | { readonly kind: 'slice'; readonly usd: number }
   | { readonly kind: 'own-dry' }
   /** Not enough of the group's money is left for another start. */
-  | { readonly kind: 'dry' };
+  | { readonly kind: 'dry' }
+  /** Not enough is left of what all groups may spend in a day. */
+  | { readonly kind: 'day-dry' };
+
+function freeOfDay(state: GroupState, day: DayBudget | undefined): number {
+  if (day === undefined) return Number.POSITIVE_INFINITY;
+  return roundUsd(day.capUsd - day.spentUsd - day.othersReservedUsd - state.reservedUsd);
+}
 
 export function isBudgetExhausted(record: SessionRecord): boolean {
   return ownBudgetLeft(record) < reservationUsdMin;
@@ -34,18 +41,25 @@ export function grantFor(
   record: SessionRecord,
   alreadyReserved: number,
   sharers: number,
+  day?: DayBudget,
 ): BudgetGrant {
   if (isBudgetExhausted(record)) return { kind: 'own-dry' };
   const own = ownBudgetLeft(record);
-  const cap = state.group.config.maxBudgetUsd;
-  if (cap === undefined || state.group.config.onBudgetExceeded === 'warn') {
+  const cap = capOf(state);
+  const ofDay = freeOfDay(state, day) - alreadyReserved;
+  const free = Math.min(cap - state.usage.costUsd - state.reservedUsd - alreadyReserved, ofDay);
+  if (free === Number.POSITIVE_INFINITY) {
     return Number.isFinite(own) ? { kind: 'slice', usd: own } : { kind: 'unlimited' };
   }
-  const free = roundUsd(cap - state.usage.costUsd - state.reservedUsd - alreadyReserved);
-  const smallest = Math.max(reservationUsdMin, Math.min(sliceUsdMin, cap, own));
-  if (free < smallest) return { kind: 'dry' };
+  const smallest = Math.max(reservationUsdMin, Math.min(sliceUsdMin, cap, own, day?.capUsd ?? cap));
+  if (roundUsd(free) < smallest) return { kind: free === ofDay ? 'day-dry' : 'dry' };
   if (Number.isFinite(own)) return { kind: 'slice', usd: Math.min(own, free) };
   return { kind: 'slice', usd: Math.min(free, Math.max(smallest, roundUsd(free / Math.max(1, sharers)))) };
+}
+
+function capOf({ group: { config } }: GroupState): number {
+  const { maxBudgetUsd = Number.POSITIVE_INFINITY, onBudgetExceeded } = config;
+  return onBudgetExceeded === 'warn' ? Number.POSITIVE_INFINITY : maxBudgetUsd;
 }
 
 /** Of what is left, one attempt elsewhere gets no larger share: should its machine be lost, all of that is held. */
@@ -56,8 +70,13 @@ function elsewhereMost(leftUsd: number): number {
   return Math.min(leftUsd, Math.max(elsewhereUsdMin, roundUsd(leftUsd * shareElsewhere)));
 }
 
-export function grantElsewhere(state: GroupState, record: SessionRecord, alreadyReserved: number): BudgetGrant {
-  const all = grantFor(state, record, alreadyReserved, 1);
+export function grantElsewhere(
+  state: GroupState,
+  record: SessionRecord,
+  alreadyReserved: number,
+  day?: DayBudget,
+): BudgetGrant {
+  const all = grantFor(state, record, alreadyReserved, 1, day);
   return all.kind === 'slice' ? { kind: 'slice', usd: elsewhereMost(all.usd) } : all;
 }
 
@@ -68,13 +87,19 @@ const regrantShare = 0.8;
  * True when a running session has nearly used up its share and more could be given to it. `spentUsd` is what its
  * attempt has cost so far, `sharers` the number of sessions that would share the free money.
  */
-export function deservesNewGrant(state: GroupState, record: SessionRecord, spentUsd: number, sharers: number): boolean {
-  const cap = state.group.config.maxBudgetUsd;
+export function deservesNewGrant(
+  state: GroupState,
+  record: SessionRecord,
+  spentUsd: number,
+  sharers: number,
+  day?: DayBudget,
+): boolean {
   const { reservedUsd: reserved, place } = record.state.status === 'running' ? record.state.attempt : {};
-  if (cap === undefined || reserved === undefined || state.group.config.onBudgetExceeded === 'warn') return false;
+  const free = Math.min(capOf(state) - state.usage.costUsd - state.reservedUsd, freeOfDay(state, day));
+  if (free === Number.POSITIVE_INFINITY || reserved === undefined) return false;
   if (spentUsd < reserved * regrantShare || spentUsd >= reserved) return false;
   if (ownBudgetLeft(record) <= reserved) return false;
-  const freeAfterwards = cap - state.usage.costUsd - state.reservedUsd + reserved - spentUsd;
+  const freeAfterwards = free + reserved - spentUsd;
   const left = Math.min(ownBudgetLeft(record) - spentUsd, freeAfterwards);
   const slice = place === undefined ? Math.min(left, freeAfterwards / Math.max(1, sharers)) : elsewhereMost(left);
   return slice >= Math.max(sliceUsdMin, (reserved - spentUsd) * 2);

@@ -73,6 +73,8 @@ type HoldReason =
   | 'other-group'
   | 'attached'
   | 'cache'
+  /** What all groups may spend in a day is used up. */
+  | 'day-budget'
   /** A slot of another machine, which may be free at any time. */
   | 'host'
   /** There is no machine on which it could work. */
@@ -80,7 +82,18 @@ type HoldReason =
 
 /** What is to be seen of the machine and of the model's answers, which the log does not tell. */
 export const seenByRunner: ReadonlySet<string> = new Set<Hold['reason']>([
-  ...(['backoff', 'memory', 'disk', 'slot', 'starting', 'other-group', 'cache', 'host', 'no-host'] as const),
+  ...([
+    'backoff',
+    'memory',
+    'disk',
+    'slot',
+    'starting',
+    'other-group',
+    'cache',
+    'host',
+    'no-host',
+    'day-budget',
+  ] as const),
 ]);
 
 /** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
@@ -121,6 +134,15 @@ export interface FleetView {
   readonly refusedHere?: string;
 }
 
+/** The user's cap over all groups, US dollars. */
+export interface DayBudget {
+  readonly capUsd: number;
+  /** By attempts of all groups that ended since midnight. */
+  readonly spentUsd: number;
+  /** By running attempts of other groups. */
+  readonly othersReservedUsd: number;
+}
+
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
 export interface SchedulingContext {
   /** Workers that may be starting up (nothing printed yet) at once. */
@@ -131,6 +153,8 @@ export interface SchedulingContext {
   readonly nowMs?: number;
   /** What running attempts have cost so far, US dollars; absent = nothing, or there is no cap that it counts for. */
   readonly liveUsd?: ReadonlyMap<SessionId, number>;
+  /** Absent = the user has set no cap for a day. */
+  readonly day?: DayBudget;
   /** Running sessions of which a tool is at work; absent = none. */
   readonly busy?: SessionSet;
   /** Running sessions that the model has answered in this attempt; absent = not known, then none waits for another. */

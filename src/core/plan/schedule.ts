@@ -7,7 +7,7 @@ import type { AttemptKind, StopReason } from '../event.ts';
 import { defaultRetries, type SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { momentText } from '../text.ts';
+import { formatMoney, momentText } from '../text.ts';
 import { groupAdvice, resumeCommand } from './advice.ts';
 import {
   type BudgetGrant,
@@ -18,7 +18,7 @@ import {
   judgeBudget,
   ownNotices,
 } from './budget.ts';
-import type { Decision, Hold, SchedulingContext, Start, Verdict, Wish } from './decision.ts';
+import type { DayBudget, Decision, Hold, SchedulingContext, Start, Verdict, Wish } from './decision.ts';
 import { isElsewhere, type LocalRoom, type Spot, Spots, wishOf } from './elsewhere.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf, readySessions } from './plan.ts';
@@ -84,7 +84,7 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
 
 function endWaiting(state: GroupState, plan: Plan, wait: Hold, { gate }: SchedulingContext): Decision[] {
   if (wait.reason === 'limit') return [settleForLimit(gate?.untilMs)];
-  if (wait.reason === 'no-host')
+  if (wait.reason === 'no-host' || wait.reason === 'day-budget')
     return [{ do: 'settle', status: 'paused', reason: wait.reason, message: wait.message }];
   return settle(state, plan, null);
 }
@@ -181,7 +181,7 @@ function pauseMessage(reason: StopReason): string {
  * Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. Not while
  * a tool is at work, whose work would be lost; should the share run dry first, claude itself ends between two messages.
  */
-function regrants(state: GroupState, { liveUsd, busy }: SchedulingContext): Decision[] {
+function regrants(state: GroupState, { liveUsd, busy, day }: SchedulingContext): Decision[] {
   if (liveUsd === undefined) return [];
   const sharers = readySessions(state).length + 1;
   const decisions: Decision[] = [];
@@ -190,7 +190,7 @@ function regrants(state: GroupState, { liveUsd, busy }: SchedulingContext): Deci
     if (record.state.status !== 'running' || record.state.attempt.stopping !== undefined) continue;
     if (!record.state.attempt.identified || busy?.has(sessionId)) continue;
     const spent = liveUsd.get(sessionId) ?? 0;
-    if (deservesNewGrant(state, record, spent, sharers)) {
+    if (deservesNewGrant(state, record, spent, sharers, day)) {
       decisions.push({ do: 'stop', sessionId, reason: 'slice' });
     }
   }
@@ -267,10 +267,11 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
     const others = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
     const sharers = others + personsToCome(state);
-    const slice = grantOf(state, record, spot, { reserved, sharers });
+    const slice = grantOf(state, record, spot, { reserved, sharers, day: context.day });
     if (slice.kind === 'own-dry') continue;
-    if (slice.kind === 'dry') return { starts, wishes, wait: moneyWait, rest: moneyWait };
-    const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
+    const short = shortOf(slice, context);
+    if (short !== null) return { starts, wishes, wait: short, rest: short };
+    const reserveUsd = 'usd' in slice ? { reserveUsd: slice.usd } : {};
     reserved += reserveUsd.reserveUsd ?? 0;
     if (spot.at === 'wish') {
       hold(sessionId, spot.hold);
@@ -282,8 +283,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
     starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd, ...where });
     spots?.take(spot);
     warming.noteStart(record);
-    const { repository } = record.definition;
-    if (!isolated && repository !== undefined && !shareCheckouts) inUse.add(repository);
+    if (!isolated && !shareCheckouts) inUse.add(record.definition.repository ?? '');
   }
   if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wishes, wait: held, rest: null };
   const message = 'Waiting before the next attempt.';
@@ -315,10 +315,15 @@ function grantOf(
   state: GroupState,
   record: SessionRecord,
   spot: Spot,
-  { reserved, sharers }: { readonly reserved: number; readonly sharers: number },
+  {
+    reserved,
+    sharers,
+    day,
+  }: { readonly reserved: number; readonly sharers: number; readonly day: DayBudget | undefined },
 ): BudgetGrant {
   if (record.finished) return nothingToPay;
-  return spot.at === 'here' ? grantFor(state, record, reserved, sharers) : grantElsewhere(state, record, reserved);
+  if (spot.at !== 'here') return grantElsewhere(state, record, reserved, day);
+  return grantFor(state, record, reserved, sharers, day);
 }
 
 export function isDelayed(
@@ -362,6 +367,20 @@ const checkoutWait: Hold = {
   reason: 'checkout',
   message: 'Another session works in the same checkout; sessions without a worktree of their own take turns there.',
 };
+
+/** While other groups hold a part, some of that may be free again when their sessions end. */
+function dayWait({ capUsd, spentUsd, othersReservedUsd }: DayBudget): Hold {
+  if (othersReservedUsd > 0) {
+    return { reason: 'other-group', message: 'Waiting for budget of the day that sessions of other groups reserve.' };
+  }
+  const used = `${formatMoney(spentUsd)} of ${formatMoney(capUsd)}`;
+  return { reason: 'day-budget', message: `The budget of the day is used up: all groups have spent ${used}.` };
+}
+
+function shortOf({ kind }: BudgetGrant, { day }: SchedulingContext): Hold | null {
+  if (kind === 'day-dry' && day !== undefined) return dayWait(day);
+  return kind === 'dry' ? moneyWait : null;
+}
 
 const moneyWait: Hold = { reason: 'money', message: 'Waiting for money that running sessions hold.' };
 

@@ -1,5 +1,6 @@
 /** cli/commands/group/: the commands of groups. This file: `group list`, `show`, `graph` and `budget`. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { dayBudget } from '../../../app/config/user-config.ts';
 import { type GroupListing, listGroups } from '../../../app/groups.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
@@ -14,7 +15,7 @@ import { resumeCommand } from '../../../core/plan/advice.ts';
 import { planOf } from '../../../core/plan/plan.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
-import { budgetLines, budgetReport } from '../../../view/budget.ts';
+import { budgetLines, budgetReport, dayLines } from '../../../view/budget.ts';
 import { type Cell, formatAge, formatDate, formatMoney, formatTable, plural, titled } from '../../../view/format.ts';
 import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/markdown.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../view/summary.ts';
@@ -278,8 +279,9 @@ that is held or was booked: of that, the highest it can be.`)
         }
         const { paths, state } = need(loadReferredGroup(context, group.groupId));
         const report = budgetReport(state, attemptUsages(context.world, paths, state));
-        if (json) context.stdout.json(report);
-        else context.stdout.lines(budgetLines(report, context.stdout.style));
+        const day = await dayBudget(context, group.root);
+        if (json) context.stdout.json({ ...report, ...defined({ day }) });
+        else context.stdout.lines([...budgetLines(report, context.stdout.style), ...dayLines(day)]);
       }),
     );
 }

@@ -19,6 +19,7 @@ import { onSignal } from '../../../app/signals.ts';
 import { type CommandOf, submit } from '../../../app/submit.ts';
 import { object } from '../../../claude/lenient.ts';
 import { commandText } from '../../../core/advice.ts';
+import { defined } from '../../../core/defined.ts';
 import type { GroupEvent } from '../../../core/event.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
@@ -337,7 +338,7 @@ function promptLines(state: GroupState, id: SessionId): string[] {
 
 function jsonPlan(
   state: GroupState,
-  { preview, spentUsd, missing, configs, modes, warnings, leftOut, worktrees }: RunPreview,
+  { preview, spentUsd, missing, configs, modes, warnings, leftOut, worktrees, day }: RunPreview,
 ): object {
   const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
   const { config, ...group } = state.group;
@@ -364,6 +365,7 @@ function jsonPlan(
       maxBudgetUsd: config.maxBudgetUsd ?? null,
       spentUsd,
       warnings: preview.budgetWarnings,
+      ...defined({ day }),
     },
     forecast: {
       costUsd: preview.costUsd,

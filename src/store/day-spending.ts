@@ -1,0 +1,71 @@
+/** What all groups have spent since midnight, from their logs: the logs are the truth, and groups come and go. */
+import { roundUsd } from '../core/group.ts';
+import { reduce } from '../core/reduce.ts';
+import { type GroupState, initialState, isRehearsal } from '../core/state.ts';
+import type { World } from '../system/world.ts';
+import { readLog } from './event-log.ts';
+import { groupIds } from './group-store.ts';
+import { groupPaths } from './paths.ts';
+
+interface OfGroup {
+  /** Size of the log, and the midnight since which was counted. */
+  readonly seen: string;
+  readonly spentUsd: number;
+  readonly reservedUsd: number;
+}
+
+const nothing = { spentUsd: 0, reservedUsd: 0 };
+const dayMs = 24 * 3_600_000;
+
+/** Each log is read again when it has grown. Groups that were deleted and rehearsals do not count. */
+export class DaySpending {
+  readonly #world: World;
+  readonly #root: string;
+  readonly #groups = new Map<string, OfGroup>();
+
+  constructor(world: World, root: string) {
+    this.#world = world;
+    this.#root = root;
+  }
+
+  /** US dollars; what `own` has reserved is left out, because its runner knows it better. */
+  read(own?: string): { readonly spentUsd: number; readonly othersReservedUsd: number } {
+    let [spentUsd, othersReservedUsd] = [0, 0];
+    for (const id of groupIds(this.#world, this.#root)) {
+      const ofGroup = this.#look(id);
+      spentUsd += ofGroup.spentUsd;
+      if (id !== own) othersReservedUsd += ofGroup.reservedUsd;
+    }
+    return { spentUsd: roundUsd(spentUsd), othersReservedUsd: roundUsd(othersReservedUsd) };
+  }
+
+  #look(id: string): Pick<OfGroup, 'spentUsd' | 'reservedUsd'> {
+    const path = groupPaths(this.#root, id).events;
+    const midnightMs = new Date(this.#world.clock.now()).setHours(0, 0, 0, 0);
+    try {
+      const info = this.#world.files.info(path);
+      if (info === null || info.mtimeMs < midnightMs - dayMs) return nothing;
+      const seen = `${info.size} ${midnightMs}`;
+      const known = this.#groups.get(id);
+      if (known?.seen === seen) return known;
+      const now = { seen, ...spendingIn(this.#world, path, midnightMs) };
+      this.#groups.set(id, now);
+      return now;
+    } catch {
+      // A damaged log is told where the group is used.
+      return nothing;
+    }
+  }
+}
+
+function spendingIn(world: World, path: string, midnightMs: number): Pick<OfGroup, 'spentUsd' | 'reservedUsd'> {
+  const log = readLog(world, path);
+  let state: GroupState | undefined;
+  let beforeUsd = 0;
+  for (const event of log.ok ? log.value : []) {
+    state = state === undefined ? initialState(event) : reduce(state, event);
+    if (Date.parse(event.at) < midnightMs) beforeUsd = state.usage.costUsd;
+  }
+  if (state === undefined || isRehearsal(state)) return nothing;
+  return { spentUsd: Math.max(0, roundUsd(state.usage.costUsd - beforeUsd)), reservedUsd: state.reservedUsd };
+}

@@ -1,0 +1,56 @@
+/**
+ * Promises: no more is spent in a day, over all groups, than the user has set; a group at that cap pauses, says so with
+ * a next step, and goes on once it is raised. A workflow that cron runs with --if-idle is not run twice at once.
+ */
+import { expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { user, withNight } from '../../support/cli/night.ts';
+
+withNight();
+
+test('budget.day: groups share one cap; at it a group pauses and goes on when it is raised', async () => {
+  expect((await user.run('config', 'set', 'budget.day', 'much')).code).toBe(2);
+  expect(await user.ok('config', 'set', 'budget.day', '0.015')).toBe('0.015');
+  const [first, second] = [await user.group('first', { api: [] }), await user.group('second', { web: [] })];
+  const run = user.start('group', 'run', first, '--output', 'quiet');
+  const api = await user.begun(first, 'api');
+  expect(api.hello.args.join(' ')).toMatch(/--max-budget-usd[ =]0\.015/);
+  await api.succeed();
+  expect((await run.finished).code).toBe(0);
+  const refused = await user.run('group', 'run', second, '--output', 'text');
+  expect(refused).toMatchObject({ code: 3, stderr: '' });
+  const said = 'The budget of the day is used up: all groups have spent $0.01 of $0.01.';
+  expect(refused.stdout).toContain(`paused (day-budget)  ${said}`);
+  expect(refused.stdout).toContain('config set budget.day USD');
+  expect(await user.json('group', 'show', second)).toMatchObject({ status: 'paused', reason: 'day-budget' });
+  expect(await user.ok('why', second)).toContain('config set budget.day USD');
+  for (const word of ['plan', 'budget']) {
+    expect(await user.ok('group', word, second)).toContain('All groups today: $0.01 of $0.01 spent');
+    const { day, budget } = await user.json<{ day?: object; budget?: { day: object } }>('group', word, second);
+    expect(day ?? budget?.day).toEqual({ capUsd: 0.015, spentUsd: 0.01, othersReservedUsd: 0 });
+  }
+  await user.ok('config', 'set', 'budget.day', '$5');
+  const again = user.start('group', 'resume', second, '--output', 'quiet');
+  await (await user.begun(second, 'web')).succeed();
+  expect((await again.finished).code).toBe(0);
+  expect(await user.ok('config', 'set', 'budget.day', '')).toBe('');
+}, 60_000);
+
+test('run --if-idle starts nothing while a group of the same workflow is not over', async () => {
+  const file = join(user.folder, 'nightly.yaml');
+  writeFileSync(
+    file,
+    `version: 1\nsessions: { a: { project: ${JSON.stringify(user.project('api'))}, prompt: Do it. } }\n`,
+  );
+  const group = await user.ok('group', 'create', 'nightly', '--from', file);
+  expect(await user.run('run', file, '--if-idle')).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `Nothing was started: ${group}, of the same workflow, is created.\n`,
+  });
+  await user.ok('group', 'delete', group, '--force');
+  const run = await user.run('run', file, '--if-idle', '--rehearse', '--output', 'quiet');
+  expect(run.stderr).toMatch(/^Created group .*-nightly\n$/);
+  expect(await user.json('ls')).toHaveLength(1);
+}, 60_000);

@@ -137,6 +137,8 @@ async function countCommits(git: Git, repository: string, range: readonly string
   return counted.ok ? ok(Number.parseInt(counted.value, 10)) : counted;
 }
 
+const madeHere = /\t(?:commit|merge|cherry-pick|revert|rebase|am|pull)\b/;
+
 /** A worktree keeps the repositories of its submodules in its own part of the git folder. */
 async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
   const { files } = git.world;
@@ -148,8 +150,10 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
       folders.push(...files.list(folder).map((name) => join(folder, name)));
       continue;
     }
+    // Of a shallow one no branch of the server may be known, but its log tells that nothing was made there.
+    const isUntouched = !madeHere.test(files.readText(join(folder, 'logs', 'HEAD')) ?? '\tcommit');
     const tips = ['HEAD', '--branches', '--not', '--remotes', '--tags'];
-    const counted = await runOwn(git, folder, ['--git-dir=.', 'rev-list', '--count', ...tips]);
+    const counted = isUntouched ? ok('0') : await runOwn(git, folder, ['--git-dir=.', 'rev-list', '--count', ...tips]);
     if (!counted.ok || counted.value.trim() !== '0') return true;
     if (files.entryKind(join(folder, 'modules')) !== null) folders.push(join(folder, 'modules'));
   }

@@ -108,7 +108,10 @@ describe('submodules in the worktree', () => {
 
   test('go with it when all of their commits are pushed, else it stays', async () => {
     const group = user.mergeGroup('modules', [sketch, { ...sketch, name: 'b', tree: { 'b.txt': 'b\n' } }]);
-    for (const name of ['a', 'b']) git(group.path(name), ...file, 'submodule', '--quiet', 'update', '--init');
+    // The one of the first is shallow, and knows no branch of its server any more.
+    git(group.path('a'), ...file, 'submodule', '--quiet', 'update', '--init', '--depth', '1');
+    git(join(group.path('a'), 'vendor/library'), 'remote', 'remove', 'origin');
+    git(group.path('b'), ...file, 'submodule', '--quiet', 'update', '--init');
     const inside = join(group.path('b'), 'vendor/library');
     git(inside, 'checkout', '--quiet', '-b', 'mine');
     git(inside, 'commit', '--quiet', '--allow-empty', '-m', 'Mine');

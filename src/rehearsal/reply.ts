@@ -6,27 +6,80 @@ export interface ReplyContent {
   readonly id: string;
   readonly model: string;
   readonly text: string | undefined;
+  readonly thinking?: string | undefined;
   readonly tools: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
   readonly stopReason: string;
   readonly tokens: PricedTokens;
 }
 
-const common = (requestId: string) => ({ 'request-id': requestId });
+/** How an answer is sent. */
+export interface Delivery {
+  readonly eventDelayMs: number;
+  /** Resolves after so long, or when the client or the server is gone; without a time only then. */
+  wait(ms?: number): Promise<void>;
+  /** Ends it before its end: with an error in the stream, with silence, or with a closed connection. */
+  readonly fault?: { readonly afterEvents: number; readonly ends: ApiError | 'hang' | 'cut' };
+}
 
-export function messageResponse(content: ReplyContent, stream: boolean): Response {
-  const headers = common(content.id.replace(/^msg_/, 'req_'));
-  if (!stream) return Response.json(wholeMessage(content), { headers });
-  return new Response(eventStream(content), { headers: { ...headers, 'content-type': 'text/event-stream' } });
+export interface ApiError {
+  readonly status: number;
+  readonly type: string;
+  readonly message: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Instead of what the API would write. */
+  readonly body?: string | undefined;
+}
+
+export function messageResponse(content: ReplyContent, stream: boolean, delivery: Delivery): Response {
+  const headers = { 'request-id': content.id.replace(/^msg_/, 'req_') };
+  const { fault } = delivery;
+  if (stream) {
+    const sent = readable(delivered(eventsOf(content), delivery));
+    return new Response(sent, { headers: { ...headers, 'content-type': 'text/event-stream' } });
+  }
+  if (fault === undefined) return Response.json(wholeMessage(content), { headers });
+  // Without a stream there is no middle.
+  if (typeof fault.ends === 'object') return errorResponse(fault.ends);
+  return new Response(readable(delivered([], delivery)), {
+    headers: { ...headers, 'content-type': 'application/json' },
+  });
 }
 
 /** An error as the API words it; claude decides by status, type and message what to do next. */
-export function errorResponse(
-  status: number,
-  type: string,
-  message: string,
-  headers: Readonly<Record<string, string>>,
-): Response {
+export function errorResponse({ status, type, message, headers, body }: ApiError): Response {
+  if (body !== undefined) return new Response(body, { status, headers: { 'content-type': 'text/html', ...headers } });
   return Response.json({ type: 'error', error: { type, message } }, { status, headers });
+}
+
+async function* delivered(
+  events: readonly string[],
+  { eventDelayMs, wait, fault }: Delivery,
+): AsyncGenerator<string, 'whole' | 'cut'> {
+  for (const event of events.slice(0, fault?.afterEvents)) {
+    if (eventDelayMs > 0) await wait(eventDelayMs);
+    yield event;
+  }
+  if (fault?.ends === 'cut') return 'cut';
+  if (fault?.ends === 'hang') await wait();
+  else if (fault !== undefined)
+    yield eventText('error', { error: { type: fault.ends.type, message: fault.ends.message } });
+  return 'whole';
+}
+
+function readable(parts: AsyncGenerator<string, 'whole' | 'cut'>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await parts.next();
+      // Without a reason Bun closes the connection and prints nothing of it.
+      if (value === 'cut') controller.error(null);
+      else if (done) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+    async cancel() {
+      await parts.return('whole');
+    },
+  });
 }
 
 export function errorTypeOf(status: number): string {
@@ -62,6 +115,7 @@ function head(content: ReplyContent) {
 
 function wholeMessage(content: ReplyContent) {
   const blocks = [
+    ...(content.thinking === undefined ? [] : [{ type: 'thinking', thinking: content.thinking, signature }]),
     ...(content.text === undefined ? [] : [{ type: 'text', text: content.text }]),
     ...content.tools.map((tool) => ({ type: 'tool_use', ...tool })),
   ];
@@ -69,27 +123,39 @@ function wholeMessage(content: ReplyContent) {
   return { ...head(content), content: blocks, stop_reason: content.stopReason, stop_sequence: null, usage };
 }
 
+/** The real one proves to the API that the thoughts are its own; claude only hands it back. */
+const signature = 'cmVoZWFyc2Fs';
+
+function eventText(type: string, data: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
+}
+
 /** `message_start` carries one output token, as the real API does; `message_delta` tells the true figure. */
-function eventStream(content: ReplyContent): string {
-  const event = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
+function eventsOf(content: ReplyContent): string[] {
   const usage = usageOf(content.tokens, Math.min(1, content.tokens.output));
   const message = { ...head(content), content: [], stop_reason: null, stop_sequence: null, usage };
-  const parts = [event('message_start', { message })];
-  const block = (start: object, delta: object) => {
-    const index = (parts.length - 1) / 3;
-    parts.push(event('content_block_start', { index, content_block: start }));
-    parts.push(event('content_block_delta', { index, delta }));
-    parts.push(event('content_block_stop', { index }));
+  const parts = [eventText('message_start', { message })];
+  let index = 0;
+  const block = (start: object, ...deltas: object[]) => {
+    parts.push(eventText('content_block_start', { index, content_block: start }));
+    for (const delta of deltas) parts.push(eventText('content_block_delta', { index, delta }));
+    parts.push(eventText('content_block_stop', { index }));
+    index += 1;
   };
+  if (content.thinking !== undefined) {
+    const { thinking } = content;
+    const start = { type: 'thinking', thinking: '', signature: '' };
+    block(start, { type: 'thinking_delta', thinking }, { type: 'signature_delta', signature });
+  }
   if (content.text !== undefined) block({ type: 'text', text: '' }, { type: 'text_delta', text: content.text });
   for (const { id, name, input } of content.tools) {
     const delta = { type: 'input_json_delta', partial_json: JSON.stringify(input) };
     block({ type: 'tool_use', id, name, input: {} }, delta);
   }
   const delta = { stop_reason: content.stopReason, stop_sequence: null };
-  parts.push(event('message_delta', { delta, usage: { output_tokens: content.tokens.output } }));
-  parts.push(event('message_stop', {}));
-  return parts.join('');
+  parts.push(eventText('message_delta', { delta, usage: { output_tokens: content.tokens.output } }));
+  parts.push(eventText('message_stop', {}));
+  return parts;
 }
 
 // * Sessions with an output schema: claude offers the model a tool for the answer, and without a call of it the

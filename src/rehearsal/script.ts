@@ -14,11 +14,21 @@ const toolCall = schema((z) =>
 
 const count = schema((z) => z.int().min(0));
 
+const faultKeys = ['status', 'hang', 'cut', 'limit'] as const;
+const faultWords = '"status", "hang", "cut" or "limit"';
+
+/** The ways in which a step answers nothing, or not to the end; a good script has at most one in a step. */
+export function faultsOf(item: { readonly [key in (typeof faultKeys)[number]]?: unknown }) {
+  return faultKeys.filter((key) => item[key] !== undefined && item[key] !== false);
+}
+
 const step = schema((z) =>
   z
     .strictObject({
       /** What the model says. Without tool calls it ends the turn: the next step answers the next prompt. */
       text: z.string().min(1).optional(),
+      /** What the model thinks before; alone, it is the whole answer, once or `times` times. */
+      thinking: z.string().min(1).optional(),
       tool: z.string().min(1).optional(),
       input: z.record(z.string(), z.unknown()).optional(),
       /** Several tool calls in one message, instead of `tool` and `input`. */
@@ -34,16 +44,33 @@ const step = schema((z) =>
         .optional(),
       /** How long the model thinks, milliseconds. */
       delayMs: count().optional(),
+      /** How long each event of a streamed answer takes after the headers, milliseconds. */
+      eventDelayMs: count().optional(),
       /** Answers with this HTTP error instead. */
       status: z.int().min(400).max(599).optional(),
       errorType: z.string().min(1).optional(),
       message: z.string().min(1).optional(),
       headers: z.record(z.string(), z.string()).optional(),
+      /** The whole body of the error, such as the page of a proxy; HTML unless `headers` say otherwise. */
+      body: z.string().min(1).optional(),
       /** Never answers. */
       hang: z.boolean().optional(),
+      /** Closes the connection in the middle of the answer. */
+      cut: z.boolean().optional(),
+      /** A usage limit: 429 with the headers of a subscription, from the first such request on for so long. */
+      limit: z
+        .strictObject({
+          window: z.enum(['five_hour', 'seven_day', 'seven_day_opus', 'seven_day_sonnet', 'overage']),
+          lastsMs: count(),
+        })
+        .optional(),
+      /** So many events of the answer are streamed before the fault. */
+      afterEvents: z.int().min(1).optional(),
+      /** The fault holds only for models whose name contains one of these. */
+      models: z.array(z.string().min(1)).min(1).optional(),
       /**
-       * `status` or `hang` hold for the first so many requests only, counted per session, sub-agent and step in the
-       * server's memory; then the rest of the step counts, or the next step when there is no rest.
+       * A fault holds for the first so many requests only, counted per session, sub-agent and step in the server's
+       * memory; then the rest of the step counts, or the next step when there is no rest.
        */
       times: z.int().min(1).optional(),
       stopReason: z.string().min(1).optional(),
@@ -52,17 +79,24 @@ const step = schema((z) =>
       const { value, issues } = context;
       const complain = (message: string, key?: string) =>
         issues.push({ code: 'custom', message, input: value, path: key === undefined ? [] : [key] });
-      const fails = value.status !== undefined || value.hang === true;
+      const faults = faultsOf(value);
       if (value.tool !== undefined && value.tools !== undefined) complain('use either "tool" or "tools"', 'tools');
       if (value.input !== undefined && value.tool === undefined) complain('"input" needs a "tool" beside it', 'input');
-      for (const key of ['errorType', 'message', 'headers'] as const) {
+      for (const key of ['errorType', 'message', 'headers', 'body'] as const) {
         if (value[key] !== undefined && value.status === undefined)
           complain(`"${key}" needs a "status" beside it`, key);
       }
-      if (value.times !== undefined && !fails) complain('"times" needs "status" or "hang" beside it', 'times');
-      if (value.status !== undefined && value.hang) complain('use either "status" or "hang"', 'hang');
-      if (!fails && value.text === undefined && value.tool === undefined && value.tools === undefined) {
-        complain('a step needs "text", "tool", "tools", "status" or "hang"');
+      const says = value.text !== undefined || value.tool !== undefined || value.tools !== undefined;
+      const counts = faults.length > 0 || (value.thinking !== undefined && !says);
+      for (const key of ['times', 'models', 'afterEvents'] as const) {
+        if (value[key] !== undefined && !(key === 'times' ? counts : faults.length > 0))
+          complain(`"${key}" needs ${faultWords} beside it`, key);
+      }
+      for (const second of faults.slice(1)) complain(`use either "${faults[0]}" or "${second}"`, second);
+      if (value.limit !== undefined && value.afterEvents !== undefined)
+        complain('a usage limit comes before an answer', 'afterEvents');
+      if (!counts && !says) {
+        complain(`a step needs "text", "thinking", "tool", "tools", ${faultWords}`);
       }
     }),
 );

@@ -9,6 +9,7 @@ import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import {
   blocksOf,
   findPlace,
+  isSilent,
   isSummaryRequest,
   type MessagesBody,
   type Place,
@@ -17,8 +18,16 @@ import {
   requestProblems,
   toolUseId,
 } from './conversation.ts';
-import { errorResponse, errorTypeOf, messageResponse, type ReplyContent, withStructuredAnswer } from './reply.ts';
-import { fillIn, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
+import {
+  type ApiError,
+  type Delivery,
+  errorResponse,
+  errorTypeOf,
+  messageResponse,
+  type ReplyContent,
+  withStructuredAnswer,
+} from './reply.ts';
+import { faultsOf, fillIn, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
 
 export interface CapturedRequest {
   readonly number: number;
@@ -80,6 +89,8 @@ class Server implements ScriptedApi {
   private count = 0;
   /** How often a step has failed or hung, by session, agent and step: the only memory that a restart loses. */
   private readonly faults = new Map<string, number>();
+  /** When usage limits are lifted, ms since 1970, by window and length. */
+  private readonly limits = new Map<string, number>();
   private readonly stopping = new AbortController();
   private readonly options: ScriptedApiOptions;
   private readonly server: ReturnType<typeof Bun.serve>;
@@ -110,11 +121,11 @@ class Server implements ScriptedApi {
     const { pathname } = new URL(request.url);
     this.options.onCall?.(request.method, pathname);
     if (request.method === 'HEAD') return new Response(null);
-    if (request.method !== 'POST') return errorResponse(404, 'not_found_error', `no ${pathname} here`, {});
+    const isMessages = pathname.endsWith('/v1/messages') || pathname.endsWith('/count_tokens');
+    if (request.method !== 'POST' || !isMessages) return refusal(404, `no ${pathname} here`);
     if (pathname.endsWith('/count_tokens')) return Response.json({ input_tokens: defaultTokens.input });
-    if (!pathname.endsWith('/v1/messages')) return errorResponse(404, 'not_found_error', `no ${pathname} here`, {});
     const body = await readBody(request);
-    if (body === null) return errorResponse(400, 'invalid_request_error', 'the body is not a JSON object', {});
+    if (body === null) return refusal(400, 'the body is not a JSON object');
     return this.answerMessages(request, body, pathname);
   }
 
@@ -130,18 +141,41 @@ class Server implements ScriptedApi {
 
     const step: Step = (captured.kind === 'step' ? steps[place.step] : undefined) ?? {};
     if (step.delayMs !== undefined) await this.wait(request.signal, step.delayMs);
-    const fault = faultKey(captured.session, captured.agentId, place.step);
-    if ((step.status !== undefined || step.hang) && !this.hasPassed(fault, step)) {
-      this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
-      if (step.status === undefined) await this.wait(request.signal);
-      // A hanging request ends only with its client or with the server, so nobody reads what it is answered.
-      const status = step.status ?? 503;
-      const message = step.message ?? `The rehearsal script answers ${status} here.`;
-      return errorResponse(status, step.errorType ?? errorTypeOf(status), message, step.headers ?? {});
-    }
+    const wait = (ms?: number) => this.wait(request.signal, ms);
     const content = replyContent(captured.kind, step, place, body);
+    const delivery = { eventDelayMs: step.eventDelayMs ?? 0, wait };
+    const key = faultKey(captured.session, captured.agentId, place.step);
+    const isFaulty = faultsOf(step).length > 0;
+    const isPassed = this.hasPassed(key, step, body);
+    const isCounted = isFaulty || (step.thinking !== undefined && isSilent(step));
+    if (!isPassed && isCounted) this.faults.set(key, (this.faults.get(key) ?? 0) + 1);
+    if (!isPassed && isFaulty) return this.answerFault(step, content, body, delivery);
     if (!request.signal.aborted && !this.stopping.signal.aborted) this.book(captured, content);
-    return messageResponse(content, body.stream === true);
+    return messageResponse(content, body.stream === true, delivery);
+  }
+
+  private async answerFault(
+    step: Step,
+    content: ReplyContent,
+    body: MessagesBody,
+    delivery: Delivery,
+  ): Promise<Response> {
+    const { afterEvents = 0 } = step;
+    const error = step.limit === undefined ? errorOf(step) : limitError(step.limit, this.limitReset(step.limit));
+    const ends = step.hang ? 'hang' : step.cut ? 'cut' : error;
+    if (afterEvents > 0 || ends === 'cut')
+      return messageResponse(content, body.stream === true, { ...delivery, fault: { afterEvents, ends } });
+    // A hanging request ends only with its client or with the server, so nobody reads what it is answered.
+    if (ends === 'hang') await delivery.wait();
+    return errorResponse(error);
+  }
+
+  /** A limit begins with the first request that it refuses, for all sessions alike. */
+  private limitReset({ window, lastsMs }: Limit): number {
+    const key = `${window}/${lastsMs}`;
+    const known = this.limits.get(key) ?? Math.ceil((Date.now() + lastsMs) / 1000) * 1000;
+    this.limits.set(key, known);
+    return known;
   }
 
   private capture(body: MessagesBody, headers: Readonly<Record<string, string>>, path: string) {
@@ -154,7 +188,7 @@ class Server implements ScriptedApi {
     const steps = agentId === undefined ? withStructuredAnswer(filled, body.tools) : filled;
     const messages = body.messages ?? [];
     const place = findPlace(messages, steps, (index) => {
-      return this.hasPassed(faultKey(session, agentId, index), steps[index] as Step);
+      return this.hasPassed(faultKey(session, agentId, index), steps[index] as Step, body);
     });
     const captured: CapturedRequest = {
       number: ++this.count,
@@ -171,8 +205,10 @@ class Server implements ScriptedApi {
     return { captured, steps, place };
   }
 
-  private hasPassed(fault: string, step: Step): boolean {
-    return (this.faults.get(fault) ?? 0) >= (step.times ?? Number.POSITIVE_INFINITY);
+  private hasPassed(key: string, step: Step, { model = '' }: MessagesBody): boolean {
+    const { times = faultsOf(step).length > 0 ? Number.POSITIVE_INFINITY : 1, models, limit } = step;
+    if ((this.faults.get(key) ?? 0) >= times || models?.some((part) => model.includes(part)) === false) return true;
+    return limit !== undefined && Date.now() >= this.limitReset(limit);
   }
 
   private book(captured: CapturedRequest, { model, tokens }: ReplyContent): void {
@@ -206,6 +242,27 @@ export function startScriptedApi(options: ScriptedApiOptions): ScriptedApi {
   return new Server(options);
 }
 
+type Limit = NonNullable<Step['limit']>;
+
+function refusal(status: number, message: string): Response {
+  return errorResponse({ status, type: errorTypeOf(status), message, headers: {} });
+}
+
+function errorOf({ status = 503, errorType, message, headers = {}, body }: Step): ApiError {
+  const words = message ?? `The rehearsal script answers ${status} here.`;
+  return { status, type: errorType ?? errorTypeOf(status), message: words, headers, body };
+}
+
+/** As the API refuses a subscription; `claude` reads the window and the moment from these headers. */
+function limitError({ window }: Limit, resetMs: number): ApiError {
+  const headers = {
+    'anthropic-ratelimit-unified-status': 'rejected',
+    'anthropic-ratelimit-unified-reset': String(resetMs / 1000),
+    'anthropic-ratelimit-unified-representative-claim': window,
+  };
+  return { status: 429, type: errorTypeOf(429), message: 'The usage limit of the script is reached.', headers };
+}
+
 function faultKey(session: string, agentId: string | undefined, step: number): string {
   return `${session}/${agentId ?? ''}/${step}`;
 }
@@ -232,11 +289,21 @@ function replyContent(kind: CapturedRequest['kind'], step: Step, place: Place, b
     input: calls[index]?.input ?? {},
   }));
   const summary = `<summary>\nA rehearsal is under way. ${progressMark(place.step)}\n</summary>`;
-  const said = kind === 'summary' ? summary : (step.text ?? (tools.length === 0 ? endText : undefined));
+  const isEmpty = tools.length === 0 && step.thinking === undefined;
+  const said = kind === 'summary' ? summary : (step.text ?? (isEmpty ? endText : undefined));
   const stopReason = step.stopReason ?? (tools.length > 0 ? 'tool_use' : 'end_turn');
   const tokens = tokensOf(step);
   const written = wantsAnHour(body) ? { ...tokens, hourly: tokens.cacheCreation } : tokens;
-  return { id: `msg_${unique}`, model: body.model ?? 'unknown', text: said, tools, stopReason, tokens: written };
+  const thinking = kind === 'step' ? step.thinking : undefined;
+  return {
+    id: `msg_${unique}`,
+    model: body.model ?? 'unknown',
+    text: said,
+    thinking,
+    tools,
+    stopReason,
+    tokens: written,
+  };
 }
 
 /** With a subscription claude asks that what is written into the prompt cache be kept for an hour, which costs more. */

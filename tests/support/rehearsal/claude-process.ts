@@ -45,6 +45,7 @@ export interface ClaudeOptions {
   readonly args?: readonly string[];
   /** Permission rules; default: every command. */
   readonly allowedTools?: string;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface Claude {
@@ -53,6 +54,9 @@ export interface Claude {
   interrupt(): void;
   /** Sends a signal to claude alone. */
   kill(signal: NodeJS.Signals): void;
+  /** The first question of claude's that waits for an answer. */
+  readonly asked: Promise<Line>;
+  answer(question: Line, response: object): void;
   /** Resolves after the first `result` line or, without one, at the end: all lines up to there. */
   readonly done: Promise<Line[]>;
 }
@@ -84,6 +88,7 @@ export function startClaude(options: ClaudeOptions): Claude {
         DISABLE_AUTOUPDATER: '1',
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
         CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+        ...options.env,
       },
       stdin: 'pipe',
       stdout: 'pipe',
@@ -95,6 +100,7 @@ export function startClaude(options: ClaudeOptions): Claude {
     child.stdin.flush();
   };
   send({ type: 'user', message: { role: 'user', content: options.prompt } });
+  const asked = Promise.withResolvers<Line>();
   const read = async () => {
     const lines: Line[] = [];
     let rest = '';
@@ -102,6 +108,8 @@ export function startClaude(options: ClaudeOptions): Claude {
       const parts = (rest + chunk).split('\n');
       rest = parts.pop() ?? '';
       lines.push(...parts.map((part) => JSON.parse(part) as Line));
+      const question = lines.find((line) => line.type === 'control_request');
+      if (question !== undefined) asked.resolve(question);
       if (lines.some((line) => line.type === 'result')) child.stdin.end();
     }
     await child.exited;
@@ -111,6 +119,9 @@ export function startClaude(options: ClaudeOptions): Claude {
     pid: child.pid,
     interrupt: () => send({ type: 'control_request', request_id: 'i1', request: { subtype: 'interrupt' } }),
     kill: (signal) => child.kill(signal),
+    asked: asked.promise,
+    answer: ({ request_id }, response) =>
+      send({ type: 'control_response', response: { subtype: 'success', request_id, response } }),
     done: read(),
   };
 }

@@ -184,46 +184,23 @@ test('a limit hits sessions of two groups: none fails, none starts early, one re
   const named = (prefix: string) => Array.from({ length: size }, (_, index) => ({ name: `${prefix}${index}` }));
   const first = make(named('a'));
   const second = make(named('b'), {}, { root: first.root });
-  let resetMs = 0;
-  const arrivals: { atMs: number; before: number }[] = [];
-  let answered = 0;
   const limited = new Set<string>();
-  const proxy = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    idleTimeout: 0,
-    async fetch(request) {
-      const session = request.headers.get('x-claude-code-session-id') ?? '';
-      if (request.method !== 'POST' || !new URL(request.url).pathname.endsWith('/v1/messages')) {
-        return new Response(null, { status: 200 });
-      }
-      if (limited.size < 2 * size && !limited.has(session)) {
-        limited.add(session);
-        if (resetMs === 0) resetMs = (Math.ceil(Date.now() / 1000) + 6) * 1000;
-        const headers = {
-          'anthropic-ratelimit-unified-status': 'rejected',
-          'anthropic-ratelimit-unified-reset': String(resetMs / 1000),
-          'anthropic-ratelimit-unified-representative-claim': 'five_hour',
-        };
-        const error = { type: 'error', error: { type: 'rate_limit_error', message: 'limit' } };
-        return Response.json(error, { status: 429, headers });
-      }
-      arrivals.push({ atMs: Date.now(), before: answered });
-      const url = new URL(new URL(request.url).pathname, scripted.url);
-      const reply = await fetch(url, { method: 'POST', headers: request.headers, body: await request.text() });
-      const body = await reply.text();
-      answered += 1;
-      return new Response(body, { status: reply.status, headers: { 'content-type': 'text/event-stream' } });
+  const arrivals: { atMs: number; before: number }[] = [];
+  const limit: Step['limit'] = { window: 'five_hour', lastsMs: 6_000 };
+  const scripted = serve(steps({ limit, times: 1, text: 'after the limit' }), {
+    onRequest: ({ session }) => {
+      if (limited.has(session)) arrivals.push({ atMs: Date.now(), before: scripted.served.total.replies });
+      limited.add(session);
     },
   });
-  const scripted = serve(steps({ text: 'after the limit' }));
   const { ANTHROPIC_API_KEY: _key, ...login } = env;
-  const oauth = { ...login, ANTHROPIC_BASE_URL: `http://127.0.0.1:${proxy.port}`, CLAUDE_CODE_OAUTH_TOKEN: 'x' };
-  const runs = [first.run(oauth), second.run(oauth)];
+  const runs = [first, second].map((group) => group.run({ ...login, CLAUDE_CODE_OAUTH_TOKEN: 'x' }));
   for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  await proxy.stop(true);
   expect(limited.size).toBe(2 * size);
-  expect(Math.min(...arrivals.map(({ atMs }) => atMs))).toBeGreaterThanOrEqual(resetMs);
+  const resets = [first, second].flatMap((group) =>
+    group.events().flatMap((event) => (event.type === 'limit_reached' ? [Date.parse(event.resetsAt)] : [])),
+  );
+  expect(Math.min(...arrivals.map(({ atMs }) => atMs))).toBeGreaterThanOrEqual(Math.min(...resets));
   // The second request came only after the first one was answered.
   expect(arrivals.filter(({ before }) => before === 0)).toHaveLength(1);
   for (const group of [first, second]) {

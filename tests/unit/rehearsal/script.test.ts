@@ -53,9 +53,9 @@ describe('parseScript', () => {
       'The rehearsal script has 7 problems:',
       'x.yaml:1:10: version has to be 1',
       'x.yaml:5:9: sessions.2.steps.0 has no "txet"; did you mean "text"?',
-      'x.yaml:5:9: sessions.2.steps.0: a step needs "text", "tool", "tools", "status" or "hang"',
+      'x.yaml:5:9: sessions.2.steps.0: a step needs "text", "thinking", "tool", "tools", "status", "hang", "cut" or "limit"',
       'x.yaml:7:18: sessions.2.steps.1.delayMs has to be at least 0',
-      'x.yaml:9:16: sessions.2.steps.2.times: "times" needs "status" or "hang" beside it',
+      'x.yaml:9:16: sessions.2.steps.2.times: "times" needs "status", "hang", "cut" or "limit" beside it',
       'x.yaml:11:5: sessions.*.steps is missing',
       'x.yaml:11:5: sessions.* has no "stpes"; did you mean "steps"?',
     ]);
@@ -70,6 +70,14 @@ describe('parseScript', () => {
     ['version: 1\nsessions: {a: {steps: []}}', 'x.yaml:2:23: sessions.a.steps has to be at least 1 items'],
     ['version: 1\nsessions: {a: {steps: [{text: a, input: {}}]}}', 'x.yaml:2:41: sessions.a.steps.0.input: '],
     ['version: 1\nsessions: {a: {steps: [{status: 429, hang: true}]}}', 'x.yaml:2:44: sessions.a.steps.0.hang: '],
+    [
+      'version: 1\nsessions: {a: {steps: [{text: a, afterEvents: 2}]}}',
+      'x.yaml:2:47: sessions.a.steps.0.afterEvents: ',
+    ],
+    [
+      'version: 1\nsessions: {a: {steps: [{limit: {window: five_hours, lastsMs: 1}}]}}',
+      'x.yaml:2:41: sessions.a.steps.0.limit.window has to be one of five_hour',
+    ],
     ['version: 1\nsessions: {a: *nobody}', 'x.yaml:1:1: '],
   ])('%j is refused', (text, start) => {
     expect(messageOf(text).split('\n')[1]).toStartWith(start);

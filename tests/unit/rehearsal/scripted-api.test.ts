@@ -107,6 +107,42 @@ describe('faults', () => {
     expect(await (await post()).json()).toMatchObject({ content: [{ text: 'next' }] });
   });
 
+  test('in the middle of an answer: so many events come first, then the error, or the connection is closed', async () => {
+    start([{ status: 529, afterEvents: 3, text: 'hi' }]);
+    const events = (await (await post(hello, { stream: true })).text()).match(/^event: .*$/gm) ?? [];
+    expect([...events]).toEqual(
+      ['message_start', 'content_block_start', 'content_block_delta', 'error'].map((name) => `event: ${name}`),
+    );
+    // Without a stream there is no middle.
+    await api?.stop();
+    start([{ status: 529, afterEvents: 3, text: 'hi' }]);
+    expect((await post()).status).toBe(529);
+    await api?.stop();
+    start([{ cut: true, afterEvents: 2, text: 'never' }]);
+    await expect(post(hello, { stream: true }).then((response) => response.text())).rejects.toThrow();
+    expect(api?.served.total.replies).toBe(0);
+  });
+
+  test('a limit ends for all at the moment that it named, and holds for its models only', async () => {
+    start([{ limit: { window: 'five_hour', lastsMs: 60_000 }, models: ['opus'], text: 'hi' }]);
+    const refused = await post();
+    expect(refused.status).toBe(429);
+    const reset = refused.headers.get('anthropic-ratelimit-unified-reset');
+    expect(Number(reset) * 1000).toBeGreaterThan(Date.now());
+    expect((await post()).headers.get('anthropic-ratelimit-unified-reset')).toBe(reset);
+    expect((await post(hello, { model: 'claude-sonnet-5' })).status).toBe(200);
+    await api?.stop();
+    start([{ limit: { window: 'five_hour', lastsMs: 0 }, text: 'hi' }]);
+    for (;;) if ((await post()).status === 200) break;
+  });
+
+  test('a page of a proxy is answered as it stands', async () => {
+    start([{ status: 403, body: '<html>Blocked</html>' }]);
+    const response = await post();
+    expect([response.status, response.headers.get('content-type')]).toEqual([403, 'text/html']);
+    expect(await response.text()).toBe('<html>Blocked</html>');
+  });
+
   test('without a number they hold forever', async () => {
     start([{ status: 401 }, { text: 'never' }]);
     for (let i = 0; i < 5; i++) expect((await post()).status).toBe(401);

@@ -34,8 +34,9 @@ export function startEvents(state: GroupState, options: StartOptions): Result<Ev
     return fail('usage', `Group ${id} has no sessions.`, next);
   }
   const failed = sessionsWith(state, 'failed');
-  if (state.status === 'failed' && !options.retryFailed && options.only === undefined)
-    return refuseFailed(state, failed);
+  const isAsked =
+    options.retryFailed || options.only !== undefined || failed.some((session) => isQueued(state, session));
+  if (state.status === 'failed' && !isAsked) return refuseFailed(state, failed);
   const mixed = refuseMixing(state, options.run);
   if (mixed) return mixed;
   const foreign = refuseForeignWorkers(state, options.run.runner, options.lives) ?? refuseWithoutFleet(state, options);
@@ -65,12 +66,17 @@ function refuseFailed(state: GroupState, failed: readonly SessionId[]): Result<n
   return fail('sessions-failed', message, advise('Look at it, then go on', look, goOnCommand(state)));
 }
 
+/** One that failed is queued when a person has asked to try it again while nobody ran the group. */
+function isQueued({ sessions }: GroupState, id: SessionId): boolean {
+  return sessions.get(id)?.queued === true;
+}
+
 /** Failures that a person has cured by now are tried again without being asked for: they are why the group paused. */
 function retried(state: GroupState, failed: readonly SessionId[], retryFailed: boolean): SessionId[] {
   if (retryFailed) return [...failed];
   return failed.filter((id) => {
     const session = state.sessions.get(id)?.state;
-    return session?.status === 'failed' && needsPerson(session.failure.reason);
+    return isQueued(state, id) || (session?.status === 'failed' && needsPerson(session.failure.reason));
   });
 }
 

@@ -23,11 +23,11 @@ export const colourStyle: Style = (tone, text) => styleText(colours[tone], text,
 
 export { formatMoney };
 
-/** The same in a column: digits that have no room are left out, never the mark or the size of the amount. */
+/** The same in a column of cents: digits that have no room are left out, never the mark or the size of the amount. */
 export function fitMoney(usd: number, estimated: boolean, columns: number): string {
   const mark = estimated ? '~' : '';
-  const shorter = Math.abs(usd) < 0.01 ? '<$0.01' : `$${usd.toFixed(0)}`;
-  const forms = [formatMoney(usd, estimated), `${mark}${shorter}`, `${mark}$${formatCount(usd)}`];
+  if (usd !== 0 && Math.abs(usd) < 0.01) return `${mark}<$0.01`;
+  const forms = [formatMoney(usd, estimated), `${mark}$${usd.toFixed(0)}`, `${mark}$${formatCount(usd)}`];
   return forms.find((form) => form.length <= columns) ?? (forms.at(-1) as string);
 }
 

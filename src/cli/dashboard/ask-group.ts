@@ -56,6 +56,8 @@ export async function grant(
   try {
     if (command.do === 'pause-group') return paused(await pauseAndTell(context, group, command.mode));
     if (command.do === 'resume-group') return await resumeGroup(context, group, state, tell);
+    if (command.do === 'retry-session' && liveRunner(context.world, group) === null)
+      return await retryWithRunner(context, group, state, command, tell);
     const [first, ...others] = eachOf(command);
     if (first === undefined) return { text: 'No session is marked.', tone: 'warn' };
     if (others.length === 0) return await askAboutSession(context, group, state, first);
@@ -93,6 +95,8 @@ async function resumeGroup(
   group: GroupReference,
   state: GroupState,
   tell: (notice: Notice) => void,
+  // As `group resume` does; a run that was only interrupted goes on as it was.
+  retryFailed = state.status === 'paused' || state.status === 'failed',
 ): Promise<Notice> {
   const { world } = context;
   const before = state.status;
@@ -106,8 +110,7 @@ async function resumeGroup(
   const started = await startDetached(context, group, {
     config: {},
     rehearse: isRehearsal(state) || undefined,
-    // As `group resume` does; a run that was only interrupted goes on as it was.
-    retryFailed: state.status === 'paused' || state.status === 'failed',
+    retryFailed,
   });
   if (!started.ok) return refused(started.failure);
   if (started.value.kind === 'refused') {
@@ -119,6 +122,21 @@ async function resumeGroup(
   const { pid } = started.value;
   tell({ text: `It has a runner of its own now (pid ${pid})…` });
   return becameOf(before, await soonAfter(world, group), pid);
+}
+
+/** The group gets a runner of its own, which tries these sessions again and leaves other failed ones as they are. */
+async function retryWithRunner(
+  context: Context,
+  group: GroupReference,
+  state: GroupState,
+  { sessionIds }: MarkedCommand,
+  tell: (notice: Notice) => void,
+): Promise<Notice> {
+  for (const sessionId of sessionIds) {
+    const asked = await submit(context, group, { kind: 'retry-session', sessionId });
+    if (!asked.ok) return refused(asked.failure);
+  }
+  return resumeGroup(context, group, state, tell, false);
 }
 
 /** A missing login or a used up budget shows within this time, milliseconds. */

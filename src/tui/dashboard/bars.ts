@@ -24,7 +24,7 @@ import {
 import { staysFor, toggleOf } from './keys.ts';
 import { sparkline } from './timeline.ts';
 import type { Mode, Shape, Ui } from './ui.ts';
-import { limitNow, momentIn, reasoned, type Terminal, type View } from './view.ts';
+import { isBlocked, limitNow, momentIn, reasoned, type Terminal, type View } from './view.ts';
 
 const sentenceColumnsMax = 400;
 const heldRowsMax = 2;
@@ -40,7 +40,8 @@ export function headerRows(view: View, terminal: Terminal): Row[] {
   return [...rows, ...lines.map((line) => rowOf([{ text: ' ' }, ...line], terminal.columns))];
 }
 
-function titleRow({ state, nowMs, runner }: View, { columns, glyphs }: Terminal): Row {
+function titleRow(view: View, { columns, glyphs }: Terminal): Row {
+  const { state, nowMs, runner } = view;
   const isGone = state.status === 'running' && runner === 'none';
   const word = isGone ? 'interrupted' : state.status;
   const elapsedMs = elapsed(state, isGone ? Date.parse(state.updatedAt) : nowMs);
@@ -54,9 +55,10 @@ function titleRow({ state, nowMs, runner }: View, { columns, glyphs }: Terminal)
     { text: `  ${formatDuration(elapsedMs)}` },
     { text: mark, tone: 'dim' },
   ];
-  const worded = countCells(state, glyphs, true);
-  const isRoomy = widthOf(left) + widthOf(worded) < columns;
-  return rowBetween(left, isRoomy ? worded : countCells(state, glyphs, false), columns);
+  const [worded, brief] = [countCells(view, glyphs, true), countCells(view, glyphs, false)];
+  const room = columns - widthOf(left);
+  const shown = [worded, brief].find((cells) => widthOf(cells) < room);
+  return rowBetween(left, shown ?? brief.slice(-1), columns);
 }
 
 function elapsed(state: GroupState, atMs: number): number {
@@ -64,13 +66,15 @@ function elapsed(state: GroupState, atMs: number): number {
   return state.elapsedBeforeMs + current;
 }
 
-function countCells(state: GroupState, glyphs: Glyphs, hasWords: boolean): Cell[] {
+function countCells({ state, verdicts }: View, glyphs: Glyphs, hasWords: boolean): Cell[] {
   const { running, pending, paused, failed, completed } = state.counts;
+  const blocked = [...state.sessions.values()].filter((record) => isBlocked(verdicts, record)).length;
   const one = (glyph: string, count: number, word: string, tone: Tone): Cell[] =>
     count === 0 ? [] : [{ text: `${glyph} ${count}${hasWords ? ` ${word}` : ''}  `, tone }];
   return [
     ...one(glyphs.running, running, 'running', 'accent'),
-    ...one(glyphs.pending, pending, 'waiting', 'dim'),
+    ...one(glyphs.pending, pending - blocked, 'waiting', 'dim'),
+    ...one(glyphs.blocked, blocked, 'blocked', 'warn'),
     ...one(glyphs.paused, paused, 'paused', 'warn'),
     ...one(glyphs.failed, failed, 'failed', 'bad'),
     { text: `${glyphs.completed} ${completed}/${state.sessions.size}${hasWords ? ' done' : ''} `, tone: 'good' },
@@ -358,11 +362,12 @@ function hints(view: View, ui: Chosen, columns: number): Cell[] {
 
 function actions({ state, runner }: View, { selected }: Ui): string[] {
   const { status } = state;
+  const record = state.sessions.get(selected ?? '');
   if (runner === 'none') {
     if (status === 'completed' || status === 'archived') return [];
-    return [status === 'created' ? 'P start' : 'P go on'];
+    const again = record?.state.status === 'failed' ? ['r retry'] : [];
+    return [...again, status === 'created' ? 'P start' : 'P go on'];
   }
-  const record = state.sessions.get(selected ?? '');
   const toggle = record === undefined ? null : toggleOf(record);
   const is = (wanted: SessionStatus): boolean => record?.state.status === wanted;
   return [

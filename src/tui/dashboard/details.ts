@@ -42,7 +42,7 @@ import {
   wrapLed,
 } from './cells.ts';
 import { leftAlone } from './session-row.ts';
-import { type AttemptNote, timelineCells } from './timeline.ts';
+import { type AttemptNote, rateAfterMs, timelineCells } from './timeline.ts';
 import { type Tab, tabs } from './ui.ts';
 import { type Diff, type Material, type Terminal, timeOf, usageNow, type View } from './view.ts';
 
@@ -126,9 +126,9 @@ function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: re
   const { costUsd, estimated, tokens, turns, durationMs } = usageNow(view, record);
   const { maxBudgetUsd: cap } = definition;
   const ofCap = cap === undefined ? '' : ` of ${formatMoney(cap)}`;
-  const hours = durationMs / 3_600_000;
+  const rate = durationMs < rateAfterMs ? '' : `, ${formatMoney((costUsd / durationMs) * 3_600_000)}/h`;
   const rows: readonly (readonly [string, string])[] = [
-    ['spent', `${formatMoney(costUsd, estimated)}${ofCap}${hours > 0 ? `, ${formatMoney(costUsd / hours)}/h` : ''}`],
+    ['spent', `${formatMoney(costUsd, estimated)}${ofCap}${rate}`],
     ['time', `${formatDuration(durationMs)}, ${plural(turns, 'turn')}`],
     ['input', formatCount(tokens.input)],
     ['from cache', formatCount(tokens.cacheRead)],

@@ -27,8 +27,9 @@ export interface Frame {
 const listRowsMin = 3;
 const paneRowsMin = 6;
 
-export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
+export function frameOf(view: View, given: Ui, terminal: Terminal): Frame {
   const { columns, rows } = terminal;
+  const chosen = { ...given, selected: atTheEnd(view, given) ?? given.selected };
   const items = listItems(view, chosen);
   const rule = rowOf([{ text: terminal.glyphs.rule.repeat(columns), tone: 'dim' }], columns);
   const head = [...headerRows(view, terminal), rule];
@@ -62,6 +63,14 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
   };
 }
 
+/** What a person looks for when a run is over; null while it runs, and where one has chosen. */
+function atTheEnd({ state }: View, { home, filter, onlyProblems }: Ui): SessionId | null {
+  if (home !== null || filter !== '' || onlyProblems || state.status === 'running') return null;
+  const records = [...state.sessions.values()];
+  const first = (status: string) => records.find((record) => record.state.status === status)?.definition.id;
+  return first('failed') ?? first('paused') ?? null;
+}
+
 function turns(view: View, id: SessionId): boolean {
   const record = view.state.sessions.get(id);
   return record !== undefined && isTurning(view, record);
@@ -87,7 +96,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const record = view.state.sessions.get(keys[settled(chosen, keys, 1).index] ?? '');
   const shape = record === undefined ? 'none' : shapeOf(chosen, columns);
   const isBeside = shape === 'beside';
-  const wide = isBeside ? listColumns(view.state, columns) : columns;
+  const wide = isBeside ? listColumns(columns) : columns;
   const paneColumns = isBeside ? columns - wide - 1 : columns;
   const options = (of: SessionRecord) => ({ record: of, tab: chosen.tab, scroll: chosen.scroll, isBeside });
   const lines =
@@ -100,7 +109,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const { index, ...ui } = settled(chosen, keys, heights.list);
   const part = { ...terminal, columns: wide };
   const height = heights.list;
-  const list = height === 0 ? [] : listRows(view, ui, part, { room, items, index, height, isBeside });
+  const list = height === 0 ? [] : listRows(view, ui, part, { room, items, index, height });
   const counts = { listRows: height, paneRows: Math.max(0, heights.pane - headRows(isBeside)) };
   if (record === undefined || heights.pane === 0) return { rows: list, ui, shape, ...counts };
   const pane = paneRows(view, options(record), { ...terminal, columns: paneColumns, rows: heights.pane }, lines);
@@ -135,13 +144,12 @@ function titleRows(room: number): number {
 interface ListPart extends List {
   readonly index: number;
   readonly height: number;
-  readonly isBeside: boolean;
 }
 
-function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, height, isBeside }: ListPart): Row[] {
+function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, height }: ListPart): Row[] {
   const { columns } = terminal;
   const { hasTimeline, sorting, marked } = ui;
-  const layout = layoutFor(view.state, columns, isBeside && !hasTimeline);
+  const layout = layoutFor(view.state, columns);
   const titles = columnTitles(layout, terminal, { doing: hasTimeline ? 'TIMELINE' : 'DOING', sorting });
   const rows: Row[] = titleRows(room) === 0 ? [] : [titles];
   const span = hasTimeline ? { span: timeOf(view) } : {};

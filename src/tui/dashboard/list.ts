@@ -8,7 +8,7 @@ import type { GroupState } from '../../core/state.ts';
 import { projectName, titleOf } from '../../view/wording.ts';
 import { plainWidths } from './cells.ts';
 import type { Arrangement, Sorting, Ui } from './ui.ts';
-import { usageNow, type View } from './view.ts';
+import { isBlocked, usageNow, type View } from './view.ts';
 
 /** One step of indentation: a lane that passes by, none, or the branch that leads to this row. */
 export type Lane = 'pass' | 'none' | 'branch' | 'last-branch';
@@ -184,8 +184,7 @@ function isListed({ state, verdicts }: Now, { filter, onlyProblems, selected }: 
 /** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
 function isProblem(verdicts: Verdicts, record: SessionRecord): boolean {
   const { status } = record.state;
-  if (status === 'failed' || status === 'paused' || record.warnings.length > 0) return true;
-  return status === 'pending' && verdicts(record)?.reason === 'blocked';
+  return status === 'failed' || status === 'paused' || record.warnings.length > 0 || isBlocked(verdicts, record);
 }
 
 function searchable(state: GroupState, record: SessionRecord, reason = ''): string {

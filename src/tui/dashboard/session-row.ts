@@ -20,7 +20,7 @@ import { type Cell, foreign, type Glyphs, padded, plainWidths, type Row, rowOf }
 import { byDefinitions, type Lane, placeSessions } from './list.ts';
 import { type Span, timelineCells } from './timeline.ts';
 import type { Sorting } from './ui.ts';
-import { limitNow, reasoned, type Terminal, usageNow, type View } from './view.ts';
+import { isBlocked, limitNow, reasoned, type Terminal, usageNow, type View } from './view.ts';
 
 export interface Layout {
   readonly gap: number;
@@ -40,45 +40,42 @@ const laneColumns = 2;
 /** No row has room for more of what was said. */
 const wordsColumnsMax = 250;
 
-/** Under this the list has room for what a session does or for its time, not for both. */
+/** Under this the list has no room for times. */
 const narrowColumns = 56;
+/** From here on each row says in which project it works. */
+const projectColumns = 76;
 const doingColumnsMin = 12;
 const titleColumnsMin = 10;
 const besideMost = 130;
 
-export function listColumns(state: GroupState, columns: number): number {
-  const { title } = widest(state);
-  const share = Math.min(besideMost, Math.round(columns * 0.44));
-  // What short names leave over is better used by the details.
-  return share < narrowColumns ? Math.max(40, Math.min(share, edge + title + 16)) : share;
+/** Beside the details the list still says who does what where. */
+export function listColumns(columns: number): number {
+  return Math.min(besideMost, Math.max(projectColumns, Math.round(columns * 0.44)));
 }
 
-/** `isDoingBeside`: what the selected session does stands beside the list, where a narrow one has no room for it. */
-export function layoutFor(state: GroupState, columns: number, isDoingBeside: boolean): Layout {
+export function layoutFor(state: GroupState, columns: number): Layout {
   const wanted = widest(state);
-  if (columns < narrowColumns) return narrowLayout(wanted, columns, isDoingBeside);
+  if (columns < narrowColumns) return narrowLayout(wanted, columns);
   const isWide = columns >= 110;
-  const title = Math.min(wanted.title, isWide ? 34 : columns >= 76 ? 20 : 18);
-  const project = columns < 76 ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
-  const host = columns < 76 ? 0 : hostColumns(state, isWide ? 16 : 8);
+  const project = columns < projectColumns ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
+  const host = columns < projectColumns ? 0 : hostColumns(state, isWide ? 16 : 8);
   const gap = isWide ? 2 : 1;
   const time = 7;
   const cost = 7;
-  const tokens = columns < 76 ? 0 : 6;
-  const used = [title, project, host, time, cost, tokens].reduce(
-    (sum, width) => sum + (width === 0 ? 0 : width + gap),
-    edge,
-  );
-  const rest = Math.max(0, columns - used);
+  const tokens = columns < projectColumns ? 0 : 6;
+  const used = [project, host, time, cost, tokens].reduce((sum, width) => sum + (width === 0 ? 0 : width + gap), edge);
+  // A name is cut only where what the session does would have less than a quarter of the row.
+  const room = columns - used - gap - Math.floor(columns / 4);
+  const title = Math.min(wanted.title, Math.max(room, isWide ? 34 : 18));
+  const rest = Math.max(0, columns - used - title - gap);
   const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
   return { gap, title, project, host, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
 }
 
-function narrowLayout({ title }: Widest, columns: number, isDoingBeside: boolean): Layout {
+function narrowLayout({ title }: Widest, columns: number): Layout {
   const [gap, figures] = [1, 7];
   const layout = { gap, project: 0, host: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
   const room = Math.max(0, columns - edge - figures - 2 * gap);
-  if (isDoingBeside) return { ...layout, title: Math.max(0, room - figures - gap), time: figures };
   const titled = Math.min(title, room - doingColumnsMin);
   // Who it is comes first.
   if (titled < titleColumnsMin) return { ...layout, title: room };
@@ -251,7 +248,7 @@ function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
     case 'paused':
       return { glyph: glyphs.paused, tone: 'warn' };
     case 'pending':
-      if (verdicts(record)?.reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
+      if (isBlocked(verdicts, record)) return { glyph: glyphs.blocked, tone: 'warn' };
       if (isHeldBack(record)) return { glyph: glyphs.paused, tone: 'warn' };
       return { glyph: glyphs.pending, tone: 'dim' };
     case 'running': {

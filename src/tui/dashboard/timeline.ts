@@ -14,6 +14,8 @@ const minuteMs = 60_000;
 const hourMs = 3_600_000;
 /** What is spent an hour is told by the last minutes. */
 const burnMs = 5 * minuteMs;
+/** The first seconds of a run say nothing about an hour. */
+export const rateAfterMs = minuteMs;
 const sparkMs = 30 * minuteMs;
 const sparkParts = 24;
 const evenShare = 0.95;
@@ -85,7 +87,8 @@ export function paceOf(spending: Spending): Pace {
   const spent = spentIn(spending, { ...span, fromMs: Math.max(span.fromMs, span.toMs - sparkMs) }, sparkParts);
   const fromMs = Math.max(span.fromMs, span.toMs - burnMs);
   const [usd = 0] = spentIn(spending, { ...span, fromMs }, 1);
-  return { perHourUsd: usd === 0 ? null : (usd / (span.toMs - fromMs)) * hourMs, spent };
+  const hasRate = usd > 0 && span.toMs - fromMs >= rateAfterMs;
+  return { perHourUsd: hasRate ? (usd / (span.toMs - fromMs)) * hourMs : null, spent };
 }
 
 export function sparkline({ spent }: Pace, columns: number, glyphs: Glyphs): string {

@@ -27,7 +27,7 @@ export type Mode =
   | { readonly kind: 'ask-open'; readonly sessionId: SessionId }
   | { readonly kind: 'ask-leave' };
 
-/** `auto`: `split` where the terminal is wide. `split` shows details beside or below the list, `full` instead of it. */
+/** `auto`: `split` where the terminal has room. `split` shows details beside or below the list, `full` instead of it. */
 export type Pane = 'auto' | 'none' | 'split' | 'full';
 
 export interface Ui {
@@ -71,15 +71,16 @@ export const firstUi: Ui = {
 
 export type Shape = 'none' | 'below' | 'beside' | 'full';
 
-const besideColumnsMin = 100;
+const autoColumnsMin = 100;
+/** With less, the list beside the details could not say what each session does and where. */
+const besideColumnsMin = 130;
 
 export function shapeOf({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
-  const isWide = columns >= besideColumnsMin;
   switch (pane) {
     case 'auto':
-      return isWide ? 'beside' : 'none';
+      return columns < autoColumnsMin ? 'none' : shapeOf({ pane: 'split' }, columns);
     case 'split':
-      return isWide ? 'beside' : 'below';
+      return columns < besideColumnsMin ? 'below' : 'beside';
     default:
       return pane;
   }

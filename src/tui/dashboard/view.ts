@@ -65,6 +65,11 @@ export function momentIn(at: string, nowMs: number): string {
   return `${formatDuration(Date.parse(at) - nowMs)} (${formatMoment(at, nowMs)})`;
 }
 
+/** Kept from starting by a session that failed. */
+export function isBlocked(verdicts: Verdicts, record: SessionRecord): boolean {
+  return record.state.status === 'pending' && verdicts(record)?.reason === 'blocked';
+}
+
 /** How long a limit still holds; null = none does. */
 export function limitNow(state: GroupState, nowMs: number): string | null {
   const { limitResetsAt } = state;

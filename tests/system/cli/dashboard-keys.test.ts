@@ -14,7 +14,7 @@ afterEach(() => terminal.close());
 afterAll(() => group.remove());
 
 async function open({ env, ...wish }: Partial<TerminalWish> = {}): Promise<TestTerminal> {
-  const whole = { cwd: group.folder, env: { ...group.env, ...env }, columns: 120, rows: 30, ...wish };
+  const whole = { cwd: group.folder, env: { ...group.env, ...env }, columns: 140, rows: 30, ...wish };
   terminal = new TestTerminal([launcher, 'group', 'watch', group.groupId], whole);
   await terminal.shows('›✓  001 schema', 'q quit', '/h');
   return terminal;
@@ -56,10 +56,10 @@ const steps: readonly Step[] = [
   ['tab', key.tab, /\[log\]/],
   ['right', key.right, /\[diff\]/],
   ['left', key.left, /\[log\]/],
-  ['enter', key.enter, /PROJECT/, /\[log\]/],
+  ['enter', key.enter, /SESSION/, /\[log\]/],
   ['page-down', key.pageDown, /\n›. .*026 api-4/],
   ['page-up', key.pageUp, /\n›. {2}├ 002 api/],
-  ['enter', key.enter, /\[log\]/, /PROJECT/],
+  ['enter', key.enter, /\[log\]/],
   ['l', 'l', /\[log\]/, /SESSION/],
   ['enter', key.enter, /SESSION.*\[log\]/s],
   ['m', 'm', /The mouse selects text/],

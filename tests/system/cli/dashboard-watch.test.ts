@@ -115,6 +115,22 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   expect(await terminal.exited).toBe(0);
 }, 60_000);
 
+test('when a run has ended, the failed session is selected, and one key tries it again with a runner of its own', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const terminal = watch(group, { columns: 120 });
+  await web.print(resultLine(0.01, { is_error: true, result: 'It went wrong.' }));
+  await api.succeed(0.01);
+  await run.finished;
+  await terminal.shows('auth  failed', '›✗  002 web', 'r retry');
+  terminal.type('r');
+  const again = await user.begun(group, 'web');
+  await terminal.shows('● 1 running', 'a runner of its own');
+  await again.succeed(0.01);
+  await terminal.shows('completed', '✓ 2/2');
+}, 60_000);
+
 test('one key pauses all marked sessions, and lets them go on', async () => {
   const group = await user.group('auth', { api: [], web: [], docs: [] });
   user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');

@@ -23,7 +23,7 @@ test('an estimate is marked', () => expect(formatMoney(0.5, true)).toBe('~$0.50'
 
 test.each([
   [0.005, true, '~<$0.01'],
-  [0.005, false, '$0.0050'],
+  [0.008, false, '<$0.01'],
   [999.5, true, '~$1000'],
   [1234.5, false, '$1235'],
   [1_234_567, true, '~$1.2M'],

@@ -3,22 +3,23 @@ import { expect, test } from 'bun:test';
 import { plainRow, type Row } from '../../../../src/tui/dashboard/cells.ts';
 import { frame, isSelected, sessionId, textOf, type Wanted } from '../../../support/tui/dashboard/scene.ts';
 
-const beside = (wanted: Wanted = {}) => frame({ columns: 100, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
+const beside = (wanted: Wanted = {}) => frame({ columns: 130, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
 
-test('from 100 columns the details stand beside the list without being asked for, below that when they are', () => {
+test('from 130 columns the details stand beside the list without being asked for, from 100 below it', () => {
   expect(beside().shape).toBe('beside');
+  expect(beside({ columns: 129 }).shape).toBe('below');
   expect(beside({ columns: 99 }).shape).toBe('none');
   expect(beside({ columns: 99, ui: { pane: 'split' } }).shape).toBe('below');
   expect(beside({ ui: { pane: 'none' } }).shape).toBe('none');
   const text = textOf(beside({ ui: { selected: sessionId(2) } }));
-  expect(text).toMatch(/SESSION .*COST │ 002 api {2}running .*\$0\.42\n/);
+  expect(text).toMatch(/SESSION .*PROJECT .*COST .*DOING +│ 002 api {2}running .*\$0\.42\n/);
   expect(text).toContain('│ [now] · log · diff · prompt · cost · config');
   // Below what a session does now its log goes on.
   expect(text).toContain('│ > Bash npm test');
 });
 
 test('beside the details only the row of the list is shown in reverse, over the whole width of the list', () => {
-  for (const columns of [100, 160, 300]) {
+  for (const columns of [130, 160, 300]) {
     const [row] = beside({ columns, ui: { selected: sessionId(9) } }).rows.filter(isSelected);
     const cells = row?.cells ?? [];
     const reversed = cells
@@ -42,7 +43,7 @@ test('a diff is told in one line and shown below it', () => {
 
 test('the cost of a session is told by kind of token and by attempt', () => {
   const text = textOf(beside({ ui: { selected: sessionId(6), tab: 'cost' } }));
-  for (const told of [/spent +\$0\.60, \$270\.00\/h/, /input +90k/, /output +400/, /1 start +failed \(no-result\)/]) {
+  for (const told of [/spent +\$0\.60\n/, /input +90k/, /output +400/, /1 start +failed \(no-result\)/]) {
     expect(text).toMatch(told);
   }
 });
@@ -66,4 +67,11 @@ test('what stands at a place of the screen is what a click there means', () => {
     .split('\n')
     .findIndex((line) => line.includes('· diff ·'));
   expect(below.hit(textOf(below).split('\n')[y]?.indexOf('diff') ?? 0, y)).toEqual({ on: 'tab', tab: 'diff' });
+});
+
+test('at 120 columns each row says what its session does and in which project, with the details open', () => {
+  const text = textOf(beside({ columns: 120, rows: 40, ui: { selected: sessionId(2) } }));
+  expect(text).toMatch(/SESSION .*PROJECT .*DOING/);
+  expect(text).toMatch(/002 api +api .*Bash npm run test/);
+  expect(text).toContain('[now] · log');
 });

@@ -408,3 +408,32 @@ test('S17: a session of which a command waits for a slot says so in its row, and
   expect(shown({ slot })).not.toContain('Its set-up command runs');
   expect(shown({})).not.toContain('command slot');
 });
+
+test('sessions that are blocked are not counted as waiting', () => {
+  const [head = ''] = textOf(frame({ columns: 120 })).split('\n');
+  // 003 and 004 wait for 002, 005 for them; 007 waits for 006, which failed.
+  expect(head).toMatch(/3 waiting .*1 blocked .*1 failed/);
+});
+
+test('a name is whole where the row has room for it', () => {
+  const name = 'migrate-billing-tables';
+  const { state } = fold([...creation({}, [session(sessionId(1), { name })]), started]);
+  for (const columns of [90, 110, 160]) {
+    expect(textOf(frame({ columns, view: { state, live: new Map() } }))).toContain(`001 ${name} `);
+  }
+});
+
+test('amounts below a cent stand in the column of cents', () => {
+  const live = new Map([[sessionId(2), { usage: usage(0.008, 1, 1, 9) }]]);
+  expect(textOf(frame({ columns: 120, view: { live } }))).toMatch(/002 api .* <\$0\.01 /);
+});
+
+test('when a run is over, what failed is selected, unless the person has selected something', () => {
+  const { state } = fold([...sceneEvents, { type: 'group_failed', reason: 'sessions', message: '' }]);
+  const selected = (ui: Partial<Ui>, view: Partial<View> = { state }) =>
+    frame({ view, ui: { selected: null, ...ui } }).ui.selected;
+  expect(selected({})).toBe(sessionId(6));
+  expect(selected({ selected: sessionId(1) })).toBe(sessionId(6));
+  expect(selected({ selected: sessionId(2), home: sessionId(2) })).toBe(sessionId(2));
+  expect(selected({}, {})).toBe(sessionId(1));
+});

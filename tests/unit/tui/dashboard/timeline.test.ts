@@ -34,6 +34,7 @@ test('what is spent an hour is told by the last five minutes', () => {
   expect(rate(notes([note(10)]), running(1))).toBeCloseTo(6);
   // Two attempts at once, and one that is long over.
   expect(rate(notes([note(10)], [note(5, 0, 0.5)], [note(60, 30, 9)]), running(1))).toBeCloseTo(12);
+  expect(rate(notes([note(0.3)]), running(1))).toBeNull();
   // A run that has only begun.
   expect(rate(notes([note(1)]), running(0.1))).toBeCloseTo(6);
   expect(rate(notes([note(60, 30, 9)]))).toBeNull();

@@ -2,6 +2,7 @@
 export let SessionGroup, SessionGroupError, SessionGroupRunner;
 
 throw new Error(
-  'claude-code-agent is a library for Bun: run your program with "bun your-program.ts" (https://bun.sh), or start ' +
-    'groups from Node with the command claude-code-agent and its option --output json.',
+  'claude-code-agent is a library for Bun: run your program with "bun your-program.ts" ("npm install bun" adds it, ' +
+    '"npx bun your-program.ts" starts it), or start groups from Node with the command claude-code-agent and its ' +
+    'option --output json.',
 );

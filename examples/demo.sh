@@ -5,7 +5,9 @@
 set -u
 command -v git >/dev/null || { echo "demo: git is needed for the repositories it makes; install it" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd -P)
-[ -t 0 ] && [ -t 1 ] && exec "$here/../bin/claude-code-agent" try
+# By a path that is not absolute, so that what it advises is the path of this clone.
+cd "$here/.." || exit 1
+[ -t 0 ] && [ -t 1 ] && exec bin/claude-code-agent try
 work=$(mktemp -d "${TMPDIR:-/tmp}/claude-code-agent-demo.XXXXXX") || exit 1
 CLAUDE_CODE_AGENT_HOME=$work/data
 XDG_CONFIG_HOME=$work/config

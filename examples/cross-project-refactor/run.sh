@@ -3,10 +3,12 @@
 # no cost, then shows what changed. The exit code is that of the run.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd -P)
-cca=$here/../../bin/claude-code-agent
 dir=${1:-$(mktemp -d "${TMPDIR:-/tmp}/cross-project-refactor.XXXXXX")}
 [ -d "$dir/project-a" ] || sh "$here/setup.sh" "$dir"
 dir=$(cd "$dir" && pwd -P)
+# By a path that is not absolute, so that what it advises is the path of this clone.
+cd "$here/../.."
+cca=bin/claude-code-agent
 
 group=$("$cca" group create cross-project-refactor --from "$here/workflow.yaml" --var "dir=$dir")
 

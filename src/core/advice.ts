@@ -2,7 +2,7 @@
  * What the reader can do next, as data: a sentence and the commands to type. Whoever shows it calls `adviceText`, so
  * that a command is whole and can be pasted wherever it stands.
  */
-import { programName } from './program-name.ts';
+import { programPath } from './program-name.ts';
 
 /** The words of one command line, without the name of the program. */
 export type CommandLine = readonly string[];
@@ -15,7 +15,7 @@ export interface Advice {
   readonly inOrder?: true;
 }
 
-/** `sentence` is a full one unless commands follow, which then belong to its end. */
+/** `sentence` is a full one unless commands follow, which then belong to its end; one of them is to be typed. */
 export function advise(sentence: string, ...commands: readonly CommandLine[]): Advice {
   return { sentence, commands };
 }
@@ -31,7 +31,7 @@ export function see(...words: CommandLine): Advice {
 
 /** A command line as a shell takes it. Nothing may follow it at once: it would be taken for a part of it. */
 export function commandText(words: CommandLine): string {
-  return [programName, ...words.map(shellWord)].join(' ');
+  return [programPath, ...words.map(shellWord)].join(' ');
 }
 
 /** All of it in one line. `markUp`: what is done to the sentence and to each command where a face has markup. */

@@ -1,15 +1,21 @@
-/**
- * What the program is called by whoever started it: every command line that is shown begins with it, so that it can be
- * pasted where it is read.
- */
+/** What the program is called by whoever started it. */
 
 /** A live binding: `startedAs` comes before anything is said. */
 export let programName = 'claude-code-agent';
 
-/** A name that a shell takes as one word; anything else would not be pasted as it stands. */
-const plainName = /^[\w][\w.-]{0,60}$/;
+/**
+ * How command lines that are shown begin, so that they can be pasted where they are read: the name, or the whole path
+ * where a path was typed.
+ */
+export let programPath = programName;
 
-/** `typed` is the last part of the path that was started; what is no name a person could type is passed over. */
-export function startedAs(typed: string | undefined): void {
-  if (typed !== undefined && plainName.test(typed)) programName = typed;
+/** A name or a path that a shell takes as one word; anything else would not be pasted as it stands. */
+const plainName = /^(?:\/[\w./+-]{1,200}\/)?[\w][\w.-]{0,60}$/;
+
+/** `typed` is a name, or a path where one was typed; what is no name a person could type is passed over. */
+export function startedAs(typed = ''): void {
+  const name = typed.slice(typed.lastIndexOf('/') + 1);
+  if (!plainName.test(name)) return;
+  programName = name;
+  programPath = plainName.test(typed) ? typed : name;
 }

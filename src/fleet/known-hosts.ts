@@ -1,5 +1,5 @@
 /** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
-import { advise } from '../core/advice.ts';
+import { advise, adviseInOrder } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import type { HostsSaid, Needs } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
@@ -90,7 +90,7 @@ export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Ne
   if (alive.every(({ isDrained }) => isDrained)) {
     const resumed = alive.map(({ name }) => ['host', 'resume', name]);
     const drained = `${namesOf(alive)} ${alive.length === 1 ? 'is' : 'are'} drained`;
-    return { text: drained, cure: advise('Let it take sessions again with', ...resumed) };
+    return { text: drained, cure: adviseInOrder('Let it take sessions again with', ...resumed) };
   }
   const refused = fitting.filter(({ loginTrouble }) => loginTrouble !== undefined);
   const logins = refused.length === 0 ? '' : `; the login was refused on ${namesOf(refused)}`;

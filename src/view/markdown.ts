@@ -89,9 +89,9 @@ function sessionRows({ sessions }: ReportModel): string {
 }
 
 /** One that is gone cannot be checked out any more; where its work went is what is left to tell. */
-function branchText({ branch, branchRemoved, mergedInto }: ReportSession): string {
+function branchText({ branch, branchRemoved, mergedInto, projectPath }: ReportSession): string {
   if (branch === undefined || !branchRemoved) return branch ?? '';
-  return mergedInto === undefined ? `${branch} (removed)` : `merged into ${mergedInto}`;
+  return mergedInto === undefined ? `${branch} (removed)` : `merged into ${mergedInto} of ${projectName(projectPath)}`;
 }
 
 /** Commands stand in code, which is copied as it is. */

@@ -178,7 +178,7 @@ function heldWords(record: SessionRecord, heldUsd: number): string {
   const names = safeLine(hosts.join(', '), 200);
   const told = `lost: nothing is heard of ${names}; up to ${formatMoney(heldUsd)} that it may have spent is held`;
   return adviceText(
-    advise(`${told} until it comes back, or is booked with`, ...hosts.map((host) => ['host', 'forget', host])),
+    adviseInOrder(`${told} until it comes back, or is booked with`, ...hosts.map((host) => ['host', 'forget', host])),
   );
 }
 
@@ -229,7 +229,7 @@ function goOnSteps(state: GroupState): Advice[] {
     if (denied.length === 0)
       return [advise(canGoOn(state) ? 'Next' : 'Next, once the cause is gone', goOnCommand(state))];
     const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
-    return [advise('Next', ...allow), advise('Then', goOnCommand(state))];
+    return [adviseInOrder('Next', ...allow), advise('Then', goOnCommand(state))];
   }
   const { free, book } = settleCommands(state.group.id, held.definition.id);
   const raise = advise('Or raise it and go on with', goOnCommand(state));

@@ -9,6 +9,7 @@ import { runToEnd } from '../../src/cli/program.ts';
 import type { World } from '../../src/system/world.ts';
 import { packageRoot } from './group-fixture.ts';
 import { isLongRun } from './long.ts';
+import { checkPrinted } from './printed-commands.ts';
 
 export interface Finished {
   readonly code: number | null;
@@ -59,7 +60,9 @@ export async function runInProcess({ args, cwd, env, world }: CommandLine): Prom
     const context = createContext(packageRoot, surroundings);
     if (world !== undefined) Object.defineProperty(context, 'world', { value: world });
     const code = await runToEnd(context, args, manifest.version);
-    return { code, stdout: stdout.text(), stderr: stderr.text() };
+    const finished = { code, stdout: stdout.text(), stderr: stderr.text() };
+    if (!args.includes('--json')) await checkPrinted(finished.stdout + finished.stderr);
+    return finished;
   } finally {
     isBusy = false;
   }

@@ -83,7 +83,7 @@ function fileOf(place: Place, reference: string): Result<WorkflowFile> {
 /** No template has a blank in its name: it is the task itself, or a path that was not found. */
 function noWorkflow(reference: string): Result<never> {
   const next = adviseInOrder(
-    'For one prompt',
+    'Give the name of a workflow, or the path of its file. For one prompt',
     ['group', 'create', 'one'],
     ['session', 'add', 'one', '--project', '.', '--prompt', reference],
     ['group', 'run', 'one'],

@@ -1,7 +1,7 @@
 /** `config`: every setting, its value and where it comes from; changes those that are kept in config.yaml. */
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../app/config/settings.ts';
-import { programName } from '../../core/program-name.ts';
+import { programPath } from '../../core/program-name.ts';
 import { type Cell, formatTable, titled } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { type Context, need, refuse, type Work } from '../context.ts';
@@ -34,7 +34,7 @@ set changes one in config.yaml and keeps the comments there; path prints where t
         if (given !== wanted) {
           const form = ['', ' KEY', ' KEY VALUE'][wanted];
           const message = `config ${action} was given ${['nothing', 'one word', 'two words'][given]}.`;
-          return refuse('usage', message, `Give it as: ${programName} config ${action}${form}`);
+          return refuse('usage', message, `Give it as: ${programPath} config ${action}${form}`);
         }
         switch (action) {
           case 'list':

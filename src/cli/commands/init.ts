@@ -8,7 +8,7 @@ import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { shellWord } from '../../core/advice.ts';
 import { errorText } from '../../core/failure.ts';
 import { slugify } from '../../core/id.ts';
-import { programName } from '../../core/program-name.ts';
+import { programName, programPath } from '../../core/program-name.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
 import { type FirstProject, renderFirstWorkflow } from '../../template/first-workflow.ts';
@@ -280,7 +280,7 @@ function namesOf(projects: readonly string[]): readonly string[] {
 
 /** Of a copy nothing is offered: it may need variables, and a dry run says which. */
 async function offerRehearsal(context: Context, file: string, shown: string, { yes, from }: Given): Promise<Work> {
-  const run = `${programName} run ${shellWord(shown)}`;
+  const run = `${programPath} run ${shellWord(shown)}`;
   if (canAsk(context) && yes !== true && from === undefined) {
     const wanted = await confirmed(context, 'Rehearse it now, with a scripted model and at no cost?', false);
     if (wanted)

@@ -135,7 +135,8 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
     return then('Try again with', [...retry, '--prompt', 'Say it in other words'], model);
   }
   if (reason === 'config-invalid') {
-    return then('See what it is started with, then try again', ['session', 'show', reference, '--config'], retry);
+    const show = ['session', 'show', reference, '--config'];
+    return adviseInOrder(`${next} See what it is started with, then try again`.trim(), show, retry);
   }
   const isFirst = reason === 'spawn-failed' && next !== '';
   return then(isFirst ? 'After that, try again with' : 'Try again with', retry);

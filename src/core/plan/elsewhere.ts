@@ -1,5 +1,5 @@
 /** Which sessions may work on other machines, which must, and where the next attempt of one is made. */
-import { type Advice, advise } from '../advice.ts';
+import { type Advice, advise, adviseInOrder } from '../advice.ts';
 import { defined } from '../defined.ts';
 import { type Place, thisMachine } from '../event.ts';
 import type { GroupConfig, SessionDefinition } from '../group.ts';
@@ -187,7 +187,7 @@ function noLogin(definition: SessionDefinition, hosts: readonly string[], isHere
   const all = isHereToo ? ['this machine', ...hosts] : hosts;
   const listed = all.length === 1 ? all[0] : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
   const resumed = hosts.map((name) => ['host', 'resume', name]);
-  const advice = advise('Mend the login there, or try it once more with', ...resumed);
+  const advice = adviseInOrder('Mend the login there, or try it once more with', ...resumed);
   return refusal(definition, `and the login was refused on ${listed}`, advice);
 }
 

@@ -15,7 +15,7 @@ import type { GroupStatus, SessionStatus } from '../../core/status.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
 import { formatMoney, formatUtc, plural } from '../format.ts';
 import { nextSteps } from '../summary.ts';
-import { conditionOf, machineName, sessionTitle, titleOf, troubleWith } from '../wording.ts';
+import { conditionOf, machineName, projectName, sessionTitle, titleOf, troubleWith } from '../wording.ts';
 
 export interface ReportModel {
   readonly version: 1;
@@ -476,7 +476,10 @@ export function noteText(event: GroupEvent, titleOf: (id: SessionId) => string):
       return 'The frozen sessions continued.';
     case 'group_merged':
       return event.merged
-        .map(({ into, sessionIds }) => `The work of ${plural(sessionIds.length, 'session')} was merged into ${into}.`)
+        .map(({ repository, into, sessionIds }) => {
+          const work = `The work of ${plural(sessionIds.length, 'session')}`;
+          return `${work} was merged into ${into} of ${projectName(repository)}.`;
+        })
         .join(' ');
     case 'group_archived':
       return 'The group was archived.';

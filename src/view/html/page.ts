@@ -172,9 +172,10 @@ const kindClasses: Readonly<Partial<Record<BarKind, string>>> = {
 
 function notesOf({ notes }: ReportModel): Child {
   if (notes.length === 0) return null;
-  const items = notes
-    .slice(-notesMax)
-    .map(({ at, text }) => el('li', {}, el('time', { datetime: at }, formatUtc(at)), foreign(text, 400)));
+  const shown = notes.slice(-notesMax);
+  const items = shown.map(({ at, text }, index) =>
+    el('li', {}, el('time', { datetime: at }, momentAfter(at, shown[index - 1]?.at)), foreign(text, 400)),
+  );
   return el(
     'section',
     { id: 'notes' },
@@ -182,6 +183,12 @@ function notesOf({ notes }: ReportModel): Child {
     notes.length > notesMax ? el('p', { class: 'dim' }, `The last ${notesMax} of ${notes.length}.`) : null,
     el('ul', { class: 'notes' }, items),
   );
+}
+
+/** The day is told where it is another one than that of the line before; the foot of the page names the time zone. */
+function momentAfter(at: string, before = ''): string {
+  const [day, clock] = [at.slice(0, 10), at.slice(11, 19)];
+  return before.startsWith(day) ? clock : `${day} ${clock}`;
 }
 
 function graphOf(state: GroupState, { sessions }: ReportModel): Markup | null {
@@ -373,8 +380,9 @@ function rejectionOf({ rejection, status }: ReportSession, room: Room): Child {
 function attemptsOf({ attempts }: ReportSession, room: Room): Child {
   if (attempts.length === 0) return null;
   const hidden = attempts.length - attemptsMax;
-  const rows = attempts.slice(-attemptsMax).map((attempt) => attemptRow(attempt, room));
-  const title = `${plural(attempts.length, 'attempt')}, the first at ${formatUtc(attempts[0]?.startedAt ?? '')}`;
+  const [first] = attempts;
+  const rows = attempts.slice(-attemptsMax).map((attempt) => attemptRow(attempt, first?.startedAt, room));
+  const title = `${plural(attempts.length, 'attempt')}, the first at ${formatUtc(first?.startedAt ?? '')}`;
   const some = hidden > 0 ? el('p', { class: 'dim' }, `The last ${attemptsMax} of ${attempts.length}.`) : null;
   return details(title, '', some, table(attemptHeads, rows));
 }
@@ -389,7 +397,7 @@ const attemptHeads = [
   { title: 'Why' },
 ];
 
-function attemptRow(attempt: ReportAttempt, room: Room): Markup {
+function attemptRow(attempt: ReportAttempt, since: string | undefined, room: Room): Markup {
   const { number, kind, startedAt, endedAt, outcome, reason, message, costUsd, estimated } = attempt;
   const lasted = endedAt === undefined ? '' : formatDuration(Date.parse(endedAt) - Date.parse(startedAt));
   return el(
@@ -397,7 +405,7 @@ function attemptRow(attempt: ReportAttempt, room: Room): Markup {
     {},
     numberCell(number),
     el('td', {}, kind),
-    el('td', {}, formatUtc(startedAt)),
+    el('td', {}, momentAfter(startedAt, since)),
     numberCell(lasted),
     el('td', {}, pill(outcome, reason)),
     numberCell(formatMoney(costUsd, estimated)),

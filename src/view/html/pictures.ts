@@ -154,11 +154,25 @@ export function layoutGraph(nodes: readonly LayoutNode[]): GraphLayout | null {
     const { points = [] } = graph.edge(v, w) as { readonly points?: readonly Point[] };
     return { from: v, to: w, points };
   });
-  const size = extent(placed, lines);
+  const drawn = insideMargins(placed, lines);
+  const size = extent(drawn.nodes, drawn.edges);
   const alone = nodes.filter(({ id }) => !linkedIds.has(id));
   const rest = gridOf(alone, linked.length === 0 ? margin : size.height, Math.max(size.width, 720));
-  const all = [...placed, ...rest];
-  return { ...extent(all, lines), nodes: all, edges: lines };
+  const all = [...drawn.nodes, ...rest];
+  return { ...extent(all, drawn.edges), nodes: all, edges: drawn.edges };
+}
+
+/** An edge that passes a layer may lie above all nodes, where dagre counts no margin. */
+function insideMargins(
+  nodes: readonly PlacedNode[],
+  edges: GraphLayout['edges'],
+): Pick<GraphLayout, 'nodes' | 'edges'> {
+  const all: readonly Point[] = [...nodes, ...edges.flatMap(({ points }) => points)];
+  const [left, top] = [({ x }: Point) => x, ({ y }: Point) => y].map((of) =>
+    Math.max(0, margin - Math.min(margin, ...all.map(of))),
+  );
+  const moved = <T extends Point>(point: T): T => ({ ...point, x: point.x + (left ?? 0), y: point.y + (top ?? 0) });
+  return { nodes: nodes.map(moved), edges: edges.map((edge) => ({ ...edge, points: edge.points.map(moved) })) };
 }
 
 function gridOf(nodes: readonly LayoutNode[], top: number, widthMax: number): PlacedNode[] {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { adviceText, advise, adviseInOrder, commandText, see, shellWord } from '../../../src/core/advice.ts';
 import { adviceSites } from '../../support/advice-sites.ts';
 import { launcher, User } from '../../support/cli/user.ts';
@@ -121,7 +121,7 @@ describe('U8: of a rehearsed group that failed', () => {
     expect(text).not.toMatch(abbreviated);
     const lines = new Set(advised(text));
     expect([...lines].join('\n')).toMatch(/ (?:--retry-failed|session retry)/);
-    for (const line of lines) await parse(wordsOf(line));
+    for (const line of lines) for (const part of line.split(' && ')) await parse(wordsOf(part));
   });
 
   test('HTML', async () => {
@@ -154,14 +154,18 @@ describe('U8: of a rehearsed group that failed', () => {
     expect(await next()).toEqual([`claude-code-agent group resume ${group} --rehearse`]);
     for (const line of await next()) await type(line);
     expect(await user.json('group', 'show', group)).toMatchObject({ status: 'completed' });
-    const [look = '', copy = '', ...more] = await next();
-    expect([look, copy]).toEqual([
+    const [look = '', real = '', ...more] = await next();
+    expect([look, real, ...more]).toEqual([
       `claude-code-agent session logs ${group}/api`,
       `claude-code-agent group copy ${group} --real && claude-code-agent group run @`,
     ]);
-    expect(more).toEqual([]);
-    for (const line of [look, copy.split(' && ')[0] ?? '']) await type(line);
-    expect(await user.json('show', '@')).toMatchObject({ status: 'created', slug: 'auth' });
+    await type(look);
+    // Nobody is logged in here, so that the run ends before it costs anything.
+    const env = { ...user.env, PATH: `${dirname(launcher)}:${user.env.PATH}` };
+    const pasted = Bun.spawnSync(['sh', '-c', real], { cwd: user.folder, env });
+    expect(pasted.stderr.toString()).not.toMatch(/argument|Unknown|option/);
+    const copied = await user.json<{ readonly id: string; readonly slug: string }>('show', '@');
+    expect({ ...copied, isNew: copied.id !== group }).toMatchObject({ slug: 'auth', isNew: true });
   }, 120_000);
 });
 

@@ -101,6 +101,8 @@ test(
     await terminal.shows('Cross-Project', 'running');
     terminal.type('q');
     expect(await terminal.exited).toBe(0);
+    // In a clone the program has no name that a shell finds.
+    expect(terminal.text()).toContain(`Next: ${launcher} init`);
     await expectNothingLeft();
   },
   timeoutMs,

@@ -19,7 +19,10 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import * as library from '../../../src/index.ts';
+import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
+import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { packageRoot, pinnedClaude } from '../../support/cli.ts';
+import { runClaude, Sandbox } from '../../support/rehearsal/claude-process.ts';
 
 let folder = '';
 /** What npm printed as it installed the package. */
@@ -110,6 +113,24 @@ test('the hook of its plugin puts the state of a session into the context', () =
   expect(stdout.toString()).toContain('BANANAS');
 });
 
+test('claude loads the plugin of the package, and its hook reaches the model', async () => {
+  const script: RehearsalScript = { version: 1, sessions: { '*': { steps: [{ text: 'Seen.' }] } } };
+  const api = startScriptedApi({ script, nameOf: () => undefined });
+  const sandbox = new Sandbox();
+  try {
+    mkdirSync(join(sandbox.project, 'docs', 'plans'), { recursive: true });
+    const session = crypto.randomUUID();
+    writeFileSync(join(sandbox.project, `docs/plans/.cpm-progress-${session}.md`), '**Skill**: cpm:do\n\nBANANAS\n');
+    const args = ['--plugin-dir', join(folder, 'node_modules', 'claude-code-agent')];
+    const env = { PATH: environment().PATH };
+    await runClaude({ sandbox, url: api.url, session, prompt: 'Go.', args, env });
+    expect(JSON.stringify(api.requests[0]?.body)).toContain('BANANAS');
+  } finally {
+    await api.stop();
+    sandbox.remove();
+  }
+}, 60_000);
+
 test('the launcher and the hooks run what was packed, with no source and no package beside it', () => {
   const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
   expect(spawn([launcher, '--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
@@ -126,6 +147,17 @@ test('where no claude is installed a run and a rehearsal print the line that ins
     expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' });
     expect(stderr).toContain('npm install -g @anthropic-ai/claude-code');
   }
+}, 60_000);
+
+test('the demonstration of the package plays a group over three projects and leaves nothing', () => {
+  const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
+  const temporary = join(folder, 'tmp');
+  mkdirSync(temporary);
+  const env = { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(), TMPDIR: temporary };
+  const { code, stdout, stderr } = spawn([launcher, 'try'], folder, env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/004 documentation .*completed[\s\S]*That was a rehearsal/);
+  expect(readdirSync(temporary).filter((name) => name.startsWith('claude-code-agent'))).toEqual([]);
 }, 60_000);
 
 const program = `
@@ -187,5 +219,6 @@ test('under Node one sentence says what to do, whatever is imported', () => {
     const { code, stdout, stderr } = spawn(['node', write(name, text)]);
     expect([name, code, stdout]).toEqual([name, 1, '']);
     expect(stderr).toContain('claude-code-agent is a library for Bun: run your program with "bun your-program.ts"');
+    expect(stderr).toContain('"npm install bun" adds it');
   }
 }, 60_000);

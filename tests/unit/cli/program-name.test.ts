@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { launcher, user, withUser } from '../../support/cli/user.ts';
 
@@ -51,4 +51,12 @@ test('a link of a person’s own is a name as well; one that a shell would not t
   expect((await user.run('nothing')).stderr).toStartWith('agent-2.0: ');
   typeAs('my agent');
   expect((await user.run('nothing')).stderr).toStartWith('claude-code-agent: ');
+});
+
+test('started by a path, as in a clone, it advises the whole path, which works from any folder', async () => {
+  const started = Bun.spawnSync(['sh', '-c', 'bin/claude-code-agent group show none'], {
+    cwd: dirname(dirname(launcher)),
+    env: user.env,
+  });
+  expect(started.stderr.toString()).toBe(`claude-code-agent: There is no group "none". See: ${launcher} group list\n`);
 });

@@ -49,12 +49,15 @@ function expectApart({ nodes, width, height }: GraphLayout): void {
 }
 
 describe('graphs', () => {
-  test('every session is drawn once, over no other, to the right of what it depends on', () => {
+  test('every session is drawn once, over no other, to the right of what it depends on; no line leaves the picture', () => {
     fc.assert(
       fc.property(graphs, (nodes) => {
         const layout = drawn(nodes);
         expect(layout.nodes.map(({ id }) => id).sort()).toEqual(nodes.map(({ id }) => id).sort());
         expectApart(layout);
+        for (const { x, y } of layout.edges.flatMap(({ points }) => points)) {
+          expect(x >= 0 && y >= 0 && x <= layout.width && y <= layout.height).toBe(true);
+        }
         const edges = nodes.reduce((sum, { dependsOn }) => sum + dependsOn.length, 0);
         expect(layout.edges.length).toBe(edges);
         const x = new Map(layout.nodes.map((node) => [node.id, node.x]));

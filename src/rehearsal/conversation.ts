@@ -68,7 +68,8 @@ export interface Place {
  *   call was dropped) does not count.
  * - every step before one that is over; this is how a compaction is survived: its summary carries a mark with the
  *   number of steps done, and the tool call that claude keeps after it carries its id.
- * A step that only fails, hangs or thinks leaves no trace (claude sends no thoughts that nothing followed); `passed` tells whether it has done so often enough.
+ * A step that only fails, hangs or thinks leaves no trace (claude sends no thoughts that nothing followed); `passed`
+ * tells whether it has done so often enough.
  */
 export function findPlace(
   messages: readonly Message[],

@@ -6,6 +6,7 @@
 import { object, text } from '../claude/lenient.ts';
 import { estimateCost } from '../claude/pricing.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
+import { createClock } from '../system/clock.ts';
 import {
   blocksOf,
   findPlace,
@@ -91,6 +92,7 @@ class Server implements ScriptedApi {
   private readonly faults = new Map<string, number>();
   /** When usage limits are lifted, ms since 1970, by window and length. */
   private readonly limits = new Map<string, number>();
+  private readonly clock = createClock();
   private readonly stopping = new AbortController();
   private readonly options: ScriptedApiOptions;
   private readonly server: ReturnType<typeof Bun.serve>;
@@ -173,7 +175,7 @@ class Server implements ScriptedApi {
   /** A limit begins with the first request that it refuses, for all sessions alike. */
   private limitReset({ window, lastsMs }: Limit): number {
     const key = `${window}/${lastsMs}`;
-    const known = this.limits.get(key) ?? Math.ceil((Date.now() + lastsMs) / 1000) * 1000;
+    const known = this.limits.get(key) ?? Math.ceil((this.clock.now() + lastsMs) / 1000) * 1000;
     this.limits.set(key, known);
     return known;
   }
@@ -208,7 +210,7 @@ class Server implements ScriptedApi {
   private hasPassed(key: string, step: Step, { model = '' }: MessagesBody): boolean {
     const { times = faultsOf(step).length > 0 ? Number.POSITIVE_INFINITY : 1, models, limit } = step;
     if ((this.faults.get(key) ?? 0) >= times || models?.some((part) => model.includes(part)) === false) return true;
-    return limit !== undefined && Date.now() >= this.limitReset(limit);
+    return limit !== undefined && this.clock.now() >= this.limitReset(limit);
   }
 
   private book(captured: CapturedRequest, { model, tokens }: ReplyContent): void {

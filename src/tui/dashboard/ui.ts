@@ -27,7 +27,7 @@ export type Mode =
   | { readonly kind: 'ask-open'; readonly sessionId: SessionId }
   | { readonly kind: 'ask-leave' };
 
-/** `auto`: `split` where the terminal has room. `split` shows details beside or below the list, `full` instead of it. */
+/** `auto`: `split` where there is room. `split` shows details beside or below the list, `full` instead of it. */
 export type Pane = 'auto' | 'none' | 'split' | 'full';
 
 export interface Ui {

@@ -115,7 +115,7 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   expect(await terminal.exited).toBe(0);
 }, 60_000);
 
-test('when a run has ended, the failed session is selected, and one key tries it again with a runner of its own', async () => {
+test('when a run has ended, the failed session is selected, and one key tries it again', async () => {
   const group = await user.group('auth', { api: [], web: [] });
   const run = user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);

@@ -107,7 +107,7 @@ describe('faults', () => {
     expect(await (await post()).json()).toMatchObject({ content: [{ text: 'next' }] });
   });
 
-  test('in the middle of an answer: so many events come first, then the error, or the connection is closed', async () => {
+  test('in the middle of an answer: so many events come first, then the error or the end', async () => {
     start([{ status: 529, afterEvents: 3, text: 'hi' }]);
     const events = (await (await post(hello, { stream: true })).text()).match(/^event: .*$/gm) ?? [];
     expect([...events]).toEqual(

@@ -49,7 +49,7 @@ function expectApart({ nodes, width, height }: GraphLayout): void {
 }
 
 describe('graphs', () => {
-  test('every session is drawn once, over no other, to the right of what it depends on; no line leaves the picture', () => {
+  test('every session is drawn once, over no other, right of what it depends on; no line leaves the picture', () => {
     fc.assert(
       fc.property(graphs, (nodes) => {
         const layout = drawn(nodes);

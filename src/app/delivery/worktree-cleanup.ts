@@ -12,7 +12,7 @@ import type { Git } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
 import { type Doomed, discard, discardFolder, rescue, type Standing, standingOf } from '../../git/worktrees/discard.ts';
 import { removeLevels, topOf } from '../../git/worktrees/levels.ts';
-import { removeScratch, repositoryDir } from '../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
 import { listGroups } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -22,7 +22,7 @@ import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle } from '../../view/wording.ts';
 import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
-import { notedCheckouts } from '../../worker/prepare/surroundings.ts';
+import { removeUpstreams } from '../../worker/prepare/surroundings.ts';
 import { whileBusy } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -327,11 +327,8 @@ export async function removeLeftover(
   const removed = await removeWorktree(place, leftover, settled.value, care);
   if (!removed.ok) return removed;
   const top = topOf(leftover.doomed.path, workspaceName(basename(paths.folder), sessionId));
-  for (const [path, { repository }] of Object.entries(notedCheckouts(files, { upstream }))) {
-    // A link there would lead git to the user's own checkout.
-    const gone = files.entryKind(path) === 'folder' ? await removeScratch(place, repository, path) : ok(undefined);
-    if (!gone.ok) return gone;
-  }
+  const dropped = await removeUpstreams(place, { upstream });
+  if (!dropped.ok) return dropped;
   const around = top === null ? ok([]) : removeAround(place, top);
   if (!around.ok) return around;
   try {

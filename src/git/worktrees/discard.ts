@@ -1,5 +1,5 @@
 /** What a worktree and its branch hold that is nowhere else, and their removal. In doubt the worktree stays. */
-import { basename, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { halfDoneSeries } from '../diff.ts';
@@ -58,8 +58,7 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
   const { repository, path, branch } = doomed;
   const listed = await listWorktrees(git, repositoryDir(repository));
   if (!listed.ok) return listed;
-  const names = namesOf(git, path);
-  const registered = listed.value.find((worktree) => names.includes(worktree.path)) ?? null;
+  const registered = listed.value.find((worktree) => worktree.path === path) ?? null;
   const others = listed.value.filter((worktree) => worktree !== registered);
   const isThere = files.entryKind(path) !== null;
   const isReadable = isThere && isWorktreeOf(git, repository, path);
@@ -85,13 +84,6 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
     uncommitted: changed.value.filter((name) => !isOurFile(name) || doomed.fresh?.includes(name)),
     submodules: isReadable && (await hasOwnSubmodules(git, path)),
   });
-}
-
-/** Git writes real paths down; of a folder that is gone only its parent can still be resolved. */
-function namesOf({ world: { files } }: Git, path: string): string[] {
-  const real = files.realPath(path);
-  const parent = files.realPath(dirname(path));
-  return [path, ...(real === null ? [] : [real]), ...(parent === null ? [] : [join(parent, basename(path))])];
 }
 
 /** Without its `.git` file git would talk about whatever repository lies further up. */

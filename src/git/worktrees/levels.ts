@@ -77,7 +77,7 @@ export function aroundOf(
   { world: { files }, env }: Git,
   [groupId, sessionId]: readonly [groupId: GroupId, sessionId: SessionId],
   { path, checkout }: Workspace,
-) {
+): Levels | null {
   const top = topOf(path, workspaceName(groupId, sessionId));
   if (top === null || checkout === undefined) return null;
   return { top, path, checkout: files.realPath(checkout) ?? checkout, home: env.HOME ?? '/' };
@@ -89,13 +89,16 @@ export function checkoutOf(files: Files, { definition, workspace }: Pick<Session
   return workspace?.checkout ?? findRepository(files, projectPath)?.top ?? projectPath;
 }
 
-export interface Surroundings {
+export interface Levels {
   /** The session's folder, and the worktree somewhere below it. */
   readonly top: string;
   readonly path: string;
   /** The user's checkout, in whose place the worktree lies. */
   readonly checkout: string;
   readonly home: string;
+}
+
+export interface Surroundings extends Levels {
   /** Other checkouts of the user's, and the folders that take their places. */
   readonly places: ReadonlyMap<string, string>;
 }
@@ -106,7 +109,7 @@ export interface LinkedEntry {
 }
 
 /** The highest level: the user's folder and the one that takes its place. */
-function highestOf({ top, path, checkout }: Pick<Surroundings, 'top' | 'path' | 'checkout'>) {
+function highestOf({ top, path, checkout }: Levels) {
   const levels = relative(top, path).split('/').length - 1;
   let [original, copy] = [checkout, path];
   for (let level = 0; level < levels; level += 1) [original, copy] = [dirname(original), dirname(copy)];
@@ -114,7 +117,7 @@ function highestOf({ top, path, checkout }: Pick<Surroundings, 'top' | 'path' | 
 }
 
 /** Where another checkout of the user's has its place; null when that lies outside of the levels. */
-export function placeOf(around: Pick<Surroundings, 'top' | 'path' | 'checkout'>, other: string): string | null {
+export function placeOf(around: Levels, other: string): string | null {
   const highest = highestOf(around);
   if (highest === null || !isBelow(other, highest.original)) return null;
   return join(highest.copy, relative(highest.original, other));

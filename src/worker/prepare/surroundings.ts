@@ -58,7 +58,7 @@ type Noted = Readonly<
   Record<string, { readonly repository: string; readonly commits: string; readonly isReady: boolean }>
 >;
 
-export function notedCheckouts(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>): Noted {
+function notedCheckouts(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>): Noted {
   return parseOwn<Noted>(files.readText(upstream)) ?? {};
 }
 
@@ -85,7 +85,7 @@ export async function layOutAround(
     if (one === null) wanted.push({ upstream, path });
     places.set(upstream.checkout, one ?? path);
   }
-  const dropped = await dropUnwanted(git, input.paths, new Set(wanted.map(({ path }) => path)));
+  const dropped = await removeUpstreams(git, input.paths, new Set(wanted.map(({ path }) => path)));
   if (!dropped.ok) return dropped;
   const linked = layOutLevels(files, { ...around, places });
   for (const { upstream, path } of wanted) {
@@ -106,21 +106,26 @@ function readyWorktree(files: Files, own: SessionPaths, record: SessionRecord | 
   return isSetUp || definition.setup === undefined ? workspace.path : null;
 }
 
-async function dropUnwanted(git: Git, paths: SessionPaths, wanted: ReadonlySet<string>): Promise<Result<void>> {
+/** Removes what was checked out for the session alone, but for the `wanted` paths. */
+export async function removeUpstreams(
+  git: Git,
+  paths: Pick<SessionPaths, 'upstream'>,
+  wanted: ReadonlySet<string> = new Set(),
+): Promise<Result<void>> {
   const { files } = git.world;
-  const noted = notedCheckouts(files, paths);
-  for (const [path, { repository }] of Object.entries(noted)) {
-    if (wanted.has(path)) continue;
+  const noted = Object.entries(notedCheckouts(files, paths));
+  const kept = noted.filter(([path]) => wanted.has(path));
+  for (const [path, { repository }] of noted) {
     // A link there would lead git to the user's own checkout.
-    const removed = files.entryKind(path) === 'folder' ? await removeScratch(git, repository, path) : ok(undefined);
+    if (wanted.has(path) || files.entryKind(path) !== 'folder') continue;
+    const removed = await removeScratch(git, repository, path);
     if (!removed.ok) return removed;
   }
-  const kept = Object.entries(noted).filter(([path]) => wanted.has(path));
-  if (kept.length < Object.keys(noted).length) note(files, paths, Object.fromEntries(kept));
+  if (kept.length < noted.length) note(files, paths, Object.fromEntries(kept));
   return ok(undefined);
 }
 
-function note(files: Files, { upstream }: SessionPaths, noted: Noted): void {
+function note(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>, noted: Noted): void {
   files.writeAtomic(upstream, `${JSON.stringify(noted, null, 2)}\n`, { durable: true });
 }
 

@@ -45,7 +45,9 @@ export function reduceSession(state: GroupState, event: SessionEvent): void {
   const before = record.state.status;
   const next = nextSessionStatus(before, event.type);
   if (next === null) throw new IllegalEvent(`${event.type} for the ${before} session ${event.sessionId}`);
+  const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
   applySessionEvent(state, record, event);
+  if (attempt !== undefined && record.state.status !== 'running') noteWorked(record, attempt, event.at);
   const after = record.state.status;
   if (after !== next) throw new IllegalEvent(`${event.type} led to ${after} instead of ${next}`);
   if (before !== after) {
@@ -150,6 +152,7 @@ function applySessionEvent(
     case 'session_retrying':
     case 'session_adopted':
       attemptOf(record, event.attemptId).process = event.process;
+      attemptOf(record, event.attemptId).spawnedAt ??= event.at;
       return;
     case 'session_identified':
       identify(record, event);
@@ -158,13 +161,13 @@ function applySessionEvent(
       stopAttempt(attemptOf(record, event.attemptId), event.reason, event.at);
       return;
     case 'session_warning':
-      if (!record.warnings.some(({ message }) => message === event.warning.message))
-        record.warnings.push(event.warning);
+      noteWarning(record, event.warning);
       return;
     case 'session_isolated':
       isolate(state, record, event);
       return;
     case 'session_accepting':
+      attemptOf(record, event.attemptId).acceptingAt = event.at;
       accept(state, record, event);
       return;
     case 'session_completed':
@@ -198,6 +201,20 @@ function applySessionEvent(
       if (isPlaceEvent(event)) notePlace(state, record, event);
       else reduceTakeOver(state, record, event);
   }
+}
+
+function noteWarning({ warnings }: SessionRecord, warning: Warning): void {
+  if (!warnings.some(({ message }) => message === warning.message)) warnings.push(warning);
+}
+
+function noteWorked(record: SessionRecord, { startedAt, spawnedAt, acceptingAt }: Attempt, at: string): void {
+  const { allMs, preparingMs, acceptingMs } = record.worked ?? { allMs: 0, preparingMs: 0, acceptingMs: 0 };
+  const between = (from: string, to: string) => Math.max(0, Date.parse(to) - Date.parse(from));
+  record.worked = {
+    allMs: allMs + between(startedAt, at),
+    preparingMs: preparingMs + between(startedAt, spawnedAt ?? at),
+    acceptingMs: acceptingMs + between(acceptingAt ?? at, at),
+  };
 }
 
 function clean(record: SessionRecord): void {

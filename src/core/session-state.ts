@@ -13,6 +13,9 @@ export interface Attempt extends AttemptIntent {
   stopping?: StopReason;
   /** Since when, ISO 8601. */
   stoppingAt?: string;
+  /** When its process was started, and when its worker had ended, ISO 8601. */
+  spawnedAt?: string;
+  acceptingAt?: string;
   /** What its worker used, once that is gone and counted and the work is being accepted. */
   accepting?: Usage;
   isLost?: true;
@@ -130,6 +133,8 @@ export interface SessionRecord {
   mergedInto?: string;
   /** The sentence with which the last failed attempt ended; the next attempt's model is told. */
   lastFailure?: string;
+  /** Wall time of ended attempts: in all, and of that before claude started and after it ended. */
+  worked?: { readonly allMs: number; readonly preparingMs: number; readonly acceptingMs: number };
   /** Begin of the first attempt and end of the last one, ISO 8601. */
   startedAt?: string;
   endedAt?: string;
@@ -137,6 +142,11 @@ export interface SessionRecord {
 
 export function ownDefinition({ own, definition }: Pick<SessionRecord, 'own' | 'definition'>): SessionDefinition {
   return own ?? definition;
+}
+
+/** Milliseconds of its ended attempts, set-up and acceptance included. */
+export function workedMs({ worked, usage }: Pick<SessionRecord, 'worked' | 'usage'>): number {
+  return Math.max(worked?.allMs ?? 0, usage.durationMs);
 }
 
 type ConversationOwner = Pick<SessionRecord, 'definition' | 'claudeSessionIds'>;

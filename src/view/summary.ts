@@ -14,7 +14,7 @@ import {
 } from '../core/plan/advice.ts';
 import type { Verdicts } from '../core/plan/decision.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
-import type { SessionRecord } from '../core/session-state.ts';
+import { type SessionRecord, workedMs } from '../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../core/state.ts';
 import {
   type Cell,
@@ -121,11 +121,18 @@ function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: numb
     { text: reason, tone: statusTone(reason) },
     until === undefined ? '' : formatMoment(new Date(until).toISOString(), nowMs),
     tried ? String(record.attempts) : '',
-    tried ? formatDuration(usage.durationMs) : '',
+    tried ? formatDuration(workedMs(record) + sinceStart(record, now)) : '',
     tried ? formatMoney(usage.costUsd, usage.estimated) : '',
     tried ? formatCount(inputTokens(usage.tokens)) : '',
     tried ? formatCount(usage.tokens.output) : '',
   ];
+}
+
+/** Of an attempt that is at work. */
+function sinceStart({ state }: SessionRecord, now: Usage | undefined): number {
+  if (state.status !== 'running' || now === undefined) return 0;
+  const { startedAt, spawnedAt = startedAt } = state.attempt;
+  return Math.max(0, Date.parse(spawnedAt) - Date.parse(startedAt)) + now.durationMs;
 }
 
 export function totalsLine(state: GroupState, live: LiveView, atMs: number, style: Style, hasRunner = false): string {

@@ -2,7 +2,7 @@
 import { addUsage, type SessionId, type Usage } from '../../core/group.ts';
 import type { Verdicts } from '../../core/plan/decision.ts';
 import type { FleetStanding } from '../../core/progress.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
+import { type SessionRecord, workedMs } from '../../core/session-state.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatDuration, formatMoment, type Tone } from '../../view/format.ts';
 import type { LiveView } from '../../view/reporter.ts';
@@ -84,12 +84,12 @@ export function usageNow(
   { live, nowMs, runner }: Pick<View, 'live' | 'nowMs' | 'runner'>,
   record: SessionRecord,
 ): Usage {
-  if (record.state.status !== 'running') return record.usage;
+  if (record.state.status !== 'running') return { ...record.usage, durationMs: workedMs(record) };
   const { attempt } = record.state;
   // While work is accepted, its worker is gone and counted already.
   if (attempt.accepting !== undefined) return record.usage;
   const now = live.get(record.definition.id)?.usage;
   const attemptMs = runner === 'none' ? (now?.durationMs ?? 0) : Math.max(0, nowMs - Date.parse(attempt.startedAt));
-  const durationMs = record.usage.durationMs + attemptMs;
+  const durationMs = workedMs(record) + attemptMs;
   return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
 }

@@ -9,7 +9,7 @@ import type { Verdicts } from '../../core/plan/decision.ts';
 import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import { phaseOf } from '../../core/progress.ts';
 import { reduce } from '../../core/reduce.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
+import { type SessionRecord, workedMs } from '../../core/session-state.ts';
 import { type GroupState, initialState, isThrottled } from '../../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../../core/status.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
@@ -201,7 +201,7 @@ function reportSessions(
       costUsd: usage.costUsd,
       ...defined({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
       tokens: usage.tokens,
-      durationMs: usage.durationMs,
+      durationMs: Math.max(workedMs(record), usage.durationMs),
       turns: usage.turns,
       attempts: told.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
       ...outcomeOf(record, told),

@@ -17,3 +17,15 @@ test('U7: command, exit code and the tail of its output', async () => {
   expect(shown).toContain(sentence);
   expect(shown).toContain('The acceptance command printed, in the end:\n1 failed\n\nsee log');
 }, 60_000);
+
+test('the time of a session is its wall time, with set-up and acceptance, and their parts in its details', async () => {
+  const group = await user.group('auth', { api: ['--accept', 'sleep 1.1'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  await (await user.begun(group, 'api')).succeed();
+  expect((await run.finished).code).toBe(0);
+  const at = (type: string) => Date.parse(user.events(group).find((event) => event.type === type)?.at ?? '');
+  const seconds = Math.round((at('session_completed') - at('session_starting')) / 1000);
+  const shown = await user.ok('session', 'show', `${group}/api`);
+  expect(shown).toMatch(new RegExp(`^Time: ${seconds}s \\(claude \\d+s, (?:set-up \\d+s, )?acceptance \\d+s\\)$`, 'm'));
+  expect(await user.ok('session', 'list', group)).toMatch(new RegExp(` 1 +${seconds}s `));
+}, 60_000);

@@ -94,7 +94,7 @@ test('an eventful group in few lines', () => {
     '**4 of 6 sessions completed, 1 failed, \\$8.70 of \\$10.00, 4.1M in, 82k out, 1h 37m**',
     '',
   ]);
-  expect(lines).toContain('| 001 schema | completed | +212 −48 in 7 files | cca/release/schema | 14m 00s | \\$1.10 |');
+  expect(lines).toContain('| 001 schema | completed | +212 −48 in 7 files | cca/release/schema | 16m 05s | \\$1.10 |');
   expect(lines).toContain('| 006 release | pending (blocked) |  |  |  |  |');
   expect(lines.find((line) => line.startsWith('- **004 mobile**'))).toContain('**Cure:** See what it printed');
   expect(lines.at(-2)).toBe(

@@ -9,7 +9,7 @@ import { slotSentence } from '../../../core/plan/command-slot.ts';
 import type { Verdict } from '../../../core/plan/decision.ts';
 import { planOf } from '../../../core/plan/plan.ts';
 import { type Denied, deniedSentence, groupProgress } from '../../../core/progress.ts';
-import type { SessionRecord } from '../../../core/session-state.ts';
+import { type SessionRecord, workedMs } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { diffStatText } from '../../../template/fill-references.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../view/format.ts';
@@ -157,7 +157,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     ['Limits', limits(session)],
     ['Attempts', String(record.attempts)],
     ['Cost', `${cost}, ${formatTokens(used.tokens)}`],
-    ['Time', formatDuration(used.durationMs)],
+    ['Time', timeText(record, used)],
     ['Started', record.startedAt === undefined ? undefined : formatDate(record.startedAt)],
     ['Ended', record.endedAt === undefined ? undefined : formatDate(record.endedAt)],
     ['Claude session', record.claudeSessionIds.at(-1)],
@@ -211,6 +211,18 @@ function workLines({ state, record, sessionId }: LoadedSession): [string, string
 /** Only the status carries colours of ours; everything else came from outside. */
 function shown(name: string, value: string): string {
   return name === 'Status' ? value : safeLine(value, 1000);
+}
+
+/** Its wall time with the parts in which claude did not work. */
+function timeText(record: SessionRecord, { durationMs }: Usage): string {
+  const { preparingMs = 0, acceptingMs = 0 } = record.worked ?? {};
+  const parts = [
+    `claude ${formatDuration(durationMs)}`,
+    ...(preparingMs < 1000 ? [] : [`set-up ${formatDuration(preparingMs)}`]),
+    ...(acceptingMs < 1000 ? [] : [`acceptance ${formatDuration(acceptingMs)}`]),
+  ];
+  const all = Math.max(workedMs(record), durationMs);
+  return parts.length === 1 ? formatDuration(all) : `${formatDuration(all)} (${parts.join(', ')})`;
 }
 
 function limits({ record }: LoadedSession): string {

@@ -76,8 +76,22 @@ export async function commitWork(
     commit: tip.value,
     committed: commit.value,
     stat,
-    notes: [...home.value.notes, ...repositoriesApart(commit.value ? repositoriesLeft : repositories, links)],
+    notes: [
+      ...home.value.notes,
+      ...repositoriesApart(commit.value ? repositoriesLeft : repositories, links),
+      ...(stat.files > 0 ? missingHooks(git, workspace) : []),
+    ],
   });
+}
+
+/** Such as those of husky, whose folder an installation makes: the session's own commits were made without them. */
+function missingHooks({ world: { files } }: Git, { path, repository, checkout }: Workspace): readonly string[] {
+  const config = files.readText(join(repository, 'config')) ?? '';
+  const folder = /^\s*hooksPath\s*=\s*"?([^"\n]+?)"?\s*$/im.exec(config)?.[1];
+  if (folder === undefined || checkout === undefined || /^[/~]/.test(folder)) return [];
+  const isMissing = files.entryKind(join(path, folder)) === null && files.entryKind(join(checkout, folder)) !== null;
+  const why = `${nameFiles([folder])} is in the checkout alone; a set-up command can make it in the worktree, too`;
+  return isMissing ? [`Hooks of the repository did not run for the session's own commits: ${why}.`] : [];
 }
 
 async function tipOf(git: Git, { path, repository, branch }: Workspace): Promise<Result<string>> {

@@ -73,6 +73,20 @@ test('worktree in which git works elsewhere: nothing is committed, and a sentenc
   expect(git(rig.top, '--git-dir=.git', '--work-tree=.', 'rev-list', '--count', '--all')).toBe('1');
 });
 
+test('hooks whose folder only the checkout has: that they did not run is said', async () => {
+  rig.repository.commit({ '.gitignore': '.husky/_/\n', '.husky/pre-commit': 'npm test\n' });
+  rig.run('config', 'core.hooksPath', '.husky/_');
+  writeTree(rig.top, { '.husky/_/pre-commit': '#!/bin/sh\n' });
+  const workspace = { ...made(await makeWorkspace(rig.git, rig.plan())), checkout: rig.top };
+  expect((await commit(workspace)).notes).toEqual([]);
+  writeTree(workspace.path, { 'new.txt': 'new\n' });
+  expect((await commit(workspace)).notes).toEqual([
+    expect.stringMatching(/^Hooks of the repository did not run for the session's own commits: \.husky\/_ is in the/),
+  ]);
+  writeTree(workspace.path, { '.husky/_/pre-commit': '#!/bin/sh\n', 'more.txt': 'more\n' });
+  expect((await commit(workspace)).notes).toEqual([]);
+});
+
 test('a filter of the user is given the variables of the user’s shell, but no login of claude', async () => {
   const seen = join(rig.folder, 'seen');
   const command = `sh -c 'env > "${seen}"; cat'`;

@@ -114,7 +114,10 @@ export async function stateNow(git: Git, folder: string): Promise<Result<string 
   const head = await commitOf(git, folder, 'HEAD');
   if (!head.ok || head.value === null) return head;
   // It is on no branch and no stash. In the middle of a merge there is none, and HEAD has to do.
-  const stash = await askOwn(git, folder, ['stash', 'create'], long);
+  // It refreshes the index, which is the user's.
+  const stash = await withIndexCopy(git, folder, (call) =>
+    askOwn(git, folder, ['stash', 'create'], { ...long, ...call }),
+  );
   const commit = (stash.ok && stash.value.exitCode === 0 && stash.value.stdout.trim()) || head.value;
   const args = ['ls-files', '-z', '--others', '--exclude-standard', '--full-name', '--', '.', ...exceptOurs];
   const listed = await runOwn(git, folder, args, long);
@@ -168,20 +171,29 @@ async function withNewFiles<T>(
   folder: string,
   work: (index: IndexCall) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const { files, random } = git.world;
-  const gitDir = gitDirOf(files, folder);
   const found = await uncommittedIn(git, folder);
   if (!found.ok) return found;
+  const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
+  return withIndexCopy(git, folder, async (call) => {
+    const args = ['add', '--intent-to-add', '--', '.', ...exceptOurs, ...apart];
+    const told = await runOwn(git, folder, args, { ...long, ...call });
+    return told.ok ? work(call) : told;
+  });
+}
+
+async function withIndexCopy<T>(
+  git: Git,
+  folder: string,
+  work: (index: IndexCall) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const { files, random } = git.world;
+  const gitDir = gitDirOf(files, topOfFolder(git, folder));
   if (gitDir === null) return work({ variables: {} });
   const copy = join(gitDir, `claude-code-agent-index-${random.uuid()}`);
-  const call: IndexCall = { variables: { GIT_INDEX_FILE: copy } };
   try {
     const index = join(gitDir, 'index');
     files.writeBytes(copy, files.readBytes(index, 0, files.info(index)?.size ?? 0));
-    const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
-    const args = ['add', '--intent-to-add', '--', '.', ...exceptOurs, ...apart];
-    const told = await runOwn(git, folder, args, { ...long, ...call });
-    return told.ok ? await work(call) : told;
+    return await work({ variables: { GIT_INDEX_FILE: copy } });
   } catch (error) {
     return { ok: false, failure: { ...systemFailure(copy, error), reason: 'worktree-failed' } };
   } finally {

@@ -4,7 +4,7 @@
  * a file reaches the terminal as more than text, and nothing that was changed is hidden; no repository is changed.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stateNow } from '../../../src/git/diff.ts';
 import { sessionPaths } from '../../../src/store/paths.ts';
@@ -228,7 +228,11 @@ test('a session without a worktree: what has changed in the folder since it bega
   const folder = user.folderOf('shop');
   writeFileSync(join(folder, 'shared.txt'), 'mine\n');
   for (const name of ['old', 'draft']) writeFileSync(join(folder, `${name}.txt`), `${name}\n`);
+  // The index is the user's, also where git would like to refresh it.
+  utimesSync(join(folder, 'README.md'), 1, 1);
+  const index = readFileSync(join(folder, '.git/index'));
   const begin = await stateNow({ world: user.world, env: user.env }, folder);
+  expect(readFileSync(join(folder, '.git/index')).equals(index)).toBe(true);
   if (!begin.ok || begin.value === null) throw new Error('no state');
   user.world.files.writeAtomic(sessionPaths(group.paths, group.session('here')).begin, begin.value);
   writeFileSync(join(folder, 'shared.txt'), 'mine\nits\n');

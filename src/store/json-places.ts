@@ -26,12 +26,29 @@ export function findJsonFault(text: string): JsonFault | null {
     const errors: ParseError[] = [];
     treeOf(text, errors);
     const [{ error: code, offset } = { error: 1, offset: 0 }] = errors;
-    const words = library()
-      .printParseErrorCode(code)
-      .replace(/(?<!^)[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-    return { offset, message: `is not JSON: ${words.toLowerCase()}` };
+    return { offset, message: `is not JSON: ${slips[library().printParseErrorCode(code)] ?? 'a value is expected'}` };
   }
 }
+
+/** By the parser's names of them. */
+const slips: Readonly<Record<string, string>> = {
+  InvalidSymbol: 'a value is expected: text in double quotes, a number, true, false, null, "{" or "["',
+  InvalidNumberFormat: 'this is no number',
+  PropertyNameExpected: 'a key in double quotes is expected; a comma before "}" or "]" is one too many',
+  ValueExpected: 'a value is expected; a comma before "}" or "]" is one too many',
+  ColonExpected: 'a colon is expected after the key',
+  CommaExpected: 'a comma is expected between two values',
+  CloseBraceExpected: 'a "{" is not closed before this',
+  CloseBracketExpected: 'a "[" is not closed before this',
+  EndOfFileExpected: 'something follows behind the end of the value',
+  InvalidCommentToken: 'JSON has no comments',
+  UnexpectedEndOfComment: 'JSON has no comments',
+  UnexpectedEndOfString: 'a quote is opened and not closed in its line',
+  UnexpectedEndOfNumber: 'this is no number',
+  InvalidUnicode: '\\u takes four hexadecimal digits',
+  InvalidEscapeCharacter: 'a backslash stands before a character that needs none; write \\\\ for a backslash',
+  InvalidCharacter: 'a tab or another control character stands in a text; write \\t or \\u and its number',
+};
 
 /** What keeps a text from being a JSON object in which no key stands twice; null when it is one. */
 export function findObjectFault(text: string): JsonFault | null {

@@ -2,7 +2,7 @@
  * YAML that people write: checked against a schema, every problem at its line and column and all of them at once.
  * Nothing that stands in such a file is run, and none can cost more than a moment.
  */
-import type { Node, YAMLParseError } from 'yaml';
+import type { Alias, Document, Node, YAMLParseError } from 'yaml';
 import type { z } from 'zod';
 import { errorText, fail, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
@@ -77,10 +77,17 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
       const source = text.split('\n')[problem.line - linesBefore - 1]?.trimEnd() ?? '';
       return {
         ok: false,
-        problems: [{ ...problem, message: sentenceOf(error, source), frame: frameOf(problem, source) }],
+        problems: [{ ...problem, message: sentenceOf(error, source, problem.column), frame: frameOf(problem, source) }],
       };
     }
     const root = document.contents;
+    const alias = danglingAlias(document);
+    if (alias !== null) {
+      const message = `no anchor "&${alias.source}" stands above this; a text that begins with "*" has to be in quotes`;
+      const problem = at(alias.range?.[0] ?? 0, message);
+      const source = text.split('\n')[problem.line - linesBefore - 1]?.trimEnd() ?? '';
+      return { ok: false, problems: [{ ...problem, frame: frameOf(problem, source) }] };
+    }
     return {
       ok: true,
       value: {
@@ -97,8 +104,20 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
   }
 }
 
+/** The first alias that names nothing; the library throws for it without a place. */
+function danglingAlias(document: Document.Parsed): Alias.Parsed | null {
+  let found: Alias.Parsed | null = null;
+  library().visit(document, {
+    Alias(_, node) {
+      if (node.resolve(document) === undefined) found ??= node as Alias.Parsed;
+    },
+  });
+  return found;
+}
+
 /** Sentences for the likeliest slips; the library advises programmers. */
-function sentenceOf({ code, message }: YAMLParseError, source: string): string {
+function sentenceOf({ code, message }: YAMLParseError, source: string, column: number): string {
+  const key = source.slice(column - 1).replace(/\s*:.*$/, '');
   if (/^ *\t/.test(source)) return 'a tab stands in the indentation; use blanks';
   if (/:\s+\{\{/.test(source)) return 'a text that begins with "{{" has to be in quotes: put it in quotes';
   const holdsColon = /^[^"'#]*?:\s+(?!["'])[^#]*?:(?:\s|$)/.test(source);
@@ -120,6 +139,8 @@ function sentenceOf({ code, message }: YAMLParseError, source: string): string {
       return 'the indentation fits no line above: keys of one map begin at the same column';
     case 'MULTILINE_IMPLICIT_KEY':
       return '"key: value" is expected here, with a colon and a blank';
+    case 'DUPLICATE_KEY':
+      return `the key ${quoted(key)} stands twice in its map: leave one of them out`;
     default:
       return message;
   }

@@ -36,11 +36,13 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .option('--prompts', 'with --dry-run: show what each session will be told')
     .option('--detach', 'run it in a process of its own that needs no terminal, and return')
     .option('--notify', 'ring the terminal when the group is done, failed, paused or at a usage limit')
+    .option('--json', 'the same as --output json: one event a line; with --dry-run one document')
     .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
 }
 
 interface GivenRunOptions {
   readonly output?: OutputKind | undefined;
+  readonly json?: true | undefined;
   readonly rehearse?: string | true | undefined;
   readonly keep?: true | undefined;
   readonly dryRun?: true | undefined;
@@ -50,7 +52,7 @@ interface GivenRunOptions {
 }
 
 export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
-  const { output, rehearse, keep, dryRun, prompts, detach, notify, ...config } = given;
+  const { json, output = json && 'json', rehearse, keep, dryRun, prompts, detach, notify, ...config } = given;
   return {
     config: givenSettings(ownGroupSettings, config),
     output,

@@ -49,6 +49,8 @@ test('run --if-idle starts nothing while a group of the same workflow is not ove
     stdout: '',
     stderr: `Nothing was started: ${group}, of the same workflow, is created.\n`,
   });
+  const plan = await user.json<{ waves: string[][] }>('run', file, '--dry-run', '--rehearse', '--json');
+  expect(plan.waves.flat()).toHaveLength(1);
   await user.ok('group', 'delete', group, '--force');
   const run = await user.run('run', file, '--if-idle', '--rehearse', '--output', 'quiet');
   expect(run.stderr).toMatch(/^Created group .*-nightly\n$/);

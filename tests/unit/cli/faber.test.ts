@@ -309,7 +309,7 @@ describe('bad input changes nothing', () => {
     for (const command of [['phase', 'frame'], ['prime-context'], ['session-end'], ['resume', run], ['status']]) {
       const { code, stderr } = await user.faber(...command);
       expect(code).toBe(1);
-      expect(stderr).toContain('state.json:1:11: is not JSON: value expected');
+      expect(stderr).toContain('state.json:1:11: is not JSON: a value is expected');
     }
     expect(await user.faber('start', '--work-id', '2')).toMatchObject({ code: 1 });
     writeFileSync(user.activeFile(), '../../x');

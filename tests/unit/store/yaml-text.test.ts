@@ -18,6 +18,8 @@ test.each([
   ['a tab', '\tprompt: x\n\tmodel: y\n', '5:1: a tab stands in the indentation'],
   ['more indentation', '     prompt: x\n', '4:14: the next line is indented more'],
   ['less indentation', '   prompt: x\n', '5:1: the indentation fits no line above'],
+  ['a key that is there twice', '    prompt: x\n    prompt: y\n', '6:5: the key "prompt" stands twice in its map'],
+  ['a text that begins with a star', '    prompt: *all\n', '5:13: no anchor "&all" stands above this'],
   ['an unclosed quote', '    prompt: "x\n  b: y\n', 'a quote is opened and never closed'],
 ])('%s is one problem with the line and a mark', (_, text, said) => {
   const read = readYaml({ text: head + text, file: 'w.yaml' });

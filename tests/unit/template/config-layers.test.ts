@@ -90,7 +90,7 @@ test('every fault is told with its layer, none is merged', () => {
   expect(resolved).toMatchObject({ ok: false, failure: { reason: 'usage' } });
   const message = resolved.ok ? '' : resolved.failure.message;
   expect(message).toContain('shared-config, settings.json: "permissions.deny" is not a list of texts');
-  expect(message).toContain('config template a, settings.json: is not JSON: value expected');
+  expect(message).toContain('config template a, settings.json: is not JSON: a value is expected');
   expect(message).toContain('session settings: "permissions" is not an object');
   expect(message).toContain('config template a, mcp.json: "mcpServers" is not there');
 });

@@ -55,7 +55,7 @@ describe('values in JSON', () => {
     const template = '{\n  "a": "{{v}}",\n  "b": "\\{{v}}", "c": {{v}},\n  "d" 1\n}';
     const long = 'x\ny'.repeat(50);
     expect(render(template, { v: long }).problems).toEqual([
-      { file: 'settings.json', line: 4, column: 7, message: 'is not JSON: colon expected' },
+      { file: 'settings.json', line: 4, column: 7, message: 'is not JSON: a colon is expected after the key' },
     ]);
   });
 });
@@ -72,15 +72,23 @@ describe('finding faults', () => {
   test.each([
     ['', 0, 'a JSON object was expected, it begins with "{"'],
     ['[1]', 0, 'a JSON object was expected, it begins with "{"'],
-    ['{"a": 1} x', 9, 'is not JSON: invalid symbol'],
-    ['{"a": 1,}', 8, 'is not JSON: property name expected'],
-    ['{"a": [1,]}', 9, 'is not JSON: value expected'],
-    ["{'a': 1}", 1, 'is not JSON: invalid symbol'],
-    ['{"a": 1 // x\n}', 8, 'is not JSON: invalid comment token'],
-    ['{"a": "x\ny"}', 6, 'is not JSON: unexpected end of string'],
-    ['{"a": 01}', 7, 'is not JSON: comma expected'],
-    ['{"a": NaN}', 6, 'is not JSON: invalid symbol'],
-    ['{"a": 1', 7, 'is not JSON: close brace expected'],
+    [
+      '{"a": 1} x',
+      9,
+      'is not JSON: a value is expected: text in double quotes, a number, true, false, null, "{" or "["',
+    ],
+    ['{"a": 1,}', 8, 'is not JSON: a key in double quotes is expected; a comma before "}" or "]" is one too many'],
+    ['{"a": [1,]}', 9, 'is not JSON: a value is expected; a comma before "}" or "]" is one too many'],
+    ["{'a': 1}", 1, 'is not JSON: a value is expected: text in double quotes, a number, true, false, null, "{" or "["'],
+    ['{"a": 1 // x\n}', 8, 'is not JSON: JSON has no comments'],
+    ['{"a": "x\ny"}', 6, 'is not JSON: a quote is opened and not closed in its line'],
+    ['{"a": 01}', 7, 'is not JSON: a comma is expected between two values'],
+    [
+      '{"a": NaN}',
+      6,
+      'is not JSON: a value is expected: text in double quotes, a number, true, false, null, "{" or "["',
+    ],
+    ['{"a": 1', 7, 'is not JSON: a "{" is not closed before this'],
     ['{"deny": [1], "\\u0064eny": []}', 14, 'the key "deny" is there twice'],
   ])('%j', (text, offset, message) => {
     expect(findObjectFault(text)).toEqual({ offset, message });

@@ -72,7 +72,9 @@ describe('the form', () => {
   });
 
   test('the same name twice', () => {
-    expect(folder.faults(`  a: { ${ok} }\n  a: { ${ok} }`)).toEqual(['4:3 Map keys must be unique']);
+    expect(folder.faults(`  a: { ${ok} }\n  a: { ${ok} }`)).toEqual([
+      '4:3 the key "a" stands twice in its map: leave one of them out',
+    ]);
   });
 
   test('a slug that cannot be', () => {

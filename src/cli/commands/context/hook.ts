@@ -43,7 +43,10 @@ Example:
 
 export function defineUninstall(command: Command, context: Context): void {
   onSystems(command)
-    .description('Takes exactly our hooks out of settings.json.')
+    .description(
+      'Takes exactly our hooks out of settings.json. The copy from before they were put in stays beside it ' +
+        '(settings.json.claude-code-agent.bak).',
+    )
     .addHelpText('after', uninstallExample)
     .action((given) => context.run(() => uninstall(context, given)));
 }

@@ -1,6 +1,7 @@
 /** What plain claude would use in the projects of a group and the group does not, said before money is spent. */
 import { join } from 'node:path';
-import { findSettings } from '../../claude/launch/project-settings.ts';
+import { findSettings, settingsFiles } from '../../claude/launch/project-settings.ts';
+import { readBackCheck } from '../../claude/launch/settings.ts';
 import {
   ignoredRules,
   isTrusted,
@@ -9,6 +10,7 @@ import {
   type UserClaude,
 } from '../../claude/launch/user-claude.ts';
 import { object } from '../../claude/lenient.ts';
+import { ok } from '../../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { safeLine } from '../../view/terminal-text.ts';
@@ -35,13 +37,24 @@ function leftOutOf({ world }: Place, user: UserClaude, definition: SessionDefini
     const rules = isTrusted(world, user, definition) ? [] : ignoredRules(settings);
     const { leftOut } = projectServers(world, user, definition, settings);
     return [
+      ...ignoredFiles(world, projectPath),
       ...(rules.length === 0 ? [] : [rulesSentence(projectPath, rules)]),
-      ...(leftOut.length === 0 ? [] : [serversSentence(join(projectPath, '.mcp.json'), leftOut)]),
+      ...(leftOut.length === 0 ? [] : [serversSentence(projectPath, leftOut)]),
     ];
   } catch {
     // What cannot be read is reported when the session starts.
     return [];
   }
+}
+
+/** claude ignores a settings file with a mistake as a whole, its deny rules too, and says nothing. */
+function ignoredFiles({ files }: Place['world'], projectPath: string): string[] {
+  return settingsFiles.flatMap((name) => {
+    const path = join(projectPath, '.claude', name);
+    const text = files.info(path)?.kind === 'file' ? files.readText(path) : null;
+    const checked = text === null ? ok(undefined) : readBackCheck(path, text);
+    return checked.ok ? [] : [checked.failure.message];
+  });
 }
 
 function rulesSentence(projectPath: string, rules: readonly string[]): string {
@@ -50,10 +63,11 @@ function rulesSentence(projectPath: string, rules: readonly string[]): string {
   return `${what} ignored, because the project is not trusted: ${listed(rules)}. ${how}`;
 }
 
-function serversSentence(path: string, servers: readonly string[]): string {
+function serversSentence(projectPath: string, servers: readonly string[]): string {
   const what = servers.length === 1 ? 'An MCP server' : 'MCP servers';
   const how = 'Use --project-mcp all (in a workflow: projectMcp: all), or approve them once in claude.';
-  return `${what} of ${path} will not start, because you have not approved them: ${listed(servers)}. ${how}`;
+  const why = 'because you have not approved them';
+  return `${what} in .mcp.json of ${projectPath} will not start, ${why}: ${listed(servers)}. ${how}`;
 }
 
 /** What of the user's own configuration the sessions do not get; null when there is nothing, or all inherit it. */

@@ -40,7 +40,7 @@ export function checkFound(world: World, found: readonly SettingsFile[], env: En
 export const sharedSettings = 'settings.json';
 /** Of one person, most often; a repository may hold one all the same. */
 const localSettings = 'settings.local.json';
-const settingsFiles = [sharedSettings, localSettings];
+export const settingsFiles = [sharedSettings, localSettings];
 
 /** Those of the project's own folder, and of its repository's the one that claude reads too. */
 function settingsOf(world: World, projectPath: string, names: readonly string[] = settingsFiles): string[] {

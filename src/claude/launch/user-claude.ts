@@ -19,19 +19,10 @@ export interface UserClaude {
   readonly state: JsonObject;
 }
 
-export function readUserClaude({ files }: Pick<World, 'files'>, { CLAUDE_CONFIG_DIR, HOME }: Caller): UserClaude {
-  const home = HOME ?? '/';
-  const folder = CLAUDE_CONFIG_DIR || join(home, '.claude');
-  const read = (path: string): JsonObject => {
-    try {
-      const info = files.info(path);
-      return info?.kind === 'file' ? parseSettings(files.readBytes(path, 0, info.size)) : {};
-    } catch {
-      return {};
-    }
-  };
-  const state = read(join(CLAUDE_CONFIG_DIR || home, '.claude.json'));
-  return { folder, settings: read(join(folder, 'settings.json')), state };
+export function readUserClaude(world: Pick<World, 'files'>, { CLAUDE_CONFIG_DIR, HOME = '/' }: Caller): UserClaude {
+  const folder = CLAUDE_CONFIG_DIR || join(HOME, '.claude');
+  const state = readObject(world, join(CLAUDE_CONFIG_DIR || HOME, '.claude.json'));
+  return { folder, settings: readObject(world, join(folder, 'settings.json')), state };
 }
 
 /** The user's own instructions, which claude also finds above each project that is below the home folder. */
@@ -93,12 +84,21 @@ export function projectServers(
   return { approved: Object.fromEntries(wanted), leftOut: leftOut.map(([name]) => name) };
 }
 
-function serversIn({ files }: World, projectPath: string): JsonObject {
-  const path = join(projectPath, '.mcp.json');
-  const info = files.info(path);
-  if (info?.kind !== 'file') return {};
-  const { mcpServers } = parseSettings(files.readBytes(path, 0, info.size));
-  return Object.fromEntries(Object.entries(object(mcpServers)).filter(([, server]) => isObject(server)));
+/** claude reads the file in the project's folder and in all above it; the nearest counts. */
+function serversIn(world: World, projectPath: string): JsonObject {
+  const found = withParents(projectPath).map((folder) => readObject(world, join(folder, '.mcp.json')).mcpServers);
+  const servers = Object.assign({}, ...found.reverse().map(object));
+  return Object.fromEntries(Object.entries(servers).filter(([, server]) => isObject(server)));
+}
+
+function readObject({ files }: Pick<World, 'files'>, path: string): JsonObject {
+  try {
+    const info = files.info(path);
+    return info?.kind === 'file' ? parseSettings(files.readBytes(path, 0, info.size)) : {};
+  } catch {
+    // A folder into which we may not look holds nothing for us.
+    return {};
+  }
 }
 
 /** The allow rules and folders that claude ignores in a project that nobody trusts. */

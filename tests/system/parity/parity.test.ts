@@ -4,7 +4,7 @@
  * told. The fixture (tests/support/parity/fixture.ts) uses what a project and a user can tell claude.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { packageRoot } from '../../support/cli.ts';
 import { patienceMs } from '../../support/mailbox.ts';
@@ -188,7 +188,7 @@ describe('what claude and its hooks could not do reaches the user', () => {
 
   test('ignored rules and servers are named before the run, once for each project, and by the plan', () => {
     const rules = `Allow rules of ${ground.fixture.lib} are ignored, because the project is not trusted: `;
-    const servers = (project: string) => `An MCP server of ${project}/.mcp.json will not start, `;
+    const servers = (project: string) => `An MCP server in .mcp.json of ${project} will not start, `;
     for (const said of [rules, servers(ground.fixture.app), servers(ground.fixture.lib)]) {
       expect({ said, run: times(grouped.stderr, said), plan: times(grouped.plan, said) }).toEqual({
         said,
@@ -199,5 +199,21 @@ describe('what claude and its hooks could not do reaches the user', () => {
     expect(grouped.stderr).not.toContain(`Allow rules of ${ground.fixture.app} `);
     expect(grouped.plan).toContain(`Your own claude configuration in ${ground.machine.home}/.claude is not used: `);
     expect(inherited.plan).not.toContain('Your own claude configuration');
+  });
+
+  test('settings that claude ignores because of a mistake are named by the plan', async () => {
+    const settings = join(ground.fixture.lib, '.claude/settings.json');
+    const before = readFileSync(settings, 'utf8');
+    expect(grouped.plan).not.toContain(settings);
+    for (const [text, what] of [
+      ['{ "permissions": {', 'is not valid JSON'],
+      ['{ "env": "A=1" }', 'has a mistake'],
+    ] as const) {
+      writeFileSync(settings, text);
+      const file = join(ground.machine.folder, 'alone.yaml');
+      const { stdout } = await ground.machine.run('run', file, '--dry-run', '--output', 'text');
+      expect(stdout).toContain(`${settings} ${what}`);
+    }
+    writeFileSync(settings, before);
   });
 });

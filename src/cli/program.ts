@@ -72,6 +72,7 @@ function newProgram(context: Context, version: string) {
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command...]', 'show help of a command')
     .addHelpText('after', example)
+    .configureHelp({ commandDescription: (command) => unwrapped(command.description()) })
     .exitOverride()
     .hook('preAction', (_, command) => takePipedScript(context, command))
     .configureOutput({
@@ -80,6 +81,11 @@ function newProgram(context: Context, version: string) {
       // Said once, as one sentence, by explainUsage.
       outputError: () => {},
     });
+}
+
+/** Lines that the source breaks in the middle of a sentence are one: help wraps them where the terminal ends. */
+function unwrapped(description: string): string {
+  return description.replace(/(?<![.:])\n(?=\S)/g, ' ');
 }
 
 /** `--rehearse -`, of whatever command; a short form leaves it to the long one. */

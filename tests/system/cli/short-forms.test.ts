@@ -195,6 +195,17 @@ test.each<[string[], string]>([
   expect(refused.stderr.split('\n')).toHaveLength(2);
 });
 
+test('help fills its lines up to 80 columns and breaks no sentence before', async () => {
+  const { stdout } = await user.runWith({ env: { COLUMNS: '80' } }, 'run', '--help');
+  const description = stdout.split('\n\n')[1]?.split('\n') ?? [];
+  for (const [index, line] of description.entries()) {
+    expect(line.length).toBeLessThanOrEqual(80);
+    const next = description[index + 1]?.split(' ')[0];
+    const isFull = next === undefined || line.endsWith('.') || line.length + 1 + next.length > 80;
+    expect([line, isFull]).toEqual([line, true]);
+  }
+}, 60_000);
+
 test('completion offers groups and sessions behind a short form', async () => {
   await user.makeGroup();
   const offered = async (...words: string[]): Promise<string[]> => {

@@ -106,10 +106,14 @@ sessions:
 
 test('group allow: what was denied is allowed to all sessions, and those that failed are tried again', async () => {
   const group = await user.group('auth', { api: ['--allowed-tools', 'Edit'], web: [] }, '--no-warm-cache');
-  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const run = user.start('group', 'run', group, '--output', 'text');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
   await Promise.all([deny(api, 'npm test'), deny(web, 'make all')]);
-  expect((await run.finished).code).not.toBe(0);
+  const { code, stdout } = await run.finished;
+  expect(code).not.toBe(0);
+  const [events = ''] = stdout.split('\n\n');
+  // Once when it happened, and not again as a warning.
+  expect(events.match(/call was denied: Bash npm test/g)).toHaveLength(1);
   expect(await user.ok('group', 'allow', group)).toBe(
     [
       'denied to 001 api: Bash npm test',
@@ -124,7 +128,10 @@ test('group allow: what was denied is allowed to all sessions, and those that fa
   const rules = ['acceptEdits', 'Bash(npm test:*)', 'Bash(make all:*)'];
   expect(fakes.map(permissionsOf)).toEqual([[...rules, 'Edit'], rules]);
   await Promise.all(fakes.map((fake) => fake.succeed()));
-  expect(await again.finished).toMatchObject({ code: 0 });
+  const retried = await again.finished;
+  expect(retried).toMatchObject({ code: 0 });
+  // What was denied in an earlier try is over.
+  for (const text of [retried.stdout, await user.ok('group', 'show', group)]) expect(text).not.toContain('denied');
   expect((await user.run('group', 'allow', group, 'nonsense((')).code).toBe(2);
 }, 60_000);
 

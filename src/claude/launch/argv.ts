@@ -79,6 +79,8 @@ function sharedArgs(input: WorkerArgsInput): string[] {
     ...(input.addedFolders ?? []).map((folder) => `--add-dir=${folder}`),
     ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
     ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
+    // Otherwise the first system prompt of the conversation holds, also after its template was edited.
+    ...(conversation.kind === 'resume' ? ['--system-prompt-snapshot', 'off'] : []),
     '--permission-mode',
     input.permissionMode,
     '--settings',

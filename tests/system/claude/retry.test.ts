@@ -3,6 +3,8 @@
  * session for ever. `session retry --rewind` leaves out its last messages, `--fresh` begins a new one; the work stays.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { patienceMs } from '../../support/claude/rig.ts';
 import { User } from '../../support/cli/user.ts';
@@ -79,3 +81,24 @@ test('--fresh begins a new conversation with the whole task', async () => {
   const again = await firstRequestOf();
   expect(again.session).toBe(fresh.session);
 });
+
+test('an edited config template counts for the conversation that goes on', async () => {
+  const template = (words: string) => {
+    const folder = join(user.home, '.config/claude-code-agent/templates/configs/house');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'CLAUDE.md'), words);
+    return ['--config-template', 'house', '--no-generate-claude-md'];
+  };
+  await user.ok('session', 'edit', `${group}/only`, ...template('Speak like a pirate.'));
+  expect(JSON.stringify((await lastRequest('--fresh')).system)).toContain('Speak like a pirate.');
+  await user.ok('session', 'edit', `${group}/only`, ...template('Speak like a judge.'));
+  const goesOn = JSON.stringify((await lastRequest()).system);
+  expect(goesOn).toContain('Speak like a judge.');
+  expect(goesOn).not.toContain('pirate');
+});
+
+/** The body of what a retry sends last. */
+async function lastRequest(...how: string[]) {
+  await user.run('session', 'retry', `${group}/only`, ...how);
+  return api.requests.findLast(({ kind }) => kind === 'step')?.body as { readonly system?: unknown };
+}

@@ -47,7 +47,7 @@ describe('workerArgs', () => {
     expect(words.slice(6)).toEqual([
       ...['--resume', 'ID', '--model=claude-opus-4-8[1m]', '--name=api'],
       ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
-      ...['--setting-sources', 'user'],
+      ...['--setting-sources', 'user', '--system-prompt-snapshot', 'off'],
       ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
       ...['--append-system-prompt-file=/s/system-prompt.md', '--strict-mcp-config'],
       '--exclude-dynamic-system-prompt-sections',

@@ -91,10 +91,23 @@ function serversIn(world: World, projectPath: string): JsonObject {
   return Object.fromEntries(Object.entries(servers).filter(([, server]) => isObject(server)));
 }
 
+/** claude's own file of a user may hold megabytes, and each start of a session needs it. */
+const lastRead = new WeakMap<
+  object,
+  Map<string, { readonly mtimeMs: number; readonly size: number; value: JsonObject }>
+>();
+
 function readObject({ files }: Pick<World, 'files'>, path: string): JsonObject {
   try {
     const info = files.info(path);
-    return info?.kind === 'file' ? parseSettings(files.readBytes(path, 0, info.size)) : {};
+    if (info?.kind !== 'file') return {};
+    const { mtimeMs, size } = info;
+    const known = lastRead.get(files) ?? new Map();
+    const before = known.get(path);
+    if (before?.mtimeMs === mtimeMs && before.size === size) return before.value;
+    const value = parseSettings(files.readBytes(path, 0, size));
+    lastRead.set(files, known.set(path, { mtimeMs, size, value }));
+    return value;
   } catch {
     // A folder into which we may not look holds nothing for us.
     return {};

@@ -286,8 +286,8 @@ async function offerRehearsal(context: Context, file: string, shown: string, { y
     if (wanted)
       return runWorkflow(context, file, [], { config: {}, output: undefined, rehearse: true, retryFailed: false });
   }
-  const next = from === undefined ? '--rehearse     at no cost; then the same without --rehearse' : '--dry-run';
-  context.stdout.line(`Next: ${run} ${next}`);
+  if (from !== undefined) context.stdout.line(`Next: ${run} --dry-run`);
+  else context.stdout.lines([`Next, at no cost: ${run} --rehearse`, `Then, for real: ${run}`]);
 }
 
 export type Checked<T> = { readonly value: T } | { readonly problem: string };

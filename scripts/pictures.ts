@@ -110,7 +110,7 @@ async function makePictures(): Promise<void> {
   await cca('group', 'run', group, '--detach', '--rehearse', join(import.meta.dir, 'pictures/rehearsal.yaml'));
   await plateau(group);
   const opened = { shows: ['›✓  001 keys', '006 gateway', 'q quit'] };
-  const gateway = { keys: 'jjjj', shows: ['│ 006 gateway', './check.sh --all'] };
+  const gateway = { keys: 'jjjj', shows: ['── 006 gateway', './check.sh --all'] };
   await dashboard('dashboard.svg', group, { columns: 120, rows: 24 }, [opened, gateway]);
   const log = { keys: 'l', shows: ['── 001 keys', '[log]', '== attempt 1 started', 'All 18 checks pass'] };
   await dashboard('details.svg', group, { columns: 110, rows: 42 }, [opened, log]);

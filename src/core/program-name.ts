@@ -7,7 +7,7 @@ export let programName = 'claude-code-agent';
  * How command lines that are shown begin, so that they can be pasted where they are read: the name, or the whole path
  * where a path was typed.
  */
-export let programPath = programName;
+export let programPath = 'claude-code-agent';
 
 /** A name or a path that a shell takes as one word; anything else would not be pasted as it stands. */
 const plainName = /^(?:\/[\w./+-]{1,200}\/)?[\w][\w.-]{0,60}$/;

@@ -56,7 +56,7 @@ async function sessionWith(steps: readonly Step[], { args = [], options = () => 
 
 /** The option that adds a server whose tool asks a person for a colour. */
 function askingServer(): string {
-  const args = [join(import.meta.dir, '../../fixtures/mcp/asking.mjs')];
+  const args = [join(import.meta.dir, '../../support/rehearsal/asking-server.ts')];
   return `--mcp-config=${JSON.stringify({ mcpServers: { asker: { command: process.execPath, args } } })}`;
 }
 
@@ -156,7 +156,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     });
     expect(outcome).toMatchObject({ status: 'completed', result: 'done' });
     const answers = messages.flatMap((m) => (m.kind === 'user' ? m.toolResults.map(({ text }) => text) : []));
-    expect(answers).toEqual(['answered {"action":"cancel"}']);
+    expect(answers).toEqual(['answered: {"action":"cancel"}']);
   });
 
   test('names the model that answered instead of the one that was asked', async () => {

@@ -129,7 +129,7 @@ test('completion offers commands, options, values, groups and sessions', async (
     const lines = (await user.ok('complete', '--', ...words)).split('\n');
     return lines.filter((line) => !line.startsWith(':')).map((line) => line.split('\t')[0] as string);
   };
-  expect(await offered('gr')).toEqual(['group']);
+  expect(await offered('gr')).toEqual(['group', 'graph']);
   expect(await offered('group', 're')).toEqual(['resume', 'report']);
   expect((await offered('group', 'show', '')).sort()).toEqual(['auth', 'other']);
   expect(await offered('session', 'logs', 'auth/')).toEqual(['auth/api', 'auth/web']);

@@ -73,9 +73,9 @@ describe('prompts', () => {
     expect((await show(`prompts/${id}`)).prompt).toBe('from a pipe');
   });
 
-  test('reach the model as they are, after the words with which every conversation begins', async () => {
+  test('reach the model as they are, behind the first words of every conversation, or alone as a command', async () => {
     const group = ground.make('sent');
-    const sent = ['-p', '--', '/help'];
+    const sent = ['-p', '--', '/tmp is full'];
     for (const prompt of sent) await ground.ok('session', 'add', 'sent', '--project', '.', '--prompt', prompt);
     const ran = await ground.run('group', 'run', 'sent', '--rehearse', '--output', 'quiet');
     expect(ran).toMatchObject({ code: 0, stderr: '' });
@@ -83,7 +83,7 @@ describe('prompts', () => {
     for (const [index, prompt] of sent.entries()) {
       const id = readdirSync(sessions).sort()[index] as string;
       expect(firstMessage(join(sessions, id, 'claude-config', 'projects'))).toBe(
-        `The task of this session:\n\n${prompt}`,
+        prompt.startsWith('/') ? prompt : `The task of this session:\n\n${prompt}`,
       );
     }
   }, 120_000);

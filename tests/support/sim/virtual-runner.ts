@@ -140,7 +140,9 @@ export class VirtualRunner {
       match: () => [],
       link: () => {},
       list: (path) => {
-        if (path === requests && this.alive) this.#waits();
+        // What a dead one answers stays where it is, and would be answered for ever.
+        if (path === requests && !this.alive) return [];
+        if (path === requests) this.#waits();
         return files.list(path);
       },
       info: (path) => files.info(path),

@@ -29,8 +29,6 @@ export interface JudgeInput {
   readonly found: 'watched' | 'after-crash';
   /** A SessionStart hook of ours was configured, so its success must have been in the stream. */
   readonly expectHook: boolean;
-  /** The conversation was begun before, and tools may have been used then. */
-  readonly isResumed?: boolean;
   /** The session has an `outputSchema`, so its result must come in that form. */
   readonly expectStructured: boolean;
   /** What the model said last is missing in the conversation that claude has kept. */
@@ -108,10 +106,10 @@ const hookTooLate: Verdict = {
 };
 
 function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
-  const { stream, expectStructured, isResumed } = input;
+  const { stream, expectStructured } = input;
   if (ignoresSettings(input)) return settingsIgnored;
   const denied = deniedOf(stream);
-  if (denied !== undefined && stream.toolsDone === 0 && !isResumed) {
+  if (denied !== undefined && stream.toolsDone === 0) {
     return {
       status: 'failed',
       reason: 'permission',

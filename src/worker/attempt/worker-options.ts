@@ -24,8 +24,6 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   /** A successful SessionStart hook must show in the stream, else the session is flagged. */
   readonly expectHook: boolean;
   readonly expectStructured: boolean;
-  /** A conversation goes on that was interrupted; a retry is judged by what it does itself. */
-  readonly isResumed: boolean;
   readonly prices: PriceTable;
   readonly earlier?: Earlier;
   /** What the model said last is missing in the conversation that claude has kept. */
@@ -72,7 +70,6 @@ export function workerOptions(
     offset: attempt.offset,
     startedAtMs: Date.parse(attempt.startedAt),
     expectStructured: definition.outputSchema !== undefined,
-    isResumed: attempt.kind === 'resume',
     told,
     prices,
     hasBegun: attempt.identified,

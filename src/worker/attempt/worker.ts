@@ -434,7 +434,7 @@ export class Worker {
     if (cut !== null) return cut;
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
     this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
-    const { expectHook, expectStructured, isResumed, totalsAtEnd } = this.#options;
+    const { expectHook, expectStructured, totalsAtEnd } = this.#options;
     const isTold = this.stream.sawInit && !this.stream.isAtWork;
     const atEnd = isTold ? null : totalsAtEnd(this.stream);
     if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
@@ -444,7 +444,7 @@ export class Worker {
       stderrTail,
     };
     const judged = judge({
-      ...{ stream: this.stream, exit, found, expectHook, expectStructured, isResumed, ...seen },
+      ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
     });

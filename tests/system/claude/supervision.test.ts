@@ -113,20 +113,6 @@ test('a pause after something was said begins no further turn, and what was said
   expect(processesIn(group.project('a'))).toEqual([]);
 }, 60_000);
 
-test('what was done before a pause counts: a session that is denied a call afterwards is completed', async () => {
-  const group = make([{ name: 'a' }]);
-  const write = { tool: 'Write', input: { file_path: '{{project}}/note.md', content: 'one' } };
-  const denied = { tool: 'Bash', input: { command: 'curl -s http://127.0.0.1:1' } };
-  const scripted = serve(steps(write, { hang: true, times: 1, ...denied }, { text: 'all done' }));
-  const run = group.run(env);
-  await until(() => scripted.requests.length === 2);
-  await run.ask({ kind: 'pause', mode: 'now' });
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  const [warning] = group.state().sessions.get(group.id('a'))?.warnings ?? [];
-  expect(warning?.message).toContain('denied: Bash curl');
-}, 60_000);
-
 test('what is said during the last answer is answered too', async () => {
   const group = make([{ name: 'a' }]);
   const scripted = serve(steps({ text: 'first', delayMs: 1_500 }, { text: 'second', delayMs: 1_000 }));

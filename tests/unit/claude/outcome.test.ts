@@ -72,7 +72,6 @@ const rows: Row[] = [
   ],
   ['success without a turn', [init, { ...success, num_turns: 0 }], {}, 'failed', 'prompt-not-sent'],
   ['everything denied', [init, refused, denied], {}, 'failed', 'permission'],
-  ['everything denied after a pause', [init, refused, denied], { isResumed: true }, 'completed'],
   ['something denied', [init, done, refused, denied], {}, 'completed'],
   ['a later success', [init, result({ api_error_status: 529 }), success], {}, 'completed'],
 

@@ -3,6 +3,7 @@
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { advise, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
+import { plainNamePattern, wordPattern } from '../../core/values.ts';
 import { hostsNow, isLost } from '../../fleet/registry.ts';
 import { wireVersion } from '../../fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';
@@ -97,7 +98,7 @@ function programFindings({ name, abilities, refusal }: FleetHost, here: Here): F
   if (refusal !== undefined) {
     const cure = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
     const risk = ['host', 'add', name, '--ssh', 'USER@HOST', '--accept-claude', claudeVersion];
-    const next = claudeVersion === '' ? cure : advise(`${cure} Or use it at your own risk with`, risk);
+    const next = !wordPattern.test(claudeVersion) ? cure : advise(`${cure} Or use it at your own risk with`, risk);
     found.push(finding('claude', 'broken', `${name}: nothing is sent there. ${refusal}`, next));
   } else if (claudeVersion === '') {
     found.push(finding('claude', 'broken', `${name}: there is no claude.`, 'Install Claude Code there.'));
@@ -115,6 +116,11 @@ function programFindings({ name, abilities, refusal }: FleetHost, here: Here): F
   return found;
 }
 
+/** What a machine says of itself is advised only where a command takes it. */
+function isName(text: string | undefined): text is string {
+  return text !== undefined && plainNamePattern.test(text);
+}
+
 function gitFindings({ name, checks }: FleetHost): Finding[] {
   if (checks?.git.trouble === undefined) return [];
   const message = `${name}: no worktree can be made there. ${checks.git.trouble}`;
@@ -125,7 +131,7 @@ function loginFindings({ name, login, abilities, checks, loginTrouble }: FleetHo
   const refused = (checks?.logins ?? []).flatMap(({ name: which, trouble }) => {
     if (trouble === undefined) return [];
     const what = which === undefined ? 'the login of its agent' : `its login ${which}`;
-    const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', which ?? 'NAME'];
+    const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', isName(which) ? which : 'NAME'];
     return [finding('login', 'broken', `${name}: ${what} cannot be used. ${trouble}`, advise('Send one with', send))];
   });
   if (loginTrouble !== undefined) {

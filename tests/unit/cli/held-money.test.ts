@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import { noUsage, type Usage } from '../../../src/core/group.ts';
+import { makeGroupId } from '../../../src/core/id.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { withHeld } from '../../../src/worker/attempt/outcomes.ts';
@@ -54,6 +55,12 @@ afterEach(() => machine.remove());
 const asLongAsHeld = 'are counted until you decide.';
 
 const budget = () => machine.json<Budget>('group', 'budget', group);
+
+test('a small amount is held with the digits that it has, not as nothing', () => {
+  const outcome = { status: 'paused', reason: 'interrupted', message: '', warnings: [] } as const;
+  const { warnings } = withHeld(outcome, { ...usage, heldUsd: 0.004 }, makeGroupId(0, 'cut'));
+  expect(warnings[0]?.message).toContain('Up to $0.0040 that');
+});
 
 test('F3: it counts as spent, and what can be done is said', async () => {
   expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });

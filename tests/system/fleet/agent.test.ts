@@ -74,7 +74,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const contents = Object.fromEntries(files.map(({ path, data }) => [path, Buffer.from(data, 'base64').toString()]));
     expect(contents).toMatchObject({
       'claude-config/projects/x/talk.jsonl': '{"a":1}\n',
-      'claude-config/state.json': '{{cca:session}}/worktree/here\n',
+      'claude-config/state.json': '{{cca:worktree}}/here\n',
     });
     expect(first.prints).toBe(rig.printed(attemptId).length);
     const bundle = join(rig.temp.path, 'back');

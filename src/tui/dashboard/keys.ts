@@ -367,7 +367,7 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
     case 'o':
       return { ui: { ...ui, mode: { kind: 'ask-open', sessionId } } };
     case 'l':
-      return { ui: opened({ ...ui, selected: sessionId }, 'full', 'log') };
+      return { ui: opened({ ...ui, selected: sessionId, home: sessionId }, 'full', 'log') };
     case 'a':
       return { ui, command: { do: 'attach', sessionId } };
     case 'e':

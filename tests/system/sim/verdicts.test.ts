@@ -113,7 +113,7 @@ function facesAt(world: World, stream: ReadonlyMap<SessionId, string>): { state:
   source.close();
   const pane = (selected: SessionId): string => {
     const view = { state, ...seen, nowMs: world.clock.now(), runner };
-    const ui = { ...firstUi, selected, pane: 'full', tab: 'now' } as const;
+    const ui = { ...firstUi, selected, home: selected, pane: 'full', tab: 'now' } as const;
     const { rows } = frameOf(view, ui, { columns: 200, rows: 50, glyphs: unicodeGlyphs });
     return rows.map(plainRow).join('\n');
   };

@@ -1,5 +1,5 @@
 /** Ids of groups and sessions: made, checked and looked up. */
-import { type Advice, see } from './advice.ts';
+import { type Advice, advise, see } from './advice.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
 import { hint } from './nearest.ts';
@@ -108,7 +108,9 @@ export function findGroup(ids: readonly GroupId[], reference: string): Result<Gr
   if (newest !== undefined) return ok(newest);
   const matches = reference === '' ? [] : ids.filter((id) => id.startsWith(reference));
   if (matches.length > 0) return onlyMatch(matches, 'group', reference, groupListing);
-  return fail('not-found', `There is no group ${quoted(reference)}${slugHint(reference, ids) || '.'}`, groupListing);
+  const isFile = /\.ya?ml$/.test(reference);
+  const next = isFile ? advise('See what a workflow would do with', ['run', reference, '--dry-run']) : groupListing;
+  return fail('not-found', `There is no group ${quoted(reference)}${slugHint(reference, ids) || '.'}`, next);
 }
 
 /** `; did you mean "auth"?` of a mistyped slug. */

@@ -64,9 +64,9 @@ function rulesSentence(projectPath: string, rules: readonly string[]): string {
 }
 
 function serversSentence(projectPath: string, servers: readonly string[]): string {
-  const what = servers.length === 1 ? 'An MCP server' : 'MCP servers';
-  const how = 'Use --project-mcp all (in a workflow: projectMcp: all), or approve them once in claude.';
-  const why = 'because you have not approved them';
+  const [what, them] = servers.length === 1 ? ['An MCP server', 'it'] : ['MCP servers', 'them'];
+  const how = `Use --project-mcp all (in a workflow: projectMcp: all), or approve ${them} once in claude.`;
+  const why = `because you have not approved ${them}`;
   return `${what} in .mcp.json of ${projectPath} will not start, ${why}: ${listed(servers)}. ${how}`;
 }
 

@@ -126,6 +126,12 @@ describe('group ids', () => {
     expect(createdAtOf('20260104-143022-a-b')).toBe('2026-01-04T14:30:22.000Z');
   });
 
+  test('a file in place of a group is taken for a workflow', () => {
+    const result = findGroup([], 'night.yaml');
+    const command = ['run', 'night.yaml', '--dry-run'];
+    expect(result).toMatchObject({ ok: false, failure: { next: { commands: [command] } } });
+  });
+
   test('an ambiguous reference lists at most ten candidates', () => {
     const many = Array.from({ length: 50 }, (_, index) => `20260101-0000${index + 10}-x${index}`);
     const result = findGroup(many, '2026');

@@ -10,9 +10,11 @@ import {
   type UserClaude,
 } from '../../claude/launch/user-claude.ts';
 import { object } from '../../claude/lenient.ts';
+import { commandText } from '../../core/advice.ts';
 import { ok } from '../../core/failure.ts';
-import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import type { GroupId, SessionDefinition, SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
+import { groupPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
 
@@ -22,14 +24,30 @@ const columnsMax = 600;
 /** One sentence for each project and cause. */
 export function leftOutOfProjects(place: Place, state: GroupState, ids: readonly SessionId[]): string[] {
   const user = readUserClaude(place.world, place.env);
+  const remedy = remedyFor(place, state);
   const said = ids.flatMap((id) => {
     const definition = state.sessions.get(id)?.definition;
-    return definition === undefined ? [] : leftOutOf(place, user, definition);
+    return definition === undefined ? [] : leftOutOf(place, user, definition, remedy);
   });
   return [...new Set(said)];
 }
 
-function leftOutOf({ world }: Place, user: UserClaude, definition: SessionDefinition): string[] {
+type Remedy = (option: readonly string[], entry: string) => string;
+
+/** A command for a group that is there, else the entry of its workflow. */
+function remedyFor(place: Place, state: GroupState): Remedy {
+  const id = madeGroup(place, state);
+  return (option, entry) =>
+    id === undefined ? `\`${entry}\` in the group of the workflow` : commandText(['group', 'edit', id, ...option]);
+}
+
+/** The id of a group that is on disk; a workflow that is only looked at has made none. */
+export function madeGroup(place: Place, { group: { id } }: GroupState): GroupId | undefined {
+  const found = place.root();
+  return found.ok && place.world.files.info(groupPaths(found.value, id).events) !== null ? id : undefined;
+}
+
+function leftOutOf({ world }: Place, user: UserClaude, definition: SessionDefinition, remedy: Remedy): string[] {
   const { projectPath, untrusted } = definition;
   if (untrusted === true) return [];
   try {
@@ -38,8 +56,8 @@ function leftOutOf({ world }: Place, user: UserClaude, definition: SessionDefini
     const { leftOut } = projectServers(world, user, definition, settings);
     return [
       ...ignoredFiles(world, projectPath),
-      ...(rules.length === 0 ? [] : [rulesSentence(projectPath, rules)]),
-      ...(leftOut.length === 0 ? [] : [serversSentence(projectPath, leftOut)]),
+      ...(rules.length === 0 ? [] : [rulesSentence(projectPath, rules, remedy)]),
+      ...(leftOut.length === 0 ? [] : [serversSentence(projectPath, leftOut, remedy)]),
     ];
   } catch {
     // What cannot be read is reported when the session starts.
@@ -57,21 +75,22 @@ function ignoredFiles({ files }: Place['world'], projectPath: string): string[] 
   });
 }
 
-function rulesSentence(projectPath: string, rules: readonly string[]): string {
+function rulesSentence(projectPath: string, rules: readonly string[], remedy: Remedy): string {
   const what = rules.length === 1 ? `An allow rule of ${projectPath} is` : `Allow rules of ${projectPath} are`;
-  const how = 'Use --trust (in a workflow: trust: true), or trust it once in claude.';
+  const how = `Trust it once in claude, or with: ${remedy(['--trust'], 'trust: true')}`;
   return `${what} ignored, because the project is not trusted: ${listed(rules)}. ${how}`;
 }
 
-function serversSentence(projectPath: string, servers: readonly string[]): string {
+function serversSentence(projectPath: string, servers: readonly string[], remedy: Remedy): string {
   const [what, them] = servers.length === 1 ? ['An MCP server', 'it'] : ['MCP servers', 'them'];
-  const how = `Use --project-mcp all (in a workflow: projectMcp: all), or approve ${them} once in claude.`;
+  const how = `Approve ${them} once in claude, or with: ${remedy(['--project-mcp', 'all'], 'projectMcp: all')}`;
   const why = `because you have not approved ${them}`;
   return `${what} in .mcp.json of ${projectPath} will not start, ${why}: ${listed(servers)}. ${how}`;
 }
 
 /** What of the user's own configuration the sessions do not get; null when there is nothing, or all inherit it. */
-export function leftOutOfUser({ world, env }: Place, state: GroupState, ids: readonly SessionId[]): string | null {
+export function leftOutOfUser(place: Place, state: GroupState, ids: readonly SessionId[]): string | null {
+  const { world, env } = place;
   const isInherited = ids.every((id) => state.sessions.get(id)?.definition.inherit === 'user');
   if (isInherited) return null;
   const { folder, settings, state: own } = readUserClaude(world, env);
@@ -87,7 +106,7 @@ export function leftOutOfUser({ world, env }: Place, state: GroupState, ids: rea
     ...(Object.keys(object(own.mcpServers)).length === 0 ? [] : ['MCP servers']),
   ];
   if (all.length === 0) return null;
-  const how = 'Use --inherit user (in a workflow: inherit: user) to bring it in.';
+  const how = `Bring it in with: ${remedyFor(place, state)(['--inherit', 'user'], 'inherit: user')}`;
   return `Your own claude configuration in ${folder} is not used: ${all.join(', ')}. ${how}`;
 }
 

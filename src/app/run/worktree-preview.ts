@@ -14,6 +14,7 @@ import { plural } from '../../view/format.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
+import { madeGroup } from './left-out.ts';
 
 /** One sentence a line; none when no session has a worktree. */
 export async function worktreeLines(
@@ -31,7 +32,7 @@ export async function worktreeLines(
   for (const [top, sessions] of tops) costs.push(await costLine(place, top, sessions));
   const ofUser = await readUserConfig(place);
   const folder = (ofUser.ok ? ofUser.value.worktrees : undefined) ?? worktreesFolder(root);
-  const merge = commandText(['group', 'merge', state.group.id]);
+  const merge = commandText(['group', 'merge', madeGroup(place, state) ?? 'latest']);
   const where = `They lie below ${folder}. Your checkouts stay as they are until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
   return [...costs, where, ...tripped];

@@ -199,6 +199,9 @@ describe('what claude and its hooks could not do reaches the user', () => {
     expect(grouped.stderr).not.toContain(`Allow rules of ${ground.fixture.app} `);
     expect(grouped.plan).toContain(`Your own claude configuration in ${ground.machine.home}/.claude is not used: `);
     expect(inherited.plan).not.toContain('Your own claude configuration');
+    for (const entry of ['trust: true', 'projectMcp: all', 'inherit: user']) {
+      expect(grouped.plan).toContain(`with: \`${entry}\` in the group of the workflow`);
+    }
   });
 
   test('settings that claude ignores because of a mistake are named by the plan', async () => {

@@ -5,7 +5,6 @@ import { object, objects, text } from '../../claude/lenient.ts';
 import { parseObject, type UserMessage } from '../../claude/messages.ts';
 import { type DeniedCall, rulesFor } from '../../claude/permission-rules.ts';
 import { defined } from '../../core/defined.ts';
-import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId } from '../../core/group.ts';
 import { reduce } from '../../core/reduce.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
@@ -26,37 +25,26 @@ export interface Denial extends DeniedCall {
 export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId): Denial[] {
   const { transcript } = sessionPaths(paths, sessionId);
   const reader = new DenialReader();
+  let from = 0;
+  const readTo = (end: number) => {
+    for (const line of printedLines(world, transcript, from, end)) reader.read(line);
+    from = end;
+  };
   const log = readLog(world, paths.events);
-  const attempts = attemptsOf(log.ok ? log.value : [], sessionId);
-  for (const [index, { offset, allowed }] of attempts.entries()) {
-    reader.allowed = allowed;
-    const end = attempts[index + 1]?.offset ?? Number.POSITIVE_INFINITY;
-    for (const line of printedLines(world, transcript, offset, end)) reader.read(line);
-  }
-  return reader.denials();
-}
-
-interface AttemptRules {
-  /** Bytes of the transcript before it. */
-  readonly offset: number;
-  readonly allowed: ReadonlySet<string>;
-}
-
-function attemptsOf(events: readonly GroupEvent[], sessionId: SessionId): readonly AttemptRules[] {
-  const attempts: AttemptRules[] = [];
   let state: GroupState | undefined;
-  for (const event of events) {
+  for (const event of log.ok ? log.value : []) {
     state = state === undefined ? initialState(event) : reduce(state, event);
     if (event.type !== 'session_starting' || event.sessionId !== sessionId) continue;
-    const { allowedTools } = state.sessions.get(sessionId)?.definition ?? {};
-    attempts.push({ offset: event.attempt.offset, allowed: new Set(allowedTools) });
+    readTo(event.attempt.offset);
+    reader.allowed = state.sessions.get(sessionId)?.definition.allowedTools ?? [];
   }
-  return attempts;
+  readTo(Number.POSITIVE_INFINITY);
+  return reader.denials();
 }
 
 class DenialReader {
   /** The rules of the attempt that is being read. */
-  allowed: ReadonlySet<string> = new Set();
+  allowed: readonly string[] = [];
   readonly #calls = new Map<string, DeniedCall>();
   readonly #denied = new Map<string, Denial>();
 
@@ -70,7 +58,7 @@ class DenialReader {
         if (this.#calls.size > rememberedMax && oldest !== undefined) this.#calls.delete(oldest);
       }
     } else if (message.kind === 'user') {
-      this.#noteHooks(message.toolResults);
+      for (const result of message.toolResults) this.#noteHook(result);
     } else if (message.kind === 'denied') {
       const said = text(value?.message);
       const by = text(value?.decision_reason_type);
@@ -86,11 +74,9 @@ class DenialReader {
   }
 
   /** claude has no line of its own for a call that a hook denied: the model is told, and the result counts it. */
-  #noteHooks(results: UserMessage['toolResults']): void {
-    for (const { toolUseId, isError, text: said } of results) {
-      const call = isError && /^PreToolUse:\S* hook/.test(said) ? this.#calls.get(toolUseId) : undefined;
-      if (call !== undefined) this.#calls.set(toolUseId, { ...call, by: 'hook', message: said });
-    }
+  #noteHook({ toolUseId, isError, text: said }: UserMessage['toolResults'][number]): void {
+    const call = isError && /^PreToolUse:\S* hook/.test(said) ? this.#calls.get(toolUseId) : undefined;
+    if (call !== undefined) this.#calls.set(toolUseId, { ...call, by: 'hook', message: said });
   }
 
   /** A call that was denied twice counts as it was denied the last time. */
@@ -103,7 +89,7 @@ class DenialReader {
   #note(id: string, call: DeniedCall): void {
     if (this.#denied.size >= rememberedMax && !this.#denied.has(id)) return;
     const rules = rulesFor(call);
-    const isInPlace = rules.length > 0 && rules.every((rule) => this.allowed.has(rule));
+    const isInPlace = rules.length > 0 && rules.every((rule) => this.allowed.includes(rule));
     this.#denied.set(id, { ...call, ...(isInPlace ? { rules: [], despite: rules } : { rules }) });
   }
 }

@@ -6,6 +6,7 @@ import { liveRunner, whileBusy } from '../../../app/live-runner.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import {
   type GroupReference,
+  type LoadedGroup,
   type LoadedSession,
   loadReferredGroup,
   loadWithRunner,
@@ -227,22 +228,14 @@ export async function startSession(
 }
 
 /** A live runner is asked to try each again; without one this process runs the group. */
-export async function runFailedAgain(
-  context: Context,
-  group: GroupReference,
-  failed: readonly SessionId[],
-  { rehearse }: How,
-): Promise<Work> {
-  const { groupId } = group;
-  if (liveRunner(context.world, group) === null) {
-    const options = runCommandOptions({ rehearse }, true);
-    return runGroup(context, groupId, options, undefined);
-  }
-  for (const sessionId of failed) need(await submit(context, group, { kind: 'retry-session', sessionId }));
-  const follow = commandText(['group', 'watch', groupId]);
-  context.stdout.line(
-    `${plural(failed.length, 'session')} tried again as soon as there is a slot. Watch it: ${follow}`,
-  );
+export async function runFailedAgain(context: Context, group: LoadedGroup, { rehearse }: How): Promise<Work> {
+  const { groupId, state } = group;
+  if (liveRunner(context.world, group) === null)
+    return runGroup(context, groupId, runCommandOptions({ rehearse }, true), undefined);
+  const failed = [...state.sessions].filter(([, record]) => record.state.status === 'failed');
+  for (const [sessionId] of failed) need(await submit(context, group, { kind: 'retry-session', sessionId }));
+  const what = `${plural(failed.length, 'session')} tried again as soon as there is a slot.`;
+  context.stdout.line(`${what} Watch it: ${commandText(['group', 'watch', groupId])}`);
 }
 
 /** Runs the group with this session alone. The exit code tells about the session: 0 completed, 1 failed, 3 paused. */

@@ -9,6 +9,7 @@ import {
 } from '@commander-js/extra-typings';
 import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../app/resolve.ts';
 import { advise, commandText } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import { sessionLabel } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { programName } from '../core/program-name.ts';
@@ -308,65 +309,38 @@ export interface ShortForm {
   readonly latest?: true;
 }
 
-export const shortForms: readonly ShortForm[] = [
-  { word: 'ls', summary: 'list groups (group list)', group: ['group', 'list'] },
-  { word: 'ps', summary: 'list active groups', group: ['group', 'list', '--status', 'active'] },
-  {
-    word: 'show',
-    summary: 'show a group or a session',
-    group: ['group', 'show'],
-    session: ['session', 'show'],
-    latest: true,
-  },
-  { word: 'status', summary: 'the same as show', group: ['group', 'show'], session: ['session', 'show'], latest: true },
-  {
-    word: 'watch',
-    summary: 'follow a group, or the log of a session',
-    group: ['group', 'watch'],
-    session: ['session', 'logs', '--follow'],
-    latest: true,
-  },
-  {
-    word: 'logs',
-    summary: 'read the transcript of a session, or those of a group',
-    group: [],
-    session: ['session', 'logs'],
-    latest: true,
-  },
-  { word: 'pause', summary: 'pause a group or a session', group: ['group', 'pause'], session: ['session', 'pause'] },
-  {
-    word: 'resume',
-    summary: 'go on with a group or a session',
-    group: ['group', 'resume'],
-    session: ['session', 'resume'],
-  },
-  {
-    word: 'diff',
-    summary: 'show what a group or a session changed',
-    group: ['group', 'diff'],
-    session: ['session', 'diff'],
-    latest: true,
-  },
-  {
-    word: 'why',
-    summary: 'explain why a group or a session is not running',
-    group: ['group', 'why'],
-    session: [],
-    latest: true,
-  },
-  {
-    word: 'retry',
-    summary: 'try a failed session again, or those of a group',
-    group: ['group', 'run', '--retry-failed'],
-    session: ['session', 'retry'],
-  },
-  ...['plan', 'graph', 'budget', 'report', 'merge', 'pr'].map(ofGroup),
-];
+type FormParts = readonly [word: string, summary: string, group: readonly string[], session?: readonly string[]];
 
-function ofGroup(word: string): ShortForm {
-  const [, summary = ''] = listed.find(([path]) => path === `group ${word}`) ?? [];
-  return { word, summary, group: ['group', word], latest: true };
+function shortForm(...[word, summary, group, session]: FormParts): ShortForm {
+  return { word, summary, group, ...defined({ session }) };
 }
+
+function lookingForm(...parts: FormParts): ShortForm {
+  return { ...shortForm(...parts), latest: true };
+}
+
+export const shortForms: readonly ShortForm[] = [
+  shortForm('ls', 'list groups (group list)', ['group', 'list']),
+  shortForm('ps', 'list active groups', ['group', 'list', '--status', 'active']),
+  lookingForm('show', 'show a group or a session', ['group', 'show'], ['session', 'show']),
+  lookingForm('status', 'the same as show', ['group', 'show'], ['session', 'show']),
+  lookingForm('watch', 'follow a group, or the log of a session', ['group', 'watch'], ['session', 'logs', '--follow']),
+  lookingForm('logs', 'read the transcript of a session, or those of a group', [], ['session', 'logs']),
+  shortForm('pause', 'pause a group or a session', ['group', 'pause'], ['session', 'pause']),
+  shortForm('resume', 'go on with a group or a session', ['group', 'resume'], ['session', 'resume']),
+  lookingForm('diff', 'show what a group or a session changed', ['group', 'diff'], ['session', 'diff']),
+  lookingForm('why', 'explain why a group or a session is not running', ['group', 'why'], []),
+  shortForm(
+    'retry',
+    'try a failed session again, or those of a group',
+    ['group', 'run', '--retry-failed'],
+    ['session', 'retry'],
+  ),
+  ...['plan', 'graph', 'budget', 'report', 'merge', 'pr'].map((word) => {
+    const [, summary = ''] = listed.find(([path]) => path === `group ${word}`) ?? [];
+    return lookingForm(word, summary, ['group', word]);
+  }),
+];
 
 export interface Tree {
   define(path: readonly string[], command: Command): Promise<void>;

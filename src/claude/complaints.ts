@@ -45,8 +45,7 @@ export function noteWords(complaints: Complaints, words: string): void {
   note(complaints, 'claude-reports', `claude reports: ${oneLine(words, reasonChars).replace(/\.$/, '')}`);
 }
 
-/** The end of the file is often the reason of a failure, which is told as such. */
-export function complaintsOf(complaints: Complaints, stderr: string): Warning[] {
+export function complaintsOf(complaints: Complaints, stderr = ''): Warning[] {
   const all: Complaints = new Map(complaints);
   const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !wasSaid.test(line));
   for (const line of lines.slice(-linesMax)) noteWords(all, `${clip(line, reasonChars)} (stderr.log)`);

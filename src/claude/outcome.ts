@@ -52,9 +52,9 @@ const stderrChars = 300;
 
 export function judge(input: JudgeInput): Outcome {
   const verdict = judgeEnd(input);
-  const { complaints } = input.stream;
-  const stderr = verdict.status === 'completed' ? (input.stderrTail ?? '') : '';
-  return { ...verdict, warnings: [...warningsOf(input), ...complaintsOf(complaints, stderr)] };
+  // The end of the file is often the reason of a failure, which is told as such.
+  const stderr = verdict.status === 'completed' ? input.stderrTail : '';
+  return { ...verdict, warnings: [...warningsOf(input), ...complaintsOf(input.stream.complaints, stderr)] };
 }
 
 function judgeEnd(input: JudgeInput): Verdict {
@@ -117,18 +117,14 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
       next: 'Choose what to allow.',
     };
   }
-  const text = clip(answerOf(stream, result), resultChars);
+  // Nothing is said in the last message after a Stop hook's objection, or when the model only thought.
+  const text = clip(result.result || (stream.lastSaid ?? ''), resultChars);
   if (!expectStructured) return { status: 'completed', result: text };
   // A message that was said to it later is answered without the form; what it handed in before still stands.
   const structured = result.structured ?? stream.structured;
   return structured === undefined || JSON.stringify(structured).length > structuredChars
     ? unstructured(structured === undefined)
     : { status: 'completed', result: text, structured };
-}
-
-/** Nothing is said in the last message after a Stop hook's objection, or when the model only thought. */
-function answerOf({ lastSaid = '' }: AttemptStream, { result = '' }: ResultMessage): string {
-  return result === '' ? lastSaid : result;
 }
 
 function unstructured(isAbsent: boolean): Verdict {

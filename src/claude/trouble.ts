@@ -84,30 +84,21 @@ export function describeUnanswered(stream: AttemptStream): Verdict | null {
 
 /** Null when the end is as usual, and the result alone decides. Also of results that claude calls a success. */
 export function describeEnding(stream: AttemptStream, result: ResultMessage): Verdict | null {
-  const ending = endingOf(result);
-  if (result.stopReason === 'refusal' && result.isError) {
+  const { stopReason, subtype, isError, deferred } = result;
+  const objection = oneLine(stream.objection ?? '', quoteChars);
+  if (stopReason === 'refusal' && isError) {
     const next = 'Say it in other words, or give it another model.';
     return failed('refused', 'The model refuses to answer', firstSentence(saidBy(result)), next);
   }
-  if (stream.isEndForced && isForced(result)) {
+  if (stream.isEndForced && subtype === 'success' && !isError) {
     const next = 'Look at what the Stop hook asks for, then retry the session.';
-    return failed('hook-stopped', 'A Stop hook did not let claude end, until claude gave up', objection(stream), next);
+    return failed('hook-stopped', 'A Stop hook did not let claude end, until claude gave up', objection, next);
   }
+  const ending = endingOf(result);
   if (ending === 'result') return null;
-  const said = ending.reason === 'hook-stopped' ? objection(stream) : deferredCall(result) || saidBy(result);
+  const call = deferred && oneLine(`${deferred.tool} ${targetOf(deferred.input, undefined)}`, quoteChars);
+  const said = ending.reason === 'hook-stopped' ? objection : (call ?? saidBy(result));
   return failed(ending.reason, ending.what, said, ending.next);
-}
-
-function isForced({ subtype, isError }: ResultMessage): boolean {
-  return subtype === 'success' && !isError;
-}
-
-function objection({ objection: said = '' }: AttemptStream): string {
-  return oneLine(said, quoteChars);
-}
-
-function deferredCall({ deferred }: ResultMessage): string {
-  return deferred === undefined ? '' : oneLine(`${deferred.tool} ${targetOf(deferred.input, undefined)}`, quoteChars);
 }
 
 /** claude's own advice comes after it, for a person in front of claude. */

@@ -320,7 +320,7 @@ function lookingForm(...parts: FormParts): ShortForm {
 }
 
 export const shortForms: readonly ShortForm[] = [
-  shortForm('ls', 'list groups (group list)', ['group', 'list']),
+  shortForm('ls', 'list groups', ['group', 'list']),
   shortForm('ps', 'list active groups', ['group', 'list', '--status', 'active']),
   lookingForm('show', 'show a group or a session', ['group', 'show'], ['session', 'show']),
   lookingForm('status', 'the same as show', ['group', 'show'], ['session', 'show']),

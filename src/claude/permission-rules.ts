@@ -36,20 +36,15 @@ export function rulesForOwnCommand(line: string): string[] {
   return [...new Set(rules)].filter((rule) => !rule.includes('*') && permissionRules(rule)?.length === 1);
 }
 
-/** Lets a session read all that lies in the folder; no rule for a name in which a rule would see a pattern. */
+/** Lets a session read all that lies in the folder. */
 export function readRules(folder: string): string[] {
-  return isPlainPath(folder) ? [`Read(/${folder}/**)`] : [];
+  return rulePaths(folder, true).map((path) => `Read(${path})`);
 }
 
-function isPlainPath(path: string): boolean {
-  return /^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(path);
-}
-
-/** Rules for what a link of a workspace leads to: it may be read, and claude's file tools keep from it. */
-export function linkRules(path: string, isFolder: boolean): { readonly read: string[]; readonly edit: string[] } {
-  if (!isPlainPath(path)) return { read: [], edit: [] };
-  const all = isFolder ? `/${path}/**` : `/${path}`;
-  return { read: [`Read(${all})`], edit: [`Edit(${all})`] };
+/** What stands in a rule for the path; nothing for a name in which a rule would see a pattern. */
+export function rulePaths(path: string, isFolder: boolean): string[] {
+  if (!/^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(path)) return [];
+  return [isFolder ? `/${path}/**` : `/${path}`];
 }
 
 /** Keeps claude’s file tools from every folder of that name below `top`, or anywhere if `top` is a pattern. */

@@ -165,12 +165,7 @@ export class CheckGate implements ClaudeGate {
   }
 
   #known({ file, version }: FoundClaude): CheckedClaude | undefined {
-    const known = recall(
-      this.#place.world,
-      this.#options.root,
-      file,
-      loginOf(this.#place.world, this.#place.env).login.kind,
-    );
+    const known = recall(this.#place, this.#options.root, file);
     return known?.version === version ? known : undefined;
   }
 
@@ -213,13 +208,11 @@ export class CheckGate implements ClaudeGate {
     if (this.isInterrupted) return fail('usage', 'The check was interrupted.', '');
     if (!results.ok) return results;
     const [at, durationMs] = [new Date(begin).toISOString(), Math.max(0, world.clock.now() - begin)];
-    const checked: CheckedClaude = {
-      ...found,
-      login,
-      at,
-      durationMs,
-      results: withCure(world, found.file, results.value),
-    };
+    // A script that chooses a login beats whatever the check, or a session, has chosen.
+    const cure = wrapperAdvice(world, found.file);
+    const withCure = (one: CheckResult): CheckResult =>
+      cure !== null && one.id === 'login' && one.detail !== '' ? { ...one, cure } : one;
+    const checked: CheckedClaude = { ...found, login, at, durationMs, results: results.value.map(withCure) };
     const kept = isConclusive(results.value) ? remember(world, root, checked) : ok(undefined);
     if (!kept.ok) this.#say(`The check could not be remembered: ${describeFailure(kept.failure)}`);
     return ok(checked);
@@ -235,14 +228,6 @@ export class CheckGate implements ClaudeGate {
       await delay(world.clock, lookMs);
     }
   }
-}
-
-/** A script that chooses a login beats whatever the check, or a session, has chosen. */
-function withCure(world: World, file: ProgramFile, results: readonly CheckResult[]): readonly CheckResult[] {
-  const cure = wrapperAdvice(world, file);
-  return cure === null
-    ? results
-    : results.map((one) => (one.id === 'login' && one.detail !== '' ? { ...one, cure } : one));
 }
 
 // `tried-claudes.json`: the claudes that were checked on this machine, by file and kind of login.
@@ -284,7 +269,10 @@ export function remember(world: World, root: string, checked: CheckedClaude): Re
   }
 }
 
-function recall(world: World, root: string, file: ProgramFile, login: Login['kind']): CheckedClaude | undefined {
+type Checking = Pick<Place, 'world' | 'env'>;
+
+function recall({ world, env }: Checking, root: string, file: ProgramFile): CheckedClaude | undefined {
+  const login = loginOf(world, env).login.kind;
   return readChecked(world, root).find((one) => isSameFile(one.file, file) && one.login === login);
 }
 
@@ -294,13 +282,10 @@ function isFixed({ file, program }: CheckedClaude): boolean {
 }
 
 /** The last check of the program at this path, which may be a link; undefined when it has to be checked. */
-export async function lastCheckOf(
-  { world, env }: Pick<Place, 'world' | 'env'>,
-  root: string,
-  program: string,
-): Promise<CheckedClaude | undefined> {
+export async function lastCheckOf(place: Checking, root: string, program: string): Promise<CheckedClaude | undefined> {
+  const { world, env } = place;
   const file = programFile(world, program);
-  const known = file === null ? undefined : recall(world, root, file, loginOf(world, env).login.kind);
+  const known = file === null ? undefined : recall(place, root, file);
   if (known === undefined || isFixed(known)) return known;
   const version = await versionOf(world, known.program, env);
   return version.ok && version.value === known.version ? known : undefined;

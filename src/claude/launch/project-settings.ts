@@ -12,13 +12,18 @@ export interface SettingsFile {
   readonly settings: JsonObject;
 }
 
-/** The settings that claude takes from a project. `files`: names in the project's own `.claude` to look at. */
+/**
+ * The settings that claude takes from a project: those of its own folder, and of its repository's the one that claude
+ * reads too. `names`: files in the project's own `.claude` to look at.
+ */
 export function findSettings(
   world: World,
   projectPath: string,
-  files: readonly string[] = settingsFiles,
+  names: readonly string[] = settingsFiles,
 ): readonly SettingsFile[] {
-  return settingsOf(world, projectPath, files)
+  const own = names.map((name) => join(projectPath, '.claude', name));
+  const roots = checkoutRoots(world, projectPath).map((root) => join(root, '.claude', localSettings));
+  return [...new Set([...own, ...roots])]
     .map((path) => ({ path, settings: readSettings(world, path) }))
     .filter(({ settings }) => Object.keys(settings).length > 0);
 }
@@ -42,28 +47,19 @@ export const sharedSettings = 'settings.json';
 const localSettings = 'settings.local.json';
 export const settingsFiles = [sharedSettings, localSettings];
 
-/** Those of the project's own folder, and of its repository's the one that claude reads too. */
-function settingsOf(world: World, projectPath: string, names: readonly string[] = settingsFiles): string[] {
-  const own = names.map((name) => join(projectPath, '.claude', name));
-  const roots = checkoutRoots(world, projectPath).map((root) => join(root, '.claude', localSettings));
-  return [...new Set([...own, ...roots])];
-}
-
 /**
  * The model that `settings`, those of the session's config dir, have claude use: said on the command line, because
  * claude rewrites the model of a config dir that it sees for the first time. None where the project or the environment
  * names one, which wins over the config dir but not over the command line.
  */
 export function modelOfSettings(
-  world: World,
   settings: JsonObject,
-  { projectPath, env }: { readonly projectPath: string; readonly env: Environment },
+  ofProject: readonly SettingsFile[],
+  env: Environment,
 ): string | undefined {
   const named = ({ model }: JsonObject) => (typeof model === 'string' && model !== '' ? model : undefined);
-  const model = named(settings);
-  if (model === undefined || (env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
-  const isOwn = settingsOf(world, projectPath).some((path) => named(readSettings(world, path)) !== undefined);
-  return isOwn ? undefined : model;
+  const isOther = (env.ANTHROPIC_MODEL ?? '') !== '' || ofProject.some(({ settings: own }) => named(own) !== undefined);
+  return isOther ? undefined : named(settings);
 }
 
 /** What all settings together say about Git and attribution: those of the project beat `base`, as in claude. */
@@ -139,7 +135,7 @@ function widePattern(glob: string): RegExp | null {
   return new RegExp(`^${source}$`, 's');
 }
 
-function readSettings(world: World, path: string): JsonObject {
+export function readSettings(world: Pick<World, 'files'>, path: string): JsonObject {
   const info = world.files.info(path);
   if (info?.kind !== 'file') return {};
   return parseSettings(world.files.readBytes(path, 0, info.size));

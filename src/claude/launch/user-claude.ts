@@ -5,7 +5,7 @@ import type { SessionDefinition } from '../../core/group.ts';
 import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
 import { chooseLogin, type Login } from './login.ts';
-import { checkoutRoots, parseSettings, type SettingsFile } from './project-settings.ts';
+import { checkoutRoots, readSettings, type SettingsFile } from './project-settings.ts';
 import { helperSettings, isOfPayer, isStated } from './settings.ts';
 import { cloudVariables, isOn, providerSwitches } from './variables.ts';
 
@@ -19,10 +19,16 @@ export interface UserClaude {
   readonly state: JsonObject;
 }
 
-export function readUserClaude(world: Pick<World, 'files'>, { CLAUDE_CONFIG_DIR, HOME = '/' }: Caller): UserClaude {
-  const folder = CLAUDE_CONFIG_DIR || join(HOME, '.claude');
+export function readUserClaude(world: World, caller: Caller): UserClaude {
+  const { CLAUDE_CONFIG_DIR, HOME = '/' } = caller;
   const state = readObject(world, join(CLAUDE_CONFIG_DIR || HOME, '.claude.json'));
-  return { folder, settings: readObject(world, join(folder, 'settings.json')), state };
+  return { ...readUserSettings(world, caller), state };
+}
+
+/** Without claude's own file, which may hold megabytes. */
+function readUserSettings(world: Pick<World, 'files'>, { CLAUDE_CONFIG_DIR, HOME = '/' }: Caller) {
+  const folder = CLAUDE_CONFIG_DIR || join(HOME, '.claude');
+  return { folder, settings: readObject(world, join(folder, 'settings.json')) };
 }
 
 /** The user's own instructions, which claude also finds above each project that is below the home folder. */
@@ -30,11 +36,15 @@ export function memoryOf({ folder }: UserClaude): string[] {
   return ['CLAUDE.md', 'rules/**'].map((name) => join(folder, name));
 }
 
-/** What claude keeps for a project: for its main checkout, whichever folder or worktree of it the session works in. */
 function statesOf({ files }: World, user: UserClaude, folders: readonly string[]): JsonObject[] {
   const projects = object(user.state.projects);
   const real = folders.flatMap((folder) => [folder, files.realPath(folder) ?? folder]);
   return [...new Set(real)].flatMap((folder) => (isObject(projects[folder]) ? [projects[folder]] : []));
+}
+
+/** What claude keeps for a project: for its main checkout, whichever folder or worktree of it the session works in. */
+function projectStates(world: World, user: UserClaude, projectPath: string): JsonObject[] {
+  return statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
 }
 
 type Subject = Pick<SessionDefinition, 'projectPath' | 'trust' | 'untrusted'>;
@@ -49,17 +59,11 @@ export function isTrusted(world: World, user: UserClaude, { projectPath, trust, 
 
 /** Whether the user let CLAUDE.md of the project import files from outside of it. */
 export function mayImport(world: World, user: UserClaude, projectPath: string): boolean {
-  const states = statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
-  return states.some(({ hasClaudeMdExternalIncludesApproved }) => hasClaudeMdExternalIncludesApproved === true);
+  return projectStates(world, user, projectPath).some((state) => state.hasClaudeMdExternalIncludesApproved === true);
 }
 
 function withParents(folder: string): string[] {
   return dirname(folder) === folder ? [folder] : [folder, ...withParents(dirname(folder))];
-}
-
-export interface ProjectServers {
-  readonly approved: JsonObject;
-  readonly leftOut: readonly string[];
 }
 
 /** The servers in `.mcp.json` of a project: those the user approved in plain claude or by option, and the others. */
@@ -68,13 +72,12 @@ export function projectServers(
   user: UserClaude,
   definition: Subject & Pick<SessionDefinition, 'projectMcp'>,
   ofProject: readonly SettingsFile[],
-): ProjectServers {
+): { readonly approved: JsonObject; readonly leftOut: readonly string[] } {
   const { projectPath, projectMcp = 'approved', untrusted } = definition;
   const servers = serversIn(world, projectPath);
-  const roots = statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
   // A project approves its own servers only where the user trusts it.
   const trusted = isTrusted(world, user, definition) ? ofProject.map(({ settings }) => settings) : [];
-  const said = [user.settings, ...roots, ...trusted];
+  const said = [user.settings, ...projectStates(world, user, projectPath), ...trusted];
   const isNamed = (key: string, name: string) => said.some((one) => list(one[key]).includes(name));
   const isAll = said.some(({ enableAllProjectMcpServers }) => enableAllProjectMcpServers === true);
   const isApproved = (name: string) => projectMcp === 'all' || isAll || isNamed('enabledMcpjsonServers', name);
@@ -91,23 +94,9 @@ function serversIn(world: World, projectPath: string): JsonObject {
   return Object.fromEntries(Object.entries(servers).filter(([, server]) => isObject(server)));
 }
 
-/** claude's own file of a user may hold megabytes, and each start of a session needs it. */
-const lastRead = new WeakMap<
-  object,
-  Map<string, { readonly mtimeMs: number; readonly size: number; value: JsonObject }>
->();
-
-function readObject({ files }: Pick<World, 'files'>, path: string): JsonObject {
+function readObject(world: Pick<World, 'files'>, path: string): JsonObject {
   try {
-    const info = files.info(path);
-    if (info?.kind !== 'file') return {};
-    const { mtimeMs, size } = info;
-    const known = lastRead.get(files) ?? new Map();
-    const before = known.get(path);
-    if (before?.mtimeMs === mtimeMs && before.size === size) return before.value;
-    const value = parseSettings(files.readBytes(path, 0, size));
-    lastRead.set(files, known.set(path, { mtimeMs, size, value }));
-    return value;
+    return readSettings(world, path);
   } catch {
     // A folder into which we may not look holds nothing for us.
     return {};
@@ -136,9 +125,10 @@ export interface UserLogin {
 
 /** The login that plain claude would use for this caller. */
 export function loginOf(world: Pick<World, 'files'>, caller: Caller): UserLogin {
-  const { settings } = readUserClaude(world, caller);
+  const { settings } = readUserSettings(world, caller);
   const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
   const said = Object.entries(object(settings.env)).filter(isText);
+  const isLoginHelper = ([name]: readonly [string, string]) => loginHelpers.includes(name);
   const helpers = Object.fromEntries(Object.entries(settings).filter(isText).filter(isLoginHelper));
   const all = Object.fromEntries([...Object.entries(caller), ...said]);
   const usesCloud = providerSwitches.some((name) => isOn(all[name]));
@@ -149,29 +139,20 @@ export function loginOf(world: Pick<World, 'files'>, caller: Caller): UserLogin 
   return { caller: merged, login: chooseLogin(merged, helpers) };
 }
 
-function isLoginHelper([name]: readonly [string, string]): boolean {
-  return loginHelpers.includes(name);
-}
-
 /** The user's settings and MCP servers for `inherit: user`, without what decides who pays. */
 export function inheritedSettings(
   world: World,
   user: UserClaude,
   projectPath: string,
 ): { settings: JsonObject; servers: JsonObject } {
-  const { env, permissions, hooks, model, outputStyle, language } = user.settings;
-  const kept = Object.entries(object(env)).filter(([name]) => !isStated(name) && !cloudVariables.includes(name));
-  const roots = statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
-  const servers = Object.assign({}, ...[user.state, ...roots].map(({ mcpServers }) => object(mcpServers)));
+  const { permissions, hooks, model, outputStyle, language } = user.settings;
+  const kept = Object.entries(object(user.settings.env)).filter(
+    ([name]) => !isStated(name) && !cloudVariables.includes(name),
+  );
+  const env = kept.length > 0 ? Object.fromEntries(kept) : undefined;
+  const states = [user.state, ...projectStates(world, user, projectPath)];
   return {
-    settings: defined({
-      permissions,
-      hooks,
-      model,
-      outputStyle,
-      language,
-      ...(kept.length > 0 ? { env: Object.fromEntries(kept) } : {}),
-    }),
-    servers,
+    settings: defined({ permissions, hooks, model, outputStyle, language, env }),
+    servers: Object.assign({}, ...states.map(({ mcpServers }) => object(mcpServers))),
   };
 }

@@ -29,7 +29,7 @@ import {
 import type { Environment } from '../../claude/launch/variables.ts';
 import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
-import { denyEdits, linkRules, readRules, rulesForOwnCommand } from '../../claude/permission-rules.ts';
+import { denyEdits, readRules, rulePaths, rulesForOwnCommand } from '../../claude/permission-rules.ts';
 import { defined } from '../../core/defined.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -302,7 +302,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   else answerFirstRun(world, paths.config, folder, env);
   const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
   const chosen = record.model ?? definition.model ?? state.group.config.model;
-  const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
+  const model = chosen ?? modelOfSettings(base, subject.ofProject, env);
   const { allowedTools, outputSchema, fallbackModel, effort, maxTurns } = definition;
   const args = (options.isAttended === true ? attendedArgs : workerArgs)({
     ...defined({ model, fallbackModel, effort, maxTurns }),
@@ -365,12 +365,13 @@ function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Su
 function ownRules(world: World, own: InstructionsInput, subject: Subject): { allow: string[]; deny: string[] } {
   const { definition, isolated } = subject.record;
   const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...ownCommandsOf(definition)];
-  const around = (subject.linked ?? []).map(({ link, target }) => {
+  // What links of the workspace lead to may be read, and claude's file tools keep from it.
+  const linked = (subject.linked ?? []).flatMap(({ link, target }) => {
     const isFolder = world.files.info(target)?.kind === 'folder';
-    return [link, target].map((path) => linkRules(path, isFolder));
+    return [link, target].flatMap((path) => rulePaths(path, isFolder));
   });
-  allow.push(...around.flat().flatMap(({ read }) => read));
-  const deny = around.flat().flatMap(({ edit }) => edit);
+  allow.push(...linked.map((path) => `Read(${path})`));
+  const deny = linked.map((path) => `Edit(${path})`);
   return { allow, deny: [...toolsNotOffered(isolated === true), ...guardedFolders(world, subject), ...deny] };
 }
 

@@ -139,7 +139,7 @@ describe('findClaude', () => {
 
 test('the model of the settings counts where neither the project nor the environment names one', () => {
   const model = (settings: object, env = {}) =>
-    modelOfSettings(world, settings as Parameters<typeof modelOfSettings>[1], { projectPath: folder, env });
+    modelOfSettings(settings as Parameters<typeof modelOfSettings>[0], findSettings(world, folder), env);
   expect([model({ model: 'opus' }), model({}), model({ model: '' }), model({ model: 3 })]).toEqual([
     'opus',
     ...[undefined, undefined, undefined],

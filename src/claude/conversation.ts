@@ -1,9 +1,11 @@
 /** What claude has kept of a conversation: can it be resumed, is its end missing, what do its totals go on with. */
 import { basename, dirname, join } from 'node:path';
+import { defined } from '../core/defined.ts';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
+import { parseJson } from '../store/json.ts';
 import type { World } from '../system/world.ts';
-import { isObject, usd } from './lenient.ts';
+import { isObject, object, text, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
 import { estimateCost, isUnknownModel } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
@@ -96,15 +98,7 @@ function lacks(world: World, path: string, messageId: string): boolean {
   // Of a line that a full disk has torn apart its beginning stands there, which claude does not read.
   const isCutByUs = (index: number): boolean => index === 0 && from > 0;
   const lines = tail.split('\n');
-  return !lines.some((line, index) => line.includes(messageId) && (isCutByUs(index) || isWhole(line)));
-}
-
-function isWhole(line: string): boolean {
-  try {
-    return isObject(JSON.parse(line));
-  } catch {
-    return false;
-  }
+  return !lines.some((line, index) => line.includes(messageId) && (isCutByUs(index) || isObject(parseJson(line))));
 }
 
 /**
@@ -198,12 +192,12 @@ export function messageBefore(
     const entry = entryOf(line);
     if (entry === null) continue;
     entries.set(entry.uuid, entry);
-    if (entry.role !== undefined) last = entry;
+    if (entry.type === 'user' || entry.type === 'assistant') last = entry;
   }
   const left = new Set<string>();
   for (let entry = last; entry !== undefined; entry = entries.get(entry.parent)) {
     if (entry.messageId !== undefined) left.add(entry.messageId);
-    else if (entry.role === 'user' && left.size === count) return { resumeAt: entry.uuid, messages: count };
+    else if (entry.type === 'user' && left.size === count) return { resumeAt: entry.uuid, messages: count };
     if (left.size > count) return { resumeAt: entry.uuid, messages: count };
   }
   return { messages: left.size };
@@ -212,30 +206,19 @@ export function messageBefore(
 interface Entry {
   readonly uuid: string;
   readonly parent: string;
-  readonly role?: 'user' | 'assistant';
+  readonly type: unknown;
   /** Of the model: one message stands in several lines. */
   readonly messageId?: string;
 }
 
 function entryOf(line: string): Entry | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return null;
-  }
-  if (!isObject(value) || value.isSidechain === true) return null;
-  const { uuid, parentUuid, logicalParentUuid, type, message } = value;
-  if (typeof uuid !== 'string') return null;
-  const parent = parentUuid ?? logicalParentUuid;
-  const { id, model } = isObject(message) ? message : {};
-  return {
-    uuid,
-    parent: typeof parent === 'string' ? parent : '',
-    ...(type === 'user' || type === 'assistant' ? { role: type } : {}),
-    // What claude wrote itself in the model's name is none of its messages.
-    ...(type === 'assistant' && typeof id === 'string' && model !== '<synthetic>' ? { messageId: id } : {}),
-  };
+  const { isSidechain, uuid, parentUuid, logicalParentUuid, type, message } = object(parseJson(line));
+  if (isSidechain === true || typeof uuid !== 'string') return null;
+  const { id, model } = object(message);
+  // What claude wrote itself in the model's name is none of its messages.
+  const messageId = type === 'assistant' && model !== '<synthetic>' ? text(id) : undefined;
+  const parent = text(parentUuid ?? logicalParentUuid) ?? '';
+  return { uuid, parent, type, ...defined({ messageId }) };
 }
 
 export interface KeptMessage {
@@ -304,18 +287,12 @@ function lastTotals(world: World, path: string, startedAtMs: number): Claim | nu
 }
 
 function readState(line: string): Claim | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    if (!isObject(value) || value.type !== 'cost-state') return null;
-    const { totalCostUSD, modelUsage } = value;
-    const models = modelsOf(modelUsage);
-    // Here claude does not say of which model it guesses.
-    const unpriced =
-      value.hasUnknownModelCost === true ? Object.keys(models).filter((name) => isUnknownModel(name)) : [];
-    return { costUsd: usd(totalCostUSD), models, unpriced };
-  } catch {
-    return null;
-  }
+  const { type, totalCostUSD, modelUsage, hasUnknownModelCost } = object(parseJson(line));
+  if (type !== 'cost-state') return null;
+  const models = modelsOf(modelUsage);
+  // Here claude does not say of which model it guesses.
+  const unpriced = hasUnknownModelCost === true ? Object.keys(models).filter((name) => isUnknownModel(name)) : [];
+  return { costUsd: usd(totalCostUSD), models, unpriced };
 }
 
 // Whether claude has received its task, by what it has printed. It runs its SessionStart hooks before anything has come
@@ -330,13 +307,10 @@ export function hasItsTask(printed: string): boolean {
 }
 
 function isOfStart(line: string): boolean {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) && value.type === 'system' && value.subtype !== 'init';
-  } catch {
-    // Torn, and perhaps grown together where a full disk has swallowed an end of line: each piece as far as it goes.
-    return line.split(/(?=\{"type":")/).every(isTornOfStart);
-  }
+  const value = parseJson(line);
+  // Torn, and perhaps grown together where a full disk has swallowed an end of line: each piece as far as it goes.
+  if (value === undefined) return line.split(/(?=\{"type":")/).every(isTornOfStart);
+  return isObject(value) && value.type === 'system' && value.subtype !== 'init';
 }
 
 function isTornOfStart(piece: string): boolean {

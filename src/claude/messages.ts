@@ -1,6 +1,8 @@
 /** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
+
 import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { wordPattern } from '../core/values.ts';
+import { parseJson } from '../store/json.ts';
 import type { HookFailure } from './complaints.ts';
 import {
   count,
@@ -300,21 +302,12 @@ function readSystem(value: JsonObject): Body {
 /** A hook objects by what it prints as JSON, or with exit code 2 and its reason on stderr. */
 function objectionIn(value: JsonObject): string | undefined {
   if (value.exit_code === 2) return text(value.stderr)?.trim();
-  const said = parsedObject(text(value.stdout) ?? '');
+  const said = object(parseJson(text(value.stdout) ?? ''));
   const own = object(said.hookSpecificOutput);
   if (said.continue === false) return text(said.stopReason) ?? '';
   if (said.decision === 'block') return text(said.reason) ?? '';
   const decision = text(own.permissionDecision);
   return decision === undefined || decision === 'allow' ? undefined : (text(own.permissionDecisionReason) ?? '');
-}
-
-function parsedObject(source: string): JsonObject {
-  if (!source.trimStart().startsWith('{')) return {};
-  try {
-    return object(JSON.parse(source));
-  } catch {
-    return {};
-  }
 }
 
 function hookFailure(value: JsonObject): HookFailure | undefined {

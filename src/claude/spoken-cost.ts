@@ -1,11 +1,13 @@
 /** The cost of a person's own turns in claude's terminal, from its conversation files. A total of claude's wins. */
+
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { Conversed } from '../core/event.ts';
 import { addTokens, type ModelUsage, noTokens, type PriceTable, type Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
+import { parseJson } from '../store/json.ts';
 import type { World } from '../system/world.ts';
 import { type KeptMessage, keptMessage, readTotals, timeOf } from './conversation.ts';
-import { isObject } from './lenient.ts';
+import { object, objects, text } from './lenient.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type Claim, emptySpending, noClaim, spendClaimed } from './spending.ts';
 
@@ -215,13 +217,7 @@ const forkMark = '"forkedFrom":{';
 /** The conversation that a line was copied from when that was branched; null when it was said where it stands. */
 function originOf(line: string): string | null {
   if (!line.includes(forkMark)) return null;
-  try {
-    const value: unknown = JSON.parse(line);
-    const origin = isObject(value) && isObject(value.forkedFrom) ? value.forkedFrom.sessionId : undefined;
-    return typeof origin === 'string' ? origin : null;
-  } catch {
-    return null;
-  }
+  return text(object(object(parseJson(line)).forkedFrom).sessionId) ?? null;
 }
 
 /** Whether the model is asked from this line on; null when it says nothing of that. */
@@ -240,13 +236,9 @@ const summaryMark = '"isCompactSummary":true';
 /** Not what claude itself adds in the name of the user: results of tools, and what its own commands have printed. */
 function isTyped(line: string): boolean {
   if (!line.includes(userType)) return false;
-  try {
-    const value: unknown = JSON.parse(line);
-    if (!isObject(value) || value.type !== 'user' || value.isMeta === true || value.isSidechain === true) return false;
-    const content = isObject(value.message) ? value.message.content : undefined;
-    if (typeof content === 'string') return !/^\s*<(command|local-command|bash)-/.test(content);
-    return Array.isArray(content) && content.some((part) => isObject(part) && part.type === 'text');
-  } catch {
-    return false;
-  }
+  const { type, isMeta, isSidechain, message } = object(parseJson(line));
+  if (type !== 'user' || isMeta === true || isSidechain === true) return false;
+  const { content } = object(message);
+  if (typeof content === 'string') return !/^\s*<(command|local-command|bash)-/.test(content);
+  return objects(content).some((part) => part.type === 'text');
 }

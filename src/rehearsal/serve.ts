@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { parseOwn } from '../store/json.ts';
 import type { World } from '../system/world.ts';
 import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
 import { type ScriptedApi, startScriptedApi } from './scripted-api.ts';
@@ -83,7 +84,7 @@ function startOnOldPort(world: World, groupDir: string, options: ApiOptions): Sc
 
 /** Null also where a session has put something else in its place. */
 function readServer(world: World, groupDir: string): RehearsalServer | null {
-  const server = parseJson<RehearsalServer>(world.files.readText(serverFile(groupDir)) ?? '');
+  const server = parseOwn<RehearsalServer>(world.files.readText(serverFile(groupDir)));
   return server?.version === 1 ? server : null;
 }
 
@@ -91,9 +92,7 @@ function readServer(world: World, groupDir: string): RehearsalServer | null {
 function nameOf(world: World, groupDir: string, script: RehearsalScript, claudeId: string): string | undefined {
   const folder = world.files.list(join(groupDir, 'sessions')).find((entry) => entry.replace(/^\d+-/, '') === claudeId);
   if (folder === undefined) return undefined;
-  const meta = parseJson<{ name?: unknown }>(
-    world.files.readText(join(groupDir, 'sessions', folder, 'meta.json')) ?? '',
-  );
+  const meta = parseOwn<{ name?: unknown }>(world.files.readText(join(groupDir, 'sessions', folder, 'meta.json')));
   const number = folder.slice(0, folder.indexOf('-'));
   const names = typeof meta?.name === 'string' ? [meta.name, number] : [number];
   return scriptKey(script, names) ?? names[0];
@@ -114,12 +113,4 @@ function untilOver(world: World, stop: AbortSignal, isOver: () => boolean): Prom
     if (stop.aborted) end();
     else stop.addEventListener('abort', end, { once: true });
   });
-}
-
-function parseJson<T>(text: string): T | null {
-  try {
-    return JSON.parse(text) as T;
-  } catch {
-    return null;
-  }
 }

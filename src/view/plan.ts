@@ -47,15 +47,18 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     summary(state, preview),
     ...waveLines(state, preview, plan, style),
     ...workPlanLines(state, preview.waves.flat(), style),
-    ...worktreeLines(plan.worktrees, style),
+    ...paragraph(style('dim', 'Worktrees'), plan.worktrees),
     ...pathLines(state, preview, style),
-    ...cacheLines(state, preview, style),
+    ...paragraph(style('dim', 'Prompt cache, filled by the first and read by the others'), warmUpTexts(state, preview)),
     ...moneyLines(state, preview, plan.spentUsd, style),
     ...dayLines(plan.day).map((line) => `  ${line}`),
-    ...noteLines(plan.notes, style),
-    ...warningLines(plan.warnings, style),
-    ...leftOutLines(plan.leftOut, style),
-    ...missingLines(state, plan.missing, style),
+    ...paragraph(style('dim', 'Config templates'), plan.notes),
+    ...paragraph(style('warn', 'Would wait'), plan.warnings),
+    ...paragraph(style('warn', 'Not as in plain claude'), plan.leftOut),
+    ...paragraph(
+      style('bad', 'Missing'),
+      plan.missing.map((one) => missingText(state, one)),
+    ),
   ];
 }
 
@@ -117,14 +120,8 @@ function isOfProject(origin: string): boolean {
   return origin.includes('/.claude-code-agent/templates/');
 }
 
-function noteLines(notes: readonly string[], style: Style): string[] {
-  if (notes.length === 0) return [];
-  return ['', style('dim', 'Config templates'), ...notes.map((note) => `  ${safeLine(note, sentenceColumnsMax)}`)];
-}
-
-function worktreeLines(worktrees: readonly string[], style: Style): string[] {
-  if (worktrees.length === 0) return [];
-  return ['', style('dim', 'Worktrees'), ...worktrees.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`)];
+function paragraph(title: string, texts: readonly string[]): string[] {
+  return texts.length === 0 ? [] : ['', title, ...texts.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`)];
 }
 
 function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, style: Style): string[] {
@@ -136,14 +133,11 @@ function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, sty
   return ['', `${style('dim', 'Critical path')}${time}: ${shown.join(' -> ')}`];
 }
 
-function cacheLines(state: GroupState, { warmUps }: Preview, style: Style): string[] {
-  if (warmUps.length === 0) return [];
-  const lines = warmUps.map(({ wave, first, others }) => {
-    const leader = titleOf(state, first);
+function warmUpTexts(state: GroupState, { warmUps }: Preview): string[] {
+  return warmUps.map(({ wave, first, others }) => {
     const who = `${plural(others, 'similar session')} ${others === 1 ? 'waits' : 'wait'}`;
-    return `  wave ${wave}: ${who} some seconds for the first answer to ${leader}`;
+    return `wave ${wave}: ${who} some seconds for the first answer to ${titleOf(state, first)}`;
   });
-  return ['', style('dim', 'Prompt cache, filled by the first and read by the others'), ...lines];
 }
 
 function moneyLines(state: GroupState, preview: Preview, spentUsd: number, style: Style): string[] {
@@ -168,30 +162,8 @@ function moneySpread({ p50, p90 }: Spread): string {
   return `${formatMoney(p50)}–${formatMoney(p90)}`;
 }
 
-function warningLines(warnings: readonly string[], style: Style): string[] {
-  if (warnings.length === 0) return [];
-  return ['', style('warn', 'Would wait'), ...warnings.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`)];
-}
-
-function leftOutLines(leftOut: readonly string[], style: Style): string[] {
-  if (leftOut.length === 0) return [];
-  return [
-    '',
-    style('warn', 'Not as in plain claude'),
-    ...leftOut.map((text) => `  ${safeLine(text, sentenceColumnsMax)}`),
-  ];
-}
-
-function missingLines(state: GroupState, missing: readonly Missing[], style: Style): string[] {
-  if (missing.length === 0) return [];
-  return [
-    '',
-    style('bad', 'Missing'),
-    ...missing.map(({ sessionId, message, next }) => {
-      const who = sessionId === undefined ? '' : `${titleOf(state, sessionId)}: `;
-      return `  ${who}${safeLine(`${message} ${next}`, sentenceColumnsMax)}`;
-    }),
-  ];
+function missingText(state: GroupState, { sessionId, message, next }: Missing): string {
+  return `${sessionId === undefined ? '' : `${titleOf(state, sessionId)}: `}${message} ${next}`;
 }
 
 const commandColumnsMax = 200;

@@ -2,13 +2,15 @@
  * Writes what a worker finds in its own config dir. Done anew before every attempt: paths may have moved, dependencies
  * may have finished, and the worker itself could write there. The folder itself must be there.
  */
+
 import { dirname, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
+import { parseJson } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, World } from '../../system/world.ts';
-import { isObject, type JsonObject, list, object } from '../lenient.ts';
+import { type JsonObject, list, object } from '../lenient.ts';
 import { type InstructionsInput, instructions, standingInstructions, withoutOwnGitWords } from './instructions.ts';
 import { checkoutRoots } from './project-settings.ts';
 import {
@@ -154,10 +156,5 @@ function withKey(answered: JsonObject, end: string): JsonObject {
 }
 
 function read({ files }: World, path: string): JsonObject {
-  try {
-    const value: unknown = files.entryKind(path) === 'file' ? JSON.parse(files.readText(path) ?? '') : {};
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  return object(files.entryKind(path) === 'file' ? parseJson(files.readText(path) ?? '') : {});
 }

@@ -2,9 +2,11 @@
  * Which login a worker uses, and whether it works. A session's own config dir is logged out by nature; credentials are
  * never copied or linked into it, because claude replaces links and spends a refresh token once per copy.
  */
+
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { parseJson } from '../../store/json.ts';
 import type { World } from '../../system/world.ts';
-import { isObject } from '../lenient.ts';
+import { object, text } from '../lenient.ts';
 import { oneLine } from '../text.ts';
 import { versionOf } from './program.ts';
 import type { Environment } from './variables.ts';
@@ -90,13 +92,8 @@ export async function checkLogin(
 }
 
 function readStatus(stdout: string): { loggedIn: boolean; method: string } | undefined {
-  try {
-    const value: unknown = JSON.parse(stdout);
-    if (!isObject(value) || typeof value.loggedIn !== 'boolean') return undefined;
-    return { loggedIn: value.loggedIn, method: typeof value.authMethod === 'string' ? value.authMethod : 'unknown' };
-  } catch {
-    return undefined;
-  }
+  const { loggedIn, authMethod } = object(parseJson(stdout));
+  return typeof loggedIn === 'boolean' ? { loggedIn, method: text(authMethod) ?? 'unknown' } : undefined;
 }
 
 function setOnes(caller: Caller, names: readonly (typeof loginVariables)[number][]): Record<string, string> {

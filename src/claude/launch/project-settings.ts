@@ -1,9 +1,11 @@
 /** Looks at a project's own claude settings for what our settings cannot undo. */
+
 import { dirname, join, resolve } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { parseJson } from '../../store/json.ts';
 import type { World } from '../../system/world.ts';
-import { isObject, type JsonObject, list, object } from '../lenient.ts';
+import { type JsonObject, list, object } from '../lenient.ts';
 import { unprotectedTelemetry, unprotectedVariables } from './settings.ts';
 import { type Environment, isOn } from './variables.ts';
 
@@ -145,12 +147,7 @@ export function readSettings(world: Pick<World, 'files'>, path: string): JsonObj
 export function parseSettings(bytes: Uint8Array): JsonObject {
   // claude accepts both marks of an encoding; the decoder takes them away, which a JSON parser would stumble over.
   const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
-  try {
-    const value: unknown = JSON.parse(new TextDecoder(encoding).decode(bytes));
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  return object(parseJson(new TextDecoder(encoding).decode(bytes)));
 }
 
 // * Where claude looks for the settings of one person beside the project's own folder: in the main checkout of its

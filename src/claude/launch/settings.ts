@@ -5,6 +5,7 @@
 
 import { permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { parseJson } from '../../store/json.ts';
 import { schema } from '../../store/schema.ts';
 import { issueSentence } from '../../store/yaml-text.ts';
 import { isObject, type JsonObject, list, object, objects } from '../lenient.ts';
@@ -292,12 +293,8 @@ export function readBackCheck(path: string, content: string | null): Result<Json
       'Correct the settings of the session or its template.',
     );
   if (content === null) return refuse('is not there');
-  let value: unknown;
-  try {
-    value = JSON.parse(content);
-  } catch {
-    return refuse('is not valid JSON');
-  }
+  const value = parseJson(content);
+  if (value === undefined) return refuse('is not valid JSON');
   if (!isObject(value)) return refuse('is not a JSON object');
   const [fault] = settingsSchema().safeParse(value).error?.issues ?? [];
   return fault === undefined ? ok(value) : refuse(`has a mistake: ${issueSentence(fault, value)}`);

@@ -3,7 +3,7 @@
  * as one line of JSON on its input. Whatever becomes of them, the run is not harmed; what they start ends with them.
  */
 import { basename, join } from 'node:path';
-import { commandEnvironment } from '../claude/launch/environment.ts';
+import { commandEnvironment, rehearsalBase } from '../claude/launch/environment.ts';
 import type { Environment } from '../claude/launch/variables.ts';
 import type { EventType, GroupEvent } from '../core/event.ts';
 import { errorText } from '../core/failure.ts';
@@ -174,10 +174,11 @@ export function createRunHooks(
 ): RunHooks {
   const { world, env } = place;
   const warnings: string[] = [];
-  const rehearsalHome = isRehearsal ? join(paths.folder, 'rehearsal-home') : undefined;
+  // What it sends to others must not need the user's tokens when nothing real happened.
+  const ofCommands = isRehearsal ? rehearsalBase(env, join(paths.folder, 'rehearsal-home')) : commandEnvironment(env);
   const commands = new EventCommands(world, {
     paths,
-    env: { ...commandEnvironment(env, rehearsalHome), CCA_GROUP: basename(paths.folder) },
+    env: { ...ofCommands, CCA_GROUP: basename(paths.folder) },
     warn: (text) => warnings.push(text),
   });
   const tell = (event: GroupEvent, state: GroupState): void => {

@@ -100,14 +100,13 @@ export class MergeSandbox {
 
   /** `worktrees`: the folder below which scratch worktrees are made. */
   constructor(place: Place, { paths, state }: Pick<GroupWriter, 'paths' | 'state'>, mark: string, worktrees: string) {
-    const home = state.run?.rehearsal ? join(paths.folder, 'rehearsal-home') : undefined;
     this.git = markedGit(place, mark);
     this.#place = place;
     this.#paths = paths;
     this.#state = state;
     this.#mark = mark;
     this.#worktrees = worktrees;
-    this.#env = commandEnvironment(place.env, home);
+    this.#env = commandEnvironment(place.env);
   }
 
   get isInterrupted(): boolean {

@@ -35,6 +35,9 @@ import { checkGit, projectCheck, startCheck } from './run-check.ts';
 import { worktreeLines } from './worktree-preview.ts';
 
 const sentenceColumnsMax = 600;
+const unrehearsed =
+  'A rehearsal reads neither .claude/, .mcp.json nor CLAUDE.md of a project, and nothing of yours: hooks, rules, ' +
+  'servers and slash commands count in the real run only';
 
 export interface PreviewOptions {
   readonly rehearsal: boolean;
@@ -83,7 +86,7 @@ export async function previewRun(
   return {
     ...{ preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings },
     ...defined({ day }),
-    leftOut: options.rehearsal ? [] : leftOut,
+    leftOut: options.rehearsal ? [unrehearsed] : leftOut,
     worktrees: await worktreeLines(place, root, state, ids),
   };
 }

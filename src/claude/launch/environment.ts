@@ -58,11 +58,8 @@ export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
 }
 
 /** The environment of the user's own commands: like a worker's, without any login and claude's own variables. */
-export function commandEnvironment(
-  caller: WorkerEnvironmentInput['caller'],
-  rehearsalHome: string | undefined,
-): Environment {
-  return rehearsalHome === undefined ? cleaned(caller, isCredential) : rehearsalBase(caller, rehearsalHome);
+export function commandEnvironment(caller: WorkerEnvironmentInput['caller']): Environment {
+  return cleaned(caller, isCredential);
 }
 
 /** What every worker gets, whatever the caller's environment says; `--settings` states it again. */
@@ -136,7 +133,7 @@ function isTrace(name: string): boolean {
 
 const rehearsalNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDBOX'];
 
-function rehearsalBase(caller: WorkerEnvironmentInput['caller'], home: string): Record<string, string> {
+export function rehearsalBase(caller: WorkerEnvironmentInput['caller'], home: string): Record<string, string> {
   const base: Record<string, string> = { HOME: home };
   for (const name of rehearsalNames) {
     const value = caller[name];

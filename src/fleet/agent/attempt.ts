@@ -396,7 +396,7 @@ export class OrderedAttempt {
     const running = runShellCommand(world, {
       command,
       cwd: this.#work?.folder ?? worktreeOf(paths),
-      env: commandEnvironment(env, undefined),
+      env: commandEnvironment(env),
       logFile: join(folder, `run-${id}.log`),
       timeoutMs,
       mark: order.attemptId,

@@ -193,7 +193,7 @@ async function setUp(
     const running = runShellCommand(world, {
       command,
       cwd: worktree.folder,
-      env: commandEnvironment(env, undefined),
+      env: commandEnvironment(env),
       logFile: paths.setupLog,
       timeoutMs,
       mark: order.attemptId,

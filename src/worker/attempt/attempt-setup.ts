@@ -105,8 +105,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
   const workplaces = createWorkplaces(world, git, options.slots, options.worktrees);
-  const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
-  const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
+  const commandEnv = commandEnvironment(options.callerEnv);
   return {
     forCommands: { env: commandEnv, git, worktrees: options.worktrees },
     prepare: async (input) => {

@@ -82,11 +82,17 @@ test('U4: whoever merges the work of a rehearsal is asked, and a script is told'
   expect(main()).not.toBe(before);
 }, 120_000);
 
-test('a completed rehearsal removes its branches and worktrees, so that the real run gets their names', async () => {
+test('a rehearsal runs setup and acceptance as a real run does, and removes its branches and worktrees', async () => {
   const repository = new Repository(user.project('api'));
   repository.commit({ 'base.txt': 'base\n' });
   const group = await user.ok('group', 'create', 'auth');
-  await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
+  // Package managers and toolchains need the home folder, registries and proxies their variables.
+  const check = `test "$HOME" = "${user.home}" && test "$SHOP_REGISTRY" = mine && test -z "$ANTHROPIC_API_KEY"`;
+  const own = ['--project', user.project('api'), '--isolate', 'worktree', '--setup', check, '--accept', check];
+  await user.ok('session', 'add', group, ...own, '--prompt', 'x');
+  user.env.SHOP_REGISTRY = 'mine';
+  user.env.ANTHROPIC_API_KEY = 'key';
+  expect(await user.ok('group', 'run', group, '--rehearse', '--dry-run')).toContain('A rehearsal reads neither');
   const ran = await user.run('group', 'run', group, '--rehearse');
   expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('--keep keeps them') });
   // What is gone is not suggested.

@@ -164,7 +164,7 @@ describe('a caller within a repository', () => {
     const paths = { attemptId: 'A', configDir: '/c', tmpDir: '/t' };
     for (const env of [
       workerEnvironment({ ...paths, caller, login: chooseLogin(caller) }),
-      commandEnvironment(caller, undefined),
+      commandEnvironment(caller),
     ]) {
       expect(env).toMatchObject(wishes);
       expect(Object.keys(call).filter((name) => name in env)).toEqual([]);
@@ -267,7 +267,7 @@ describe('credentials of other logins', () => {
       const more = { ANTHROPIC_CUSTOM_HEADERS: 'x-auth: secret', CLAUDE_CODE_CLIENT_KEY_PASSPHRASE: 'secret' };
       const later = { ANTHROPIC_NEW_SECRET: 'secret', CLAUDE_BRIDGE_OAUTH_TOKEN: 'secret' };
       const plain = { PATH: '/bin', [name]: '1', CLAUDE_CODE_MAX_OUTPUT_TOKENS: '9', ANTHROPIC_MODEL: 'opus' };
-      const env = commandEnvironment({ ...caller, ...more, ...later, ...plain }, undefined);
+      const env = commandEnvironment({ ...caller, ...more, ...later, ...plain });
       expect(env).toEqual({ ...general, ...plain });
     },
   );

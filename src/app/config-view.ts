@@ -6,7 +6,7 @@ import { findSettings, gitSettings, projectInstructions, sharedName } from '../c
 import { overriddenPaths } from '../claude/launch/settings.ts';
 import { isTrusted, readUserClaude } from '../claude/launch/user-claude.ts';
 import { isSecret } from '../claude/launch/variables.ts';
-import { isObject, type JsonObject, object } from '../claude/lenient.ts';
+import { type JsonObject, object } from '../claude/lenient.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { userLayer } from '../template/config-layers.ts';
@@ -92,17 +92,13 @@ const secretWord = /PASS|PWD|CREDENTIAL|AUTH|COOKIE|DSN|CERT/i;
 /** Values that hold a secret are not shown: the output of a command ends up in places of its own. */
 function withoutSecrets(part: JsonObject): JsonObject {
   const masked = (key: string, isHidden: (name: string, value: string) => boolean) => {
-    if (!isObject(part[key])) return {};
-    const all = Object.entries(part[key]).map(([name, value]) => {
+    const all = Object.entries(object(part[key])).map(([name, value]) => {
       return [name, typeof value === 'string' && value !== '' && isHidden(name, value) ? notShown : value];
     });
-    return { [key]: Object.fromEntries(all) };
+    return all.length === 0 ? {} : { [key]: Object.fromEntries(all) };
   };
-  return {
-    ...part,
-    ...masked('env', (name, value) => isSecret(name.toUpperCase(), value) || secretWord.test(name)),
-    ...masked('headers', () => true),
-  };
+  const isHidden = (name: string, value: string) => isSecret(name.toUpperCase(), value) || secretWord.test(name);
+  return { ...part, ...masked('env', isHidden), ...masked('headers', () => true) };
 }
 
 export function configLines(view: ConfigView, style: Style): string[] {

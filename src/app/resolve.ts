@@ -141,15 +141,9 @@ export function findSessionOf(state: GroupState, reference: string): Result<Sess
   const sessions = [...state.sessions.values()].map(({ definition }) => definition);
   const found = findSession(sessions, reference);
   if (found.ok || found.failure.reason !== 'not-found') return found;
-  const near = hint(
-    reference,
-    sessions.flatMap(({ name }) => name ?? []),
-  );
-  return fail(
-    'not-found',
-    `There is no session ${quoted(reference)} in the group ${state.group.id}${near || '.'}`,
-    see('session', 'list', state.group.id),
-  );
+  const names = sessions.flatMap(({ name }) => name ?? []);
+  const what = `There is no session ${quoted(reference)} in the group ${state.group.id}`;
+  return fail('not-found', `${what}${hint(reference, names) || '.'}`, see('session', 'list', state.group.id));
 }
 
 function isNumber(reference: string): boolean {

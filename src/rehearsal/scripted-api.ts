@@ -292,20 +292,13 @@ function replyContent(kind: CapturedRequest['kind'], step: Step, place: Place, b
   }));
   const summary = `<summary>\nA rehearsal is under way. ${progressMark(place.step)}\n</summary>`;
   const isEmpty = tools.length === 0 && step.thinking === undefined;
-  const said = kind === 'summary' ? summary : (step.text ?? (isEmpty ? endText : undefined));
+  const text = kind === 'summary' ? summary : (step.text ?? (isEmpty ? endText : undefined));
   const stopReason = step.stopReason ?? (tools.length > 0 ? 'tool_use' : 'end_turn');
-  const tokens = tokensOf(step);
-  const written = wantsAnHour(body) ? { ...tokens, hourly: tokens.cacheCreation } : tokens;
+  const counted = tokensOf(step);
+  const tokens = wantsAnHour(body) ? { ...counted, hourly: counted.cacheCreation } : counted;
   const thinking = kind === 'step' ? step.thinking : undefined;
-  return {
-    id: `msg_${unique}`,
-    model: body.model ?? 'unknown',
-    text: said,
-    thinking,
-    tools,
-    stopReason,
-    tokens: written,
-  };
+  const { model = 'unknown' } = body;
+  return { id: `msg_${unique}`, model, text, thinking, tools, stopReason, tokens };
 }
 
 /** With a subscription claude asks that what is written into the prompt cache be kept for an hour, which costs more. */

@@ -30,17 +30,18 @@ export function fillPrompt(definition: SessionDefinition, state: GroupState, fol
   const later = references.map(({ at, length }) => ({ name: '', at, length }));
   const texts = references.map((reference) => {
     const parts = reference.sessionIds.map((id) => resultOf(id, reference, state));
-    const whole = joined(reference, parts.map(textOf), state);
+    const whole = joined(
+      reference,
+      parts.map(({ text }) => text),
+      state,
+    );
     if (Buffer.byteLength(whole) <= placeBytesMax) return joined(reference, parts.map(framed), state);
     const name = `${files.length + 1}-${fileName(reference, state)}`;
     files.push({ name, text: whole });
     // Of many results each has its share, so that none is missing because another one is long.
     const share = Math.max(leastBytes, Math.floor(placeBytesMax / parts.length));
-    const shown = joined(
-      reference,
-      parts.map(({ text, from }) => framed({ text: cut(text, share), from })),
-      state,
-    );
+    const cutOff = parts.map(({ text, from }) => framed({ text: cut(text, share), from }));
+    const shown = joined(reference, cutOff, state);
     const what = parts.length > 1 ? 'Long results are cut' : 'Only the first part is shown';
     return `${shown}\n[${what}. All of it is in the file ${folder}/${name}]`;
   });
@@ -58,7 +59,7 @@ interface Part {
   readonly from?: string | undefined;
 }
 
-const textOf = ({ text }: Part): string => text;
+const ours = (text: string): Part => ({ text });
 
 function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: GroupState): Part {
   const record = state.sessions.get(id);
@@ -66,23 +67,21 @@ function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: G
   const label = labelOf(id, state);
   // Only when dependencies are not respected, or the session was removed.
   if (session?.status !== 'completed')
-    return { text: `(${label} has no ${nouns[field]}: it is ${session?.status ?? 'gone'})` };
+    return ours(`(${label} has no ${nouns[field]}: it is ${session?.status ?? 'gone'})`);
   if (field === 'result') return { text: asData(session.result), from: label };
-  if (field === 'diffStat')
-    return { text: session.work === undefined ? noWorktree(label, field) : diffStatText(session.work) };
-  if (field === 'branch') return { text: branchOf(record as SessionRecord, label) };
+  if (field === 'diffStat') return ours(session.work ? diffStatText(session.work) : noWorktree(label, field));
+  if (field === 'branch') return ours(branchOf(record as SessionRecord, label));
   const value = valueAt(session.structured, path);
-  if (value === undefined) return { text: `(the result of ${label} has no ${path.join('.')})` };
+  if (value === undefined) return ours(`(the result of ${label} has no ${path.join('.')})`);
   const text = asData(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
   // A word or a number may have to stand in the middle of a command.
-  return text.includes('\n') ? { text, from: label } : { text };
+  return text.includes('\n') ? { text, from: label } : ours(text);
 }
 
-const tag = 'session-result';
 function framed({ text, from }: Part): string {
   if (from === undefined) return text;
   const space = text.includes('\n') ? '\n' : '';
-  return `<${tag} from="${from.replace(/["<>]/g, '')}">${space}${text}${space}</${tag}>`;
+  return `<session-result from="${from.replace(/["<>]/g, '')}">${space}${text}${space}</session-result>`;
 }
 
 const nouns: Readonly<Record<PromptReference['field'], string>> = {

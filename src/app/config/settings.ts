@@ -46,6 +46,11 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
     variable,
   });
   const prices = config.prices ?? {};
+  const inFile = (key: string, value: unknown, byDefault: unknown): Setting => ({
+    key,
+    value: value ?? byDefault,
+    source: value === undefined ? 'default' : 'config.yaml',
+  });
   const priceOf = (source: SettingSource) => (entry: readonly [string, object]) => ({
     key: `prices.${entry[0]}`,
     value: entry[1],
@@ -58,13 +63,9 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
     byVariable('templates', 'CLAUDE_CODE_AGENT_TEMPLATES', templates),
     byVariable('plainText', 'NO_COLOR', (env.NO_COLOR ?? '') !== ''),
     byVariable('debug', 'CLAUDE_CODE_AGENT_DEBUG', env.CLAUDE_CODE_AGENT_DEBUG === '1'),
-    {
-      key: 'worktrees',
-      value: worktrees ?? worktreesFolder(root.value),
-      source: worktrees === undefined ? 'default' : 'config.yaml',
-    },
-    { key: 'onEvent', value: onEvent ?? null, source: onEvent === undefined ? 'default' : 'config.yaml' },
-    { key: 'budget.day', value: dayUsd ?? null, source: dayUsd === undefined ? 'default' : 'config.yaml' },
+    inFile('worktrees', worktrees, worktreesFolder(root.value)),
+    inFile('onEvent', onEvent, null),
+    inFile('budget.day', dayUsd, null),
     ...Object.entries(prices).map(priceOf('config.yaml')),
     ...Object.entries(shippedPrices)
       .filter(([word]) => !Object.hasOwn(prices, word))
@@ -84,10 +85,8 @@ export function settingOf(settings: readonly Setting[], key: string): Result<unk
 }
 
 function unknownKey(key: string, settings: readonly Setting[]): Result<never> {
-  const near = hint(
-    key,
-    settings.map((setting) => setting.key),
-  );
+  const known = settings.map((setting) => setting.key);
+  const near = hint(key, known);
   return fail('not-found', `There is no setting ${quoted(key)}${near || '.'}`, see('config', 'list'));
 }
 

@@ -94,11 +94,8 @@ async function startNotes(place: Place, group: LoadedGroup, id: SessionId): Prom
   const state = loadGroup(place.world, group.root, group.groupId);
   const session = state.ok ? state.value.sessions.get(id) : undefined;
   if (!state.ok || session === undefined) return [];
-  const results = await startCheck(
-    place,
-    state.value,
-    isRehearsal(state.value),
-  )(id, session.definition.permissionMode ?? '');
+  const check = startCheck(place, state.value, isRehearsal(state.value));
+  const results = await check(id, session.definition.permissionMode ?? '');
   return results.flatMap((result) => (result.ok ? [] : [`It cannot start yet: ${describeFailure(result.failure)}`]));
 }
 

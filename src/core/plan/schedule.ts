@@ -63,7 +63,8 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   const budget = judgeBudget(state, context.liveUsd);
   const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];
   if (budget.isOver) return { decisions: [...decisions, ...stopForBudget(state)], hold: settleForBudget(state) };
-  if (context.isDiskLow === true) decisions.push(...stopForDisk(state));
+  // claude does not notice when what it prints is lost, its result and its cost too; so it is stopped while it can.
+  if (context.isDiskLow === true) decisions.push(...stopWorking(state, 'disk'));
   else decisions.push(...regrants(state, context));
   const blocker = startBlocker(state);
   const next = blocker === null ? nextStarts(state, context, refuse) : nothingNext;
@@ -125,7 +126,7 @@ const endsByItself: ReadonlySet<Hold['reason']> = new Set([
 ]);
 
 function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: SchedulingContext): Decision[] {
-  const drained = isDiskLow === true ? stopForDisk(state) : [];
+  const drained = isDiskLow === true ? stopWorking(state, 'disk') : [];
   const stops = state.draining ? drained : stopAll(state, reason);
   if (state.running.size > 0) return stops;
   if (state.counts.completed === state.sessions.size) return [{ do: 'settle', status: 'completed' }];
@@ -141,11 +142,6 @@ function stopAll(state: GroupState, reason: StopReason): Decision[] {
     }
   }
   return stops;
-}
-
-/** claude does not notice when what it prints is lost, its result and its cost too; so it is stopped while it can. */
-function stopForDisk(state: GroupState): Decision[] {
-  return stopWorking(state, 'disk');
 }
 
 /** All but those whose work is done and is being accepted. */

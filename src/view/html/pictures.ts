@@ -163,15 +163,11 @@ export function layoutGraph(nodes: readonly LayoutNode[]): GraphLayout | null {
 }
 
 /** An edge that passes a layer may lie above all nodes, where dagre counts no margin. */
-function insideMargins(
-  nodes: readonly PlacedNode[],
-  edges: GraphLayout['edges'],
-): Pick<GraphLayout, 'nodes' | 'edges'> {
+function insideMargins(nodes: readonly PlacedNode[], edges: GraphLayout['edges']) {
   const all: readonly Point[] = [...nodes, ...edges.flatMap(({ points }) => points)];
-  const [left, top] = [({ x }: Point) => x, ({ y }: Point) => y].map((of) =>
-    Math.max(0, margin - Math.min(margin, ...all.map(of))),
-  );
-  const moved = <T extends Point>(point: T): T => ({ ...point, x: point.x + (left ?? 0), y: point.y + (top ?? 0) });
+  const left = margin - Math.min(margin, ...all.map(({ x }) => x));
+  const top = margin - Math.min(margin, ...all.map(({ y }) => y));
+  const moved = <T extends Point>(point: T): T => ({ ...point, x: point.x + left, y: point.y + top });
   return { nodes: nodes.map(moved), edges: edges.map((edge) => ({ ...edge, points: edge.points.map(moved) })) };
 }
 

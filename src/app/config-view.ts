@@ -4,7 +4,7 @@ import { inheritedEntries } from '../claude/launch/config-dir.ts';
 import { instructions } from '../claude/launch/instructions.ts';
 import { findSettings, gitSettings, projectInstructions, sharedName } from '../claude/launch/project-settings.ts';
 import { overriddenPaths } from '../claude/launch/settings.ts';
-import { isTrusted, readUserClaude } from '../claude/launch/user-claude.ts';
+import { isTrusted, memoryOf, readUserClaude } from '../claude/launch/user-claude.ts';
 import { isSecret } from '../claude/launch/variables.ts';
 import { type JsonObject, object } from '../claude/lenient.ts';
 import { ok, type Result } from '../core/failure.ts';
@@ -74,7 +74,7 @@ export function configView(
     allowedTools: definition.allowedTools ?? [],
     claudeMd: ownText === null ? [] : [{ layer: ownLayer, text: ownText }, ...claudeMd],
     systemPrompt: ownText === null ? claudeMd : [],
-    projectInstructions: projectInstructions(world, folder),
+    projectInstructions: projectInstructions(world, folder, inherited === undefined ? memoryOf(user) : []),
     settings: withoutSecrets(settings),
     settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },
     files: [...files.map(({ path, bytes, layer }) => ({ path, bytes: bytes.length, layer })), ...linked],

@@ -19,12 +19,8 @@ import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { onSignal } from './signals.ts';
 
-export const awaitedEvents: ReadonlySet<EventType> = new Set([
-  'group_completed',
-  'group_failed',
-  'group_paused',
-  'limit_reached',
-] as const);
+const awaited = ['group_completed', 'group_failed', 'group_paused', 'limit_reached'] as const;
+export const awaitedEvents: ReadonlySet<EventType> = new Set(awaited);
 
 export const eventCommandTimeoutMs = 30_000;
 const runningMax = 4;
@@ -109,15 +105,8 @@ export class EventCommands {
     const logFile = join(paths.eventCommands, 'output.log');
     // Files of groups have names of their own, so no two commands of this machine have one mark.
     const mark = `${paths.folder}/on-event/${name}`;
-    const running = runShellCommand(this.#world, {
-      command,
-      cwd: paths.folder,
-      env,
-      logFile,
-      timeoutMs,
-      mark,
-      inputFile,
-    });
+    const how = { cwd: paths.folder, env, logFile, timeoutMs, mark, inputFile };
+    const running = runShellCommand(this.#world, { command, ...how });
     this.#running.add(running);
     void running.ended.then((end) => {
       this.#running.delete(running);

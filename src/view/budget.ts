@@ -158,7 +158,8 @@ export function dayLines(day: DayBudget | undefined): string[] {
   if (day === undefined) return [];
   const { capUsd, spentUsd, othersReservedUsd } = day;
   const reserved = othersReservedUsd > 0 ? `, ${formatMoney(othersReservedUsd)} reserved` : '';
-  return [`All groups today: ${formatMoney(spentUsd)} of ${formatMoney(capUsd)} spent${reserved}`];
+  const end = spentUsd + othersReservedUsd < capUsd ? '' : '; nothing starts before midnight, unless the cap is raised';
+  return [`All groups today: ${formatMoney(spentUsd)} of ${formatMoney(capUsd)} spent${reserved}${end}`];
 }
 
 /** Why it is held, and what a person can say about it. */

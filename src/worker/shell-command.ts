@@ -175,7 +175,7 @@ const failureSign = new RegExp(
 /** Passed tests, headings, lines of source, counts of nothing, and the package manager's own epilogue. */
 const noFailure = new RegExp(
   [
-    String.raw`^\s*(?:ok\b|[✓✔√ℹ#]|raise |throw |File "|at )`,
+    String.raw`^\s*(?:ok\b|[✓✔√ℹ]|#(?! \w*Error:)|raise |throw |File "|at )`,
     '^[=_-]{3,}(?:$|.*[=_-]{3,}$)',
     '^npm (?:error|ERR!) (?:code|path|errno|syscall|command|workspace|Lifecycle|A complete log)',
     String.raw`\b0 (?:fail|error)|\b(?:fail(?:ed|ures)?|errors?):? 0\b`,

@@ -1,7 +1,7 @@
 /** What `init` finds by itself: git repositories in and below a folder, and the command that checks each. */
 import { join } from 'node:path';
 import { findRepository } from '../../git/git.ts';
-import type { World } from '../../system/world.ts';
+import type { EntryKind, World } from '../../system/world.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { projectFileFor } from '../../template/workflow/project-file.ts';
 import { tryPath } from '../path-argument.ts';
@@ -25,9 +25,7 @@ export function nearbyProjects({ files }: World, folder: string): readonly strin
     for (const path of level.flatMap((parent) => foldersIn({ files }, parent))) {
       looked += 1;
       if (looked > foldersMax) break;
-      const isRepository = tryPath(() => files.entryKind(join(path, '.git')) !== null);
-      if (isRepository.ok && isRepository.value) found.push(path);
-      else next.push(path);
+      (kindOf(files, join(path, '.git')) === null ? next : found).push(path);
     }
     level = next;
   }
@@ -41,10 +39,12 @@ function foldersIn({ files }: Pick<World, 'files'>, parent: string): string[] {
   return names.value
     .filter((name) => !name.startsWith('.') && !elsewhere.has(name))
     .map((name) => join(parent, name))
-    .filter((path) => {
-      const kind = tryPath(() => files.entryKind(path));
-      return kind.ok && kind.value === 'folder';
-    });
+    .filter((path) => kindOf(files, path) === 'folder');
+}
+
+function kindOf(files: World['files'], path: string): EntryKind | null {
+  const kind = tryPath(() => files.entryKind(path));
+  return kind.ok ? kind.value : null;
 }
 
 const bytesMax = 1024 * 1024;
@@ -57,10 +57,7 @@ export function checkCommandFor(world: World, project: string): string | null {
     const read = readTextFile(world, join(project, name), bytesMax);
     return read.ok ? read.text : '';
   };
-  const has = (name: string): boolean => {
-    const info = tryPath(() => world.files.info(join(project, name)));
-    return info.ok && info.value !== null;
-  };
+  const has = (name: string): boolean => kindOf(world.files, join(project, name)) !== null;
   const [, target] = /^(test|check)\s*:(?!=)/m.exec(textOf('Makefile')) ?? [];
   if (has('package.json') && hasTestScript(textOf('package.json'))) return `${packageManager(has)} test`;
   if (target !== undefined) return `make ${target}`;
@@ -92,6 +89,6 @@ const others: readonly (readonly [file: string, command: string])[] = [
   ['pom.xml', 'mvn -q test'],
   ['gradlew', './gradlew test'],
   ['tox.ini', 'tox'],
-  ['pytest.ini', 'python -m pytest'],
-  ['pyproject.toml', 'python -m pytest'],
+  ['pytest.ini', 'python3 -m pytest'],
+  ['pyproject.toml', 'python3 -m pytest'],
 ];

@@ -144,15 +144,12 @@ function powerNotes(state: GroupState, configs: Configs): string[] {
   return [...notes.values()];
 }
 
+type Planned = Pick<RunPreview, 'preview' | 'configs' | 'modes'> & { readonly state: GroupState };
+
 async function missingFor(
   place: Place,
   root: string,
-  {
-    state,
-    preview,
-    configs,
-    modes,
-  }: Pick<RunPreview, 'preview' | 'configs' | 'modes'> & { readonly state: GroupState },
+  { state, preview, configs, modes }: Planned,
   { rehearsal, acceptClaude }: PreviewOptions,
 ): Promise<Missing[]> {
   const missing: Missing[] = [];

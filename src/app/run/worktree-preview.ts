@@ -1,16 +1,18 @@
 /** What the worktrees of a group take, where the work will be, and what does not work in them; for `group plan`. */
 import { join, relative } from 'node:path';
 import { commandText } from '../../core/advice.ts';
+import { ancestorsOf } from '../../core/graph.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import { isolationOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { findRepository } from '../../git/git.ts';
 import { askOwn, longTimeoutMs } from '../../git/run-git.ts';
-import { parseJson } from '../../store/json.ts';
+import { foreseenNotes } from '../../git/worktrees/workspace.ts';
 import { worktreesFolder } from '../../store/paths.ts';
 import type { Files } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
+import { titleOf } from '../../view/wording.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -29,13 +31,20 @@ export async function worktreeLines(
   const tops = Map.groupBy(definitions, ({ projectPath }) => findRepository(files, projectPath)?.top ?? projectPath);
   if (tops.size === 0) return [];
   const costs: string[] = [];
-  for (const [top, sessions] of tops) costs.push(await costLine(place, top, sessions));
+  const lacks: string[][] = [];
+  for (const [top, sessions] of tops) {
+    costs.push(await costLine(place, top, sessions));
+    const [{ projectPath, repository }] = sessions as [SessionDefinition];
+    const isBegun = [...state.sessions.values()].some((one) => one.workspace?.repository === repository);
+    if (repository !== undefined && !isBegun) lacks.push(await foreseenNotes(place, { projectPath, repository }));
+  }
   const ofUser = await readUserConfig(place);
   const folder = (ofUser.ok ? ofUser.value.worktrees : undefined) ?? worktreesFolder(root);
   const merge = commandText(['group', 'merge', madeGroup(place, state) ?? 'latest']);
   const where = `They lie below ${folder}. Your checkouts stay as they are until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
-  return [...costs, where, ...tripped];
+  const unlinked = definitions.flatMap((definition) => withoutWork(files, state, ids, definition));
+  return [...costs, where, ...lacks.flat(), ...unlinked, ...tripped];
 }
 
 async function costLine(place: Place, top: string, sessions: readonly SessionDefinition[]): Promise<string> {
@@ -52,22 +61,37 @@ async function costLine(place: Place, top: string, sessions: readonly SessionDef
 const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
 const parentContext = /^\s*(?:context|build)\s*:\s*["']?\.\.(?:\/|["']?\s*(?:#.*)?$)/m;
 
+const neighbour = /(?:"(?:file|link|portal):|\bpath\s*=\s*"|=>\s*)(\.\.\/[^"\s]*)/g;
+
+/** Projects beside this one that it uses and other sessions change, without an order between the two. */
+function withoutWork(files: Files, state: GroupState, ids: readonly SessionId[], session: SessionDefinition): string[] {
+  const { id, projectPath, dependsOn, repository } = session;
+  const all = new Map([...state.sessions].map(([key, { definition }]) => [key, definition]));
+  const manifests = ['package.json', 'Cargo.toml', 'go.mod', 'pyproject.toml'];
+  const text = manifests.map((name) => readIn(files, projectPath, name)).join('\n');
+  const paths = [...text.matchAll(neighbour)].map(([, path = '']) => join(projectPath, path));
+  const used = new Set(paths.map((path) => findRepository(files, path)?.repository ?? repository));
+  return ids.flatMap((other) => {
+    const its = all.get(other) as SessionDefinition;
+    if (its.repository === repository || !used.has(its.repository)) return [];
+    if (ancestorsOf(all, dependsOn).has(other) || ancestorsOf(all, its.dependsOn).has(id)) return [];
+    const why = `it does not depend on ${titleOf(state, other)}, which works there`;
+    return [`${titleOf(state, id)} uses ${its.projectPath} as it is in your checkout: ${why}`];
+  });
+}
+
+function readIn(files: Files, folder: string, name: string): string {
+  const text = tryPath(() => files.readText(join(folder, name)));
+  return text.ok ? (text.value ?? '') : '';
+}
+
 /** What reads beside the repository without following the links that lie there. */
 function brokenLinks(files: Files, { projectPath }: SessionDefinition): string[] {
-  const read = (name: string): string => {
-    const text = tryPath(() => files.readText(join(projectPath, name)));
-    return text.ok ? (text.value ?? '') : '';
-  };
+  const read = (name: string): string => readIn(files, projectPath, name);
   const top = findRepository(files, projectPath)?.top ?? projectPath;
   const found: string[] = [];
-  const manifest = parseJson(read('package.json')) as Readonly<Record<string, unknown>> | null;
-  const sections = ['dependencies', 'devDependencies', 'optionalDependencies'];
-  const versions = sections.flatMap((section) => Object.values(Object(manifest?.[section])));
   const isOutside = (path: string) => relative(top, join(projectPath, path)).startsWith('..');
-  const beside = versions.some((version) => {
-    const path = /^file:(.+)$/.exec(String(version))?.[1];
-    return path !== undefined && isOutside(path);
-  });
+  const beside = [...read('package.json').matchAll(/"file:([^"]+)"/g)].some(([, path = '']) => isOutside(path));
   if (beside && read('yarn.lock').includes('yarn lockfile v1')) {
     const file = join(projectPath, 'package.json');
     found.push(`${file}: yarn 1 copies "file:" dependencies without following links; use "link:", or --isolate none`);

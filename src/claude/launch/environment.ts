@@ -134,12 +134,8 @@ function isTrace(name: string): boolean {
 const rehearsalNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDBOX'];
 
 export function rehearsalBase(caller: WorkerEnvironmentInput['caller'], home: string): Record<string, string> {
-  const base: Record<string, string> = { HOME: home };
-  for (const name of rehearsalNames) {
-    const value = caller[name];
-    if (value !== undefined) base[name] = value;
-  }
-  return base;
+  const kept = Object.entries(caller).filter(([name]) => rehearsalNames.includes(name));
+  return { ...Object.fromEntries(kept), HOME: home };
 }
 
 type Caller = Readonly<Record<string, string | undefined>>;

@@ -188,11 +188,13 @@ const ownNames = ['CLAUDE.md', join('.claude', 'CLAUDE.md'), 'CLAUDE.local.md'];
 export const sharedName = 'AGENTS.md';
 
 /** Absolute paths, those of the outermost folder first: claude looks from the project up to the root. */
-export function projectInstructions(world: World, projectPath: string): string[] {
+export function projectInstructions(world: World, projectPath: string, excluded: readonly string[] = []): string[] {
   const folders = [projectPath];
   for (let folder = projectPath; dirname(folder) !== folder; folder = dirname(folder)) folders.unshift(dirname(folder));
   const existing = (names: readonly string[]) =>
-    folders.flatMap((folder) => names.map((name) => join(folder, name))).filter((path) => isFile(world, path));
+    folders
+      .flatMap((folder) => names.map((name) => join(folder, name)))
+      .filter((path) => !excluded.includes(path) && isFile(world, path));
   const own = existing(ownNames);
   return own.length > 0 ? own : existing([sharedName]);
 }

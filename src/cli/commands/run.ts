@@ -3,8 +3,11 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { readUserConfig } from '../../app/config/user-config.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/create/new-group.ts';
 import { type GroupMeta, listGroups, referenceTo } from '../../app/groups.ts';
+import { resolveGroup } from '../../app/resolve.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts';
 import { rehearsalFor } from '../../app/run/run-here.ts';
+import { advise } from '../../core/advice.ts';
+import { fail } from '../../core/failure.ts';
 import { activeGroupStatuses } from '../../core/status.ts';
 import { type Context, exitCode, need, type Work } from '../context.ts';
 import {
@@ -53,7 +56,12 @@ export async function runWorkflow(
   options: RunCommandOptions & { readonly ifIdle?: true | undefined },
 ): Promise<Work> {
   const root = need(context.root());
-  const group = need(await readNamedWorkflow(context, reference, pairs));
+  const named = await readNamedWorkflow(context, reference, pairs);
+  if (!named.ok && named.failure.reason === 'not-found' && resolveGroup(context, reference).ok) {
+    const next = advise('Run it with', ['group', 'run', reference]);
+    return fail('usage', `${JSON.stringify(reference)} is a group; this command takes a workflow.`, next);
+  }
+  const group = need(named);
   const earlier = options.ifIdle ? activeGroup(context, root, group) : undefined;
   if (earlier !== undefined) {
     context.stderr.line(`Nothing was started: ${earlier.id}, of the same workflow, is ${earlier.status}.`);

@@ -9,6 +9,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
 import type { Git } from '../git.ts';
 import { findRepository } from '../git.ts';
+import { namedByProject } from '../include.ts';
 import { syncDisks } from '../leftover-files.ts';
 import { askOwn, commitOf, currentBranch, ensureTop, longTimeoutMs, nameFiles, refusal, runOwn } from '../run-git.ts';
 import { isOurFile } from '../stage.ts';
@@ -71,8 +72,7 @@ function writeIntent(files: Files, path: string, intent: WorkspaceIntent): Resul
 
 function workspaceOf(intent: WorkspaceIntent): Workspace {
   const { path, folder, repository, branch, base, target, remade } = intent;
-  const optionalFields = defined({ target, remade });
-  return { path, folder, repository, branch, base, ...optionalFields };
+  return { path, folder, repository, branch, base, ...defined({ target, remade }) };
 }
 
 function remadeNow({ world }: Git, from: Remade['from']): Remade {
@@ -170,10 +170,7 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
     ...intent,
     state: 'restoring',
     // One that was begun before a crash is the same one.
-    remade:
-      intent.state === 'restoring' && intent.remade !== undefined
-        ? intent.remade
-        : remadeNow(git, commit === null ? 'base' : 'branch'),
+    remade: (intent.state === 'restoring' && intent.remade) || remadeNow(git, commit === null ? 'base' : 'branch'),
   };
   if (!isNothingLeft) {
     const written = writeIntent(files, plan.intentFile, again);
@@ -218,22 +215,13 @@ async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorksp
   const origin = await lookAtOrigin(git, plan);
   if (!origin.ok) return origin;
   const { top, inside, start, target } = origin.value;
-  const begun = await beginBranch(
-    git,
-    plan,
-    {
-      state: 'making',
-      repository: plan.repository,
-      path: plan.path,
-      folder: join(plan.path, inside),
-      branch: plan.branch,
-      base: start,
-      ...(target === null ? {} : { target }),
-      parents: plan.parents,
-      ...(plan.isKnown === true ? { remade: remadeNow(git, 'base') } : {}),
-    },
-    top,
-  );
+  const { repository, path, branch, parents } = plan;
+  const draft: WorkspaceIntent = {
+    ...{ state: 'making', repository, path, folder: join(path, inside), branch, base: start, parents },
+    ...(target === null ? {} : { target }),
+    ...(plan.isKnown === true ? { remade: remadeNow(git, 'base') } : {}),
+  };
+  const begun = await beginBranch(git, plan, draft, top);
   if (!begun.ok) return begun;
   const filled = await fill(git, plan, begun.value, top);
   if (!filled.ok) {
@@ -256,6 +244,26 @@ export async function checkOrigin(git: Git, project: Omit<OriginPlan, 'parents'>
   const message = `${origin.value.top} has a branch "cca", so that git can make no branch such as cca/GROUP/SESSION.`;
   return fail('worktree-failed', message, `Rename it (git branch -m cca NAME), ${inPlace}`);
 }
+
+/** What a worktree of the project, made now, would be without; nothing where none can be made. */
+export async function foreseenNotes(git: Git, project: Omit<OriginPlan, 'parents'>): Promise<string[]> {
+  const plan = { ...project, parents: [] };
+  const origin = await lookAtOrigin(git, plan);
+  if (!origin.ok) return [];
+  const { top } = origin.value;
+  const notes = await originNotes(git, plan, origin.value);
+  // Ignored folders, such as node_modules, are one entry each.
+  const ignored = await runOwn(git, top, ['ls-files', '-z', '-o', '-i', '--exclude-standard', '--directory']);
+  const copied = await namedByProject(git, top);
+  if (!ignored.ok || !copied.ok) return notes;
+  const local = ignored.value.split('\0').filter((name) => localFile.test(name) && !copied.value.includes(name));
+  if (local.length === 0) return notes;
+  const cure = 'name them in .worktreeinclude, or have --setup make them';
+  return [...notes, `${top}: worktrees are without files that git ignores (${nameFiles(local)}); ${cure}`];
+}
+
+/** Settings of one checkout that programs read; those of claude count in a worktree all the same. */
+const localFile = /^(?!CLAUDE\.|\.claude\/)(?:.*\/)?(?:\.env[^/]*|[^/]+\.local\.[^/]+|local\.properties)$/;
 
 async function lookAtOrigin(git: Git, plan: OriginPlan): Promise<Result<Origin>> {
   const { files } = git.world;
@@ -300,11 +308,8 @@ async function startByParts(git: Git, wanted: readonly string[], top: string): P
   if (asked.value.exitCode !== 0) return refusal(inWorktree, asked.value);
   if (asked.value.stdout.trim() !== 'true') {
     const message = `${top} is a bare repository: there are no files to work on.`;
-    return fail(
-      'worktree-failed',
-      message,
-      'Make a checkout with git worktree add, and add the session with the folder of that.',
-    );
+    const next = 'Make a checkout with git worktree add, and add the session with the folder of that.';
+    return fail('worktree-failed', message, next);
   }
   for (const commit of wanted) {
     const there = await commitOf(git, top, commit);
@@ -414,11 +419,11 @@ async function mergeParents(git: Git, { path, branch, base, parents }: Workspace
     const merged = await mergeInto(git, path, commit, `Merge ${commit.slice(0, 12)} into ${branch}`);
     if (!merged.ok) return merged;
     if ('conflicts' in merged.value) {
-      return fail(
-        'merge-conflict',
-        `The work of the sessions before this one does not go together in ${nameFiles(merged.value.conflicts)}.`,
-        'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.',
-      );
+      const where = nameFiles(merged.value.conflicts);
+      const message = `The work of the sessions before this one does not go together in ${where}.`;
+      const next =
+        'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.';
+      return fail('merge-conflict', message, next);
     }
     head = merged.value.commit;
   }
@@ -449,7 +454,7 @@ async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): 
 }
 
 /** What people may expect in the worktree and will not find there. Said once, by whoever fixes the base. */
-async function originNotes(git: Git, plan: WorkspacePlan, { top, start, target }: Origin): Promise<string[]> {
+async function originNotes(git: Git, plan: OriginPlan, { top, start, target }: Origin): Promise<string[]> {
   if (plan.base !== undefined || plan.parents.length > 0) return [];
   const notes: string[] = [];
   const args = ['status', '--porcelain', '-z', '--untracked-files=normal', '--no-renames', '--ignore-submodules=dirty'];

@@ -156,7 +156,7 @@ export class Acceptance {
     const output = await this.#ignoredOutput(workspace.path);
     if (output !== null && output.length > 0) {
       const { ignoredSentence } = await import('../../git/ignored-output.ts');
-      const after = 'They go with it at the merge, unless that is given --keep-ignored.';
+      const after = 'The merge removes them with it, unless it is given --keep-ignored.';
       const message = `${ignoredSentence('The worktree', output)} ${after}`;
       this.#warnings.push({ code: 'workspace', message });
     }

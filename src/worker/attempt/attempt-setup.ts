@@ -122,12 +122,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (link !== undefined) return { ok: false, failure: linkFailure(link) };
         const isNew = world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, input);
-        const found = await workplaces.placeFor({
-          ...input,
-          paths,
-          env: commandEnv,
-          isElsewhere,
-        });
+        const found = await workplaces.placeFor({ ...input, paths, env: commandEnv, isElsewhere });
         if (!found.ok) return found;
         const { folder, loss, linked, workspace } = found.value;
         const ofProject = findSettings(world, folder);
@@ -197,19 +192,6 @@ function removeQuietly(world: World, path: string): void {
 
 const rehearsalIdentity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
 
-function homeOfRehearsal({ paths }: PreparerOptions): string {
-  return join(paths.folder, 'rehearsal-home');
-}
-
-/** A rehearsal reads nothing of the project's settings, and its claude is ours. */
-function wantedOf(
-  { rehearsalUrl }: PreparerOptions,
-  { definition: { untrusted, memoryBytes } }: SessionRecord,
-): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
-  if (rehearsalUrl !== undefined) return {};
-  return { ...(untrusted ? { untrusted } : {}), ...defined({ memoryBytes }) };
-}
-
 const elsewhere: UserLogin = { caller: {}, login: chooseLogin({}) };
 
 function environment(
@@ -218,13 +200,14 @@ function environment(
   paths: SessionPaths,
   { record, attempt, isElsewhere = false }: PrepareInput,
 ): Environment {
-  const home = homeOfRehearsal(options);
+  const home = join(options.paths.folder, 'rehearsal-home');
   if (options.rehearsalUrl !== undefined) {
     world.files.makeFolder(home);
     // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
     world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
   }
   world.files.makeFolder(paths.tmp);
+  const { untrusted, memoryBytes } = record.definition;
   // What is elsewhere has the environment of its machine.
   const { caller, login } = isElsewhere ? elsewhere : loginOf(world, options.callerEnv);
   const env = workerEnvironment({
@@ -233,7 +216,8 @@ function environment(
     configDir: paths.config,
     tmpDir: paths.tmp,
     login,
-    ...wantedOf(options, record),
+    // A rehearsal reads nothing of the project's settings, and its claude is ours.
+    ...(options.rehearsalUrl === undefined ? defined({ untrusted, memoryBytes }) : {}),
     isAttended: options.isAttended,
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });

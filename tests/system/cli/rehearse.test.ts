@@ -101,3 +101,12 @@ test('a rehearsal runs setup and acceptance as a real run does, and removes its 
   expect(git(user.project('api'), 'worktree', 'list').split('\n')).toHaveLength(1);
   expect(readdirSync(join(user.data, 'w'))).toEqual([]);
 }, 120_000);
+
+test('a merge of sessions that changed nothing says that the branch has their work already', async () => {
+  new Repository(user.project('api')).commit({ 'base.txt': 'base\n' });
+  const group = await user.ok('group', 'create', 'auth');
+  await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
+  await user.ok('group', 'run', group, '--rehearse', '--keep', '--output', 'quiet');
+  const merged = await user.ok('group', 'merge', group);
+  expect(merged).toContain(`main of ${user.project('api')} has the work of 1 session already.`);
+}, 120_000);

@@ -171,6 +171,7 @@ test('the help of a short form says what it is short for, with the options of bo
 test.each<[string[], string]>([
   [['pause'], "Missing required argument 'group-or-session'. See: claude-code-agent pause --help"],
   [['show', 'auht'], 'There is no group and no session "auht"; did you mean "auth"? See: claude-code-agent group list'],
+  [['run', 'auth'], '"auth" is a group; this command takes a workflow. Run it with: claude-code-agent group run auth'],
   [['plan', 'auht'], 'There is no group "auht"; did you mean "auth"? See: claude-code-agent group list'],
   [['show', 'auth/wbe'], 'There is no session "wbe" in the group'],
   [

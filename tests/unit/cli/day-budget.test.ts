@@ -30,6 +30,8 @@ test('budget.day: groups share one cap; at it a group pauses and goes on when it
     const { day, budget } = await user.json<{ day?: object; budget?: { day: object } }>('group', word, second);
     expect(day ?? budget?.day).toEqual({ capUsd: 0.015, spentUsd: 0.01, othersReservedUsd: 0 });
   }
+  await user.ok('config', 'set', 'budget.day', '0.01');
+  expect(await user.ok('plan', second)).toContain('spent; nothing starts before midnight, unless the cap is raised');
   await user.ok('config', 'set', 'budget.day', '$5');
   const again = user.start('group', 'resume', second, '--output', 'quiet');
   await (await user.begun(second, 'web')).succeed();

@@ -24,3 +24,18 @@ test('the plan of a group names the command that brings in what is left out, and
     expect(await plan()).not.toContain(what);
   }
 });
+
+test('session show --config lists instructions above the project, those of the user only if inherited', async () => {
+  const project = join(user.home, 'shop/web');
+  for (const folder of [project, join(user.home, '.claude')]) mkdirSync(folder, { recursive: true });
+  for (const name of ['.claude', 'shop', 'shop/web']) writeFileSync(join(user.home, name, 'CLAUDE.md'), 'Be brief.');
+  const group = await user.ok('group', 'create', 'auth');
+  await user.ok('session', 'add', group, '--project', project, '--name', 'web', '--prompt', 'x');
+  const shown = () => user.ok('session', 'show', `${group}/web`, '--config');
+  expect(await shown()).toContain(
+    `Instructions of the project\n  ${user.home}/shop/CLAUDE.md\n  ${user.home}/shop/web/CLAUDE.md\n`,
+  );
+  expect(await shown()).not.toContain(`${user.home}/.claude/CLAUDE.md`);
+  await user.ok('group', 'edit', group, '--inherit', 'user');
+  expect(await shown()).toContain(`  ${user.home}/.claude/CLAUDE.md\n`);
+});

@@ -1,6 +1,6 @@
 /** Promises: `group plan` says what worktrees take, where the work will be, and what does not work in them. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../../support/cli/user.ts';
 import { Repository, type Tree } from '../../support/git/repository.ts';
@@ -42,6 +42,30 @@ test('what does not follow links is named with the way out', async () => {
   });
   expect(text).toContain('acme/web/package.json: yarn 1 copies "file:" dependencies');
   expect(text).toContain('acme/web/compose.yaml: a build with the context ".."');
+});
+
+test('what git ignores or has in no commit, and the work of a neighbour, is named where it is missing', async () => {
+  const [web, lib] = [join(user.folder, 'acme/web'), join(user.folder, 'acme/lib')];
+  for (const path of [web, lib]) mkdirSync(join(path, '.claude'), { recursive: true });
+  new Repository(lib).commit({ 'a.ts': '' });
+  const ignore = '.env*\nnode_modules\n*.local.*\n*.log\n';
+  const tree = { '.gitignore': ignore, '.worktreeinclude': '.env.test\n', 'package.json': manifest('file:../lib') };
+  new Repository(web).commit(tree);
+  for (const name of ['.env', '.env.test', '.claude/settings.local.json', 'CLAUDE.local.md', 'x.log', 'new.ts']) {
+    writeFileSync(join(web, name), '{}');
+  }
+  const group = await user.ok('group', 'create', 'shop');
+  const add = (name: string, project: string, ...more: string[]) =>
+    user.ok('session', 'add', group, '--name', name, '--project', project, '--prompt', 'Do it.', ...more);
+  await add('lib', lib, '--isolate', 'worktree');
+  await add('web', web);
+  const said = async () => (await user.run('group', 'plan', group)).stdout;
+  expect(await said()).toContain(`${web}: worktrees are without files that git ignores (.env); name them in`);
+  expect(await said()).toContain(`${web} has changes that are in no commit (new.ts); the work begins from the commit`);
+  const alone = `002 web uses ${lib} as it is in your checkout: it does not depend on 001 lib, which works there`;
+  expect(await said()).toContain(alone);
+  await user.ok('session', 'edit', `${group}/web`, '--depends-on', 'lib');
+  expect(await said()).not.toContain('in your checkout:');
 });
 
 test('nothing is said of links where none is met', async () => {

@@ -70,6 +70,16 @@ const outputs: Readonly<Record<string, readonly [printed: readonly string[], tol
     ['--- FAIL: TestAdd (0.00s)', '    a_test.go:7: got 3, want 4', 'FAIL', 'exit status 1'],
     '--- FAIL: TestAdd (0.00s)',
   ],
+  'an error that TAP shows as a comment': [
+    [
+      'TAP version 13',
+      '# Subtest: total',
+      '# SyntaxError: no export named net',
+      'not ok 1 - total.test.js',
+      '# fail 1',
+    ],
+    '# SyntaxError: no export named net',
+  ],
   'what names no failure': [['building', 'see the log', ''], 'see the log'],
   'a count of none': [
     ['12 passed, 0 failed', '0 errors', 'coverage 71 % is below 80 %'],

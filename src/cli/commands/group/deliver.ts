@@ -214,8 +214,9 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
         ...moves.map(({ repository, into, from, to, sessionIds }) => {
           const there = sessionIds.filter((id) => contained.has(id)).length;
           const known = there === 0 ? '' : `, ${there} of them there already`;
-          const step = from === to ? '' : ` (${shortCommit(from)} -> ${shortCommit(to)})`;
+          const step = ` (${shortCommit(from)} -> ${shortCommit(to)})`;
           const where = `${into} of ${placeName(repository)}`;
+          if (from === to) return `${where} has the work of ${plural(sessionIds.length, 'session')} already.`;
           return `Merged ${plural(sessionIds.length, 'session')} into ${where}${known}${step}.`;
         }),
         ...left,

@@ -113,7 +113,7 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
     return {
       status: 'failed',
       reason: 'permission',
-      message: `Nothing was done: every tool the session tried was denied (${clip(denied.tools.join(', '), 200)}).`,
+      message: `Nothing was done: no tool call succeeded (denied: ${clip(denied.tools.join(', '), 200)}).`,
       next: 'Choose what to allow.',
     };
   }

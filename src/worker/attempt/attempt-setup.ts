@@ -190,8 +190,6 @@ function removeQuietly(world: World, path: string): void {
   }
 }
 
-const rehearsalIdentity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
-
 const elsewhere: UserLogin = { caller: {}, login: chooseLogin({}) };
 
 function environment(
@@ -204,7 +202,8 @@ function environment(
   if (options.rehearsalUrl !== undefined) {
     world.files.makeFolder(home);
     // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
-    world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
+    const identity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
+    world.files.writeAtomic(join(home, '.gitconfig'), identity);
   }
   world.files.makeFolder(paths.tmp);
   const { untrusted, memoryBytes } = record.definition;

@@ -91,7 +91,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
   {
     name: 'only denied tools',
     reason: 'permission',
-    says: /denied.*Bash/s,
+    says: /no tool call succeeded \(denied: Bash\)\./,
     step: async (fake) => {
       await fake.init();
       const denials = [{ tool_name: 'Bash', tool_use_id: 't1', tool_input: {} }];

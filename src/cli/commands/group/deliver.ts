@@ -214,10 +214,10 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
         ...moves.map(({ repository, into, from, to, sessionIds }) => {
           const there = sessionIds.filter((id) => contained.has(id)).length;
           const known = there === 0 ? '' : `, ${there} of them there already`;
-          const step = ` (${shortCommit(from)} -> ${shortCommit(to)})`;
           const where = `${into} of ${placeName(repository)}`;
           if (from === to) return `${where} has the work of ${plural(sessionIds.length, 'session')} already.`;
-          return `Merged ${plural(sessionIds.length, 'session')} into ${where}${known}${step}.`;
+          const step = `${shortCommit(from)} -> ${shortCommit(to)}`;
+          return `Merged ${plural(sessionIds.length, 'session')} into ${where}${known} (${step}).`;
         }),
         ...left,
         ...keptLines(report),

@@ -23,16 +23,16 @@ const noCommand = new RegExp(
     .join('|'),
 );
 
-/** Before what a short form stands for; what git is told is no advice either. */
-const meant = /\b(?:group|session): $/;
+/** What a short form stands for, and the subject of an example; what git is told is no advice either. */
+const meant = /\b(?:(?:short|looking)Form|withOptions)\([^()]*\)/g;
 
 export function adviceSites(root: string): AdviceSite[] {
   return readSources(root, ['src'], /^src\/(?!git\/|cli\/entries).*\.ts$/).flatMap(({ path, text }) => {
-    const code = blankComments(text);
+    const code = blankComments(text).replace(meant, (call) => call.replace(/[^\n]/g, ' '));
     return [...code.matchAll(opening)].flatMap(({ 0: found, index }) => {
       const start = index + (found.startsWith('[') ? 1 : found.indexOf('(') + 1);
       const inside = code.slice(start, endOf(code, start));
-      if (noCommand.test(inside) || meant.test(code.slice(index - 10, index))) return [];
+      if (noCommand.test(inside)) return [];
       return [{ where: `${path}:${code.slice(0, index).split('\n').length}`, words: wordsOf(inside) }];
     });
   });

@@ -7,7 +7,7 @@ export interface Ending {
   readonly next: string;
 }
 
-const decideInHook = 'Let that hook allow or deny the call: nobody is asked here.';
+const decideInHook = 'Let that hook allow or deny the call: there is no person to ask.';
 const lookAtHooks = 'Look at the hooks of the project and of its templates, then retry the session.';
 const lookAndRetry = 'Look at the session’s log, then retry the session.';
 
@@ -28,10 +28,10 @@ export const endings: Readonly<Record<string, 'result' | Ending>> = {
   prompt_too_long: 'result',
   hook_stopped: ended('hook-stopped', 'A hook stopped claude before its work was done', lookAtHooks),
   stop_hook_prevented: ended('hook-stopped', 'A Stop hook stopped claude', lookAtHooks),
-  tool_deferred: ended('deferred', 'A hook put off a tool call until somebody decides', decideInHook),
+  tool_deferred: ended('deferred', 'A hook deferred a tool call to a person', decideInHook),
   tool_deferred_unavailable: ended(
     'deferred',
-    'A tool call that a hook had put off cannot be made any more',
+    'A tool call that a hook had deferred cannot be made any more',
     decideInHook,
   ),
   max_turns: ended('max-turns', 'claude took as many turns as it may', 'Give it a smaller task, or let it go on.'),
@@ -53,7 +53,7 @@ export const endings: Readonly<Record<string, 'result' | Ending>> = {
   model_error: ended('claude-error', 'The answer of the model could not be used', lookAndRetry),
   malformed_tool_use_exhausted: ended(
     'claude-error',
-    'The model wrote tool calls that nobody can read, several times in a row',
+    'The model wrote unreadable tool calls several times in a row',
     'Retry the session, or give it another model.',
   ),
   turn_setup_failed: ended('claude-error', 'claude could not begin the turn', lookAndRetry),
@@ -64,7 +64,7 @@ export const endings: Readonly<Record<string, 'result' | Ending>> = {
   ),
   background_requested: ended(
     'claude-error',
-    'claude was asked to go on in the background, where nobody sees its end',
+    'claude was asked to go on in the background, where its end is not seen',
     lookAndRetry,
   ),
 };

@@ -1,5 +1,4 @@
 /** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
-
 import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { wordPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';

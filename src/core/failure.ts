@@ -2,7 +2,6 @@
  * Foreseeable trouble is a value with a code, one sentence and the next step; exceptions are bugs.
  * The codes are public: they appear in meta.json, in `--output json` and in `group show`.
  */
-
 import { type Advice, adviceText, advise } from './advice.ts';
 
 export type SessionFailureReason =
@@ -24,7 +23,7 @@ export type SessionFailureReason =
   | 'no-structured-result'
   /** A hook stopped claude, or did not let it end. */
   | 'hook-stopped'
-  /** A hook put off a tool call until somebody decides. */
+  /** A hook deferred a tool call to a person. */
   | 'deferred'
   /** The model refuses to answer. */
   | 'refused'

@@ -3,7 +3,7 @@ import { type Advice, advise, see } from './advice.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
 import { hint } from './nearest.ts';
-import { joiners, unsafeCharacters, widthless } from './text.ts';
+import { joiners, listNames, unsafeCharacters, widthless } from './text.ts';
 
 const slugPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const slugLengthMax = 64;
@@ -166,8 +166,6 @@ function onlyMatch(matches: readonly string[], noun: string, reference: string, 
   const shown = quoted(reference);
   if (first === undefined) return fail('not-found', `There is no ${noun} ${shown}.`, listing);
   if (second === undefined) return ok(first);
-  const candidates = matches.slice(0, candidatesMax).join(', ');
-  const rest = matches.length - candidatesMax;
-  const more = rest > 0 ? ` and ${rest} more` : '';
-  return fail('ambiguous', `${shown} fits ${matches.length} ${noun}s: ${candidates}${more}.`, 'Give more of the id.');
+  const candidates = listNames(matches, candidatesMax);
+  return fail('ambiguous', `${shown} fits ${matches.length} ${noun}s: ${candidates}.`, 'Give more of the id.');
 }

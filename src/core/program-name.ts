@@ -1,4 +1,4 @@
-/** What the program is called by whoever started it. */
+/** The name by which the program was started. */
 
 /** A live binding: `startedAs` comes before anything is said. */
 export let programName = 'claude-code-agent';

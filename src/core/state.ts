@@ -55,6 +55,9 @@ export interface GroupState {
 /** The kind of limit when it is none of the login's: the server has too much to do, or this login asks too fast. */
 export const throttled = 'throttled';
 
+/** No usage limit lasts longer, milliseconds. A reset beyond that would keep sessions waiting for nothing. */
+export const limitMsMax = 32 * 24 * 3_600_000;
+
 /** What holds is no usage limit: the server asks for fewer requests. */
 export function isThrottled({ limitType }: Pick<GroupState, 'limitType'>): boolean {
   return limitType === throttled;

@@ -56,3 +56,9 @@ export function asData(text: string): string {
     .replace(ownTags, '‹')
     .replace(turnMarks, '$1[$2]');
 }
+
+/** Names in a sentence: the first `max` of them, and how many there are besides. */
+export function listNames(names: readonly string[], max: number): string {
+  const shown = names.slice(0, max).join(', ');
+  return names.length > max ? `${shown} and ${names.length - max} more` : shown;
+}

@@ -1,6 +1,7 @@
 /** Names what a session made or changed in the part of a repository that all of its worktrees share. */
 import { join, sep } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
+import { listNames } from '../core/text.ts';
 import type { Files } from '../system/world.ts';
 import type { Git } from './git.ts';
 import { listBranches } from './worktrees/discard.ts';
@@ -67,8 +68,7 @@ function without(entries: readonly string[], others: readonly string[]): string[
 function sentence(entries: readonly string[], words: (names: string) => string): string[] {
   const names = [...new Set(entries)];
   if (names.length === 0) return [];
-  const more = names.length > namesShown ? ` and ${names.length - namesShown} more` : '';
-  return [words(`${names.slice(0, namesShown).join(', ')}${more}`)];
+  return [words(listNames(names, namesShown))];
 }
 
 /** One text for each of them, without those of this program. Fails with git's reason. */

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
+import { listNames } from '../core/text.ts';
 import type { World } from '../system/world.ts';
 import { askGit, findRepository, type Git, type GitAnswer, gitDirOf, reasonIn } from './git.ts';
 
@@ -206,9 +207,10 @@ const namesMax = 10;
 
 /** Paths for a sentence: a few of them, each such that one can see where it ends. */
 export function nameFiles(paths: readonly string[]): string {
-  const shown = paths.slice(0, namesMax).map((path) => (/^[\p{L}\p{N}_./@+-]+$/u.test(path) ? path : quoted(path)));
-  const more = paths.length - shown.length;
-  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return listNames(
+    paths.map((path) => (/^[\p{L}\p{N}_./@+-]+$/u.test(path) ? path : quoted(path))),
+    namesMax,
+  );
 }
 
 // * What many sessions want of a repository at the same moment is done for all of them by one git: while one works

@@ -14,7 +14,7 @@ import {
 import { heldOf } from '../core/plan/take-over.ts';
 import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
-import type { GroupState } from '../core/state.ts';
+import { type GroupState, limitMsMax } from '../core/state.ts';
 import { needsAcceptance } from '../worker/attempt/acceptance.ts';
 import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
 
@@ -152,9 +152,6 @@ type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 type OutageContext = Pick<FactContext, 'isUnserved'> & { readonly served: Usage };
 type EndContext = FactContext & OutageContext & { readonly onLimit: GroupConfig['onLimit'] };
 
-/** No limit lasts longer, milliseconds. A reset beyond that would keep a session waiting for nothing. */
-const limitLastsMsMax = 32 * 24 * 3_600_000;
-
 /**
  * When a session that met the limit of its model goes on, ms since 1970; null when all sessions of the login have to
  * wait, or the group is to pause.
@@ -162,7 +159,7 @@ const limitLastsMsMax = 32 * 24 * 3_600_000;
 export function parkedUntilMs({ outcome }: Ended, onLimit: GroupConfig['onLimit'], nowMs: number): number | null {
   if (outcome.status !== 'paused' || outcome.limitedModel === undefined || onLimit === 'pause') return null;
   const { resetsAtMs = 0 } = outcome;
-  return resetsAtMs > nowMs && resetsAtMs < nowMs + limitLastsMsMax ? resetsAtMs : null;
+  return resetsAtMs > nowMs && resetsAtMs < nowMs + limitMsMax ? resetsAtMs : null;
 }
 
 function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: EndContext): EventBody[] {

@@ -9,6 +9,7 @@ import type { UserLogin } from '../claude/launch/user-claude.ts';
 import { defined } from '../core/defined.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
+import { limitMsMax } from '../core/state.ts';
 import { parseOwn } from '../store/json.ts';
 import { errorCode } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
@@ -50,9 +51,6 @@ const probeMsMax = 10 * 60_000;
 const guessMs = 30_000;
 const guessMsMax = 15 * 60_000;
 
-/** No limit lasts longer, milliseconds. A reset beyond that would keep every group of the login waiting for nothing. */
-const lastsMsMax = 32 * 24 * 3_600_000;
-
 export interface GateOptions {
   readonly root: string;
   /** Names the login, see `gateKey`. */
@@ -84,7 +82,7 @@ interface Report {
  * since and met it again, the guess grows. A reset that is over says as little as none.
  */
 function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType: told }: Report): GateFile {
-  const resetsAtMs = named > nowMs + lastsMsMax ? 0 : named;
+  const resetsAtMs = named > nowMs + limitMsMax ? 0 : named;
   const isNew = file === null || file.untilMs === 0 || file.probe !== undefined;
   const guesses = Math.max(1, (file?.guesses ?? 0) + (isNew ? 1 : 0));
   const guess = (times: number) => nowMs + Math.min(guessMsMax, guessMs * 2 ** (times - 1));
@@ -208,6 +206,6 @@ function readGate({ files, clock }: World, path: string): GateFile | null {
   const file = parseOwn<GateFile>(files.readText(path));
   if (file === null) return null;
   const { untilMs, nearUntilMs = 0 } = file;
-  const farthestMs = clock.now() + lastsMsMax;
+  const farthestMs = clock.now() + limitMsMax;
   return untilMs <= farthestMs && nearUntilMs <= farthestMs ? file : null;
 }

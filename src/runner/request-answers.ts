@@ -2,7 +2,6 @@
  * What a command of a user means for the log: asked of the live runner by another process, or carried out by a command
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
-
 import { messageBefore } from '../claude/conversation.ts';
 import { type Advice, advise, see } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
@@ -33,6 +32,7 @@ import {
 import { sessionProblem } from '../core/setting-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
+import { listNames } from '../core/text.ts';
 import { isWhole, promptProblem } from '../core/values.ts';
 import { findRepository } from '../git/git.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -395,9 +395,8 @@ function removalEvents(state: GroupState, record: SessionRecord): Result<EventBo
   }
   const needing = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.includes(sessionId));
   if (needing.length === 0) return ok([{ type: 'session_removed', sessionId }]);
-  const shown = needing.slice(0, namesShownMax).map(({ definition: { id, name } }) => sessionTitle(id, name));
-  const more = needing.length > shown.length ? ` and ${needing.length - shown.length} more` : '';
-  return fail('usage', `${about} is needed by ${shown.join(', ')}${more}.`, 'Remove those first.');
+  const names = needing.map(({ definition: { id, name } }) => sessionTitle(id, name));
+  return fail('usage', `${about} is needed by ${listNames(names, namesShownMax)}.`, 'Remove those first.');
 }
 
 /** The id of the next session: one more than the highest number so far. */

@@ -1,5 +1,4 @@
 /** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
-
 import { join } from 'node:path';
 import { type Advice, adviceText, advise, adviseInOrder, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
@@ -16,6 +15,7 @@ import type { Verdicts } from '../core/plan/decision.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import { type SessionRecord, workedMs } from '../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../core/state.ts';
+import { listNames } from '../core/text.ts';
 import {
   type Cell,
   type Column,
@@ -271,8 +271,7 @@ function workLines({ sessions }: GroupState): string[] {
     return hasWork && workspace !== undefined ? [workspace.branch] : [];
   });
   if (branches.length === 0) return [];
-  const more = branches.length > namedMax ? ` and ${branches.length - namedMax} more` : '';
-  const where = `${branches.slice(0, namedMax).join(', ')}${more}`;
+  const where = listNames(branches, namedMax);
   return ['', safeLine(`The work is on ${where}, and in none of your checkouts yet.`, sentenceColumnsMax)];
 }
 

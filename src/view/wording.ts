@@ -11,6 +11,7 @@ import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
+import { listNames } from '../core/text.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
@@ -133,9 +134,10 @@ export function blockedBy(state: GroupState, id: SessionId): SessionId[] {
 const namesShownMax = 8;
 
 export function listTitles(state: GroupState, ids: readonly SessionId[]): string {
-  const shown = ids.slice(0, namesShownMax).map((id) => titleOf(state, id));
-  const rest = ids.length - shown.length;
-  return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(', ');
+  return listNames(
+    ids.map((id) => titleOf(state, id)),
+    namesShownMax,
+  );
 }
 
 /** `max budget usd, prompt`: settings by the names that they have on disk. */

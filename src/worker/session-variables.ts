@@ -5,7 +5,7 @@ import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
-import { aroundOf, checkoutOf, placeOf } from '../git/worktrees/levels.ts';
+import { aroundOf, checkoutOf, placeInLevels } from '../git/worktrees/levels.ts';
 import { workspaceName } from '../store/paths.ts';
 import type { Files } from '../system/world.ts';
 
@@ -39,7 +39,7 @@ function dependencyFolders(git: Git, state: GroupState, record: SessionRecord, f
     const dependency = state.sessions.get(id);
     if (dependency === undefined) continue;
     const { definition, workspace: other } = dependency;
-    const place = around === null ? null : placeOf(around, checkoutOf(files, dependency));
+    const place = around === null ? null : placeInLevels(around, checkoutOf(files, dependency));
     const isBeside = place !== null && place !== workspace?.path && files.info(place)?.kind === 'folder';
     const own = (other && folderOf?.(other)) ?? other?.folder ?? definition.projectPath;
     const folder = isBeside && other !== undefined ? join(place, relative(other.path, other.folder)) : own;
@@ -51,7 +51,7 @@ function dependencyFolders(git: Git, state: GroupState, record: SessionRecord, f
   return folders;
 }
 
-const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
+export const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
 
 /** All worktrees of a repository have its name, by which docker compose would take them for one project. */
 function composeProject({ world: { files }, env }: Git, { group }: GroupState, record: SessionRecord): Variables {

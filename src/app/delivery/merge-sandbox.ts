@@ -1,5 +1,4 @@
 /** Scratch worktrees in which the work of sessions is merged one after another and accepted. No branch moves. */
-
 import { dirname, join, relative } from 'node:path';
 import { attemptMark, commandEnvironment } from '../../claude/launch/environment.ts';
 import { shellWord } from '../../core/advice.ts';
@@ -87,6 +86,11 @@ export function mergeMessage({ group }: GroupState, item: MergeItem): string {
   return `Merge ${item.workspace.branch}\n\nWork of session ${titleOfItem(item)} of group ${group.id}.\n`;
 }
 
+/** The user's checkout from which the work of a repository began. */
+function checkoutOf({ repository, items }: RepositoryPlan): string {
+  return items[0]?.workspace.checkout ?? repositoryDir(repository);
+}
+
 export class MergeSandbox {
   readonly git: Git;
   readonly #place: Place;
@@ -133,12 +137,11 @@ export class MergeSandbox {
   }
 
   /** Where the work of the `nth` repository is put together, counted from 1. */
-  scratchFor({ repository, items }: RepositoryPlan, nth: number): ScratchPlace {
+  scratchFor(plan: RepositoryPlan, nth: number): ScratchPlace {
     const { world, env } = this.#place;
     const top = join(this.#worktrees, mergeFolderName(this.#state.group.id), String(nth));
-    const checkout = items[0]?.workspace.checkout ?? repositoryDir(repository);
-    const place = { checkout, home: env.HOME ?? '/', others: [] };
-    return { repository, path: placeBelow(world.files, top, place), top };
+    const place = { checkout: checkoutOf(plan), home: env.HOME ?? '/', others: [] };
+    return { repository: plan.repository, path: placeBelow(world.files, top, place), top };
   }
 
   /**
@@ -190,13 +193,11 @@ export class MergeSandbox {
   async #acceptAll(integrated: readonly Integrated[]): Promise<Result<void>> {
     const made = integrated.filter(({ merged }) => merged.length > 0);
     const { world, env } = this.#place;
-    const checkout = ({ task: { plan } }: Integrated) =>
-      plan.items[0]?.workspace.checkout ?? repositoryDir(plan.repository);
-    const places = new Map(made.map((one) => [checkout(one), one.task.scratch.path]));
-    for (const one of made) {
-      const { path, top } = one.task.scratch;
+    const places = new Map(made.map(({ task: { plan, scratch } }) => [checkoutOf(plan), scratch.path]));
+    for (const { task } of made) {
+      const { path, top } = task.scratch;
       if (top === undefined) continue;
-      layOutLevels(world.files, { top, path, checkout: checkout(one), home: env.HOME ?? '/', places });
+      layOutLevels(world.files, { top, path, checkout: checkoutOf(task.plan), home: env.HOME ?? '/', places });
     }
     const order = [...planOf(this.#state).graph.order];
     // What is set up without being accepted is there for others, which build on it.

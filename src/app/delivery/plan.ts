@@ -9,6 +9,7 @@ import { planOf } from '../../core/plan/plan.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { listNames } from '../../core/text.ts';
 import { changedPrograms } from '../../git/diff.ts';
 import { findRepository, type Git } from '../../git/git.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
@@ -188,8 +189,7 @@ function mergedElsewhere(records: readonly SessionRecord[], into: string): Resul
     return { where: `${quoted(mergedInto)} of ${place}`, merge };
   });
   const titles = records.map((record) => titleOfItem({ record }));
-  const more = titles.length > titlesShown ? ` and ${titles.length - titlesShown} more` : '';
-  const who = `${titles.slice(0, titlesShown).join(', ')}${more}`;
+  const who = listNames(titles, titlesShown);
   const where = [...new Set(places.map((one) => one.where))].join(' and ');
   const commands = [...new Set(places.map(({ merge }) => merge))].join(' && ');
   const message = `${who}: merged into ${where} before, and not in ${listed([into])}.`;

@@ -9,6 +9,7 @@ import { runCommand } from '../../core/plan/advice.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { listNames } from '../../core/text.ts';
 import { findRepository } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
 import { discard, halfRemoved, listBranches, standingOf } from '../../git/worktrees/discard.ts';
@@ -245,7 +246,7 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   const doomed = { repository, path: registered.path, into: [] };
   const standing = await standingOf(place, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
-  const why = group === undefined ? 'whose group is gone' : 'that nobody uses';
+  const why = group === undefined ? 'whose group is gone' : 'that is not in use';
   // Nothing tells any more which of them the session wrote.
   const ignored = standing.value.isReadable ? await ignoredOutput(place, registered.path) : ok([]);
   const held = ignored.ok && ignored.value.length > 0 ? ` ${ignoredSentence('It', ignored.value)}` : '';
@@ -306,12 +307,14 @@ function lockedBy({ path, lock }: Worktree, repository: string): Finding {
 
 function strayBranches(repository: string, branches: readonly string[]): Finding {
   const shown = branches.slice(0, branchesShownMax);
-  const rest = branches.length - shown.length;
-  const many = `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
   const which = branches.length === 1 ? 'a branch' : `${branches.length} branches`;
   const remove = `${gitIn(repository)} branch -d ${shown.map(shellWord).join(' ')}`;
   const next = `Merge what you need; delete what is merged with: ${remove}`;
-  return trouble('warning', `${repositoryDir(repository)} has ${which} of sessions that are gone: ${many}.`, next);
+  return trouble(
+    'warning',
+    `${repositoryDir(repository)} has ${which} of sessions that are gone: ${listNames(branches, branchesShownMax)}.`,
+    next,
+  );
 }
 
 const gitIn = (repository: string): string => `git -C ${shellWord(repositoryDir(repository))}`;

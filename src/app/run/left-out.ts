@@ -14,6 +14,7 @@ import { commandText } from '../../core/advice.ts';
 import { ok } from '../../core/failure.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
+import { listNames } from '../../core/text.ts';
 import { groupPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
@@ -78,14 +79,14 @@ function ignoredFiles({ files }: Place['world'], projectPath: string): string[] 
 function rulesSentence(projectPath: string, rules: readonly string[], remedy: Remedy): string {
   const what = rules.length === 1 ? `An allow rule of ${projectPath} is` : `Allow rules of ${projectPath} are`;
   const how = `Trust it once in claude, or with: ${remedy(['--trust'], 'trust: true')}`;
-  return `${what} ignored, because the project is not trusted: ${listed(rules)}. ${how}`;
+  return `${what} ignored, because the project is not trusted: ${listNames(rules, namesShown)}. ${how}`;
 }
 
 function serversSentence(projectPath: string, servers: readonly string[], remedy: Remedy): string {
   const [what, them] = servers.length === 1 ? ['An MCP server', 'it'] : ['MCP servers', 'them'];
   const how = `Approve ${them} once in claude, or with: ${remedy(['--project-mcp', 'all'], 'projectMcp: all')}`;
   const why = `because you have not approved ${them}`;
-  return `${what} in .mcp.json of ${projectPath} will not start, ${why}: ${listed(servers)}. ${how}`;
+  return `${what} in .mcp.json of ${projectPath} will not start, ${why}: ${listNames(servers, namesShown)}. ${how}`;
 }
 
 /** What of the user's own configuration the sessions do not get; null when there is nothing, or all inherit it. */
@@ -112,9 +113,4 @@ export function leftOutOfUser(place: Place, state: GroupState, ids: readonly Ses
 
 export function sayLeftOut(place: Place, state: GroupState, ids: readonly SessionId[]): void {
   for (const sentence of leftOutOfProjects(place, state, ids)) place.notes.line(safeLine(sentence, columnsMax));
-}
-
-function listed(names: readonly string[]): string {
-  const more = names.length > namesShown ? ` and ${names.length - namesShown} more` : '';
-  return `${names.slice(0, namesShown).join(', ')}${more}`;
 }

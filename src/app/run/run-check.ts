@@ -6,7 +6,7 @@ import {
   findSettings,
   parseSettings,
   type SettingsFile,
-  sharedSettings,
+  sharedSettingsFile,
 } from '../../claude/launch/project-settings.ts';
 import { loginOf } from '../../claude/launch/user-claude.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
@@ -71,9 +71,9 @@ async function settingsFor(place: Place, projectPath: string, isApart: boolean):
 
 async function committedSettings({ world, env }: Place, projectPath: string): Promise<readonly SettingsFile[]> {
   const { askOwn } = await import('../../git/run-git.ts');
-  const asked = await askOwn({ world, env }, projectPath, ['show', `HEAD:./.claude/${sharedSettings}`]);
+  const asked = await askOwn({ world, env }, projectPath, ['show', `HEAD:./.claude/${sharedSettingsFile}`]);
   if (!asked.ok || asked.value.exitCode !== 0) return [];
-  const path = join(projectPath, '.claude', sharedSettings);
+  const path = join(projectPath, '.claude', sharedSettingsFile);
   return [{ path, settings: parseSettings(Buffer.from(asked.value.stdout)) }];
 }
 

@@ -13,6 +13,7 @@ import { worktreesFolder } from '../../store/paths.ts';
 import type { Files } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { titleOf } from '../../view/wording.ts';
+import { composeFiles } from '../../worker/session-variables.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
@@ -58,7 +59,6 @@ async function costLine(place: Place, top: string, sessions: readonly SessionDef
   return `${top}: ${plural(sessions.length, 'worktree')} of ${size}${each}${runs}`;
 }
 
-const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
 const parentContext = /^\s*(?:context|build)\s*:\s*["']?\.\.(?:\/|["']?\s*(?:#.*)?$)/m;
 
 const neighbour = /(?:"(?:file|link|portal):|\bpath\s*=\s*"|=>\s*)(\.\.\/[^"\s]*)/g;

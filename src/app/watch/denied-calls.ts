@@ -1,5 +1,4 @@
 /** What the permissions of a session did not allow, read from its transcript. */
-
 import { printedLines } from '../../claude/conversation.ts';
 import { object, objects, text } from '../../claude/lenient.ts';
 import { parseObject, type UserMessage } from '../../claude/messages.ts';

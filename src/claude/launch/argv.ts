@@ -53,7 +53,7 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     '--forward-subagent-text',
     // Without it nothing tells what a hook of the project said when it stopped claude.
     '--include-hook-events',
-    // Nobody is there: a question of an MCP server would be waited for as long as the server waits.
+    // No person is there: claude would wait for the answer to an MCP server's question as long as the server does.
     '--permission-prompts',
     'none',
   ];

@@ -1,5 +1,4 @@
 /** Looks at a project's own claude settings for what our settings cannot undo. */
-
 import { dirname, join, resolve } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -26,7 +25,7 @@ export function findSettings(
   const own = names.map((name) => join(projectPath, '.claude', name));
   const roots = checkoutRoots(world, projectPath).map((root) => join(root, '.claude', localSettings));
   return [...new Set([...own, ...roots])]
-    .map((path) => ({ path, settings: readSettings(world, path) }))
+    .map((path) => ({ path, settings: settingsAt(world, path) }))
     .filter(({ settings }) => Object.keys(settings).length > 0);
 }
 
@@ -44,10 +43,10 @@ export function checkFound(world: World, found: readonly SettingsFile[], env: En
   return ok(undefined);
 }
 
-export const sharedSettings = 'settings.json';
+export const sharedSettingsFile = 'settings.json';
 /** Of one person, most often; a repository may hold one all the same. */
 const localSettings = 'settings.local.json';
-export const settingsFiles = [sharedSettings, localSettings];
+export const settingsFiles = [sharedSettingsFile, localSettings];
 
 /**
  * The model that `settings`, those of the session's config dir, have claude use: said on the command line, because
@@ -137,7 +136,7 @@ function widePattern(glob: string): RegExp | null {
   return new RegExp(`^${source}$`, 's');
 }
 
-export function readSettings(world: Pick<World, 'files'>, path: string): JsonObject {
+export function settingsAt(world: Pick<World, 'files'>, path: string): JsonObject {
   const info = world.files.info(path);
   if (info?.kind !== 'file') return {};
   return parseSettings(world.files.readBytes(path, 0, info.size));

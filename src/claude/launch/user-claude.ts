@@ -5,7 +5,7 @@ import type { SessionDefinition } from '../../core/group.ts';
 import type { World } from '../../system/world.ts';
 import { isObject, type JsonObject, list, object } from '../lenient.ts';
 import { chooseLogin, type Login } from './login.ts';
-import { checkoutRoots, readSettings, type SettingsFile } from './project-settings.ts';
+import { checkoutRoots, type SettingsFile, settingsAt } from './project-settings.ts';
 import { helperSettings, isOfPayer, isStated } from './settings.ts';
 import { cloudVariables, isOn, providerSwitches } from './variables.ts';
 
@@ -96,14 +96,14 @@ function serversIn(world: World, projectPath: string): JsonObject {
 
 function readObject(world: Pick<World, 'files'>, path: string): JsonObject {
   try {
-    return readSettings(world, path);
+    return settingsAt(world, path);
   } catch {
     // A folder into which we may not look holds nothing for us.
     return {};
   }
 }
 
-/** The allow rules and folders that claude ignores in a project that nobody trusts. */
+/** The allow rules and folders that claude ignores in a project without trust. */
 export function ignoredRules(ofProject: readonly SettingsFile[]): string[] {
   return ofProject.flatMap(({ settings }) => {
     const { allow, additionalDirectories } = object(settings.permissions);

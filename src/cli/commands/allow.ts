@@ -178,7 +178,7 @@ function show({ stdout }: Context, { records, group }: Subject, denials: readonl
     const whose = records.length === 1 ? '' : ` to ${titleOf(group.state, denial.of.definition.id)}`;
     stdout.line(`denied${whose}: ${callText(denial)}`);
     for (const rule of denial.rules) stdout.line(`  ${String(offered.indexOf(rule) + 1).padStart(2)} ${rule}`);
-    if (denial.isAllowed) stdout.line('     is allowed by now');
+    if (denial.isAllowed) stdout.line('     already allowed');
     if (!isHelpless(denial)) continue;
     stdout.line(`     ${helplessText(denial)}`);
     stdout.line(`     ${adviceText(helpOf(group.state, denial))}`);

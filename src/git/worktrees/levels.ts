@@ -117,7 +117,7 @@ function highestOf({ top, path, checkout }: Levels) {
 }
 
 /** Where another checkout of the user's has its place; null when that lies outside of the levels. */
-export function placeOf(around: Levels, other: string): string | null {
+export function placeInLevels(around: Levels, other: string): string | null {
   const highest = highestOf(around);
   if (highest === null || !isBelow(other, highest.original)) return null;
   return join(highest.copy, relative(highest.original, other));
@@ -189,7 +189,7 @@ function copyFolder(files: Files, from: string, to: string, depth: number): void
   }
 }
 
-/** Makes exactly these links in the folder, but where something else has the name by now. */
+/** Makes exactly these links in the folder, except where something else has the name. */
 function link(files: Files, folder: string, targets: ReadonlyMap<string, string>): LinkedEntry[] {
   for (const name of files.list(folder)) unlink(files, join(folder, name));
   return [...targets].flatMap(([name, target]) => {
@@ -213,7 +213,7 @@ export function checkoutsBelow(files: Files, top: string): string[] {
   return entriesOf(files, top).flatMap((name) => checkoutsBelow(files, join(top, name)));
 }
 
-/** Removes the levels once the worktree is gone. Returns what else somebody has put there, which stays. */
+/** Removes the levels once the worktree is gone. Returns other files found there, which stay. */
 export function removeLevels(files: Files, top: string): string[] {
   const left: string[] = [];
   for (const name of files.list(top)) {

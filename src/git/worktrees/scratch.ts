@@ -1,6 +1,7 @@
 /** Scratch worktrees: commits of several sessions are merged there one after another and tried out. */
 import { basename, dirname } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
+import { listNames } from '../../core/text.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
 import type { Git } from '../git.ts';
@@ -100,9 +101,10 @@ export async function restore(git: Git, scratch: string, commit: string): Promis
 }
 
 export function listed(names: readonly string[]): string {
-  const shown = names.slice(0, namesShown).map((name) => JSON.stringify(name));
-  const hidden = names.length - shown.length;
-  return hidden > 0 ? `${shown.join(', ')} and ${hidden} more` : shown.join(', ');
+  return listNames(
+    names.map((name) => JSON.stringify(name)),
+    namesShown,
+  );
 }
 
 export function shortCommit(commit: string): string {

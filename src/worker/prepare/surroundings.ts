@@ -10,7 +10,7 @@ import type { GroupState } from '../../core/state.ts';
 import { findRepository, type Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { askOwn, commitOf, isAncestor, nameFiles } from '../../git/run-git.ts';
-import { aroundOf, checkoutOf, type LinkedEntry, layOutLevels, placeOf } from '../../git/worktrees/levels.ts';
+import { aroundOf, checkoutOf, type LinkedEntry, layOutLevels, placeInLevels } from '../../git/worktrees/levels.ts';
 import { makeScratch, mergeInto, removeScratch } from '../../git/worktrees/scratch.ts';
 import { parseOwn } from '../../store/json.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../../store/paths.ts';
@@ -41,7 +41,7 @@ export function upstreamsOf(files: Files, state: GroupState, record: SessionReco
   });
 }
 
-export interface OwnCommand {
+export interface SetupCommand {
   readonly command: string;
   readonly cwd: string;
   readonly timeoutMs: number;
@@ -50,7 +50,7 @@ export interface OwnCommand {
 export interface LayOutWays {
   /** Makes checkouts one after another in a repository; null when the session was stopped meanwhile. */
   inTurn<T>(repository: string, work: () => Promise<T>): Promise<T | null>;
-  setUp(command: OwnCommand): Promise<Result<void>>;
+  setUp(command: SetupCommand): Promise<Result<void>>;
 }
 
 /** Of checkouts that were made for the session alone, by their paths. Written before they are made. */
@@ -79,7 +79,7 @@ export async function layOutAround(
   const places = new Map<string, string>();
   const wanted: { readonly upstream: Upstream; readonly path: string }[] = [];
   for (const upstream of upstreamsOf(files, state, record)) {
-    const path = placeOf(around, upstream.checkout);
+    const path = placeInLevels(around, upstream.checkout);
     if (path === null) continue;
     const one = upstream.sessions.length === 1 ? readyWorktree(files, input.paths, upstream.sessions[0]) : null;
     if (one === null) wanted.push({ upstream, path });
@@ -154,7 +154,7 @@ async function checkOutUpstream(
   const made = await ways.inTurn(repository, () => checkOutMerged(git, repository, path, tips));
   if (made === null) return fail('busy', 'The session was stopped.', 'Resume it.');
   if (!made.ok) return made;
-  const commands = new Map<string, OwnCommand>();
+  const commands = new Map<string, SetupCommand>();
   for (const { definition, workspace } of sessions) {
     if (workspace === undefined) continue;
     const { projectPath, setup, setupTimeoutMs: timeoutMs = defaultCommandTimeoutMs } = definition;

@@ -60,7 +60,7 @@ async function noteBegin(world: World, git: Git, { record, paths }: WorkplaceInp
   if (repository === undefined || world.files.info(paths.begin) !== null) return;
   const { stateNow } = await import('../../git/diff.ts');
   const begin = await stateNow(git, projectPath);
-  // Nobody can say then what changed, which is no reason not to work.
+  // A failure here only hides what changed, so the session works all the same.
   if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value);
 }
 

@@ -29,7 +29,7 @@ import {
   layOutAround,
   newestOf,
   noteLinked,
-  type OwnCommand,
+  type SetupCommand,
   upstreamsOf,
   watchedRepositories,
 } from './surroundings.ts';
@@ -58,7 +58,8 @@ export async function isolate(
   const upstreams = upstreamsOf(files, state, record).map((one) => one.checkout);
   // One that was made before stays where it is, whatever the user has set since.
   const before = readIntent(files, paths.workspace)?.path ?? record.workspace?.path;
-  const path = before ?? newPath(git, join(worktrees, workspaceName(state.group.id, id)), checkout, upstreams);
+  const top = join(worktrees, workspaceName(state.group.id, id));
+  const path = before ?? placeBelow(files, top, { checkout, home: git.env.HOME ?? '/', others: upstreams });
   const known = state.bases.get(checkout) ?? bases.get(checkout);
   const grounds = await baseCommitsOf(git, baseSessionsOf(state, id), checkout);
   if (!grounds.ok) return grounds;
@@ -84,10 +85,6 @@ export async function isolate(
   const workspace: Workspace = { ...rest, ...defined({ target }), checkout, origin };
   if (known === undefined) bases.set(checkout, { repository, base: origin, ...defined({ target }) });
   return ok({ workspace, isNew, notes: [...notes, ...faberNotes(git, record)] });
-}
-
-function newPath({ world: { files }, env }: Git, top: string, checkout: string, others: readonly string[]): string {
-  return placeBelow(files, top, { checkout, home: env.HOME ?? '/', others });
 }
 
 /** What was checked out in the session's own checkout when work began there, or is now. */
@@ -130,7 +127,7 @@ export async function setUp(
     if (!isSetUp) await noteIgnored(git, workspace.path, paths.ignoredBefore);
     return copied.ok ? ok(place) : copied;
   }
-  const run = (command: OwnCommand) => runSetUp(world, git, input, workspace, { ...command, slots });
+  const run = (command: SetupCommand) => runSetUp(world, git, input, workspace, { ...command, slots });
   const linked = await layOutAround(git, input, workspace, {
     inTurn: (turn, work) =>
       slots.take({ sessionId: record.definition.id, command: 'checkout', turn, onStop: input.onStop }, work),
@@ -156,7 +153,7 @@ async function runSetUp(
   git: Git,
   { state, record, attempt, paths, env, onStop }: WorkplaceInput,
   workspace: Workspace,
-  { command, cwd, timeoutMs, slots }: OwnCommand & { readonly slots: CommandSlots },
+  { command, cwd, timeoutMs, slots }: SetupCommand & { readonly slots: CommandSlots },
 ): Promise<Result<void>> {
   const variables = sessionVariables(git, state, { ...record, workspace });
   const options = { cwd, env: { ...env, ...variables }, logFile: paths.setupLog, timeoutMs, mark: attempt.id };

@@ -103,7 +103,9 @@ test('what a killed merge left: scratch worktrees go when it is finished or undo
   expect(await examine()).toMatchObject({ code: 0 });
   // Also without its journal.
   git(user.shop, 'worktree', 'add', '--quiet', '--detach', scratch, user.base);
-  expect((await examine()).checks).toMatchObject([{ message: expect.stringContaining('a worktree that nobody uses') }]);
+  expect((await examine()).checks).toMatchObject([
+    { message: expect.stringContaining('a worktree that is not in use') },
+  ]);
   expect((await examine('--fix')).code).toBe(0);
   expect(user.worktrees()).toEqual([group.path('api')]);
 });

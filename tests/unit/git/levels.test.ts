@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import {
   layOutLevels,
   placeBelow,
-  placeOf,
+  placeInLevels,
   removeLevels,
   type Surroundings,
 } from '../../../src/git/worktrees/levels.ts';
@@ -107,8 +107,8 @@ test('a checkout leads to what takes its place, also deeper down, and later to t
   const levels = around('work/acme/web', { 'work/libs/money': '/new/money' });
   layOutLevels(files, levels);
   expect([target('work/libs/money'), target('work/libs/round')]).toEqual(['/new/money', 'work/libs/round']);
-  expect(placeOf(levels, join(home, 'work/libs/money'))).toBe(join(top, 'work/libs/money'));
-  expect(placeOf(levels, '/elsewhere/money')).toBeNull();
+  expect(placeInLevels(levels, join(home, 'work/libs/money'))).toBe(join(top, 'work/libs/money'));
+  expect(placeInLevels(levels, '/elsewhere/money')).toBeNull();
   layOutLevels(files, { ...levels, places: new Map() });
   expect(target('work/libs')).toBe('work/libs');
 });

@@ -151,7 +151,6 @@ export class Sandbox {
       systemPromptFile: paths.systemPrompt,
       allowedTools: ['Bash'],
       ...defined({ reservedUsd }),
-      rehearsal: false,
     });
   }
 

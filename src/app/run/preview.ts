@@ -35,9 +35,6 @@ import { checkGit, projectCheck, startCheck } from './run-check.ts';
 import { worktreeLines } from './worktree-preview.ts';
 
 const sentenceColumnsMax = 600;
-const unrehearsed =
-  'A rehearsal reads neither .claude/, .mcp.json nor CLAUDE.md of a project, and nothing of yours: hooks, rules, ' +
-  'servers and slash commands count in the real run only';
 
 export interface PreviewOptions {
   readonly rehearsal: boolean;
@@ -82,11 +79,10 @@ export async function previewRun(
   const spentUsd = presentUsage(state, live).costUsd;
   const ids = preview.waves.flat();
   const ofUser = leftOutOfUser(place, state, ids);
-  const leftOut = [...leftOutOfProjects(place, state, ids), ...(ofUser === null ? [] : [ofUser])];
   return {
     ...{ preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings },
     ...defined({ day }),
-    leftOut: options.rehearsal ? [unrehearsed] : leftOut,
+    leftOut: [...leftOutOfProjects(place, state, ids), ...(ofUser === null ? [] : [ofUser])],
     worktrees: await worktreeLines(place, root, state, ids),
   };
 }

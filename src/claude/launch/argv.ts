@@ -25,7 +25,6 @@ export interface WorkerArgsInput {
   readonly addedFolders?: readonly string[];
   /** US dollars this attempt may spend; absent = no cap. */
   readonly reservedUsd?: number;
-  readonly rehearsal: boolean;
 }
 
 /** Below this claude would be given "0.0000", with which it crashes. */
@@ -78,7 +77,6 @@ function sharedArgs(input: WorkerArgsInput): string[] {
     ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
     ...(input.addedFolders ?? []).map((folder) => `--add-dir=${folder}`),
     ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
-    ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
     // Otherwise the first system prompt of the conversation holds, also after its template was edited.
     ...(conversation.kind === 'resume' ? ['--system-prompt-snapshot', 'off'] : []),
     '--permission-mode',

@@ -215,8 +215,7 @@ function environment(
     configDir: paths.config,
     tmpDir: paths.tmp,
     login,
-    // A rehearsal reads nothing of the project's settings, and its claude is ours.
-    ...(options.rehearsalUrl === undefined ? defined({ untrusted, memoryBytes }) : {}),
+    ...defined({ untrusted, memoryBytes }),
     isAttended: options.isAttended,
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
@@ -240,9 +239,9 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const { state, record, attempt, paths, program, env, folder, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
-  const user = options.rehearsalUrl === undefined ? readUserClaude(world, options.callerEnv) : undefined;
+  const user = readUserClaude(world, options.callerEnv);
   // What the user has is on this machine only.
-  const inherited = definition.inherit === 'user' && subject.isElsewhere !== true ? user?.folder : undefined;
+  const inherited = definition.inherit === 'user' && subject.isElsewhere !== true ? user.folder : undefined;
   const generated = generatedConfig(world, templates, state.group, definition, user);
   if (!generated.ok) return generated;
   const { settings: base, claudeMd, files, mcp } = generated.value;
@@ -264,18 +263,16 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       rules: contextRules(systems),
       imports: subject.isElsewhere === true ? [] : importsOf(world, record.definition, folder, inherited),
     },
-    settings: { base, hooks, ...ownRules(world, own, subject), excludes: inherited || !user ? [] : memoryOf(user) },
+    settings: { base, hooks, ...ownRules(world, own, subject), excludes: inherited ? [] : memoryOf(user) },
     files,
     mcp,
     ...defined({ inherited }),
   });
   if (!config.ok) return config;
-  if (user !== undefined) {
-    noteDecisions(world, paths.config, folder, {
-      hasTrustDialogAccepted: isTrusted(world, user, definition),
-      hasClaudeMdExternalIncludesApproved: mayImport(world, user, folder),
-    });
-  }
+  noteDecisions(world, paths.config, folder, {
+    hasTrustDialogAccepted: isTrusted(world, user, definition),
+    hasClaudeMdExternalIncludesApproved: mayImport(world, user, folder),
+  });
   if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const words = promptInput(subject, filled.prompt, continues);
@@ -298,7 +295,6 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
     ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),
     ...defined({ reservedUsd: attempt.reservedUsd }),
-    rehearsal: options.rehearsalUrl !== undefined,
   });
   const commands = record.messages.filter(isSlashCommand);
   return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, subject) }, prompt, commands });

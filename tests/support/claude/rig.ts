@@ -228,7 +228,6 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     systemPromptFile: paths.systemPrompt,
     allowedTools: options.allowedTools ?? ['Bash'],
     ...(options.model === undefined ? {} : { model: options.model }),
-    rehearsal: false,
   });
   return { args, env, paths, claudeSessionId };
 }

@@ -3,7 +3,7 @@
  * lines, exits as the table says; transcripts read well; nothing keeps running.
  */
 import { expect, test } from 'bun:test';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { launcher, user, withUser } from '../../support/cli/user.ts';
@@ -92,7 +92,6 @@ test('a rehearsal runs setup and acceptance as a real run does, and removes its 
   await user.ok('session', 'add', group, ...own, '--prompt', 'x');
   user.env.SHOP_REGISTRY = 'mine';
   user.env.ANTHROPIC_API_KEY = 'key';
-  expect(await user.ok('group', 'run', group, '--rehearse', '--dry-run')).toContain('A rehearsal reads neither');
   const ran = await user.run('group', 'run', group, '--rehearse');
   expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('--keep keeps them') });
   // What is gone is not suggested.
@@ -100,6 +99,27 @@ test('a rehearsal runs setup and acceptance as a real run does, and removes its 
   expect(git(user.project('api'), 'branch', '--format=%(refname:short)')).toBe('main');
   expect(git(user.project('api'), 'worktree', 'list').split('\n')).toHaveLength(1);
   expect(readdirSync(join(user.data, 'w'))).toEqual([]);
+}, 120_000);
+
+test('a rehearsal obeys the hooks, rules and slash commands of the project', async () => {
+  const project = user.project('api');
+  const hook = { type: 'command', command: 'cat >> hooked.jsonl' };
+  const settings = {
+    permissions: { allow: ['Bash(sh allowed.sh)'] },
+    hooks: { PreToolUse: [{ matcher: 'Bash', hooks: [hook] }] },
+  };
+  await Bun.write(join(project, '.claude/settings.json'), JSON.stringify(settings));
+  await Bun.write(join(project, '.claude/commands/ship.md'), 'Ship it.\n');
+  for (const name of ['allowed', 'denied']) await Bun.write(join(project, `${name}.sh`), `touch ${name}\n`);
+  const steps = ['sh allowed.sh', 'sh denied.sh'].map((command) => ({ tool: 'Bash', input: { command } }));
+  const script = join(user.folder, 'script.json');
+  await Bun.write(script, JSON.stringify({ version: 1, sessions: { '*': { steps: [...steps, { text: 'done' }] } } }));
+  const group = await user.ok('group', 'create', 'auth');
+  await user.ok('session', 'add', group, '--project', project, '--trust', '--prompt', '/ship');
+  await user.ok('group', 'run', group, '--rehearse', script, '--output', 'quiet');
+  expect(readdirSync(project)).toContain('allowed');
+  expect(readdirSync(project)).not.toContain('denied');
+  expect(readFileSync(join(project, 'hooked.jsonl'), 'utf8')).toContain('sh allowed.sh');
 }, 120_000);
 
 test('a merge of sessions that changed nothing says that the branch has their work already', async () => {

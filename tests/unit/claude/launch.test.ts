@@ -20,7 +20,6 @@ const args: WorkerArgsInput = {
   permissionMode: 'acceptEdits',
   settingsFile: '/s/worker-settings.json',
   systemPromptFile: '/s/system-prompt.md',
-  rehearsal: false,
 };
 
 describe('workerArgs', () => {
@@ -42,12 +41,11 @@ describe('workerArgs', () => {
       allowedTools: ['Bash(git commit:*)', 'Write'],
       mcpConfigFile: '/s/mcp.json',
       reservedUsd: 1.23456,
-      rehearsal: true,
     });
     expect(words.slice(6)).toEqual([
       ...['--resume', 'ID', '--model=claude-opus-4-8[1m]', '--name=api'],
       ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
-      ...['--setting-sources', 'user', '--system-prompt-snapshot', 'off'],
+      ...['--system-prompt-snapshot', 'off'],
       ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
       ...['--append-system-prompt-file=/s/system-prompt.md', '--strict-mcp-config'],
       '--exclude-dynamic-system-prompt-sections',

@@ -1,6 +1,6 @@
 /**
- * What a CPM skill has to hold: a front matter that claude lists it by, phases, a place for its output, and a section
- * about keeping state. Pure: text in, problems or a mended text out.
+ * What a CPM skill has to hold: a front matter that claude lists it by and a section about keeping state. Pure: text
+ * in, problems or a mended text out.
  */
 import { isObject } from '../store/json.ts';
 import { type Problem, readYaml } from '../store/yaml-text.ts';
@@ -10,6 +10,8 @@ export interface SkillSource {
   /** Name of the skill's folder, which claude takes for the skill's name. */
   readonly folder: string;
   readonly text: string;
+  /** The procedures that skills of one plugin share; empty = none. */
+  readonly procedures: string;
 }
 
 export const sectionTitle = 'State Management';
@@ -23,7 +25,6 @@ const required = [
   { what: 'to adopt the file of an older session id', isIn: (text: string) => /adopt/i.test(text), item: 'Adoption' },
   { what: 'to delete the file at the end', isIn: (text: string) => /delet|remov/i.test(text), item: 'End' },
 ];
-const phasesMin = 3;
 const descriptionMax = 1024;
 
 interface Heading {
@@ -44,30 +45,38 @@ interface Outline {
 
 type At = (line: number, message: string) => Problem;
 
-export function checkSkill({ file, folder, text }: SkillSource): Problem[] {
+export function checkSkill({ file, folder, text, procedures }: SkillSource): Problem[] {
   const outline = outlineOf(text);
   const at: At = (line, message) => ({ file, line: line + 1, column: 1, message });
   if (outline.openFence !== null) return [at(outline.openFence, 'begins a block of code that is never closed')];
-  const section = sectionOf(outline);
+  const section = sectionOf(outline, procedures);
+  const problems = frontMatterProblems(file, folder, outline);
+  if (isStateless(text)) return problems;
   return [
-    ...frontMatterProblems(file, folder, outline),
-    ...phaseProblems(outline, at),
-    ...outputProblems(outline, at),
+    ...problems,
     ...(section === null
       ? [at(outline.lines.length - 1, `has no section "## ${sectionTitle}"`)]
       : section.missing.map(({ what }) => at(section.from, `the section "${sectionTitle}" does not say ${what}`))),
   ];
 }
 
+/** A skill that writes no progress file says so. */
+const isStateless = (text: string): boolean => /\bstateless\b/i.test(text);
+
 /**
  * The text with the shared section at its end, or with those of its items that the skill's own section lacks; nothing
- * is taken away. Null when a block of code is never closed, because all that is added would be part of it.
+ * is taken away. Null for a text that cannot be added to safely: a block of code is never closed, or the skill keeps
+ * its state in another way than in a progress file.
  */
-export function withSection(text: string, shared: string): string | null {
+export function withSection(
+  { text, procedures }: Pick<SkillSource, 'text' | 'procedures'>,
+  shared: string,
+): string | null {
   const outline = outlineOf(text);
-  const section = sectionOf(outline);
+  const section = sectionOf(outline, procedures);
   if (outline.openFence !== null) return null;
-  if (section?.missing.length === 0) return text;
+  if (section?.missing.length === 0 || isStateless(text)) return text;
+  if (section?.isForeign === true) return null;
   const wanted = shared.trim().split('\n');
   const added = wanted.filter((line) => section?.missing.some(({ item }) => line.startsWith(`- **${item}**`)) ?? true);
   const to = section?.to ?? outline.lines.length;
@@ -121,47 +130,33 @@ function frontMatterProblems(file: string, folder: string, { lines, frontLines }
   return problems;
 }
 
-/** A heading such as "## Phase 2: Build"; they count from 1 without gaps, because progress files name them so. */
-function phaseProblems({ headings, frontLines }: Outline, at: At): Problem[] {
-  const phases = headings.flatMap(({ level, title, line }) => {
-    const number = level === 1 ? undefined : /^Phase (\d{1,3})(?!\w)/i.exec(title)?.[1];
-    return number === undefined ? [] : [{ number: Number(number), line }];
-  });
-  if (phases.length < phasesMin) {
-    const found = phases.length === 0 ? 'no phase' : phases.length === 1 ? '1 phase' : `${phases.length} phases`;
-    return [at(frontLines, `has ${found}; ${phasesMin} are needed at least, as headings "## Phase 1: …"`)];
-  }
-  const wrong = phases.findIndex(({ number }, index) => number !== index + 1);
-  const phase = phases[wrong];
-  return phase === undefined ? [] : [at(phase.line, `is phase ${phase.number} where phase ${wrong + 1} has to come`)];
-}
-
-/** `docs/epics/{nn}.md` in backticks: relative, with a folder. */
-const outputPath = /`(?!\/|~)[\w.{}<>*-]+(?:\/[\w.{}<>*-]+)+\/?`/g;
-
-function outputProblems(outline: Outline, at: At): Problem[] {
-  const advice = 'path within the project such as `docs/plans/{slug}.md`';
-  const heading = outline.headings.find(({ title }) => /^outputs?$/i.test(title));
-  if (heading === undefined) return [at(outline.frontLines, `has no heading "## Output" with a ${advice} below it`)];
-  const text = outline.lines.slice(heading.line + 1, endOf(outline, heading)).join('\n');
-  const paths = [...text.matchAll(outputPath)].map(([path]) => path.slice(1, -1));
-  const isThere = paths.some((path) => !path.split('/').includes('..') && !path.includes('.cpm-progress'));
-  return isThere ? [] : [at(heading.line, `"${heading.title}" names no ${advice}`)];
-}
-
 interface Section {
   readonly from: number;
   readonly to: number;
   readonly missing: typeof required;
+  /** It names no progress file. */
+  readonly isForeign: boolean;
 }
 
 /** The first section about state, whatever the case of its heading; a title of the whole text is none. */
-function sectionOf(outline: Outline): Section | null {
+function sectionOf(outline: Outline, procedures: string): Section | null {
   const found = outline.headings.find(({ level, title }) => level > 1 && /^state[ -]management$/i.test(title.trim()));
   if (found === undefined) return null;
   const [from, to] = [found.line, endOf(outline, found)];
-  const text = outline.lines.slice(from, to).join('\n');
-  return { from, to, missing: required.filter(({ isIn }) => !isIn(text)) };
+  const own = outline.lines.slice(from, to).join('\n');
+  const text = [
+    own,
+    ...[...own.matchAll(/\bshared \*\*(.+?)\*\*/gi)].map(([, name]) => procedure(procedures, name)),
+  ].join();
+  const missing = required.filter(({ isIn }) => !isIn(text));
+  return { from, to, missing, isForeign: !text.includes('.cpm-progress') };
+}
+
+/** The section of a shared procedure, which a skill refers to as "the shared **Name** procedure". */
+function procedure(procedures: string, name: string | undefined): string {
+  const outline = outlineOf(procedures);
+  const heading = outline.headings.find(({ title }) => title === name);
+  return heading === undefined ? '' : outline.lines.slice(heading.line, endOf(outline, heading)).join('\n');
 }
 
 /** The line of the next heading that is not below this one. */

@@ -204,6 +204,8 @@ async function commitIndex(git: Git, path: string, message: string): Promise<Res
  */
 const runState: readonly string[] = [
   ...['.', '..'].flatMap((dots) => [`**/${dots}cpm-progress.md*`, `**/${dots}cpm-progress-*.md*`]),
+  // Summaries of compactions and marks, which CPM's own plugin keeps.
+  '**/docs/plans/.cpm-*',
   '**/.fractary/runs/**',
   ...['', '.'].flatMap((dot) =>
     ['.active-run-id*', 'worktrees.json*'].map((name) => `**/.fractary/faber/${dot}${name}`),

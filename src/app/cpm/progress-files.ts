@@ -17,6 +17,10 @@ import type { Place } from '../place.ts';
 
 /** How users call the file that has no id in its name. */
 const legacyReference = 'legacy';
+/** What stands for the skill of a summary. */
+const summarySkill = 'compact summary';
+
+export const isSummary = ({ header }: ListedProgress): boolean => header.skill === summarySkill;
 
 export interface ListedProgress {
   readonly file: ProgressFile;
@@ -32,7 +36,7 @@ export interface ListedProgress {
 
 export interface ProjectProgress {
   readonly folder: string;
-  /** The newest first; the legacy file last. */
+  /** The newest first; then the legacy file, then summaries of compactions, which have the id of their session. */
   readonly listed: readonly ListedProgress[];
   /** Files whose names hold no id that can be used. */
   readonly oddNames: number;
@@ -48,8 +52,11 @@ export function loadProgress(place: Place, project: string | undefined): Result<
     const message = `In ${briefPath(folder.value)}, ${found.trouble}.`;
     return fail('not-found', message, 'Check the permissions of that folder.');
   }
-  const all = [...found.sessions, ...(found.legacy === null ? [] : [found.legacy])];
-  const listed = all.map((file) => listedOf(place, folder.value, file));
+  const progress = [...found.sessions, ...(found.legacy === null ? [] : [found.legacy])];
+  const listed = [
+    ...progress.map((file) => listedOf(place, folder.value, file)),
+    ...found.summaries.map((file) => ({ ...listedOf(place, folder.value, file), header: { skill: summarySkill } })),
+  ];
   return ok({ folder: folder.value, listed, oddNames: found.oddNames });
 }
 
@@ -60,12 +67,17 @@ function listedOf({ world }: Place, folder: string, file: ProgressFile): ListedP
   return { ...base, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
 
-/** By id, unique prefix of one, `legacy` or the file's name. Fails with `not-found` or `ambiguous`. */
+/**
+ * By id, unique prefix of one, `legacy` or the file's name; progress comes before its summary. Fails with `not-found`
+ * or `ambiguous`.
+ */
 export function findListed({ folder, listed }: ProjectProgress, reference: string): Result<ListedProgress> {
   const exact = listed.find(({ id, file }) => id === reference || file.name === reference);
   if (exact !== undefined) return ok(exact);
   const next = see('cpm', 'list', '--project', folder);
-  const [one, ...more] = reference === '' ? [] : listed.filter(({ id }) => id.startsWith(reference));
+  const first = (id: string) => listed.findIndex((other) => other.id === id);
+  const named = listed.filter(({ id }, index) => id.startsWith(reference) && first(id) === index);
+  const [one, ...more] = reference === '' ? [] : named;
   if (one === undefined) return fail('not-found', `No progress file belongs to ${quoted(reference)}.`, next);
   if (more.length === 0) return ok(one);
   const candidates = [one, ...more].map(({ id }) => id).join(', ');
@@ -86,14 +98,17 @@ export function plainProgress({ id, file, header, trouble }: ListedProgress): ob
   };
 }
 
-/** The named ones, each once; without names all stale ones. */
+/** The named ones with their summaries, each once; without names those of which all is stale. */
 export function chooseProgress(progress: ProjectProgress, ids: readonly string[]): Result<readonly ListedProgress[]> {
-  if (ids.length === 0) return ok(progress.listed.filter(({ file }) => file.stale));
+  const ofSession = (session: string) => progress.listed.filter(({ id }) => id === session);
+  if (ids.length === 0) {
+    return ok(progress.listed.filter(({ id }) => ofSession(id).every(({ file }) => file.stale)));
+  }
   const chosen = new Set<ListedProgress>();
   for (const id of ids) {
     const found = findListed(progress, id);
     if (!found.ok) return found;
-    chosen.add(found.value);
+    for (const one of ofSession(found.value.id)) chosen.add(one);
   }
   return ok([...chosen]);
 }

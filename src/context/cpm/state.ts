@@ -21,6 +21,8 @@ const staleAfterMs = 48 * 60 * 60 * 1000;
  */
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const namePattern = /^\.cpm-progress-(.+)\.md$/s;
+/** CPM's own plugin keeps the summary of a compaction beside the progress file. */
+const summaryPattern = /^\.cpm-compact-summary-(.+)\.md$/s;
 
 export function isSessionId(id: string): boolean {
   return idPattern.test(id);
@@ -31,8 +33,8 @@ function progressName(sessionId: string): string {
 }
 
 /** The session a file of that name belongs to; null when the name is none of a progress file. */
-export function sessionOfName(name: string): string | null {
-  const id = namePattern.exec(name)?.[1];
+export function sessionOfName(name: string, pattern = namePattern): string | null {
+  const id = pattern.exec(name)?.[1];
   return id !== undefined && isSessionId(id) ? id : null;
 }
 
@@ -157,6 +159,8 @@ export interface ProgressFile {
 export interface Progress {
   readonly sessions: readonly ProgressFile[];
   readonly legacy: ProgressFile | null;
+  /** Of compactions; the newest first. */
+  readonly summaries: readonly ProgressFile[];
   /** Files that look like progress files but whose names hold no usable id. */
   readonly oddNames: number;
   /** Why the folder could not be looked through; null = it could, or there is none. */
@@ -167,13 +171,21 @@ export interface Progress {
 export function findProgress(files: ContextFiles, projectFolder: string, nowMs: number): Progress {
   const folder = join(projectFolder, progressFolder);
   const { names, trouble } = namesIn(files, folder);
-  const sessions = names.flatMap((name) => {
-    const sessionId = sessionOfName(name);
-    return sessionId === null ? [] : fileOf(files, folder, name, sessionId, nowMs);
-  });
-  sessions.sort((one, other) => other.mtimeMs - one.mtimeMs || (one.name < other.name ? -1 : 1));
+  const filesOf = (pattern: RegExp) =>
+    names
+      .flatMap((name) => {
+        const sessionId = sessionOfName(name, pattern);
+        return sessionId === null ? [] : fileOf(files, folder, name, sessionId, nowMs);
+      })
+      .sort((one, other) => other.mtimeMs - one.mtimeMs || (one.name < other.name ? -1 : 1));
   const [legacy = null] = names.includes(legacyName) ? fileOf(files, folder, legacyName, null, nowMs) : [];
-  return { sessions, legacy, oddNames: names.filter(isOddName).length, trouble };
+  return {
+    sessions: filesOf(namePattern),
+    legacy,
+    summaries: filesOf(summaryPattern),
+    oddNames: names.filter(isOddName).length,
+    trouble,
+  };
 }
 
 function namesIn(files: ContextFiles, folder: string): { names: string[]; trouble: string | null } {
@@ -256,4 +268,4 @@ nothing. It is \`${progressFolder}/.cpm-progress-<session id>.md\` of the projec
 - **Adoption**: \`/clear\`, a fork or a resume may change the id; \`$CLAUDE_CODE_SESSION_ID\` in Bash is always right.
   When your own state is in a file with an earlier id, write it to the file with the new id (when that exists, add what
   it lacks), read it back, and only then delete the old one. Files of other sessions are not yours: leave them alone.
-- **At the end**: delete it, after every output was written and checked, never before.`;
+- **At the end**: delete it, after every output was written and checked, never before. No commit holds it.`;

@@ -26,14 +26,6 @@ description: Something that is done.
 # ${name}
 
 ## Phase 1: a
-
-## Phase 2: b
-
-## Phase 3: c
-
-## Output
-
-\`docs/${name}/{nn}.md\`
 `;
 
 test('the shipped skills pass, from the template down to one skill', async () => {
@@ -44,18 +36,17 @@ test('the shipped skills pass, from the template down to one skill', async () =>
 
 test('tells every problem of every skill with its place, and changes nothing', async () => {
   const own = 'Keep `docs/plans/.cpm-progress-{id}.md`, by CPM_SESSION_ID; adopt an older one.';
-  const one = write('skills/one/SKILL.md', body('one').replace('## Phase 3: c', ''));
+  const one = write('skills/one/SKILL.md', body('one'));
   const two = write('skills/two/SKILL.md', `${body('zwei')}\n## State Management\n\n${own}\n`);
   const before = [one, two].map((path) => readFileSync(path, 'utf8'));
   const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills');
   expect([code, stdout]).toEqual([2, '']);
   const [head, ...lines] = stderr.trim().split('\n');
-  expect(head).toContain('skills has 4 problems:');
+  expect(head).toContain('skills has 3 problems:');
   expect(lines).toEqual([
-    `${one}:5:1: has 2 phases; 3 are needed at least, as headings "## Phase 1: …"`,
-    `${one}:17:1: has no section "## State Management"`,
+    `${one}:9:1: has no section "## State Management"`,
     `${two}:2:7: name is "zwei", but the folder is "two", and claude goes by the folder`,
-    `${two}:18:1: the section "State Management" does not say to delete the file at the end`,
+    `${two}:10:1: the section "State Management" does not say to delete the file at the end`,
     'Correct it; --fix adds what is missing about state.',
   ]);
   expect([one, two].map((path) => readFileSync(path, 'utf8'))).toEqual(before);
@@ -65,21 +56,48 @@ test('--fix adds what the section lacks, keeps the old file, and says so; what i
   const one = write('skills/one/SKILL.md', body('one'));
   const two = write(
     'skills/deep/er/two/SKILL.md',
-    `${body('two')}\n## State Management\n\nMine.\n\n## More\n\nKept.\n`,
+    `${body('two')}\n## State Management\n\nMine: .cpm-progress.md\n\n## More\n\nKept.\n`,
   );
   const bad = write('skills/bad/SKILL.md', `${body('bad')}\n\`\`\`\n`);
   const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills', '--fix');
   expect(code).toBe(2);
   expect(stdout.trim().split('\n')).toEqual([two, one].map((path) => `Added to ${path}; it was kept as ${path}.bak`));
-  expect(stderr).toContain(`${bad}:18:1: begins a block of code that is never closed`);
+  expect(stderr).toContain(`${bad}:10:1: begins a block of code that is never closed`);
   expect(stderr).toContain('has a problem:');
   expect(readFileSync(one, 'utf8')).toBe(`${body('one')}\n${section}`);
   const now = readFileSync(two, 'utf8');
-  for (const text of ['Mine.', 'CPM_SESSION_ID', '**Adoption**', '\n## More\n\nKept.\n']) expect(now).toContain(text);
-  expect(readFileSync(`${two}.bak`, 'utf8')).toContain('\n## State Management\n\nMine.\n\n## More');
+  for (const text of ['Mine: .cpm-progress.md', 'CPM_SESSION_ID', '**Adoption**', '\n## More\n\nKept.\n'])
+    expect(now).toContain(text);
+  expect(readFileSync(`${two}.bak`, 'utf8')).toContain('\n## State Management\n\nMine: .cpm-progress.md\n\n## More');
   expect(readFileSync(bad, 'utf8')).toBe(`${body('bad')}\n\`\`\`\n`);
   expect(readdirSync(dirname(one))).toEqual(['SKILL.md', 'SKILL.md.bak']);
   expect(readdirSync(dirname(bad))).toEqual(['SKILL.md']);
+});
+
+test("the skills of CPM's own plugin have no problem, and --fix changes none of them", async () => {
+  // As in version 3.11: what is said about state is said once, and some skills keep none.
+  const shared = 'Write `docs/plans/.cpm-progress-{id}.md`, named by CPM_SESSION_ID. Adopt an older one. Delete it.';
+  write('cpm/shared/conventions.md', `# Conventions\n\n## Progress File Management\n\n${shared}\n\n## Other\n`);
+  const own = '**Format**:\n\n```markdown\n# CPM Session State\n\n**Task**: {task}\n```';
+  const follows = `## State Management\n\nFollow the shared **Progress File Management** procedure.\n\n${own}\n`;
+  const texts = {
+    do: `${body('do')}\n${follows}`,
+    status: `${body('status')}\n## State Management\n\n**This skill is stateless.**\n`,
+    clean: `${body('clean')}\nThis skill is **stateless**.\n`,
+  };
+  for (const [name, text] of Object.entries(texts)) write(`cpm/skills/${name}/SKILL.md`, text);
+  expect(await user.ok('cpm', 'check-skills', 'cpm/skills', '--fix')).toBe('3 skills checked. No problems.');
+  for (const [name, text] of Object.entries(texts)) {
+    const folder = join(user.folder, 'cpm/skills', name);
+    expect(readFileSync(join(folder, 'SKILL.md'), 'utf8')).toBe(text);
+    expect(readdirSync(folder)).toEqual(['SKILL.md']);
+  }
+  // Without those conventions the skill says too little, and nothing is added to what follows another way.
+  write('cpm/shared/conventions.md', '# Conventions\n');
+  const { code, stderr } = await user.run('cpm', 'check-skills', 'cpm/skills', '--fix');
+  expect(code).toBe(2);
+  expect(stderr).toContain('has 3 problems:');
+  expect(readFileSync(join(user.folder, 'cpm/skills/do/SKILL.md'), 'utf8')).toBe(texts.do);
 });
 
 test('--json tells which skills there are, what was fixed and what is wrong', async () => {
@@ -88,7 +106,7 @@ test('--json tells which skills there are, what was fixed and what is wrong', as
   expect(checked).toMatchObject({ code: 2, stderr: '' });
   expect(JSON.parse(checked.stdout)).toEqual({
     skills: [{ path, fixed: false }],
-    problems: [{ file: path, line: 17, column: 1, message: 'has no section "## State Management"' }],
+    problems: [{ file: path, line: 9, column: 1, message: 'has no section "## State Management"' }],
   });
   expect(await user.json<object>('cpm', 'check-skills', 'skills', '--fix')).toEqual({
     skills: [{ path, fixed: true }],

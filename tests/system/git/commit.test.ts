@@ -99,6 +99,8 @@ const ours = [
   'docs/plans/.cpm-progress-0b9f.md',
   'app/docs/plans/.cpm-progress.md',
   'docs/plans/..cpm-progress-0b9f.md.lock',
+  'docs/plans/.cpm-compact-summary-0b9f.md',
+  'app/docs/plans/.cpm-cleancheck-0b9f',
   '.fractary/runs/x/state.json',
   'app/.fractary/faber/.active-run-id',
   '.fractary/faber/worktrees.json',

@@ -114,6 +114,38 @@ describe('cpm show', () => {
   });
 });
 
+describe('the summaries of compactions that CPM keeps beside progress files', () => {
+  const summary = (id: string, hoursOld = 0) =>
+    write(`.cpm-compact-summary-${id}.md`, '# Compact Summary (PostCompact)\n**Trigger**: auto\n\nWORK\n', hoursOld);
+
+  test('are listed, and shown only when they are named', async () => {
+    session('aaa', 3);
+    summary('aaa', 1);
+    const { stdout } = await cpm('list');
+    expect(stdout).toMatch(/^aaa +3h 00m +cpm:do/m);
+    expect(stdout).toMatch(/^aaa +1h 00m +compact summary/m);
+    for (const args of [[], ['aaa'], ['a']]) expect((await cpm('show', ...args)).stdout).toContain('Go on with aaa.');
+    expect((await cpm('show', '.cpm-compact-summary-aaa.md')).stdout).toContain('WORK');
+  });
+  test('go with the progress file of their session, and stale ones that have none go alone', async () => {
+    for (const [id, hours, summaryHours] of [
+      ['old', 100, 99],
+      ['live', 1, 90],
+      ['compacted', 90, 1],
+    ] as const) {
+      session(id, hours);
+      summary(id, summaryHours);
+    }
+    summary('orphan', 72);
+    summary('new', 1);
+    expect((await cpm('clean', '--force')).code).toBe(0);
+    const left = ['live', 'compacted'].flatMap((id) => [`.cpm-compact-summary-${id}.md`, `.cpm-progress-${id}.md`]);
+    expect(readdirSync(plans).toSorted()).toEqual([...left, '.cpm-compact-summary-new.md'].toSorted());
+    expect((await cpm('clean', 'live', 'new', '--force')).code).toBe(0);
+    expect(readdirSync(plans).toSorted()).toEqual(['.cpm-compact-summary-compacted.md', '.cpm-progress-compacted.md']);
+  });
+});
+
 describe('cpm clean', () => {
   test('removes stale files only, and not without --force when nobody can be asked', async () => {
     session('fresh', 47);

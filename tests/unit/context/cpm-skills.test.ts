@@ -1,6 +1,7 @@
 /**
  * Promises of CPM skills: the checker names what is missing, with its place; the fix adds to the section about state
- * and changes nothing else, whatever text it is given; the 14 shipped skills are sound and each one is its own.
+ * and changes nothing else, whatever text it is given, and nothing that it does not understand; the 14 shipped skills
+ * are sound and each one is its own.
  */
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -32,7 +33,7 @@ Eat.
 `;
 const whole = `${front}${body}\n${section}`;
 const problemsOf = (text: string, folder = 'bake') =>
-  checkSkill({ file: 'SKILL.md', folder, text }).map(({ line, message }) => `${line}: ${message}`);
+  checkSkill({ file: 'SKILL.md', folder, text, procedures: '' }).map(({ line, message }) => `${line}: ${message}`);
 
 describe('checkSkill', () => {
   test('a whole skill has no problem, whatever its ends of line and the blank lines at its end', () => {
@@ -54,38 +55,16 @@ describe('checkSkill', () => {
     ['---\nname: bake\ndescription: "  "\n---\n', 'description is missing'],
     [`---\nname: bake\ndescription: ${'x'.repeat(1025)}\n---\n`, 'more than 1024 characters'],
   ])('front matter %j', (head, message) => {
-    const problems = checkSkill({ file: 'SKILL.md', folder: 'bake', text: `${head}${body}\n${section}` });
+    const problems = checkSkill({
+      file: 'SKILL.md',
+      folder: 'bake',
+      text: `${head}${body}\n${section}`,
+      procedures: '',
+    });
     expect(problems.length).toBeGreaterThan(0);
     expect(problems.map((one) => `${one.file}: ${one.message}`).join('\n')).toContain(
       message === 'SKILL.md:' ? 'SKILL.md: ' : message,
     );
-  });
-
-  test('phases: three at least, counted from 1 without gaps, and not those in a block of code', () => {
-    expect(problemsOf(whole.replace('### Phase 3 - Heat', '### Heat'))).toEqual([
-      '5: has 2 phases; 3 are needed at least, as headings "## Phase 1: …"',
-    ]);
-    expect(problemsOf(whole.replace('### Phase 3 - Heat', '```\n## Phase 3: Heat\n```'))[0]).toContain('has 2 phases');
-    expect(problemsOf(whole.replace('Phase 2: Wait', 'Phase 4: Wait'))).toEqual([
-      '10: is phase 4 where phase 2 has to come',
-    ]);
-  });
-
-  test.each([
-    ['`docs/bread/{nn}-loaf.md`', true],
-    ['docs/bread/loaf.md', false],
-    ['`loaf.md`', false],
-    ['`docs/../../loaf.md`', false],
-    ['`docs/plans/.cpm-progress-{session_id}.md`', false],
-  ])('output %s: %p', (output, good) => {
-    const problems = problemsOf(whole.replace('`docs/bread/{nn}-loaf.md`', output));
-    expect(problems).toHaveLength(good ? 0 : 1);
-    if (!good) expect(problems[0]).toStartWith('14: "Output" names no path within the project');
-  });
-
-  test('an output path elsewhere does not count', () => {
-    const elsewhere = whole.replace('## Output', '## Result');
-    expect(problemsOf(elsewhere)[0]).toContain('has no heading "## Output"');
   });
 
   test('the section is there in words of its own, and what it does not say is named', () => {
@@ -101,6 +80,20 @@ describe('checkSkill', () => {
     ]);
   });
 
+  test('a procedure that the skills of a plugin share counts for the section that names it, and no other', () => {
+    const text = `${front}${body}\n## State Management\n\nFollow the shared **Keeping state** procedure.\n`;
+    const state = '`.cpm-progress-{id}.md` by CPM_SESSION_ID. Adopt an older one. Delete it at the end.';
+    const count = (procedures: string) => checkSkill({ file: 'x', folder: 'bake', text, procedures }).length;
+    expect(count(`# All\n\n## Keeping state\n\n${state}\n`)).toBe(0);
+    expect(count(`# All\n\n## Keeping state\n\n## More\n\n${state}\n`)).toBe(3);
+    expect(count('')).toBe(3);
+  });
+
+  test('a skill that says that it is stateless needs no section', () => {
+    expect(problemsOf(`${front}${body}\nThis skill is **stateless**.\n`)).toEqual([]);
+    expect(problemsOf(`---\n---\n${body}\nThis skill is **stateless**.\n`)).toHaveLength(1);
+  });
+
   test('a block of code that is never closed is named where it begins, and by itself', () => {
     expect(problemsOf(whole.replace('Eat.', '````\nEat.\n```'))).toEqual([
       '20: begins a block of code that is never closed',
@@ -109,17 +102,25 @@ describe('checkSkill', () => {
 });
 
 describe('withSection', () => {
-  const mended = (text: string) => withSection(text, section) ?? 'nothing';
+  const mended = (text: string) => withSection({ text, procedures: '' }, section) ?? 'nothing';
 
   const item = (name: string) => section.split('\n').find((line) => line.startsWith(`- **${name}**`)) ?? '';
 
   test('puts it at the end, or what is missing at the end of the one of the skill', () => {
     expect(mended(`${front}${body}`)).toBe(whole);
     expect(mended(`${front}${body.trimEnd()}`)).toBe(whole);
-    const own = `${front}\n## State Management\n\n| my | table |\n\n### Part\n\nDelete it.\n`;
+    const own = `${front}\n## State Management\n\n| my | table |\n\n### Part\n\nDelete .cpm-progress.md.\n`;
     const added = `\n${item('Where')}\n${item('Adoption')}\n`;
     expect(mended(own)).toBe(own + added);
     expect(mended(`${own}## Next\n`)).toBe(`${own}${added}\n## Next\n`);
+  });
+
+  test('a section that keeps its state in another way, or by a procedure that is not there, is left as it is', () => {
+    for (const words of ['State is in Redis.', 'Follow the shared **Keeping state** procedure.']) {
+      expect(mended(`${front}${body}\n## State Management\n\n${words}\n`)).toBe('nothing');
+    }
+    const stateless = `${front}${body}\nStateless.\n`;
+    expect(mended(stateless)).toBe(stateless);
   });
 
   test('keeps the ends of line', () => {
@@ -130,7 +131,7 @@ describe('withSection', () => {
   test('what stands in a block of code is text; an open block is not mended', () => {
     const fenced = `${front}\n~~~\n## State Management\n~~~\n`;
     expect(mended(fenced)).toBe(`${fenced}\n${section}`);
-    expect(withSection(`${front}\n\`\`\`\n## State Management\n`, section)).toBeNull();
+    expect(mended(`${front}\n\`\`\`\n## State Management\n`)).toBe('nothing');
   });
 
   test('whatever the text: the section is right then, a second time changes nothing, no other line is lost', () => {
@@ -142,13 +143,13 @@ describe('withSection', () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 30 }), eol, fc.boolean(), (lines, end, ends) => {
         const text = lines.join(end) + (ends ? end : '');
-        const result = withSection(text, section);
-        if (result === null) {
-          expect(problemsOf(text).join()).toContain('never closed');
+        const result = mended(text);
+        if (result === 'nothing') {
+          expect(problemsOf(text).join()).toMatch(/never closed|the section "State Management" does not say/);
           return;
         }
         expect(problemsOf(result).filter((problem) => problem.includes('section'))).toEqual([]);
-        expect(withSection(result, section)).toBe(result);
+        expect(mended(result)).toBe(result);
         // Nothing is taken away: its lines are there in their order.
         const left = result.split('\n').values();
         for (const one of text.trimEnd().split('\n')) {
@@ -177,7 +178,7 @@ test('the 14 skills are there, and nothing else', () => {
 
 describe.each(names)('skill %s', (name) => {
   test('is sound, and of a length that is read', () => {
-    expect(checkSkill({ file: name, folder: name, text: textOf(name) })).toEqual([]);
+    expect(checkSkill({ file: name, folder: name, text: textOf(name), procedures: '' })).toEqual([]);
     expect(textOf(name)).toContain(section.trim());
     const { length } = textOf(name).trimEnd().split('\n');
     expect(length).toBeGreaterThanOrEqual(60);
@@ -193,8 +194,12 @@ describe.each(names)('skill %s', (name) => {
     expect(text).toContain('**Use it**');
     // Variables of a config template would have to be declared.
     expect(text).not.toContain('{{');
-    // Every phase has steps.
-    for (const phase of text.split(/\n## Phase /).slice(1)) expect(phase.split('\n## ')[0]).toContain('\n1. ');
+    // Progress files count the phases. Every phase has steps.
+    const phases = text.split(/\n## Phase /).slice(1);
+    expect(phases.length).toBeGreaterThanOrEqual(3);
+    expect(phases.map((phase) => Number.parseInt(phase, 10))).toEqual(phases.map((_, index) => index + 1));
+    for (const phase of phases) expect(phase.split('\n## ')[0]).toContain('\n1. ');
+    expect(text.split('\n## Output\n')[1]).toMatch(/^[^#]*`\w[\w.{}<>*-]*\//);
   });
 
   test('[manual] all 14 SKILL.md files reference CPM_SESSION_ID, and the path uses the session id pattern', () => {
@@ -231,6 +236,11 @@ describe('the shared section', () => {
   });
   test('S12: it names no CLAUDE.md, which a session may be without', () => {
     expect(cpmRules).not.toContain('CLAUDE.md');
+  });
+  test('keeps state out of commits, and takes the summary of a compaction away with the progress file', () => {
+    expect(section).toContain('put `/docs/plans/.cpm-*` into `.gitignore`');
+    expect(section).toMatch(/^- \*\*End\*\*: .*`docs\/plans\/\.cpm-compact-summary-\{session_id\}\.md`/m);
+    expect(cpmRules).toContain('No commit holds it.');
   });
   test('says where, when, adoption, the end, and what to do when nobody can answer', () => {
     for (const word of [

@@ -22,8 +22,8 @@ const skipped: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 export function define(command: Command, context: Context): void {
   command
     .description(
-      'Checks every SKILL.md below a folder: name and description, at least three phases, an output path, and the ' +
-        `section "${sectionTitle}" with the file of the session, its adoption and its end.`,
+      `Checks every SKILL.md below a folder: name, description, and the section "${sectionTitle}" with the file of ` +
+        'the session, its adoption and its end. A shared procedure that the section names counts.',
     )
     .argument('<dir>', 'folder with skills, at any depth')
     .option('--fix', `add what the section "${sectionTitle}" lacks and keep the skill as it was in SKILL.md.bak`)
@@ -82,7 +82,9 @@ function checkOne({ world }: Context, path: string, section: string | null): Che
   const { files } = world;
   const read = readTextFile(world, path, skillBytesMax);
   if (!read.ok) return { path, fixed: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] };
-  const mended = section !== null && files.entryKind(path) === 'file' ? withSection(read.text, section) : null;
+  const procedures = proceduresFor(world, path);
+  const source = { text: read.text, procedures };
+  const mended = section !== null && files.entryKind(path) === 'file' ? withSection(source, section) : null;
   const text = mended ?? read.text;
   const fixed = text !== read.text;
   if (fixed) {
@@ -92,5 +94,13 @@ function checkOne({ world }: Context, path: string, section: string | null): Che
     }
     files.writeAtomic(path, text, { durable: true, access: 'project' });
   }
-  return { path, fixed, problems: checkSkill({ file: path, folder: basename(dirname(path)), text }) };
+  return { path, fixed, problems: checkSkill({ file: path, folder: basename(dirname(path)), text, procedures }) };
+}
+
+/** A plugin keeps what its skills have in common in `shared` beside `skills`. */
+function proceduresFor(world: Context['world'], skill: string): string {
+  const folder = join(dirname(dirname(dirname(skill))), 'shared');
+  const names = world.files.list(folder).filter((name) => name.endsWith('.md'));
+  const texts = names.map((name) => readTextFile(world, join(folder, name), skillBytesMax));
+  return texts.map((read) => (read.ok ? read.text : '')).join('\n');
 }

@@ -3,6 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import {
   chooseProgress,
   findListed,
+  isSummary,
   type ListedProgress,
   loadProgress,
   plainProgress,
@@ -31,8 +32,9 @@ Example:
 export function defineList(command: Command, context: Context): void {
   command
     .description(
-      'Lists the progress files in docs/plans of a project, newest first. One that was not written for more than 48 ' +
-        'hours is marked as stale: its session was most likely given up.',
+      'Lists the progress files in docs/plans of a project, newest first, and the summaries that CPM keeps of ' +
+        'compactions. One that was not written for more than 48 hours is marked as stale: its session was most ' +
+        'likely given up.',
     )
     .option('--project <dir>', 'folder of the project (default: this folder)')
     .option('--json', 'one JSON document: an array of progress files')
@@ -84,7 +86,9 @@ export function defineShow(command: Command, context: Context): void {
 
 function show(context: Context, id: string | undefined, { project, json }: Given): void {
   const progress = need(loadProgress(context, project));
-  const [newest] = progress.listed.toSorted((one, other) => one.file.ageMs - other.file.ageMs);
+  const [newest] = progress.listed
+    .filter((one) => !isSummary(one))
+    .toSorted((one, other) => one.file.ageMs - other.file.ageMs);
   if (newest === undefined) {
     const message = `There are no progress files in ${briefPath(progress.folder)}.`;
     refuse('not-found', message, 'Name the folder of a project with --project.');
@@ -107,8 +111,8 @@ Example:
 export function defineClean(command: Command, context: Context): void {
   command
     .description(
-      'Removes progress files that were not written for more than 48 hours. One that is younger is removed only when ' +
-        'it is named. Asks first, unless --force is given.',
+      'Removes progress files that were not written for more than 48 hours, with the summary of their last ' +
+        'compaction. One that is younger is removed only when it is named. Asks first, unless --force is given.',
     )
     .argument('[id...]', 'session ids or unique prefixes; legacy for the file without an id')
     .option('--project <dir>', 'folder of the project (default: this folder)')

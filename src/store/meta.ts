@@ -118,7 +118,8 @@ function ranForMs(state: GroupState): number {
 }
 
 function sessionSummary(record: SessionRecord): SessionSummary {
-  const { id, name, projectPath, description, dependsOn } = record.definition;
+  const { id, name, projectPath, prompt, dependsOn } = record.definition;
+  const description = record.definition.description || firstLine(prompt);
   return {
     id,
     ...defined({ name }),
@@ -131,6 +132,11 @@ function sessionSummary(record: SessionRecord): SessionSummary {
     ...(dependsOn.length > 0 ? { dependsOn } : {}),
     ...defined({ host: record.host }),
   };
+}
+
+/** The first one that is not blank, at most 200 characters of it. */
+function firstLine(text: string): string {
+  return /\S.{0,199}/u.exec(text)?.[0].trimEnd() ?? '';
 }
 
 export function sessionMeta(record: SessionRecord): SessionMeta {

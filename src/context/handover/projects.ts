@@ -1,6 +1,7 @@
 /**
- * Which projects a folder holds: `02-projects/<id>/01-planning/resume-context.md`, the folder itself when it is a
- * project, and whatever lies below the folders named in `.claude-code-agent/handover.json`.
+ * Which projects a folder holds: `01-planning/resume-context.md` in each folder of `02-projects` and of
+ * `02-builds/active`, the folder itself when it is a project, and whatever lies below the folders named in
+ * `.claude-code-agent/handover.json`.
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { SessionDefinition } from '../../core/group.ts';
@@ -11,7 +12,8 @@ import { type ResumeFacts, readResumeFile } from './resume-file.ts';
 
 export const resumeFileName = 'resume-context.md';
 export const planningFolder = '01-planning';
-export const projectsFolder = '02-projects';
+/** The second is where Nexus has them since its version 5. */
+const projectsFolders: readonly string[] = ['02-projects', '02-builds/active'];
 /** Relative to the root, as are the folders it names. */
 export const handoverConfig = join('.claude-code-agent', 'handover.json');
 
@@ -40,8 +42,8 @@ const skippedFolders: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 /** All projects below `root` (absolute), sorted by their place. Throws nothing that the files could cause. */
 export function findProjects(files: ContextFiles, root: string): Discovery {
   const search = new Search(files, root);
-  for (const name of search.list(join(root, projectsFolder))) {
-    search.look(join(root, projectsFolder, name, planningFolder, resumeFileName));
+  for (const folder of projectsFolders.map((name) => join(root, name))) {
+    for (const name of search.list(folder)) search.look(join(folder, name, planningFolder, resumeFileName));
   }
   search.look(join(root, planningFolder, resumeFileName));
   search.look(join(root, resumeFileName));

@@ -164,7 +164,7 @@ export function readResumeFile(text: string): ResumeFacts {
     sessionIds: [...new Set(list('session_ids'))],
     sessionId: scalar('session_id'),
     lastUpdated: scalar('last_updated'),
-    projectName: scalar('project_name'),
+    projectName: scalar('project_name') || scalar('build_name'),
     currentPhase: scalar('current_phase'),
     nextAction: scalar('next_action'),
     filesToLoad: list('files_to_load'),

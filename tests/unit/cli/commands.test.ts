@@ -126,6 +126,20 @@ test('session add keeps the definition; the project is stored as its real path',
   });
 });
 
+test('a group names each session by its description, else by the first line of its task', async () => {
+  const group = await user.ok('group', 'create', 'auth');
+  const project = ['--project', user.project('shop')];
+  await user.ok('session', 'add', group, ...project, '--prompt', '\n  Implement auth: ä\r\nWith tests.');
+  await user.ok('session', 'add', group, ...project, '--prompt', 'Implement', '--description', 'D');
+  await user.ok('session', 'add', group, ...project, '--prompt', `${'x'.repeat(199)}😀😀`);
+  const expected = ['Implement auth: ä', 'D', `${'x'.repeat(199)}😀`];
+  const descriptions = ({ sessions }: { sessions: { description: string }[] }) =>
+    sessions.map(({ description }) => description);
+  const file = join(user.data, 'session-groups', group, 'meta.json');
+  expect(descriptions(JSON.parse(readFileSync(file, 'utf8')))).toEqual(expected);
+  expect(descriptions(await user.json('group', 'show', group))).toEqual(expected);
+});
+
 test('prompts come from a file or from standard input, byte for byte', async () => {
   await user.ok('group', 'create', 'auth');
   const project = user.project('shop');

@@ -31,8 +31,8 @@ Example:
 export function defineInit(command: Command, context: Context): void {
   command
     .description(
-      `Makes ${planningFolder}/${resumeFileName} in a project's folder. A folder that is not in 02-projects is also ` +
-        `named in ${handoverConfig} of the root, so that the hooks look there.`,
+      `Makes ${planningFolder}/${resumeFileName} in a project's folder. A folder that is in neither 02-projects nor ` +
+        `02-builds/active is also named in ${handoverConfig} of the root, so that the hooks look there.`,
     )
     .argument('<dir>', 'folder of the project; made when it is missing')
     .option('--name <name>', "the project's name (default: the folder's)", parseText)
@@ -58,7 +58,7 @@ Example:
 export function defineList(command: Command, context: Context): void {
   command
     .description(
-      'Lists the projects in 02-projects of a folder, and those below the folders that its ' +
+      'Lists the projects in 02-projects and 02-builds/active of a folder, and those below the folders that its ' +
         '.claude-code-agent/handover.json names.',
     )
     .option('--root <dir>', 'folder that holds the projects (default: this folder)')

@@ -102,6 +102,24 @@ describe('which project', () => {
     expect(root.read('01-planning/resume-context.md')).toContain('session_ids: ["ggg"]');
   });
 
+  test('builds of Nexus 5 are projects: by their id, and by what a person worked on', async () => {
+    const front = ['session_id: ""', 'session_ids: ["aaa111"]', 'resume_schema_version: "2.0"', 'build_name: "Parser"'];
+    const files = ['next_action: "execute-build"', 'files_to_load:', '  - "01-planning/03-plan.md"   # Approach'];
+    const file = root.write(
+      '02-builds/active/28-parser/01-planning/resume-context.md',
+      `---\n# AUTO-SYNCED\n${[...front, ...files].join('\n')}\n---\n`,
+    );
+    root.write('02-builds/active/28-parser/01-planning/03-plan.md', 'THE PLAN');
+    root.write('02-builds/complete/27-old/01-planning/resume-context.md', '---\nsession_ids: ["old"]\n---\n');
+    root.project('1-other', 'session_ids: []', 'last_updated: "2026-01-05T00:00:00Z"');
+    expect([find('aaa111'), find('old')]).toEqual(['28-parser', undefined]);
+    const text = await start({ isWorker: true });
+    for (const part of ['28-parser "Parser"', 'Next action: execute-build', 'THE PLAN']) expect(text).toContain(part);
+    const transcriptPath = root.write('t.jsonl', '{"type":"tool_use","path":"/r/02-builds/active/28-parser/x"}\n');
+    await root.answer({ event: 'pre-compact', sessionId: 'new', transcriptPath });
+    expect(findBySession(projects(), 'new')?.project.file).toBe(file);
+  });
+
   test('projectHere: the only project, but none of several', () => {
     expect(projectHere(realFiles, root.folder)).toBeNull();
     root.project('1-a');

@@ -7,7 +7,7 @@ import { type DiffStat, differenceOf, halfDoneSeries, openConflicts } from './di
 import type { Git } from './git.ts';
 import { findRepository, gitDirOf } from './git.ts';
 import { bringHome } from './restore-branch.ts';
-import { ensureTop, nameFiles, runOwn } from './run-git.ts';
+import { nameFiles, runOwn } from './run-git.ts';
 import { commitAll, type Uncommitted, uncommittedIn } from './stage.ts';
 
 export interface CommittedWork {
@@ -48,8 +48,6 @@ export async function commitWork(
     const next = 'Try git worktree repair there, then retry the session.';
     return fail('worktree-failed', `${path} is no longer a worktree of ${repository}.`, next);
   }
-  const isTop = await ensureTop(git, path);
-  if (!isTop.ok) return isTop;
   const looked = await uncommittedIn(git, path);
   if (!looked.ok) return looked;
   const { head, branch: current } = looked.value;
@@ -65,15 +63,15 @@ export async function commitWork(
   const scope = { base, fresh, apart, ...defined({ target }) };
   const commit = home.value.isHome && !leave ? await commitAll(git, path, message, scope, now.value) : ok(false);
   if (!commit.ok) return commit;
-  const isTip = home.value.isHome && !commit.value && now.value.head !== null;
-  const tip = isTip ? ok(now.value.head) : await tipOf(git, workspace);
-  if (!tip.ok) return tip;
-  const made = await differenceOf(git, path, base, tip.value);
+  const printed = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
+  if (!printed.ok) return printed;
+  const tip = printed.value.trim();
+  const made = await differenceOf(git, path, base, tip);
   if (!made.ok) return made;
   const { links, ...stat } = made.value;
   const { repositories, repositoriesLeft } = now.value;
   return ok({
-    commit: tip.value,
+    commit: tip,
     committed: commit.value,
     stat,
     notes: [
@@ -92,15 +90,6 @@ function missingHooks({ world: { files } }: Git, { path, repository, checkout }:
   const isMissing = files.entryKind(join(path, folder)) === null && files.entryKind(join(checkout, folder)) !== null;
   const why = `${nameFiles([folder])} is in the checkout alone; a set-up command can make it in the worktree, too`;
   return isMissing ? [`Hooks of the repository did not run for the session's own commits: ${why}.`] : [];
-}
-
-async function tipOf(git: Git, { path, repository, branch }: Workspace): Promise<Result<string>> {
-  const file = join(repository, 'refs', 'heads', branch);
-  const text = git.world.files.entryKind(file) === 'file' ? git.world.files.readText(file) : null;
-  // A ref that was written just now is in a file of its own, unless the repository keeps its refs in tables.
-  if (text !== null && /^[0-9a-f]{40,64}\n$/.test(text)) return ok(text.trim());
-  const tip = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
-  return tip.ok ? ok(tip.value.trim()) : tip;
 }
 
 function checkHalfDone(git: Git, path: string, gitDir: string, { unmerged }: Uncommitted): Result<void> {

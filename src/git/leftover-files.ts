@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { findRepository } from './git.ts';
-import { longTimeoutMs, runOwn, together } from './run-git.ts';
-import { isOurFile } from './stage.ts';
+import { longTimeoutMs, runOwn } from './run-git.ts';
+import { inParts, isOurFile } from './stage.ts';
 
 /** Files and links that git neither tracks nor ignores, by paths from `folder`, the top of the worktree. */
 export async function untrackedFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
@@ -21,42 +21,13 @@ export async function untrackedFiles(git: Git, folder: string): Promise<Result<r
   return ok(names.filter((name) => !isOurFile(name)));
 }
 
-/**
- * Removes what is among `untrackedFiles` now and is not in `before`: regular files, and links themselves, never what
- * they lead to. Folders stay, and so does whatever git tracks or ignores. Fails with `worktree-failed`; then some of
- * it may be left, and a further call removes it.
- */
+/** Removes what is among `untrackedFiles` now and not in `before`. Fails with `worktree-failed`; then some is left. */
 export async function clearNewFiles(git: Git, folder: string, before: readonly string[]): Promise<Result<void>> {
   const now = await untrackedFiles(git, folder);
   if (!now.ok) return now;
   const old = new Set(before);
   const added = now.value.filter((name) => !old.has(name));
-  if (added.length === 0) return ok(undefined);
-  const committed = await runOwn(git, folder, ['ls-tree', '-r', '-z', '--name-only', 'HEAD']);
-  if (!committed.ok) return committed;
-  // A command that empties the index makes them look new.
-  const kept = new Set(committed.value.split('\0'));
-  const { files } = git.world;
-  for (const name of added) {
-    const path = join(folder, name);
-    const kind = files.entryKind(path);
-    if (kept.has(name) || (kind !== 'file' && kind !== 'link') || !leadsThroughFolders(git, folder, name)) continue;
-    try {
-      files.remove(path);
-    } catch (error) {
-      const { code } = error as { readonly code?: unknown };
-      if (typeof code !== 'string') throw error;
-      const message = `The file ${path}, which a command left behind, cannot be removed: ${code}.`;
-      return fail('worktree-failed', message, 'Remove it, then retry the session.');
-    }
-  }
-  return ok(undefined);
-}
-
-/** Git does not look behind links; this holds also when one took a folder's place since. */
-function leadsThroughFolders({ world: { files } }: Git, folder: string, name: string): boolean {
-  const folders = name.split('/').slice(0, -1);
-  return folders.every((_, index) => files.entryKind(join(folder, ...folders.slice(0, index + 1))) === 'folder');
+  return inParts(git, folder, ['clean', '-f', '-d', '-q', '--'], added);
 }
 
 /** Tracked files that differ from the last commit, by paths from the top. Fails with `worktree-failed`. */
@@ -71,15 +42,7 @@ export async function changedTracked(git: Git, folder: string): Promise<Result<r
 const timeoutMs = 10_000;
 
 /** Git and tools do not wait for the disk. Without `sync` the system writes some seconds later. */
-export const syncDisks = together(
-  async ({ world, env }, repository, paths: readonly string[]): Promise<undefined[]> => {
-    await world.processes.run({
-      program: 'sync',
-      args: ['-f', repository, ...paths],
-      cwd: repository,
-      env: { PATH: env.PATH ?? '', LC_ALL: 'C' },
-      timeoutMs,
-    });
-    return paths.map(() => undefined);
-  },
-);
+export async function syncDisks({ world, env }: Git, repository: string, path: string): Promise<void> {
+  const call = { cwd: repository, env: { PATH: env.PATH ?? '', LC_ALL: 'C' }, timeoutMs };
+  await world.processes.run({ program: 'sync', args: ['-f', repository, path], ...call });
+}

@@ -6,6 +6,7 @@ import type { MergeJournal, Move } from '../store/merge-journal.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { Git } from './git.ts';
 import { askOwn, isAncestor, longTimeoutMs, refusal, runOwn } from './run-git.ts';
+import { inParts } from './stage.ts';
 import { type ChangedPath, changedPaths, tipOf } from './target.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 
@@ -149,8 +150,6 @@ function nameOf({ repository, into }: Move): string {
 // * Lets a checkout follow its branch after that has moved: index and files become those of the new commit, and
 // what the user has changed elsewhere stays. Also where an earlier git was cut off in the middle of it.
 
-/** The system takes only so much in one command line. */
-const pathsAtOnce = 200;
 const long = { timeoutMs: longTimeoutMs };
 const heldOrForbidden = /\.lock': |Permission denied|Read-only file system|No space left|Out of diskspace/;
 
@@ -218,10 +217,10 @@ async function mend(
       if (!removed.ok) return removed;
     }
   }
-  const brought = await inPortions(git, checkout, ['checkout', '--quiet', to], bring);
+  const brought = await inParts(git, checkout, ['checkout', '--quiet', to, '--'], bring);
   if (!brought.ok) return brought;
   const stale = hasOldIndex ? changed.map(({ path }) => path) : [];
-  const reset = await inPortions(git, checkout, ['reset', '--quiet', to], stale);
+  const reset = await inParts(git, checkout, ['reset', '--quiet', to, '--'], stale);
   if (!reset.ok || kept.length === 0) return reset.ok ? ok([]) : reset;
   return ok([`In ${checkout} these files were changed meanwhile and stay as they are: ${listed(kept)}; see git diff.`]);
 }
@@ -249,20 +248,6 @@ async function isPartOf(git: Git, checkout: string, path: string, commits: reado
     if (blob.ok && blob.value.startsWith(there)) return true;
   }
   return false;
-}
-
-async function inPortions(
-  git: Git,
-  checkout: string,
-  command: readonly string[],
-  paths: readonly string[],
-): Promise<Result<void>> {
-  for (let at = 0; at < paths.length; at += pathsAtOnce) {
-    const portion = paths.slice(at, at + pathsAtOnce);
-    const done = await runOwn(git, checkout, ['--literal-pathspecs', ...command, '--', ...portion], long);
-    if (!done.ok) return done;
-  }
-  return ok(undefined);
 }
 
 async function names(git: Git, checkout: string, args: readonly string[]): Promise<Result<ReadonlySet<string>>> {

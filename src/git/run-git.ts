@@ -1,10 +1,8 @@
 /** Runs git in the user's repository: locks of others are waited for, and each refusal comes with a next step. */
-import { join } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import { listNames } from '../core/text.ts';
-import type { World } from '../system/world.ts';
-import { askGit, findRepository, type Git, type GitAnswer, gitDirOf, reasonIn } from './git.ts';
+import { askGit, type Git, type GitAnswer, reasonIn } from './git.ts';
 
 /** A large repository takes its time to be checked out, merged or compared. */
 export const longTimeoutMs = 10 * 60_000;
@@ -122,23 +120,6 @@ export async function commitOf(git: Git, cwd: string, revision: string): Promise
   return asked.value.stderr.trim() === '' ? ok(null) : refusal(args, asked.value);
 }
 
-/**
- * Has git work in the worktree at `path` and nowhere else: once `extensions.worktreeConfig` is set, the
- * `core.worktree` of a submodule counts in all of its worktrees. Fails with `worktree-failed`.
- */
-export async function ensureTop(git: Git, path: string): Promise<Result<void>> {
-  const real = git.world.files.realPath(path) ?? path;
-  const isTop = async (): Promise<boolean> => {
-    const top = await askOwn(git, path, ['rev-parse', '--show-toplevel']);
-    return top.ok && top.value.exitCode === 0 && top.value.stdout.replace(/\n$/, '') === real;
-  };
-  if (await isTop()) return ok(undefined);
-  await askOwn(git, path, ['config', '--worktree', 'core.worktree', real]);
-  if (await isTop()) return ok(undefined);
-  const message = `In ${path} git works on the files of another folder, so nothing is committed there.`;
-  return fail('worktree-failed', message, 'Remove core.worktree from the configuration of the repository.');
-}
-
 /** Whether the first commit is part of the history of the second one, or is that one. Fails with `worktree-failed`. */
 export async function isAncestor(git: Git, cwd: string, commit: string, of: string): Promise<Result<boolean>> {
   const args = ['merge-base', '--is-ancestor', commit, of];
@@ -150,8 +131,6 @@ export async function isAncestor(git: Git, cwd: string, commit: string, of: stri
 
 /** The branch that is checked out, without `refs/heads/`; null when none is. Fails with `worktree-failed`. */
 export async function currentBranch(git: Git, cwd: string): Promise<Result<string | null>> {
-  const read = readHead(git, cwd);
-  if (read !== undefined) return ok(read);
   const args = ['symbolic-ref', '--quiet', 'HEAD'];
   const asked = await askOwn(git, cwd, args);
   if (!asked.ok) return asked;
@@ -161,33 +140,10 @@ export async function currentBranch(git: Git, cwd: string): Promise<Result<strin
   return ok(ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : null);
 }
 
-/** As the file tells that git keeps for it; undefined where it keeps it elsewhere. `top`: root of a worktree. */
-function readHead({ world: { files } }: Git, top: string): string | null | undefined {
-  const gitDir = gitDirOf(files, top);
-  const path = gitDir === null ? null : join(gitDir, 'HEAD');
-  const text = path !== null && files.entryKind(path) === 'file' ? (files.readText(path) ?? '') : '';
-  if (/^[0-9a-f]{40,64}\n?$/.test(text)) return null;
-  const branch = /^ref: refs\/heads\/([^\n]+)\n?$/.exec(text)?.[1];
-  // Of a repository that keeps its refs in tables.
-  return branch === '.invalid' ? undefined : branch;
-}
-
 const ownIdentity = { name: 'claude-code-agent', email: 'claude-code-agent@localhost' };
 
 /** Options for git that say who makes a commit: whatever of name and address the user has not set. */
-export function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
-  // All worktrees of a repository have the same settings.
-  return askIdentity(git, findRepository(git.world.files, cwd)?.repository ?? cwd, cwd);
-}
-
-const askIdentity = together(async (git, _, folders: readonly string[]) => {
-  const [first, ...others] = folders as [string, ...string[]];
-  const identity = await identityIn(git, first);
-  // It may be the folder of one alone that keeps git from answering.
-  return [identity, ...(await Promise.all(others.map((path) => (identity.ok ? identity : identityIn(git, path)))))];
-});
-
-async function identityIn(git: Git, cwd: string): Promise<Result<readonly string[]>> {
+export async function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
   const asked = await askOwn(git, cwd, ['config', '-z', '--get-regexp', '^user\\.(name|email)$']);
   if (!asked.ok) return asked;
   const set = new Set(
@@ -211,53 +167,4 @@ export function nameFiles(paths: readonly string[]): string {
     paths.map((path) => (/^[\p{L}\p{N}_./@+-]+$/u.test(path) ? path : quoted(path))),
     namesMax,
   );
-}
-
-// * What many sessions want of a repository at the same moment is done for all of them by one git: while one works
-// there, those that come gather for the next.
-
-interface Waiting<T, R> {
-  readonly wanted: T;
-  readonly resolve: (answer: R) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** `work` answers all that is wanted of one place, in their order. Its git has no mark: one end must not end all. */
-export function together<T, R>(
-  work: (git: Git, place: string, all: readonly T[]) => Promise<readonly R[]>,
-): (git: Git, place: string, wanted: T) => Promise<R> {
-  /** Of each process by its world; by place. */
-  const known = new WeakMap<World, Map<string, Waiting<T, R>[]>>();
-
-  async function workThrough(git: Git, place: string, places: Map<string, Waiting<T, R>[]>): Promise<void> {
-    const gathering = places.get(place) as Waiting<T, R>[];
-    while (gathering.length > 0) {
-      const now = gathering.splice(0);
-      try {
-        const answers = await work(
-          git,
-          place,
-          now.map(({ wanted }) => wanted),
-        );
-        for (const [index, { resolve }] of now.entries()) resolve(answers[index] as R);
-      } catch (error) {
-        for (const { reject } of now) reject(error);
-      }
-    }
-    places.delete(place);
-  }
-
-  return (git, place, wanted) =>
-    new Promise((resolve, reject) => {
-      const places = known.get(git.world) ?? new Map<string, Waiting<T, R>[]>();
-      known.set(git.world, places);
-      const one = { wanted, resolve, reject };
-      const gathering = places.get(place);
-      if (gathering !== undefined) {
-        gathering.push(one);
-        return;
-      }
-      places.set(place, [one]);
-      void workThrough({ world: git.world, env: git.env }, place, places);
-    });
 }

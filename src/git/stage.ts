@@ -169,10 +169,17 @@ async function dropRunState(git: Git, path: string, base: string): Promise<Resul
   return dropped.ok ? ok(state.length) : dropped;
 }
 
-async function inParts(git: Git, path: string, args: readonly string[], names: readonly string[]) {
+/** Has git do it to the paths, as many at once as the system takes. Fails with `worktree-failed`. */
+export async function inParts(
+  git: Git,
+  path: string,
+  args: readonly string[],
+  names: readonly string[],
+): Promise<Result<void>> {
   for (let from = 0; from < names.length; from += pathsAtOnce) {
     const part = names.slice(from, from + pathsAtOnce);
-    const done = await runOwn(git, path, ['--literal-pathspecs', ...args, ...part]);
+    const call = { timeoutMs: longTimeoutMs };
+    const done = await runOwn(git, path, ['--literal-pathspecs', ...args, ...part], call);
     if (!done.ok) return done;
   }
   return ok(undefined);

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
-import { askOwn, runOwn } from './run-git.ts';
+import { askOwn, commitOf, runOwn } from './run-git.ts';
 import { isCheckoutState } from './stage.ts';
 import { listed, repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
@@ -17,24 +17,11 @@ export interface Target {
 }
 
 /** Full id of a branch's last commit; null when there is no such branch. Fails with `worktree-failed`. */
-export async function tipOf(git: Git, repository: string, branch: string): Promise<Result<string | null>> {
-  const ref = `refs/heads/${branch}`;
-  const asked = await askOwn(git, repositoryDir(repository), ['rev-parse', '--verify', '--quiet', `${ref}^{commit}`]);
-  if (!asked.ok) return asked;
-  const { exitCode, stdout } = asked.value;
-  if (exitCode === 0) return ok(stdout.trim());
-  // A name that is none and a ref that points nowhere look the same; only the latter is damage.
-  const known = await runOwn(git, repositoryDir(repository), ['for-each-ref', '--format=%(refname)', ref]);
-  if (!known.ok) return known;
-  if (!known.value.split('\n').includes(ref)) return ok(null);
-  return fail(
-    'worktree-failed',
-    `The branch ${quoted(branch)} of ${repositoryDir(repository)} names no commit.`,
-    'See: git fsck',
-  );
+export function tipOf(git: Git, repository: string, branch: string): Promise<Result<string | null>> {
+  return commitOf(git, repositoryDir(repository), `refs/heads/${branch}`);
 }
 
-/** Fails with `usage` (no such branch, another name for a branch) and `worktree-failed`. */
+/** Fails with `usage` (no such branch) and `worktree-failed`. */
 export async function readTarget(git: Git, repository: string, branch: string): Promise<Result<Target>> {
   if (git.world.files.info(repository)?.kind !== 'folder') {
     return fail(
@@ -42,11 +29,6 @@ export async function readTarget(git: Git, repository: string, branch: string): 
       `The repository ${repositoryDir(repository)} is gone.`,
       'Put it back where it was, then merge again.',
     );
-  }
-  const named = await askOwn(git, repositoryDir(repository), ['check-ref-format', `refs/heads/${branch}`]);
-  if (!named.ok) return named;
-  if (named.value.exitCode !== 0) {
-    return fail('usage', `${quoted(branch)} cannot be the name of a branch.`, 'Give the name of a branch to --into.');
   }
   const tip = await tipOf(git, repository, branch);
   if (!tip.ok) return tip;
@@ -56,14 +38,6 @@ export async function readTarget(git: Git, repository: string, branch: string): 
       `${repositoryDir(repository)} has no branch ${quoted(branch)}.`,
       `Make it with git branch, or name another one with --into.`,
     );
-  }
-  const link = await askOwn(git, repositoryDir(repository), ['symbolic-ref', '--quiet', `refs/heads/${branch}`]);
-  if (!link.ok) return link;
-  if (link.value.exitCode === 0) {
-    const real = link.value.stdout.trim().replace(/^refs\/heads\//, '');
-    const where = repositoryDir(repository);
-    const message = `The branch ${quoted(branch)} of ${where} is only another name for ${quoted(real)}.`;
-    return fail('usage', message, `Name that one with --into.`);
   }
   const checkouts = await checkoutsOf(git, repository, branch);
   return checkouts.ok ? ok({ repository, branch, commit: tip.value, checkouts: checkouts.value }) : checkouts;

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn, together } from '../run-git.ts';
+import { askOwn, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 
@@ -16,37 +16,26 @@ export function keepingRef(sessionId: string, name: string): string {
 export type RefChanges = readonly (readonly [ref: string, commit: string | null])[];
 
 /** Sets the refs to these commits, null = removes them: all of them or none. */
-export const setRefs = together(async (git, repository, all: readonly RefChanges[]): Promise<Result<void>[]> => {
-  const [first, ...others] = all as [RefChanges, ...RefChanges[]];
-  const set = await changeRefs(git, repository, all.flat());
-  if (set.ok || others.length === 0) return all.map(() => set);
-  // Whose it is that is refused git does not say.
-  const each = [await changeRefs(git, repository, first)];
-  for (const changes of others) each.push(await changeRefs(git, repository, changes));
-  return each;
-});
-
-async function changeRefs(git: Git, repository: string, changes: RefChanges): Promise<Result<void>> {
+export async function setRefs(git: Git, repository: string, changes: RefChanges): Promise<Result<void>> {
   const lines = changes.map(([ref, commit]) => (commit === null ? `delete ${ref}\n` : `update ${ref} ${commit}\n`));
   const set = await runOwn(git, repository, ['update-ref', '--stdin'], { input: lines.join('') });
   return set.ok ? ok(undefined) : set;
 }
 
 /** Commits of the session's refs, by what their names end with. Fails with `worktree-failed`. */
-export const keptCommits = together(
-  async (git, repository, sessionIds: readonly string[]): Promise<Result<ReadonlyMap<string, string>>[]> => {
-    const folders = sessionIds.map((sessionId) => keepingRef(sessionId, ''));
-    const args = ['for-each-ref', '--format=%(objectname) %(refname)', ...folders];
-    const listed = await runOwn(git, repository, args);
-    if (!listed.ok) return folders.map(() => listed);
-    const lines = listed.value.split('\n').map((line) => line.split(' '));
-    const below = (folder: string) =>
-      lines.flatMap(([commit = '', ref = '']) =>
-        ref.startsWith(folder) ? [[ref.slice(folder.length), commit] as const] : [],
-      );
-    return folders.map((folder) => ok(new Map(below(folder))));
-  },
-);
+export async function keptCommits(
+  git: Git,
+  repository: string,
+  sessionId: string,
+): Promise<Result<ReadonlyMap<string, string>>> {
+  const folder = keepingRef(sessionId, '');
+  const listed = await runOwn(git, repository, ['for-each-ref', '--format=%(objectname) %(refname)', folder]);
+  if (!listed.ok) return listed;
+  const lines = listed.value.split('\n').filter((line) => line !== '');
+  return ok(
+    new Map(lines.map((line) => [line.slice(line.indexOf(' ') + 1 + folder.length), line.split(' ')[0] ?? ''])),
+  );
+}
 
 /** A bundle of the refs without what the other end has, for the caller to remove; null when there is nothing. */
 export async function makeBundle(

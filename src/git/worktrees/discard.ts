@@ -6,7 +6,7 @@ import { halfDoneSeries } from '../diff.ts';
 import type { Git } from '../git.ts';
 import { findRepository, gitDirOf } from '../git.ts';
 import { leftDetached } from '../restore-branch.ts';
-import { askOwn, commitOf, ensureTop, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
+import { askOwn, commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
 import { isOurFile, stageAll, uncommittedIn } from '../stage.ts';
 import { tipOf } from '../target.ts';
 import { repositoryDir } from './scratch.ts';
@@ -284,8 +284,7 @@ async function commitFiles(
   head: string | null,
   title: string,
 ): Promise<Result<string | null>> {
-  const isTop = await ensureTop(git, path);
-  const found = isTop.ok ? await uncommittedIn(git, path) : isTop;
+  const found = await uncommittedIn(git, path);
   const staged = found.ok ? await stageAll(git, path, found.value, fresh) : found;
   if (!staged.ok) return staged;
   const tree = await runOwn(git, path, ['write-tree'], { timeoutMs: longTimeoutMs });

@@ -5,7 +5,7 @@ import { listNames } from '../../core/text.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
 import type { Git } from '../git.ts';
-import { askOwn, ensureTop, identityOptions, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
+import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 const namesShown = 10;
@@ -21,10 +21,9 @@ export async function makeScratch(git: Git, repository: string, path: string, co
   if (!cleared.ok) return cleared;
   git.world.files.makeFolder(dirname(path));
   const added = await runOwn(git, repositoryDir(repository), scratchArgs(path, commit), long);
-  const ready = added.ok ? await ensureTop(git, path) : added;
-  if (ready.ok) return ready;
+  if (added.ok) return ok(undefined);
   await removeScratch(git, repository, path);
-  return ready;
+  return added;
 }
 
 export function scratchArgs(path: string, commit: string): string[] {

@@ -11,7 +11,7 @@ import type { Git } from '../git.ts';
 import { findRepository } from '../git.ts';
 import { namedByProject } from '../include.ts';
 import { syncDisks } from '../leftover-files.ts';
-import { askOwn, commitOf, currentBranch, ensureTop, longTimeoutMs, nameFiles, refusal, runOwn } from '../run-git.ts';
+import { askOwn, commitOf, currentBranch, longTimeoutMs, nameFiles, refusal, runOwn } from '../run-git.ts';
 import { isOurFile } from '../stage.ts';
 import { mergeInto, repositoryDir } from './scratch.ts';
 import { removeWorktree, type Worktree, worktreeAt } from './worktree.ts';
@@ -146,7 +146,6 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   const { files } = git.world;
   const { path, branch, base } = intent;
   const repository = repositoryDir(intent.repository);
-  dropBlankBranch(git, intent);
   const entry = await worktreeAt(git, repository, path);
   if (!entry.ok) return entry;
   if (entry.value?.lock !== undefined) {
@@ -435,7 +434,6 @@ async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): 
   const { files } = git.world;
   const { path, branch, base } = intent;
   const asked = repositoryDir(intent.repository);
-  dropBlankBranch(git, intent);
   const entry = await worktreeAt(git, asked, path);
   if (!entry.ok) return entry;
   const tip = await commitOf(git, asked, `refs/heads/${branch}`);
@@ -491,14 +489,7 @@ function worktreeNotes({ world: { files } }: Git, path: string): string[] {
 async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<void>> {
   const args = ['worktree', 'add', '--quiet', '--', path, branch];
   const added = await runOwn(git, cwd, args, { timeoutMs: longTimeoutMs });
-  return added.ok ? ensureTop(git, path) : added;
-}
-
-/** A branch that a power cut left as a file of nothing, as git before 2.36 lets it: it is in the way. */
-function dropBlankBranch({ world }: Git, { repository, branch }: { repository: string; branch: string }): void {
-  const path = join(repository, 'refs', 'heads', branch);
-  const info = world.files.entryKind(path) === 'file' ? world.files.info(path) : null;
-  if (info?.size === 0) world.files.remove(path);
+  return added.ok ? ok(undefined) : added;
 }
 
 /** Removes this one worktree: `git worktree prune` would also forget those on a disk that is away. */

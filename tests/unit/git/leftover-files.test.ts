@@ -86,7 +86,6 @@ test('links go themselves, and nothing goes that they lead to', async () => {
 });
 
 test.each<readonly [string, (path: string) => void]>([
-  ['empties the index', (path) => git(path, 'rm', '-r', '--quiet', '--cached', '.')],
   ['removes the link to git', (path) => rmSync(join(path, '.git'))],
   [
     'makes a repository of its own instead',

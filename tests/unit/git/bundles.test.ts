@@ -1,11 +1,7 @@
-/**
- * Promises: what is wanted while a git works in a repository is done by the next one for all who want it, and each gets
- * its own answer; nothing that is refused to one keeps another from what it wants.
- */
+/** Promises: refs keep commits of a session, and the commits of a bundle are taken in whole or known not to be. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { Git } from '../../../src/git/git.ts';
-import { together } from '../../../src/git/run-git.ts';
 import {
   checkWhole,
   keepingRef,
@@ -40,48 +36,12 @@ beforeEach(() => {
 });
 afterEach(() => temp.remove());
 
-test('those that come while one is at work are worked for at once, each place by itself', async () => {
-  const works: (readonly [string, readonly number[]])[] = [];
-  const gates = new Map<string, PromiseWithResolvers<void>>(
-    ['x', 'y'].map((place) => [place, Promise.withResolvers<void>()]),
-  );
-  const ask = together(async (_, place, all: readonly number[]) => {
-    works.push([place, all]);
-    await gates.get(place)?.promise;
-    if (all.includes(13)) throw new Error('thirteen');
-    return all.map((one) => one * 10);
-  });
-  const answers = [1, 2, 3].map((one) => ask(own, 'x', one));
-  const other = ask(own, 'y', 4);
-  expect(works).toEqual([
-    ['x', [1]],
-    ['y', [4]],
-  ]);
-  gates.get('y')?.resolve();
-  expect(await other).toBe(40);
-  gates.get('x')?.resolve();
-  expect(await Promise.all(answers)).toEqual([10, 20, 30]);
-  expect(works.slice(2)).toEqual([['x', [2, 3]]]);
-  // One that fails is the last of nothing.
-  await expect(ask(own, 'x', 13)).rejects.toThrow('thirteen');
-  expect(await ask(own, 'x', 5)).toBe(50);
-});
-
-test('refs of many sessions are set by a few gits, though one of them is refused', async () => {
-  const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
-  const all = names.map((name, index) =>
-    setRefs(own, repository.folder, [[keepingRef(name, 'sent'), index === 7 ? 'f'.repeat(40) : commit]]),
-  );
-  const done = await Promise.all(all);
-  expect(done.map(({ ok }) => ok)).toEqual(names.map((_, index) => index !== 7));
-  asked = [];
-  const kept = await Promise.all(names.map((name) => keptCommits(own, repository.folder, name)));
-  expect(kept.map((one) => unwrap(one).get('sent'))).toEqual(
-    names.map((_, index) => (index === 7 ? undefined : commit)),
-  );
-  expect(asked).toEqual(['for-each-ref', 'for-each-ref']);
-  await Promise.all(names.map((name) => setRefs(own, repository.folder, [[keepingRef(name, 'sent'), null]])));
-  expect(asked.slice(2)).toEqual(['update-ref', 'update-ref']);
+test('refs of a session are set, found and removed', async () => {
+  unwrap(await setRefs(own, repository.folder, [[keepingRef('s1', 'sent'), commit]]));
+  expect((await setRefs(own, repository.folder, [[keepingRef('s2', 'sent'), 'f'.repeat(40)]])).ok).toBe(false);
+  expect([...unwrap(await keptCommits(own, repository.folder, 's1'))]).toEqual([['sent', commit]]);
+  expect(unwrap(await keptCommits(own, repository.folder, 's2')).size).toBe(0);
+  unwrap(await setRefs(own, repository.folder, [[keepingRef('s1', 'sent'), null]]));
   expect(git(repository.folder, 'for-each-ref', 'refs/claude-code-agent')).toBe('');
 });
 

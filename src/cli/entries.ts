@@ -7,6 +7,16 @@ export type Define = (command: Command, context: Context) => void;
 /** The words that call a command, its summary, what defines it, and whether help leaves it out. */
 export type Entry = readonly [path: string, summary: string, load: () => Promise<Define>, isHidden?: true];
 
+/** Whose group is the one created last where none is given: they show one, or say which before they change anything. */
+const ofLatest = /^(?:group (?:show|graph|plan|watch|budget|why|diff|merge|pr|report)|session (?:list))$/;
+
+export const latest = '@';
+
+export async function defineEntry([path, , load]: Entry, command: Command, context: Context): Promise<void> {
+  (await load())(command, context);
+  if (ofLatest.test(path)) command.registeredArguments[0]?.argOptional().default(latest, 'the group created last');
+}
+
 function from<Name extends string>(load: () => Promise<Readonly<Record<Name, Define>>>, name: Name): Entry[2] {
   return async () => (await load())[name];
 }

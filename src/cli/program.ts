@@ -8,7 +8,7 @@ import {
   type OptionValues,
 } from '@commander-js/extra-typings';
 import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../app/resolve.ts';
-import { advise, commandText } from '../core/advice.ts';
+import { advise, commandText, see } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { sessionLabel } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
@@ -16,7 +16,7 @@ import { programName } from '../core/program-name.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import { listTitles, titleOf } from '../view/wording.ts';
 import { attempt, type Context, type ExitCode, exitCode, finishOutput, need, refuse, sayException } from './context.ts';
-import { type Define, type Entry, listed } from './entries.ts';
+import { defineEntry, type Entry, latest, listed } from './entries.ts';
 import { chooseOutput } from './options/options.ts';
 
 const entries: readonly Entry[] = [
@@ -44,18 +44,19 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
   const first = argv.find((word) => !word.startsWith('-'));
   const isNamed = (path: readonly string[]) =>
     path.length === 1 ? path[0] === first : path.every((word) => given.has(word));
-  for (const [words, summary, load, hidden = false] of entries) {
+  for (const entry of entries) {
+    const [words, summary, , hidden = false] = entry;
     const path = words.split(' ');
     // Of a family that nobody names only the summary is shown.
     if (!all && path.length > 1 && !given.has(path[0] as string)) continue;
     const name = path.at(-1) as string;
     const parent = path.length === 1 ? program : (parents.get(path[0] as string) as Command);
     const command = parent.command(name, { hidden }).summary(summary);
-    if (all || isNamed(path)) (await load())(command as Command, context);
+    if (all || isNamed(path)) await defineEntry(entry, command as Command, context);
   }
   const rest = argv.slice(argv.indexOf(first ?? '') + 1);
   const tree = {
-    define: async (path: readonly string[], command: Command) => (await defineOf(path))(command, context),
+    define: (path: readonly string[], command: Command) => defineEntry(entryOf(path), command, context),
     run: (line: readonly string[]) => runProgram(context, line, version),
   };
   program.commandsGroup('Short forms:');
@@ -104,10 +105,10 @@ async function takePipedScript(context: Context, command: CommandUnknownOpts): P
   }
 }
 
-function defineOf(path: readonly string[]): Promise<Define> {
+function entryOf(path: readonly string[]): Entry {
   const entry = entries.find(([words]) => words === path.join(' '));
   if (entry === undefined) throw new Error(`Internal error: there is no command ${path.join(' ')}`);
-  return entry[2]();
+  return entry;
 }
 
 const wholeProgram = (context: Context) => buildProgram(context, [], '', true);
@@ -305,8 +306,6 @@ export interface ShortForm {
   readonly summary: string;
   readonly group: readonly string[];
   readonly session?: readonly string[];
-  /** Without a group or session it is about the group created last. */
-  readonly latest?: true;
 }
 
 type FormParts = readonly [word: string, summary: string, group: readonly string[], session?: readonly string[]];
@@ -315,21 +314,17 @@ function shortForm(...[word, summary, group, session]: FormParts): ShortForm {
   return { word, summary, group, ...defined({ session }) };
 }
 
-function lookingForm(...parts: FormParts): ShortForm {
-  return { ...shortForm(...parts), latest: true };
-}
-
 export const shortForms: readonly ShortForm[] = [
   shortForm('ls', 'list groups', ['group', 'list']),
   shortForm('ps', 'list active groups', ['group', 'list', '--status', 'active']),
-  lookingForm('show', 'show a group or a session', ['group', 'show'], ['session', 'show']),
-  lookingForm('status', 'the same as show', ['group', 'show'], ['session', 'show']),
-  lookingForm('watch', 'follow a group, or the log of a session', ['group', 'watch'], ['session', 'logs', '--follow']),
-  lookingForm('logs', 'read the transcript of a session, or those of a group', [], ['session', 'logs']),
+  shortForm('show', 'show a group or a session', ['group', 'show'], ['session', 'show']),
+  shortForm('status', 'the same as show', ['group', 'show'], ['session', 'show']),
+  shortForm('watch', 'follow a group, or the log of a session', ['group', 'watch'], ['session', 'logs', '--follow']),
+  shortForm('logs', 'read the transcript of a session, or those of a group', [], ['session', 'logs']),
   shortForm('pause', 'pause a group or a session', ['group', 'pause'], ['session', 'pause']),
   shortForm('resume', 'go on with a group or a session', ['group', 'resume'], ['session', 'resume']),
-  lookingForm('diff', 'show what a group or a session changed', ['group', 'diff'], ['session', 'diff']),
-  lookingForm('why', 'explain why a group or a session is not running', ['group', 'why'], []),
+  shortForm('diff', 'show what a group or a session changed', ['group', 'diff'], ['session', 'diff']),
+  shortForm('why', 'explain why a group or a session is not running', ['group', 'why'], []),
   shortForm(
     'retry',
     'try a failed session again, or those of a group',
@@ -338,7 +333,7 @@ export const shortForms: readonly ShortForm[] = [
   ),
   ...['plan', 'graph', 'budget', 'report', 'merge', 'pr'].map((word) => {
     const [, summary = ''] = listed.find(([path]) => path === `group ${word}`) ?? [];
-    return lookingForm(word, summary, ['group', word]);
+    return shortForm(word, summary, ['group', word]);
   }),
 ];
 
@@ -365,17 +360,18 @@ export async function defineShortForm(
   }
   if (form.session === undefined) {
     for (const argument of long.flatMap(({ registeredArguments }) => registeredArguments))
-      command.addArgument(form.latest ? new Argument('[group]', `${argument.description}${byDefault}`) : argument);
-    command.action(() => tree.run([...form.group, ...(form.latest ? withLatest(command.args, rest) : rest)]));
+      command.addArgument(argument);
+    command.action(() => tree.run([...form.group, ...rest]));
     return;
   }
   const what = 'a group, or <group>/<number-or-name>, or the id of a session';
-  if (form.latest) command.argument('[group-or-session]', `${what}${byDefault}`);
-  else command.argument('<group-or-session>', what);
+  const argument = new Argument('<group-or-session>', what);
+  if (!acting.has(form.word)) argument.argOptional().default(latest, 'the group created last');
+  command.addArgument(argument);
   if (form.word === 'why') command.argument('[session]', 'of the group: id, unique prefix, number or name');
   command.action(async () => {
     const [reference = latest] = command.args;
-    const typed = { reference, rest: withLatest(command.args, rest), options: command.opts() };
+    const typed = { reference, rest: command.args.length === 0 ? [reference, ...rest] : rest, options: command.opts() };
     const lines = await attempt(() => linesFor(context, form, typed));
     if (!lines.ok) return context.run(() => lines);
     for (const { title, argv } of lines.value) {
@@ -385,13 +381,8 @@ export async function defineShortForm(
   });
 }
 
-const latest = '@';
-const byDefault = '; without one, the group created last';
-
-/** What was typed behind the word of the short form, with a group in any case. */
-function withLatest(args: readonly string[], rest: readonly string[]): readonly string[] {
-  return args.length === 0 ? [latest, ...rest] : rest;
-}
+/** They change something, and do not say what before. */
+const acting: ReadonlySet<string> = new Set(['pause', 'resume']);
 
 async function longForm(words: readonly string[], tree: Tree): Promise<Command> {
   const scratch = new Command();
@@ -415,12 +406,20 @@ function linesFor(context: Context, form: ShortForm, typed: Typed): readonly Lin
   const { reference, rest } = typed;
   const isGroup = need(isGroupNamed(context, reference));
   if (form.word === 'logs' && isGroup) return logsOf(context, typed);
+  if (form.word === 'retry' && isGroup) checkFailed(context, reference);
   if (form.word === 'why' && !isGroup) {
     const session = need(loadReferredSession(context, reference));
     const { groupId, sessionId } = session;
     return [{ argv: ['group', 'why', groupId, sessionId, ...without(rest, reference)] }];
   }
   return [{ argv: [...((isGroup ? form.group : form.session) ?? []), ...rest] }];
+}
+
+/** What has not failed is not started by a command that tries again. */
+function checkFailed(context: Context, reference: string): void {
+  const { state, groupId } = need(loadReferredGroup(context, reference));
+  const hasFailed = [...state.sessions.values()].some((record) => record.state.status === 'failed');
+  if (!hasFailed) refuse('usage', `No session of ${groupId} has failed.`, see('group', 'show', groupId));
 }
 
 /** One after the other, in the order of the graph; what has no place for titles takes one session alone. */

@@ -159,7 +159,7 @@ export function findSession(
 
 const candidatesMax = 10;
 const groupListing = see('group', 'list');
-const sessionListing = see('session', 'list', 'GROUP');
+const sessionListing = see('session', 'list');
 
 function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: Advice): Result<string> {
   const [first, second] = matches;

@@ -114,7 +114,7 @@ function checkDataRoot(world: World, root: string): Finding[] {
   const amount = `${Math.floor(free / mebibyte)} MiB`;
   const level = free >= freeBytesMin ? 'warning' : 'broken';
   const message = `Only ${amount} are free on the disk that holds ${root}.`;
-  const next = advise('Free some space, for example with', ['group', 'delete', 'GROUP']);
+  const next = advise('Free some space, for example with', ['group', 'prune', '--older-than', '30d']);
   const space = free >= freeBytesLow ? fine('disk', `${amount} free`) : finding('disk', level, message, next);
   return [checkRights(world, root), space];
 }

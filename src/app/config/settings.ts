@@ -168,7 +168,7 @@ export function changedUserConfig(before: string, { keys, key, text }: Change): 
       if (isMap(node) && node.items.length === 0) document.deleteIn(above);
     }
   } else {
-    const value = valueFor(keys, text);
+    const value = valueFor(keys, text, document.getIn(keys));
     if (!value.ok) return fail('usage', `${key} cannot be ${JSON.stringify(text)}: ${value.failure.message}.`, give);
     document.setIn(keys, value.value);
   }
@@ -186,11 +186,15 @@ const give =
   'Give a command to onEvent, an absolute path to worktrees, US dollars to budget.day, and to a price its parts: ' +
   "prices.opus '{input: 5, output: 25}'.";
 
-function valueFor(keys: readonly string[], text: string): Result<unknown> {
+/** `+5` for the budget of the day is on top of `now`. */
+function valueFor(keys: readonly string[], text: string, now: unknown): Result<unknown> {
   // A command or a path is taken as it stands, whatever YAML would make of it.
   if (keys[0] === 'onEvent' || keys[0] === 'worktrees') return ok(text);
   try {
-    return ok(parse(keys[0] === 'budget' ? text.replace(/^\$/, '') : text));
+    if (keys[0] !== 'budget') return ok(parse(text));
+    const value: unknown = parse(text.replace(/^\+?\$?/, ''));
+    if (!text.startsWith('+') || typeof value !== 'number') return ok(value);
+    return typeof now === 'number' ? ok(now + value) : fail('usage', 'there is no cap yet to which it is added', '');
   } catch (error) {
     return fail('usage', (errorText(error).split('\n')[0] ?? '').replace(/:$/, ''), '');
   }

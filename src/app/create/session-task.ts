@@ -3,7 +3,6 @@
  * the config template it names. Nothing is written here.
  */
 
-import { see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ancestorsOf } from '../../core/graph.ts';
@@ -299,5 +298,5 @@ function longestName(text: string, names: ReadonlyMap<string, SessionId>) {
 function unknown(name: string, names: ReadonlyMap<string, SessionId>): Result<never> {
   const wanted = name.split('.')[1] ?? '';
   const message = `{{${name}}} stands in the prompt, but the group has no session "${wanted}"`;
-  return fail('usage', `${message}${hint(wanted, names.keys())}.`, see('session', 'list', 'GROUP'));
+  return fail('usage', `${message}${hint(wanted, names.keys())}.`, 'Correct the name, or add that session first.');
 }

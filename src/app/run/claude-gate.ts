@@ -13,7 +13,7 @@ import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
 import { sayLeftOut } from './left-out.ts';
-import { checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
+import { checkFirstProjects, checkGit, checkLimitable, checkOrigins, sayDoomed } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** Checks nothing when nothing would start. Fails with `claude-unproven` or `usage`. */
@@ -31,7 +31,7 @@ export async function gateForGroup(
   if (ids === null || only?.length === 0) return ok(gate);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
-  if (!isQuiet) await sayRefusedProjects(place, group.root, state.value, ids);
+  if (!isQuiet) await sayDoomed(place, group.root, state.value, ids);
   if (!isQuiet) sayLeftOut(place, state.value, ids);
   if (state.value.running.size > 0) return ok(gate);
   const ready = await checkMachine(place, state.value, ids);
@@ -93,7 +93,8 @@ async function checkRehearsal(place: Place, state: GroupState, ids: readonly Ses
 async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
   const sessions = ids.flatMap((id) => state.sessions.get(id)?.definition ?? []);
   const limitable = checkLimitable(place, sessions);
-  return limitable.ok ? checkGit(place, state, ids) : limitable;
+  const hasGit = limitable.ok ? await checkGit(place, state, ids) : limitable;
+  return hasGit.ok ? checkOrigins(place, state, ids) : hasGit;
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
@@ -143,7 +144,9 @@ export async function gateForNewGroup(
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen;
   const asked = await askGate(place, gate, acceptClaude, first);
-  if (asked.ok && options.isQuiet !== true) sayLeftOut(place, draft.value, [...draft.value.sessions.keys()]);
+  if (!asked.ok || options.isQuiet === true) return asked;
+  await sayDoomed(place, root, draft.value, [...draft.value.sessions.keys()]);
+  sayLeftOut(place, draft.value, [...draft.value.sessions.keys()]);
   return asked;
 }
 

@@ -31,7 +31,7 @@ import { dayBudget } from '../config/user-config.ts';
 import type { Place } from '../place.ts';
 import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
 import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
-import { checkGit, projectCheck, startCheck } from './run-check.ts';
+import { checkGit, commandCheck, projectCheck, startCheck } from './run-check.ts';
 import { worktreeLines } from './worktree-preview.ts';
 
 const sentenceColumnsMax = 600;
@@ -157,6 +157,7 @@ async function missingFor(
   };
   const ofProject = await projectCheck(place, root, state, preview.waves.flat(), rehearsal);
   const canStart = startCheck(place, state, rehearsal);
+  const hasCommands = commandCheck(place, state);
   for (const id of preview.waves.flat()) {
     const { definition } = state.sessions.get(id) as SessionRecord;
     if (place.world.files.info(definition.projectPath)?.kind !== 'folder') {
@@ -165,6 +166,7 @@ async function missingFor(
     }
     note(configs.get(id) as Result<ResolvedConfig>, id);
     note(ofProject(id), id);
+    note(await hasCommands(id), id);
     note(checkLimits(definition, place.world.processes), id);
     for (const result of await canStart(id, modes.get(id) ?? '')) note(result, id);
   }

@@ -122,6 +122,44 @@ export function startCheck(place: Place, state: GroupState, isRehearsal = false)
   };
 }
 
+/** Fails with `worktree-failed` and the first session whose repository gives no worktree. */
+export async function checkOrigins(
+  place: Place,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<Result<undefined>> {
+  const check = startCheck(place, state);
+  for (const id of ids) {
+    const refused = (await check(id, '')).find((one) => !one.ok && one.failure.reason === 'worktree-failed');
+    if (refused === undefined || refused.ok) continue;
+    const { message, next } = refused.failure;
+    return fail('usage', `Session ${sessionLabel(id, recordOf(state, id).definition.name)}: ${message}`, next);
+  }
+  return ok(undefined);
+}
+
+/** Whether the shell finds what the session's own commands start with; what set-up brings is not known before. */
+export function commandCheck({ world, env }: Place, state: GroupState) {
+  const known = new Map<string, Promise<boolean>>();
+  const isFound = async (word: string): Promise<boolean> => {
+    const shell = { program: '/bin/sh', args: ['-c', 'command -v -- "$0"', word], cwd: '/', timeoutMs: 10_000 };
+    const asked = await world.processes.run({ ...shell, env: { PATH: env.PATH ?? '/usr/bin:/bin' } });
+    return !asked.ok || asked.value.exitCode === 0;
+  };
+  return async (id: SessionId): Promise<Result<void>> => {
+    const { setup, accept, host, requires } = recordOf(state, id).definition;
+    const isSetUp = setup !== undefined && isolationOf(state, id) === 'worktree';
+    const [what, command = ''] = isSetUp ? ['setup', setup] : ['accept', accept];
+    // What is more than a plain command, or names a file, is left to the shell.
+    const word = /^\s*(?:\w+=[\w./:,-]*\s+)*([A-Za-z][\w.+-]*)(?=\s|;|$)/.exec(command)?.[1];
+    if (word === undefined || host !== undefined || requires !== undefined) return ok(undefined);
+    const asked = known.get(word) ?? isFound(word);
+    known.set(word, asked);
+    if (await asked) return ok(undefined);
+    return fail('usage', `The program ${word} of its ${what} command is not on PATH.`, 'Install it, or correct PATH.');
+  };
+}
+
 /** claude ends at once when root is to ask for nothing, unless it is said that this is a sandbox. */
 function checkMode({ env }: Place, mode: string): Result<void> {
   if (mode !== 'bypassPermissions' || process.getuid?.() !== 0 || env.IS_SANDBOX === '1') return ok(undefined);
@@ -131,19 +169,24 @@ function checkMode({ env }: Place, mode: string): Result<void> {
 
 const columnsMax = 600;
 
-export async function sayRefusedProjects(
+/** Says to people which sessions will fail, for what their projects or their own commands are. */
+export async function sayDoomed(
   place: Place,
   root: string,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<void> {
   const check = await projectCheck(place, root, state, ids);
+  const hasCommands = commandCheck(place, state);
   for (const id of ids) {
-    const checked = check(id);
-    if (checked.ok) continue;
-    const { name } = (state.sessions.get(id) as SessionRecord).definition;
-    const why = describeFailure(checked.failure);
-    place.notes.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${why}`, columnsMax));
+    for (const [what, checked] of [
+      ['not start', check(id)],
+      ['fail', await hasCommands(id)],
+    ] as const) {
+      if (checked.ok) continue;
+      const title = sessionLabel(id, recordOf(state, id).definition.name);
+      place.notes.line(safeLine(`Session ${title} will ${what}: ${describeFailure(checked.failure)}`, columnsMax));
+    }
   }
 }
 

@@ -59,6 +59,9 @@ function raised(option: '--max-budget-usd' | '--raise-to', capUsd: number, spent
   return [option, String(Math.ceil(wantedUsd * 100 - roundingError) / 100)];
 }
 
+/** For the day, where nothing says how much the group is to cost. */
+const usualRaiseUsd = 5;
+
 /** Sums of cents are inexact in binary. */
 const roundingError = 1e-6;
 
@@ -71,7 +74,8 @@ export function groupAdvice(state: GroupState): Advice {
     return advise('Free what is held, book it as spent, or raise the cap', free, book, goOnCommand(state));
   }
   if (state.reason === 'day-budget') {
-    const raise = ['config', 'set', 'budget.day', 'USD'];
+    const { maxBudgetUsd = usualRaiseUsd } = state.group.config;
+    const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
     return advise('Raise it, or wait for tomorrow; then go on', raise, goOnCommand(state));
   }
   if (isClaudeUnproven(state)) return advise('With another version of claude, go on with', goOnCommand(state));

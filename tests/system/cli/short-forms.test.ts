@@ -51,7 +51,7 @@ test('ls, ps, show and status are the commands of groups and sessions', async ()
   expect(await user.run('ps', '--status', 'created')).toMatchObject({ code: 2, stdout: '' });
 });
 
-test('without a group they are about the one created last; what a group is asked for needs no "group"', async () => {
+test('without a group the one created last is meant, with and without the word "group" before', async () => {
   await user.makeGroup('first');
   const group = await user.makeGroup('second');
   const seen = async (...words: string[]) => {
@@ -61,11 +61,19 @@ test('without a group they are about the one created last; what a group is asked
   for (const word of ['show', 'why', 'diff', 'plan', 'graph', 'budget', 'report', 'merge', 'pr', 'logs']) {
     const long = word === 'logs' ? await seen('logs', group) : await seen('group', word, group);
     expect([word, await seen(word)]).toEqual([word, long]);
+    if (word !== 'logs') expect([word, await seen('group', word)]).toEqual([word, long]);
     expect([word, await seen(word, 'second')]).toEqual([word, long]);
     expect([word, (await seen(word, 'first')).stdout.includes(group)]).toEqual([word, false]);
   }
   expect(await seen('status', '--json')).toEqual(await seen('group', 'show', group, '--json'));
+  expect(await seen('session', 'list', '--json')).toEqual(await seen('session', 'list', group, '--json'));
   expect(await seen('retry', 'second/api')).toEqual(await seen('session', 'retry', `${group}/api`));
+  const nothing = `No session of ${group} has failed. See: claude-code-agent group show ${group}`;
+  expect(await user.run('retry')).toMatchObject({ code: 2, stderr: expect.stringContaining(nothing) });
+  await user.ok('session', 'edit', `${group}/api`, '--accept', 'false', '--accept-retries', '0');
+  expect(await user.run('group', 'run', group, '--rehearse', '--output', 'quiet')).toMatchObject({ code: 1 });
+  await user.ok('session', 'edit', `${group}/api`, '--accept', 'true');
+  expect(await user.run('retry', '--rehearse', '--output', 'quiet')).toMatchObject({ code: 0 });
 }, 120_000);
 
 test('a session is also known by the beginning of its id, where no group is', async () => {

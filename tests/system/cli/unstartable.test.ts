@@ -1,7 +1,8 @@
 /**
- * Promises: what would keep a session from starting is said when it is added and by the plan, before a run counts an
- * attempt: a repository without a commit, one without files, one whose owner is another user, a branch in the way of
- * ours, and a permission mode that claude refuses to root.
+ * Promises: what would keep a session from starting is said when it is added and by the plan, and a run refuses it
+ * before it starts anything: a repository without a commit, one without files, one whose owner is another user, a
+ * branch in the way of ours. A permission mode that claude refuses to root, and commands whose program is missing, are
+ * said.
  */
 import { expect, test } from 'bun:test';
 import { user, withUser } from '../../support/cli/user.ts';
@@ -38,6 +39,34 @@ test('session add and group plan say what a session cannot start with', async ()
   const { code, stdout } = await user.run('group', 'plan', group);
   expect(code).toBe(1);
   for (const words of Object.values(said)) expect(stdout).toMatch(words);
+  for (const more of [[], ['--rehearse'], ['--detach']]) {
+    const run = await user.run('group', 'run', group, '--output', 'text', ...more);
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(said.fresh as RegExp) });
+  }
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+}, 60_000);
+
+test('a program of a setup or acceptance command that is not on PATH is named by plan and run', async () => {
+  const project = user.project('api');
+  gitIn(project, 'init', '--quiet');
+  const group = await user.ok('group', 'create', 'auth');
+  const commands: Record<string, readonly string[]> = {
+    setup: ['--setup', 'CI=1 no-such-setup ci', '--accept', 'what-setup-brings'],
+    accept: ['--accept', 'no-such-accept', '--isolate', 'none'],
+    there: ['--setup', 'cd . && nothing', '--accept', 'sh check.sh'],
+    script: ['--accept', './no-such-script', '--isolate', 'none'],
+  };
+  for (const [name, more] of Object.entries(commands)) {
+    await user.ok('session', 'add', group, '--project', project, '--prompt', 'x', '--name', name, ...more);
+  }
+  const setup = 'The program no-such-setup of its setup command is not on PATH. Install it, or correct PATH.';
+  const accept = 'The program no-such-accept of its accept command is not on PATH. Install it, or correct PATH.';
+  const { code, stdout } = await user.run('group', 'plan', group);
+  expect(code).toBe(1);
+  expect(stdout.match(/^.*not on PATH.*$/gm)).toEqual([`  001 setup: ${setup}`, `  002 accept: ${accept}`]);
+  const { stderr } = await user.run('group', 'run', group, '--output', 'text');
+  expect(stderr).toContain(`Session setup will fail: ${setup}\nSession accept will fail: ${accept}\n`);
+  expect(stderr).not.toContain('what-setup-brings');
 }, 60_000);
 
 test.if(process.getuid?.() === 0)(

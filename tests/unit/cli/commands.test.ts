@@ -50,7 +50,7 @@ test('group create prints the id alone and keeps every setting', async () => {
 test('group list filters by status, newest first, one JSON document', async () => {
   expect(await user.json('group', 'list')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
-    'There are no groups. Make one with: claude-code-agent group create SLUG\n',
+    'There are no groups. Make one with: claude-code-agent group create first\n',
   );
   const first = await user.ok('group', 'create', 'first');
   const second = await user.ok('group', 'create', 'second');
@@ -66,7 +66,7 @@ test('group list filters by status, newest first, one JSON document', async () =
   expect(await user.json('group', 'list', '--status', 'archived')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
     'There are no archived groups. Of any status there are 2: claude-code-agent group list\n' +
-      'A finished group is put away with: claude-code-agent group archive GROUP\n',
+      'A finished group is put away with: claude-code-agent group archive latest\n',
   );
   const text = await user.ok('group', 'list');
   expect(text.split('\n')).toHaveLength(3);

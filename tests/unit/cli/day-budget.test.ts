@@ -22,9 +22,9 @@ test('budget.day: groups share one cap; at it a group pauses and goes on when it
   expect(refused).toMatchObject({ code: 3, stderr: '' });
   const said = 'The budget of the day is used up: all groups have spent $0.01 of $0.01.';
   expect(refused.stdout).toContain(`paused (day-budget)  ${said}`);
-  expect(refused.stdout).toContain('config set budget.day USD');
+  expect(refused.stdout).toContain('config set budget.day +5 ');
   expect(await user.json('group', 'show', second)).toMatchObject({ status: 'paused', reason: 'day-budget' });
-  expect(await user.ok('why', second)).toContain('config set budget.day USD');
+  expect(await user.ok('why', second)).toContain('config set budget.day +5 ');
   for (const word of ['plan', 'budget']) {
     expect(await user.ok('group', word, second)).toContain('All groups today: $0.01 of $0.01 spent');
     const { day, budget } = await user.json<{ day?: object; budget?: { day: object } }>('group', word, second);
@@ -32,11 +32,12 @@ test('budget.day: groups share one cap; at it a group pauses and goes on when it
   }
   await user.ok('config', 'set', 'budget.day', '0.01');
   expect(await user.ok('plan', second)).toContain('spent; nothing starts before midnight, unless the cap is raised');
-  await user.ok('config', 'set', 'budget.day', '$5');
+  expect(await user.ok('config', 'set', 'budget.day', '+5')).toBe('5.01');
   const again = user.start('group', 'resume', second, '--output', 'quiet');
   await (await user.begun(second, 'web')).succeed();
   expect((await again.finished).code).toBe(0);
   expect(await user.ok('config', 'set', 'budget.day', '')).toBe('');
+  expect((await user.run('config', 'set', 'budget.day', '+5')).stderr).toContain('no cap yet to which it is added');
 }, 60_000);
 
 test('run --if-idle starts nothing while a group of the same workflow is not over', async () => {

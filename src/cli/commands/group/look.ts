@@ -69,9 +69,9 @@ export function defineGroupList(command: Command, context: Context): void {
 
 function nothingToShow(status: StatusFilter | undefined, all: number): string {
   if (status === undefined || all === 0)
-    return `There are no groups. Make one with: ${commandText(['group', 'create', 'SLUG'])}`;
+    return `There are no groups. Make one with: ${commandText(['group', 'create', 'first'])}`;
   const others = `Of any status there ${all === 1 ? 'is 1' : `are ${all}`}: ${commandText(['group', 'list'])}`;
-  const archiving = `A finished group is put away with: ${commandText(['group', 'archive', 'GROUP'])}`;
+  const archiving = `A finished group is put away with: ${commandText(['group', 'archive', 'latest'])}`;
   return `There are no ${status} groups. ${others}${status === 'archived' ? `\n${archiving}` : ''}`;
 }
 

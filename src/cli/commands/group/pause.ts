@@ -143,7 +143,7 @@ export function defineStop(command: Command, context: Context): void {
     .action(({ all, json }) =>
       context.run(async () => {
         if (!all) {
-          const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'GROUP']);
+          const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'latest']);
           return refuse('usage', 'It was not said what to stop.', next);
         }
         const groups = need(runningGroups(context));

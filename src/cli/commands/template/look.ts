@@ -47,7 +47,8 @@ export function defineTemplateList(command: Command, context: Context): void {
           return;
         }
         if (rows.length === 0) {
-          context.stderr.line(`There are no templates. Make some with: ${commandText(['template', 'init', 'DIR'])}`);
+          const init = commandText(['template', 'init', '.claude-code-agent/templates']);
+          context.stderr.line(`There are no templates. Make some with: ${init}`);
           return;
         }
         context.stdout.lines(table(context, rows));
@@ -358,7 +359,7 @@ export function defineTemplateInit(command: Command, context: Context): void {
         }
         stdout.line(safeLine(`Made in ${folder}:`, 1000));
         for (const path of made) stdout.line(`  ${path}`);
-        stdout.line(`Check them after every change with: ${commandText(['template', 'validate', 'DIR'])}`);
+        stdout.line(`Check them after every change with: ${commandText(['template', 'validate', folder])}`);
       }),
     );
 }

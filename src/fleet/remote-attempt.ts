@@ -66,10 +66,6 @@ export class RemoteAttempt implements HostedAttempt {
     return (!this.#isOver || this.#commands.size > 0) && !this.isLost;
   }
 
-  endUnlogged(): Promise<'none'> {
-    return Promise.resolve('none');
-  }
-
   async start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>> {
     const { git, paths } = this.subject;
     nameTranscript(git.world, paths, offset);

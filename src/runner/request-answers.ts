@@ -34,7 +34,6 @@ import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
 import { listNames } from '../core/text.ts';
 import { isWhole, promptProblem } from '../core/values.ts';
-import { findRepository } from '../git/git.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { isLogTrouble } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
@@ -125,10 +124,8 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
   switch (command.kind) {
     case 'add-session': {
       const id = nextSessionId(world, state);
-      // Whatever a file that was left for the runner says; and in front, where people look for it.
-      const { id: _said, ...said }: SessionDefinition = { ...command.session, id };
-      const session: SessionDefinition = { id, ...said };
-      const problem = additionProblem(state, session) ?? placeProblem(world, session);
+      const session: SessionDefinition = { id, ...command.session };
+      const problem = additionProblem(state, session);
       if (problem !== null) return problem;
       return ok({ events: [{ type: 'session_added', sessionId: session.id, session }], sessionId: session.id });
     }
@@ -142,7 +139,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
         advise('Watch it with', ['group', 'watch', state.group.id]),
       );
     case 'edit-group': {
-      const events = editGroupEvents(world, asked, command);
+      const events = editGroupEvents(asked, command);
       return events.ok ? ok({ events: events.value }) : events;
     }
     case 'archive': {
@@ -161,7 +158,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
         command.kind === 'say'
           ? sayEvents(world, asked, record, command)
           : command.kind === 'edit-session' || command.kind === 'allow-tools'
-            ? editSessionEvents(world, state, record, editOf(record, command))
+            ? editSessionEvents(state, record, editOf(record, command))
             : command.kind === 'attach-session' || command.kind === 'open-attached' || command.kind === 'detach-session'
               ? takeOverEvents(state, record, command)
               : sessionCommandEvents(world, asked, record, command);
@@ -264,7 +261,7 @@ function sessionCommandEvents(
     case 'pause-session':
       return pauseSessionEvents(record);
     case 'resume-session':
-      return resumeEvents(world, state, record, command.maxBudgetUsd);
+      return resumeEvents(state, record, command.maxBudgetUsd);
     case 'retry-session': {
       if (record.state.status !== 'failed') {
         const goOn = resumeSessionCommand(state, record);
@@ -336,12 +333,7 @@ export function messageEvent(
   return { type: 'session_message', sessionId, text, offset };
 }
 
-function resumeEvents(
-  world: World,
-  state: GroupState,
-  record: SessionRecord,
-  maxBudgetUsd: number | undefined,
-): Result<EventBody[]> {
+function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status !== 'paused' && record.state.status !== 'pending') {
     const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
@@ -351,7 +343,7 @@ function resumeEvents(
         : see('session', 'show', reference);
     return refused(record, 'resumed', next);
   }
-  const edited = maxBudgetUsd === undefined ? ok([]) : editSessionEvents(world, state, record, { maxBudgetUsd });
+  const edited = maxBudgetUsd === undefined ? ok([]) : editSessionEvents(state, record, { maxBudgetUsd });
   if (!edited.ok) return edited;
   const session = maxBudgetUsd === undefined ? record.definition : { ...record.definition, maxBudgetUsd };
   if (isBudgetExhausted({ ...record, definition: session })) {
@@ -422,20 +414,6 @@ function valuesProblem(session: SessionDefinition): Result<never> | null {
   return problem === null ? null : fail('usage', `${problem}.`, 'Correct it, then add the session again.');
 }
 
-/** The project and its repository are what a command would have found; whoever asks may have named any others. */
-export function placeProblem({ files }: World, { projectPath, repository }: SessionDefinition): Result<never> | null {
-  const next = 'Give the real path of an existing folder.';
-  const refuse = (path: string, what: string) => fail('usage', `${JSON.stringify(path)} ${what}.`, next);
-  try {
-    if (files.info(projectPath)?.kind !== 'folder') return refuse(projectPath, 'is no folder');
-    if (files.realPath(projectPath) !== projectPath) return refuse(projectPath, 'is not where that folder really is');
-    if (repository === undefined || findRepository(files, projectPath)?.repository === repository) return null;
-    return refuse(repository, 'is not the repository of the project');
-  } catch (error) {
-    return refuse(projectPath, `cannot be looked at (${errorText(error)})`);
-  }
-}
-
 export function editOf(
   record: SessionRecord,
   command: Extract<RequestBody, { kind: 'edit-session' | 'allow-tools' }>,
@@ -446,23 +424,17 @@ export function editOf(
 
 /** Whoever asks has looked at the session as it was then: what it has become meanwhile counts. */
 export function editSessionEvents(
-  world: World,
   state: GroupState,
   record: SessionRecord,
   changes: SessionChanges,
 ): Result<EventBody[]> {
   const before = ownDefinition(record);
   const session = changed<SessionDefinition>(before, changes);
-  const problem = editProblem(state, record, session) ?? movedProblem(world, before, session);
+  const problem = editProblem(state, record, session);
   if (problem !== null) return problem;
   const { id: sessionId } = session;
   const names = changedNames(before, session);
   return ok(names.length === 0 ? [] : [{ type: 'session_changed', sessionId, session, changed: names }]);
-}
-
-function movedProblem(world: World, before: SessionDefinition, session: SessionDefinition): Result<never> | null {
-  const isMoved = session.projectPath !== before.projectPath || session.repository !== before.repository;
-  return isMoved ? placeProblem(world, session) : null;
 }
 
 interface AskedGroup {
@@ -474,10 +446,10 @@ interface AskedGroup {
  * Everything is looked at before anything is logged. Each session comes after those it depends on, so that whatever is
  * left of these lines after a power cut is a graph.
  */
-export function editGroupEvents(world: World, { state, used }: AskedGroup, asked: GroupEdit): Result<EventBody[]> {
+export function editGroupEvents({ state, used }: AskedGroup, asked: GroupEdit): Result<EventBody[]> {
   const own = configEvents(state, allowing(state, asked), used);
   if (!own.ok) return own;
-  const sessions = changedSessions(world, state, asked);
+  const sessions = changedSessions(state, asked);
   if (!sessions.ok) return sessions;
   const events = [...own.value];
   const before = descriptionOf(state);
@@ -494,7 +466,7 @@ function allowing({ group }: GroupState, { allow, ...asked }: GroupEdit): GroupE
   return { ...asked, config: { ...asked.config, allowedTools } };
 }
 
-function changedSessions(world: World, state: GroupState, { add = [], edit = [] }: GroupEdit): Result<EventBody[]> {
+function changedSessions(state: GroupState, { add = [], edit = [] }: GroupEdit): Result<EventBody[]> {
   const added = withFreeNumbers(state, add);
   const ids = new Map(add.map(({ id }, index) => [id, added[index]?.id ?? id]));
   const edited: SessionDefinition[] = [];
@@ -504,12 +476,12 @@ function changedSessions(world: World, state: GroupState, { add = [], edit = [] 
     const before = ownDefinition(record);
     const session = renamed(changed<SessionDefinition>(before, changes), ids);
     if (changedNames(before, session).length === 0) continue;
-    const problem = ownProblem(state, record, session) ?? movedProblem(world, before, session);
+    const problem = ownProblem(state, record, session);
     if (problem !== null) return problem;
     edited.push(session);
   }
   for (const session of added) {
-    const problem = valuesProblem(session) ?? placeProblem(world, session);
+    const problem = valuesProblem(session);
     if (problem !== null) return problem;
   }
   const all = [...edited, ...added];

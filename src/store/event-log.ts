@@ -24,8 +24,6 @@ import { LogLost } from './log-lost.ts';
 
 /** How often a follower looks by itself, milliseconds: hints of the system may be missing altogether. */
 const lookEveryMs = 500;
-/** How much of what was reported a follower compares with the file before it reads on. */
-const tailBytes = 4_096;
 const newline = 0x0a;
 
 /** Makes a new log with its header line and, where given, its first events, safe against a power cut. */
@@ -185,10 +183,10 @@ function isCutBack(world: World, path: string, size: number): boolean {
 
 /**
  * Tells `onEvents` about the events after byte `from` (default: all), and then about each new one, in order and in
- * batches; never before it returned. A half last line waits. When events that were told vanished (a writer could not
- * make them durable and took them back), all events of the log are told again with `isFresh`: forget the earlier
- * ones. `onProblem` is told once, and following ends, when the log is damaged (`corrupt-file`, `newer-version`) or
- * gone (`not-found`). The returned function ends it.
+ * batches; never before it returned. A half last line waits. When a writer took back events that it could not make
+ * durable, all events of the log are told again with `isFresh`: forget the earlier ones. `onProblem` is told once, and
+ * following ends, when the log is damaged (`corrupt-file`, `newer-version`) or gone (`not-found`). The returned
+ * function ends it.
  */
 export function followLog(
   world: World,
@@ -198,10 +196,7 @@ export function followLog(
   from = 0,
 ): () => void {
   let position: LogPosition = logStart;
-  /** The bytes before the position, to notice that they are no longer what was told. */
-  let tail: Uint8Array = new Uint8Array(0);
   let ended = false;
-  let isFresh = false;
   let cancel = (): void => {};
   const end = (): void => {
     ended = true;
@@ -212,34 +207,19 @@ export function followLog(
     end();
     onProblem(failure);
   };
-  const scanOn = (): LogScan => {
-    const bytes = world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER);
-    const scan = scanLog(bytes, position);
-    const taken = bytes.subarray(0, scan.position.offset - position.offset);
-    tail = Buffer.concat([tail, taken.subarray(-tailBytes)]).subarray(-tailBytes);
-    position = scan.position;
-    return scan;
-  };
   const look = (): void => {
     if (ended) return;
-    if (infoQuietly(world, path) === null) {
+    const info = infoQuietly(world, path);
+    if (info === null) {
       endWith(fail('gone', `${path} is gone.`, 'The group was deleted.').failure);
       return;
     }
-    const before = world.files.readBytes(path, position.offset - tail.length, tail.length);
-    if (!Buffer.from(before).equals(tail)) restart();
-    const { events, trouble } = scanOn();
-    if (events.length > 0) {
-      const fresh = isFresh;
-      isFresh = false;
-      onEvents(events, fresh);
-    }
-    if (trouble !== undefined && !ended) endWith(describeTrouble(world, path, trouble));
-  };
-  const restart = (): void => {
-    position = logStart;
-    tail = new Uint8Array(0);
-    isFresh = true;
+    const isFresh = info !== 'unknown' && info.size < position.offset;
+    if (isFresh) position = logStart;
+    const scan = scanLog(world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER), position);
+    position = scan.position;
+    if (scan.events.length > 0) onEvents(scan.events, isFresh);
+    if (scan.trouble !== undefined && !ended) endWith(describeTrouble(world, path, scan.trouble));
   };
   const lookAgain = (): void => {
     cancel = world.clock.after(lookEveryMs, () => {
@@ -247,11 +227,7 @@ export function followLog(
       if (!ended) lookAgain();
     });
   };
-  const lastByte = world.files.readBytes(path, Math.max(0, from - 1), 1);
-  if (from > 0 && lastByte[0] === newline) {
-    position = { offset: from };
-    tail = lastByte;
-  }
+  if (from > 0 && world.files.readBytes(path, from - 1, 1)[0] === newline) position = { offset: from };
   const unwatch = world.files.watch(dirname(path), look);
   cancel = world.clock.after(0, () => {
     look();

@@ -1,38 +1,14 @@
 /** Files and folders that only their owner may read. What belongs to a user's project is left to the umask. */
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fchownSync,
-  fstatSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
-import { errorCode, unlessMissing } from './system-error.ts';
+import { closeSync, constants, fchmodSync, fsyncSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs';
+import { unlessMissing } from './system-error.ts';
 
 export function createShared(path: string, flags: number, like?: string): number {
   const old = like === undefined ? null : unlessMissing(() => statSync(like), null);
   if (old === null) return openSync(path, flags | constants.O_CREAT | constants.O_NOFOLLOW, 0o666);
   // Narrow until it has its mode: what others could not read before must not be readable for an instant.
   const fd = openPrivate(path, flags);
-  giveTo(fd, old);
   fchmodSync(fd, old.mode & 0o777);
   return fd;
-}
-
-/** In a container root works on files of a person outside, who must still be able to write them afterwards. */
-function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: number }): void {
-  const now = fstatSync(fd);
-  if (now.uid === uid && now.gid === gid) return;
-  try {
-    fchownSync(fd, uid, gid);
-  } catch (error) {
-    // Only root may. Some file systems have no owners, and an owner may not exist within a container.
-    if (!['EPERM', 'EINVAL', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error))) throw error;
-  }
 }
 
 /**

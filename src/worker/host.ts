@@ -55,8 +55,6 @@ export interface HostedCommand {
  * said `adopt`.
  */
 export interface HostedAttempt {
-  /** Ends a worker of the session that the log does not know; `left` when it would not end. To be asked before all. */
-  endUnlogged(): Promise<'none' | 'ended' | 'left'>;
   /**
    * Starts the process. `offset`: bytes of the transcript before it. Fails as `Processes.spawn`, and with `other-host`
    * when its machine does not start it, so that it has cost nothing and may be tried on another one.

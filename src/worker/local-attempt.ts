@@ -1,9 +1,7 @@
 /** An attempt on this machine; its file and FIFO outlive the runner, so a later one can take it over. */
-import { tmpVariable } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
-import type { SessionPaths } from '../store/paths.ts';
 import type {
   ExitStatus,
   FifoWriter,
@@ -35,13 +33,6 @@ export class LocalAttempt implements HostedAttempt {
   constructor(world: World, subject: AttemptSubject) {
     this.#world = world;
     this.#subject = subject;
-  }
-
-  async endUnlogged(): Promise<'none' | 'ended' | 'left'> {
-    const { attemptId, paths } = this.#subject;
-    const workers = unloggedWorkers(this.#world, paths);
-    if (workers.length === 0) return 'none';
-    return (await reap(this.#world, attemptId, workers)) < 0 ? 'left' : 'ended';
   }
 
   async start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>> {
@@ -163,16 +154,4 @@ export function stderrTail(files: Files, path: string, from: number): string {
   if (size <= from) return '';
   const bytes = files.readBytes(path, Math.max(from, size - tailBytes), tailBytes);
   return new TextDecoder().decode(bytes).trimEnd();
-}
-
-// * A worker that the log does not know: its last lines were lost, or somebody put an older one in its place.
-// claude has no lock of its own, so a second one would write the same conversation and work in the same folder.
-
-/** The processes of such a worker of this session; none when nobody reads its FIFO, which a worker does to its end. */
-function unloggedWorkers({ files, fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
-  const reader = files.entryKind(fifo) === null ? null : fifos.openWriter(fifo);
-  if (reader === null) return [];
-  reader.close();
-  // Its attempt is not known; but no other session, and no claude of a person, has this folder.
-  return processes.findMarked(tmpVariable, tmp);
 }

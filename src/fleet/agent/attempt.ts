@@ -116,9 +116,6 @@ export class OrderedAttempt {
   async #begin(): Promise<void> {
     const { world } = this.#context;
     this.#slot.noteAttempt(this.#slot.order.attemptId);
-    if ((await this.#hosted.endUnlogged()) === 'left') {
-      return this.#refuse(fail('internal', 'An earlier worker of the session would not end.', '').failure);
-    }
     const prepared = await prepareAttempt(this.#context, this.#slot, {
       onStop: (stop) => {
         this.#stopPreparing = stop;

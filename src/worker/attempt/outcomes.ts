@@ -66,28 +66,6 @@ export function withAllHeld(usage: Usage, reservedUsd: number | undefined): Usag
   return { ...rest, costUsd: roundUsd(known + heldUsd), ...(heldUsd > 0 ? { heldUsd } : {}) };
 }
 
-/** A worker was found at work that the log does not know, and ended; the next attempt goes on with its conversation. */
-export const strayEnded: Outcome = {
-  status: 'paused',
-  reason: 'interrupted',
-  message: 'A worker of this session that the log of the group does not know was still at work; it was ended.',
-  warnings: [
-    {
-      code: 'leftover-processes',
-      message: 'What a worker cost that the log of the group does not know is not counted.',
-    },
-  ],
-};
-
-/** The same, but it could not be ended: beside it nothing may start. */
-export const strayLeft: Outcome = {
-  status: 'failed',
-  reason: 'spawn-failed',
-  message: 'A worker of this session that the log of the group does not know is still at work and could not be ended.',
-  next: 'End that claude by hand, then retry the session.',
-  warnings: [],
-};
-
 /** An exception ended the attempt; the run goes on for the other sessions. */
 export function unexpectedEnd(error: unknown): Outcome {
   return { status: 'failed', ...unexpectedFailure(error), warnings: [] };

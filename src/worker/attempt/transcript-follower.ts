@@ -70,10 +70,6 @@ export class TranscriptFollower {
     this.#cancelPoll();
     this.#cancelRest();
     this.#unwatch();
-    this.#closeFile();
-  }
-
-  #closeFile(): void {
     this.#file?.close();
     this.#file = null;
   }
@@ -81,16 +77,10 @@ export class TranscriptFollower {
   /** Empty at the present end, and as long as there is no file. */
   #read(): Uint8Array {
     const nowMs = this.#world.clock.now();
-    try {
-      this.#file ??= this.#world.files.openRead(this.#options.path);
-      const chunk = this.#file?.read(this.#position, chunkBytes) ?? nothing;
-      if (chunk.length < chunkBytes) this.#endAtMs = nowMs;
-      return chunk;
-    } catch (error) {
-      // On a network disk a file that was opened before the trouble may stay unreadable after it.
-      this.#closeFile();
-      throw error;
-    }
+    this.#file ??= this.#world.files.openRead(this.#options.path);
+    const chunk = this.#file?.read(this.#position, chunkBytes) ?? nothing;
+    if (chunk.length < chunkBytes) this.#endAtMs = nowMs;
+    return chunk;
   }
 
   /** Empty also when a disk does not answer: it may do so at the next look, and `finish` reports it if it does not. */

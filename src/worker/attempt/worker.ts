@@ -33,7 +33,6 @@ import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import { noUsage, type Usage } from '../../core/group.ts';
 import type { SlotWait } from '../../core/plan/command-slot.ts';
 import type { LiveSession } from '../../core/progress.ts';
-import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import type { WorkerNews } from '../facts.ts';
 import type { AttemptEnd, HostedAttempt, Preparation } from '../host.ts';
@@ -42,8 +41,6 @@ import {
   failedToStart,
   notBegun,
   pausedBeforeStart,
-  strayEnded,
-  strayLeft,
   unexpectedEnd,
   withAllHeld,
   withHeld,
@@ -58,9 +55,6 @@ const nextTurnMs = 1_000;
 const meterMs = 10_000;
 /** Usage is asked for at tool results too, but not more often than this. */
 const meterGapMs = 1_000;
-/** A disk that does not answer is asked again this often, so many milliseconds apart. */
-const readTriesMax = 5;
-const readAgainMs = 200;
 interface Stop {
   readonly reason: StopReason;
   signalled: boolean;
@@ -113,10 +107,6 @@ export class Worker {
   }
 
   async #launch(prepare: Preparation): Promise<void> {
-    const unlogged = await this.#hosted.endUnlogged();
-    if (this.#over) return;
-    // What it printed to its end belongs to no attempt, so the next one begins behind that.
-    if (unlogged !== 'none') return this.#end(unlogged === 'left' ? strayLeft : strayEnded);
     this.notes.isPreparing = true;
     const launch = await prepare((stop) => {
       this.#stopPreparing = stop;
@@ -397,8 +387,12 @@ export class Worker {
   }
 
   async #finish(exit: AttemptEnd, found: 'watched' | 'after-crash'): Promise<void> {
-    const unread = await this.#readToEnd();
-    if (this.#over) return;
+    let unread: unknown = null;
+    try {
+      this.#follower?.finish();
+    } catch (error) {
+      unread = error;
+    }
     this.#over = true;
     this.#release();
     try {
@@ -411,20 +405,6 @@ export class Worker {
     } catch (error) {
       this.#report(unexpectedEnd(error));
     }
-  }
-
-  /** Takes in the rest of the transcript; the error of a disk that does not answer, also when it is asked again. */
-  async #readToEnd(): Promise<unknown> {
-    for (let tries = 1; !this.#over; tries += 1) {
-      try {
-        this.#follower?.finish();
-        return null;
-      } catch (error) {
-        if (tries === readTriesMax) return error;
-        await delay(this.#world.clock, readAgainMs);
-      }
-    }
-    return null;
   }
 
   async #conclude(end: AttemptEnd, found: 'watched' | 'after-crash'): Promise<Outcome> {

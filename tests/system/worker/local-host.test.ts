@@ -118,22 +118,6 @@ test('it prints behind what was there, hears what is written, and its end is tol
   expect(await exitOf(hosted)).toEqual({ kind: 'exited', code: 3 });
 });
 
-test('a worker of the session that nobody knows is ended before another begins, and no other session', async () => {
-  const other = newSubject();
-  await start(works, other);
-  const unknown = await start(works);
-  await Promise.all([said('{', other), said('{')]);
-  unknown.hosted.leave();
-  const next = newSubject(subject.sessionId);
-  const hosted = attempt(next);
-  expect(await hosted.endUnlogged()).not.toBe('left');
-  born.push(unwrap(await hosted.start(spawnOf(next, echo), readFileSync(next.paths.transcript).length)));
-  expect(lives(unknown.identity)).toBe(false);
-  expect(await hosted.endNow()).toBe(true);
-  expect(await hosted.endUnlogged()).toBe('none');
-  expect(world.processes.findMarked(attemptMark, other.attemptId)).toHaveLength(1);
-});
-
 test('all of it is halted and goes on, what its tools started too', async () => {
   const { hosted, identity } = await start(`sleep 1000 & echo "tool $!"; ${echo}`);
   const tool = await named('tool ');

@@ -1,7 +1,6 @@
 /**
  * Promises: every line is told once and in order whatever the pieces in which it was written and read, also without a
- * single hint; the file is opened once; what follows a read that failed is told at the next look, from the file opened
- * anew.
+ * single hint; the file is opened once; what follows a read that failed is told at the next look.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -123,7 +122,4 @@ test('what a disk did not give is told when it does', () => {
   isBroken = false;
   world.clock.step(500);
   expect(lines).toEqual(['one']);
-  // A file on a network disk may stay unreadable for who had it open in the meantime.
-  expect([opened, closed]).toEqual([closed + 1, closed]);
-  expect(closed).toBeGreaterThan(0);
 });

@@ -78,17 +78,14 @@ test('goes on after a new writer cut a torn tail off', () => {
   expect({ problems, starts }).toEqual({ problems: [], starts: 0 });
 });
 
-test.each([
-  ['shorter than before', 4],
-  ['longer than before', events.length],
-])('starts afresh when events were taken back and the log is %s', (_, length) => {
+test('starts afresh when events were taken back', () => {
   const withdrawn = { ...events[3], at: '2026-01-02T03:04:05.678Z' } as GroupEvent;
   writeFileSync(path, header + eventLines([...events.slice(0, 3), withdrawn, ...events.slice(4, 6)]));
   follow();
   world.clock.step(0);
-  writeFileSync(path, header + eventLines(events.slice(0, length)));
+  writeFileSync(path, header + eventLines(events.slice(0, 4)));
   world.clock.step(500);
-  expect(told).toEqual(events.slice(0, length));
+  expect(told).toEqual(events.slice(0, 4));
   expect({ problems, starts }).toEqual({ problems: [], starts: 1 });
 });
 

@@ -13,45 +13,22 @@ export interface RenderedJson {
   readonly problems: readonly Problem[];
 }
 
-interface Stretch {
-  readonly from: number;
-  readonly sourceFrom: number;
-  readonly isText: boolean;
-}
-
 export function renderJson(template: Template, lookup: Lookup): RenderedJson {
-  const stretches: Stretch[] = [];
   let text = '';
   let isInside = false;
-  let sourceFrom = 0;
-  const pieces = parsePieces(template.text);
-  for (const [index, piece] of pieces.entries()) {
-    stretches.push({ from: text.length, sourceFrom, isText: piece.kind === 'text' });
+  for (const piece of parsePieces(template.text)) {
     if (piece.kind === 'text') {
       text += piece.text;
       isInside = endsInside(piece.text, isInside);
-      sourceFrom = nextSource(template.text, sourceFrom, piece.text, pieces[index + 1]);
       continue;
     }
     const value = lookup(piece.name);
     const known = typeof value === 'string' ? value : '';
     text += isInside ? JSON.stringify(known).slice(1, -1) : jsonValue(known);
-    sourceFrom = piece.offset + piece.source.length;
   }
   const fault = findObjectFault(text);
-  if (fault === null) return { text, problems: [] };
-  return { text, problems: [problemIn(template, sourceOffset(stretches, fault.offset), fault.message)] };
-}
-
-/** Where the template goes on after a text: `\{{` is one character longer there than in the piece. */
-function nextSource(
-  source: string,
-  from: number,
-  text: string,
-  next: ReturnType<typeof parsePieces>[number] | undefined,
-): number {
-  if (next?.kind === 'variable') return next.offset;
-  return source.startsWith(text, from) ? from + text.length : from + text.length + 1;
+  // No value has several lines, so the line is the one of the template.
+  return { text, problems: fault === null ? [] : [problemIn({ ...template, text }, fault.offset, fault.message)] };
 }
 
 function endsInside(text: string, before: boolean): boolean {
@@ -73,10 +50,4 @@ function jsonValue(value: string): string {
   } catch {
     return JSON.stringify(value);
   }
-}
-
-function sourceOffset(stretches: readonly Stretch[], offset: number): number {
-  const stretch = stretches.findLast(({ from }) => from <= offset);
-  if (stretch === undefined) return 0;
-  return stretch.isText ? stretch.sourceFrom + offset - stretch.from : stretch.sourceFrom;
 }

@@ -153,7 +153,7 @@ describe('refused', () => {
     expect(problems()).toEqual([
       'mcp.json:1:1 there is no place for "servers" beside "mcpServers"',
       'mcp.json:1:1 "mcpServers" is not there, or is not an object of servers by name',
-      'settings.json:3:40 is not JSON: a comma is expected between two values',
+      'settings.json:3:36 is not JSON: a comma is expected between two values',
     ]);
     write('settings.json', '{"permissions": {"deny": "Bash"}, "hooks": {"Stop": {}}}');
     write('mcp.json', '{"mcpServers": {"a": []}}');

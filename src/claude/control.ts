@@ -77,6 +77,12 @@ export function answersInterrupt(requestId: string): boolean {
   return requestId.startsWith(interruptPrefix);
 }
 
+/** The answer to what claude asks of the program that started it. */
+export function refusal(requestId: string): string {
+  const response = { subtype: 'error', request_id: requestId, error: 'There is nobody to answer this.' };
+  return JSON.stringify({ type: 'control_response', response });
+}
+
 function controlRequest(id: string, subtype: string, more: object = {}): string {
   return JSON.stringify({ type: 'control_request', request_id: id, request: { subtype, ...more } });
 }

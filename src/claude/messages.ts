@@ -3,6 +3,7 @@ import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '..
 import { wordPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';
 import type { HookFailure } from './complaints.ts';
+import { quietLines } from './endings.ts';
 import {
   count,
   isObject,
@@ -126,6 +127,13 @@ export interface ControlResponseMessage {
   readonly unpriced?: readonly string[];
 }
 
+/** claude asks the program that started it for something. It waits for the answer. */
+interface ControlRequestMessage {
+  readonly kind: 'control-request';
+  readonly requestId: string;
+  readonly asked: string;
+}
+
 export interface HookMessage {
   readonly kind: 'hook';
   readonly phase: 'started' | 'response';
@@ -144,6 +152,7 @@ export interface HookMessage {
 export interface NoticeMessage {
   readonly kind: 'notice';
   readonly text: string;
+  readonly code?: 'unknown-line';
 }
 
 export interface DeniedMessage extends Denial {
@@ -175,6 +184,7 @@ type Body =
   | { readonly kind: 'other-model'; readonly asked: string; readonly answered: string }
   | { readonly kind: 'notification'; readonly key: string }
   | ControlResponseMessage
+  | ControlRequestMessage
   | { readonly kind: 'other'; readonly type: string }
   | { readonly kind: 'malformed'; readonly text: string };
 
@@ -231,6 +241,10 @@ function readBody(value: JsonObject): Body {
       return readRateLimit(value);
     case 'control_response':
       return readControlResponse(value);
+    case 'control_request': {
+      const asked = text(object(value.request).subtype) ?? '';
+      return { kind: 'control-request', requestId: text(value.request_id) ?? '', asked };
+    }
     default:
       return { kind: 'other', type };
   }
@@ -294,8 +308,30 @@ function readSystem(value: JsonObject): Body {
     case 'permission_denied':
       return { kind: 'denied', ...denialOf(value) };
     default:
-      return readTask(subtype, value) ?? { kind: 'other', type: `system/${subtype}` };
+      return readTask(subtype, value) ?? troubleIn(subtype, value);
   }
+}
+
+/** Whatever can be shown to the user of a line that has no effect. */
+function troubleIn(subtype: string, value: JsonObject): Body {
+  const { name, error, compact_error: uncompacted, total_chars: chars, total_limit_chars: limit } = value;
+  if (subtype === 'status' && value.compact_result === 'failed') {
+    return {
+      kind: 'notice',
+      text: `The conversation could not be compacted: ${text(uncompacted) ?? 'no reason given'}`,
+    };
+  }
+  if (subtype === 'plugin_install') {
+    if (value.status !== 'failed') return { kind: 'other', type: subtype };
+    return { kind: 'notice', text: `${text(name) ?? 'A plugin'} could not be installed: ${text(error) ?? ''}` };
+  }
+  if (subtype === 'instruction_size_warning') {
+    const most = `claude advises at most ${count(limit)}`;
+    return { kind: 'notice', text: `CLAUDE.md and rules have ${count(chars)} characters together; ${most}` };
+  }
+  const type = `system/${subtype}`;
+  if (quietLines.has(subtype)) return { kind: 'other', type };
+  return { kind: 'notice', code: 'unknown-line', text: `something that is not known here (${type})` };
 }
 
 /** A hook objects by what it prints as JSON, or with exit code 2 and its reason on stderr. */

@@ -4,7 +4,7 @@ import { figureMax } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../system/world.ts';
 import { complaintsOf } from './complaints.ts';
-import { endings } from './endings.ts';
+import { endings, stopReasons } from './endings.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, deniedOf, isSuccess, isWorkPending, unknownModels } from './stream.ts';
@@ -240,11 +240,15 @@ function warningsOfEnd({ lastResult, lastSaid }: AttemptStream): Warning[] {
   if (lastResult === undefined || !isSuccess(lastResult)) return [];
   const { terminalReason, stopReason, result = '', structured } = lastResult;
   const warnings: Warning[] = [];
-  if (terminalReason !== undefined && !(terminalReason in endings)) {
-    const message = `claude ended in a way that is not known here (${oneLine(terminalReason, 60)}): check its work.`;
+  for (const [word, known] of [
+    [terminalReason, endings],
+    [stopReason, stopReasons],
+  ] as const) {
+    if (word === undefined || Object.hasOwn(known, word)) continue;
+    const message = `claude ended in a way that is not known here (${oneLine(word, 60)}): check its work.`;
     warnings.push({ code: 'unknown-end', message });
   }
-  if (stopReason === 'pause_turn' || stopReason === 'max_tokens') {
+  if (stopReasons[stopReason ?? ''] === 'unfinished') {
     warnings.push({ code: 'unfinished-answer', message: 'The last answer of the model was not finished.' });
   }
   if (result === '' && structured === undefined) {

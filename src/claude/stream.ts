@@ -219,7 +219,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       foldHook(s, m);
       break;
     case 'notice':
-      noteWords(s.complaints, m.text);
+      noteWords(s.complaints, m.text, m.code);
       break;
     case 'other-model':
       s.otherModel = { asked: m.asked, answered: m.answered };
@@ -253,10 +253,11 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
     case 'denied':
       noteDenial(s.denials, m, s.openTools.get(m.id)?.target ?? '');
       break;
+    case 'control-request':
+      noteWords(s.complaints, `it asked for ${m.asked}, which was refused`);
+      break;
     case 'malformed':
       s.malformed += 1;
-      break;
-    case 'other':
       break;
   }
   return s;

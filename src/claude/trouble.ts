@@ -4,7 +4,7 @@ import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { throttled } from '../core/state.ts';
 import { momentText } from '../core/text.ts';
-import { endingOf } from './endings.ts';
+import { endingOf, stopReasons } from './endings.ts';
 import { isAborted, type ResultMessage } from './messages.ts';
 import { type AttemptStream, targetOf } from './stream.ts';
 import { oneLine } from './text.ts';
@@ -86,7 +86,7 @@ export function describeUnanswered(stream: AttemptStream): Verdict | null {
 export function describeEnding(stream: AttemptStream, result: ResultMessage): Verdict | null {
   const { stopReason, subtype, isError, deferred } = result;
   const objection = oneLine(stream.objection ?? '', quoteChars);
-  if (stopReason === 'refusal' && isError) {
+  if (stopReasons[stopReason ?? ''] === 'refused') {
     const next = 'Say it in other words, or give it another model.';
     return failed('refused', 'The model refuses to answer', firstSentence(saidBy(result)), next);
   }

@@ -101,6 +101,7 @@ export interface Warning {
     | 'empty-result'
     | 'unfinished-answer'
     | 'unknown-end'
+    | 'unknown-line'
     | 'other-model'
     | 'odd-figures'
     | 'leftover-processes'

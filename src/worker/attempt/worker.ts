@@ -11,6 +11,7 @@ import {
   isSlashCommand,
   openingLines,
   readWithdrawal,
+  refusal,
   usageRequest,
   userMessage,
   withdrawal,
@@ -282,6 +283,7 @@ export class Worker {
     if (message.kind === 'assistant' && this.#isGuessing) this.#endOverCap();
     // The summary is no message of the conversation: only claude's own totals tell what it has cost.
     if (message.kind === 'compact-boundary') this.#meter(0);
+    if (message.kind === 'control-request') this.#hosted.write(refusal(message.requestId));
     if (message.kind === 'control-response') this.#endOverCap();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     // At its cap claude ends the turn and not its sub-agents, which would ask on.

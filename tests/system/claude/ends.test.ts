@@ -3,9 +3,10 @@
  * a refusal of the API, a usage limit, tasks left open, denied tools. The model is scripted, on loopback.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { userMessage } from '../../../src/claude/control.ts';
-import { endings } from '../../../src/claude/endings.ts';
+import { complaintsOf } from '../../../src/claude/complaints.ts';
+import { refusal, userMessage } from '../../../src/claude/control.ts';
 import { judge } from '../../../src/claude/outcome.ts';
 import { deniedOf, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
@@ -166,14 +167,56 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(outcome).toMatchObject({ status: 'completed', warnings: [{ code: 'other-model', message }] });
   });
 
-  test('knows every end that this claude can report', () => {
-    const lists = Bun.spawnSync(['grep', '-aoE', '\\["[a-z_]+"(,"[a-z_]+")*\\]', claudeBinary ?? '']).stdout.toString();
-    const ends = lists
-      .trim()
-      .split('\n')
-      .map((list) => JSON.parse(list) as string[]);
-    const named = ends.filter((list) => list.includes('hook_stopped') || list.includes('turn_setup_failed')).flat();
-    expect(named).toContain('tool_deferred');
-    expect(named.filter((name) => !(name in endings))).toEqual([]);
+  /** What stands in the program between the first and the last group of the expression. */
+  function named(expression: string): string[] {
+    const found = Bun.spawnSync(['grep', '-aoP', expression, claudeBinary ?? '']).stdout.toString();
+    return [...new Set([...found.matchAll(/"([a-z_]+)"/g)].map(([, name = '']) => name))];
+  }
+
+  const tables = readFileSync(join(import.meta.dir, '../../../docs/claude-contract.md'), 'utf8').split('\n### ');
+  /** The words in code font of this section of the contract. */
+  function told(section: string): string[] {
+    const text = tables.find((part) => part.startsWith(section)) ?? '';
+    return [...text.matchAll(/`([a-z_]+)`/g)].map(([, name = '']) => name);
+  }
+
+  const list = '("[a-z_]+",)*';
+  /** What the program can print, a word of each version, and the section of the contract with all of them. */
+  const printed = [
+    ['terminal_reason', `\\[${list}"(hook_stopped|turn_setup_failed)"[^]]*\\]`, 'tool_deferred', 'How a turn ends'],
+    ['stop_reason', `\\[${list}"model_context_window_exceeded"[^]]*\\]`, 'refusal', 'How the model ends'],
+    ['subtype of a result', String.raw`type:[\w$]+\("result"\),subtype:[\w$]+\(\K[^)]+`, 'success', 'Kinds of results'],
+    [
+      'subtype of a system line',
+      String.raw`type:[\w$]+\("system"\),subtype:[\w$]+\(\K[^)]+`,
+      'init',
+      'Kinds of system',
+    ],
+    ['control request', 'case"can_use_tool":(case"[a-z_]+":)+', 'elicitation', 'What claude asks'],
+  ] as const;
+
+  test.each(printed)('knows every %s that this claude can print', (_, expression, one, section) => {
+    const names = named(expression);
+    expect(names).toContain(one);
+    expect(told(section)).toEqual(expect.arrayContaining(names));
+  });
+
+  test('goes on when what it asks of its host is refused, and the user is told', async () => {
+    const rig = openRig([{ tool: 'Bash', input: { command: 'curl -s localhost' } }, { text: 'done' }]);
+    rigs.push(rig);
+    const session = prepareSession(rig, { allowedTools: [] });
+    const args = session.args.filter((arg) => arg !== '--permission-prompts' && arg !== 'none');
+    const claude = startClaude(rig, [...args, '--permission-prompt-tool=stdio'], session.env);
+    claude.send(userMessage('go'));
+    await claude.until((m) => m.kind === 'control-request');
+    const asked = claude.messages().find((m) => m.kind === 'control-request');
+    claude.send(refusal(asked?.requestId ?? ''));
+    await claude.until((m) => m.kind === 'result');
+    await claude.end();
+    const stream = claude.messages().reduce(foldMessage, emptyStream());
+    expect(stream.lastResult).toMatchObject({ subtype: 'success', result: 'done' });
+    expect(complaintsOf(stream.complaints)).toEqual([
+      { code: 'claude-reports', message: 'claude reports: it asked for can_use_tool, which was refused.' },
+    ]);
   });
 });

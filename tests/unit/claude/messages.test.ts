@@ -184,7 +184,7 @@ describe('parseLine', () => {
     ['{"type":"assis', { kind: 'malformed', text: '{"type":"assis' }],
     ['{}', { kind: 'other', type: '' }],
     ['{"type":42}', { kind: 'other', type: '' }],
-    ['{"type":"system"}', { kind: 'other', type: 'system/' }],
+    ['{"type":"system"}', { kind: 'notice', code: 'unknown-line', text: 'something that is not known here (system/)' }],
     ['{"type":"brand_new","session_id":"s"}', { kind: 'other', type: 'brand_new', claudeSessionId: 's' }],
   ])('%j is %j', (line, expected) => {
     expect<unknown>(parseLine(line)).toEqual(expected);

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { endings } from '../../../src/claude/endings.ts';
+import { endings, quietLines, stopReasons } from '../../../src/claude/endings.ts';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { type JudgeInput, judge } from '../../../src/claude/outcome.ts';
 import { noClaim } from '../../../src/claude/spending.ts';
@@ -168,14 +168,82 @@ const rows: Row[] = [
   ['no result, after a crash', [init], { exit: unknown, found: 'after-crash' }, 'paused', 'interrupted'],
 ];
 
-test('the table of ends in the contract says what becomes of a session', () => {
-  const contract = readFileSync(join(import.meta.dir, '../../../docs/claude-contract.md'), 'utf8');
-  const told = [...contract.matchAll(/^\| `(\w+)` \| (?:failed, `([a-z-]+)`|result) \|$/gm)];
-  const known = Object.entries(endings).map(([name, ending]) => [
-    name,
-    ending === 'result' ? undefined : ending.reason,
-  ]);
-  expect(told.map(([, name, reason]) => [name, reason])).toEqual(known);
+describe('the tables of the contract say what becomes of a session', () => {
+  const contract = readFileSync(join(import.meta.dir, '../../../docs/claude-contract.md'), 'utf8').split('\n### ');
+  /** The rows of the table below this title. */
+  const rowsOf = (title: string) => {
+    const section = contract.find((part) => part.startsWith(title))?.split('\n## ')[0] ?? '';
+    return [...section.matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].slice(1).map(([, name = '', told = '']) => [name, told]);
+  };
+  /** As the tables tell it. */
+  const fate = (lines: object[]) => {
+    const outcome = judged([init, ...lines]);
+    const warned = outcome.warnings.map(({ code }) => `, with the warning \`${code}\``).join('');
+    return `${outcome.status === 'completed' ? 'result' : `${outcome.status}, \`${outcome.reason}\``}${warned}`;
+  };
+
+  test('by the reason why the turn ended', () => {
+    const rows = rowsOf('How a turn ends');
+    expect(rows.map(([name]) => name)).toEqual(Object.keys(endings));
+    for (const [terminal_reason, told] of rows) expect(fate([{ ...success, terminal_reason }])).toBe(told ?? '');
+  });
+
+  test('by the reason why the model ended', () => {
+    const rows = rowsOf('How the model ends');
+    expect(rows.map(([name]) => name)).toEqual(Object.keys(stopReasons));
+    for (const [stop_reason, told] of rows) expect(fate([{ ...success, stop_reason }])).toBe(told ?? '');
+  });
+
+  test('by the kind of the result', () => {
+    const rows = rowsOf('Kinds of results');
+    expect(rows.length).toBeGreaterThan(4);
+    for (const [subtype, told] of rows) {
+      const is_error = subtype !== 'success';
+      expect(fate([{ ...success, subtype, is_error }])).toBe(told?.replace('completed', 'result') ?? '');
+    }
+    expect(fate([result({ subtype: 'error_of_tomorrow' })])).toBe('failed, `claude-error`');
+  });
+
+  test('by lines that have no effect, and any other is a warning', () => {
+    const [section = ''] = contract.filter((part) => part.startsWith('Kinds of system lines'));
+    const [, used = '', quiet = ''] = /^\| read[^|]*\| (.*) \|\n\| without effect \| (.*) \|$/m.exec(section) ?? [];
+    const names = (text: string) => [...text.matchAll(/`(\w+)`/g)].map(([, name = '']) => name);
+    const warned = (subtype: string) => judged([init, { type: 'system', subtype }, success]).warnings;
+    expect(names(quiet)).toEqual([...quietLines]);
+    for (const name of names(quiet)) expect(warned(name)).toEqual([]);
+    expect(names(used)).toContain('init');
+    for (const name of [...names(used)]) expect(warned(name).map(({ code }) => code)).not.toContain('unknown-line');
+    expect(warned('brand_new')).toEqual([
+      {
+        code: 'unknown-line',
+        message: 'claude reports: something that is not known here (system/brand_new).',
+      },
+    ]);
+  });
+
+  test('by what claude asks of a host, which is refused', () => {
+    const rows = rowsOf('What claude asks');
+    expect(rows.length).toBeGreaterThan(9);
+    for (const [subtype] of rows) {
+      const asked = { type: 'control_request', request_id: 'r', request: { subtype } };
+      const message = `claude reports: it asked for ${subtype}, which was refused.`;
+      expect(judged([init, asked, success]).warnings).toEqual([{ code: 'claude-reports', message }]);
+    }
+  });
+
+  test('what claude could not do is shown', () => {
+    const shown = (line: object) => judged([init, { type: 'system', ...line }, success]).warnings.map((w) => w.message);
+    expect(shown({ subtype: 'status', compact_result: 'failed', compact_error: 'too long' })).toEqual([
+      'claude reports: The conversation could not be compacted: too long.',
+    ]);
+    expect(shown({ subtype: 'plugin_install', status: 'failed', name: 'team', error: 'no such host' })).toEqual([
+      'claude reports: team could not be installed: no such host.',
+    ]);
+    const size = { subtype: 'instruction_size_warning', total_chars: 50_000, total_limit_chars: 40_000 };
+    expect(shown(size)).toEqual([
+      'claude reports: CLAUDE.md and rules have 50000 characters together; claude advises at most 40000.',
+    ]);
+  });
 });
 
 describe('judge', () => {

@@ -41,8 +41,6 @@ export type AttemptKind = 'start' | 'resume' | 'retry';
 export interface Place {
   readonly host: string;
   readonly token: string;
-  /** The job whose lock is the lease of the slot. */
-  readonly job: string;
 }
 
 /** How this machine is called where others have names. */

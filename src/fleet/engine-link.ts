@@ -1,13 +1,12 @@
 /** What the end of the runner needs of the world between it and the machines, and how the engine gives it. */
 import { ok, type Result } from '../core/failure.ts';
-import type { SessionId } from '../core/group.ts';
 import type { World } from '../system/world.ts';
-import type { BlobStore, FleetEngine, OpenEngine, SlotLeases, WishPlace } from './engine.ts';
-import { labelsOf, toGroupStream, toHostStream } from './engine.ts';
+import type { BlobStore, FleetEngine, Lease, OpenEngine, SlotLeases } from './engine.ts';
+import { toGroupStream, toHostStream } from './engine.ts';
 import type { FleetConfig } from './fleet-files.ts';
-import { hostsNow, type RegisteredHost, refuseLogin } from './registry.ts';
+import { listHosts, type RegisteredHost, refuseLogin } from './registry.ts';
 import { Signer } from './seal.ts';
-import { type RefusedLogin, type ToGroup, type ToHost, unpacked, wireVersion } from './wire.ts';
+import { type RefusedLogin, type ToGroup, type ToHost, unpacked } from './wire.ts';
 
 const againMs = 500;
 const closeMsMax = 5_000;
@@ -20,19 +19,14 @@ export interface LeaseLook {
 
 export interface FleetLink {
   readonly blobs: BlobStore;
-  /** Asks for a slot; what was not answered may be there all the same, or get there later. */
-  wish(sessionId: SessionId, place: WishPlace, priority: number): Promise<Result<WishPlace>>;
-  /** False when somebody holds it, or the engine does not answer. */
-  withdraw(place: WishPlace): Promise<boolean>;
-  /** Those of which nothing will come: nobody holds them and they wait no more. None without an answer. */
-  deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>>;
+  readonly slots: SlotLeases;
   /** In this order for each machine, as often as it takes. */
   send(host: string, message: ToHost): void;
   /** Passes all messages of machines to the group, in order, and again to later runners until `taken` was called. */
   listen(hear: (message: ToGroup, taken: () => void) => void): void;
   /** Calls `action` whenever the engine is there anew; it may have forgotten the last that was said. */
   onConnect(action: () => void): void;
-  look(places: readonly WishPlace[]): Promise<LeaseLook | null>;
+  look(leases: readonly Lease[]): Promise<LeaseLook | null>;
   hosts(): Promise<Result<readonly RegisteredHost[]>>;
   refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>>;
   /** Sends what is left to be sent, for a few seconds at most, and lets go. */
@@ -51,9 +45,9 @@ export async function openEngineLink(
 
 class EngineLink implements FleetLink {
   readonly blobs: FleetEngine;
+  readonly slots: SlotLeases;
   readonly #world: World;
   readonly #engine: FleetEngine;
-  readonly #leases: SlotLeases;
   readonly #signer: Signer;
   readonly #groupId: string;
   readonly #unsent = new Map<string, ToHost[]>();
@@ -65,25 +59,9 @@ class EngineLink implements FleetLink {
     this.#world = world;
     this.#engine = engine;
     this.blobs = engine;
-    this.#leases = engine.leases(leaseMs);
+    this.slots = engine.leases(leaseMs);
     this.#signer = new Signer(signingKey);
     this.#groupId = groupId;
-  }
-
-  wish(sessionId: SessionId, { labelSet, job }: WishPlace, priority: number): Promise<Result<WishPlace>> {
-    const wish = { groupId: this.#groupId, sessionId, wire: wireVersion };
-    return this.#leases.wish(wish, { labels: labelsOf(labelSet), priority, job });
-  }
-
-  async withdraw(place: WishPlace): Promise<boolean> {
-    // What stays is offered to us, and given back then.
-    const withdrawn = await this.#leases.withdraw(place);
-    return withdrawn.ok && withdrawn.value;
-  }
-
-  async deadWishes(places: readonly WishPlace[]): Promise<ReadonlySet<WishPlace>> {
-    const dead = await this.#leases.dead(places);
-    return dead.ok ? dead.value : new Set();
   }
 
   send(host: string, message: ToHost): void {
@@ -149,8 +127,8 @@ class EngineLink implements FleetLink {
     if (!dropped.ok && !this.#isClosed) for (const id of ids) this.#drop(id);
   }
 
-  async look(places: readonly WishPlace[]): Promise<LeaseLook | null> {
-    const left = await this.#leases.look(places);
+  async look(leases: readonly Lease[]): Promise<LeaseLook | null> {
+    const left = await this.slots.look(leases);
     const server = await this.#engine.runId();
     if (!left.ok || !server.ok) return null;
     return { left: left.value, server: server.value };
@@ -161,7 +139,7 @@ class EngineLink implements FleetLink {
   }
 
   hosts(): Promise<Result<readonly RegisteredHost[]>> {
-    return hostsNow(this.#engine);
+    return listHosts(this.#engine);
   }
 
   #pause(): Promise<void> {

@@ -4,29 +4,23 @@
  */
 import { takesPart } from '../context/handover/projects.ts';
 import type { Place } from '../core/event.ts';
-import { assert } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { FleetView, Needs, Wish } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
 import type { World } from '../system/world.ts';
-import type { WishPlace } from './engine.ts';
 import type { FleetLink, LeaseLook } from './engine-link.ts';
 import { describeHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
 import { LateAttempt, type LateOptions } from './late.ts';
 import { Mirror } from './mirror.ts';
 import { placesHere, type RemoteSubject, type Sender } from './order.ts';
+import { Placement } from './placement.ts';
 import { RemoteAttempt } from './remote-attempt.ts';
 import { WorkShipper } from './ship-work.ts';
-import { type HostAbilities, type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
-import { Wishes } from './wishes.ts';
+import type { HostAbilities, SlotCommand, ToGroup } from './wire.ts';
 
 const tickMs = 1_000;
-/** An offer that comes early is looked at again after this. */
-const earlyMs = 20;
-/** A machine takes a slot back after 30 seconds without an order. */
-const offerMsMax = 20_000;
 const listMs = 5_000;
 /** A machine that does not answer so long keeps nobody from ending. */
 const owedMsMax = 5_000;
@@ -34,12 +28,6 @@ const owedMsMax = 5_000;
 interface Speech {
   n: number | null;
   readonly unsaid: SlotCommand[];
-}
-
-interface Offer {
-  readonly place: Place;
-  readonly abilities: HostAbilities;
-  readonly sinceMs: number;
 }
 
 interface Watched {
@@ -71,8 +59,7 @@ export class Fleet {
   readonly #asker: string;
   readonly #options: FleetOptions;
   readonly #shipper: WorkShipper;
-  readonly #wishes: Wishes;
-  readonly #offers = new Map<SessionId, Offer>();
+  readonly #placement: Placement;
   readonly #attempts = new Map<string, Watched>();
   readonly #late = new Map<string, LateAttempt>();
   readonly #abilities = new Map<string, HostAbilities>();
@@ -95,24 +82,25 @@ export class Fleet {
     this.#options = options;
     this.#hosts = new KnownHosts(link);
     this.#shipper = new WorkShipper(options.git, link.blobs);
-    this.#wishes = new Wishes(link, {
+    this.#placement = new Placement(link.slots, {
       newId: () => world.random.uuid(),
       nowMs: () => this.#nowMs,
-      hosts: () => this.#hosts.list(),
-      onFailure: () => this.#later(tickMs, options.onChange),
+      hosts: () => this.#hosts.all,
+      onGranted: options.onChange,
     });
     link.listen((message, taken) => this.#hear(message, taken));
     // Of a slot that they have still it may not be known there that it is free.
     link.onConnect(() => {
+      void this.#list();
       for (const host of this.#spokenTo) this.hello(host);
     });
-    void this.#hosts.list();
+    void this.#list();
     this.#everyTick();
   }
 
   get view(): FleetView {
-    const granted = new Map([...this.#offers].map(([id, { place }]) => [id, place] as const));
-    const isLong = (id: SessionId): boolean => this.#wishes.isLong(id);
+    const granted = new Map([...this.#placement.granted].map(([id, { place }]) => [id, place] as const));
+    const isLong = (id: SessionId): boolean => this.#placement.isLong(id);
     const { all } = this.#hosts;
     const told = {
       describe: (needs: Needs) => describeHosts(all, needs),
@@ -128,18 +116,14 @@ export class Fleet {
 
   /** These are all that are wanted now. Slots that nobody wants any more are given back. */
   want(wishes: readonly Wish[]): void {
-    this.#wishes.want(wishes);
-    for (const [sessionId, offer] of this.#offers) this.#giveBack(sessionId, offer);
-  }
-
-  #giveBack(sessionId: SessionId, { place }: Offer): void {
-    this.#offers.delete(sessionId);
-    this.#release(place);
+    this.#placement.want(wishes);
   }
 
   /** The session's attempt has been decided for that slot, so it is nobody else's from now on. */
   take(sessionId: SessionId): void {
-    this.#offers.delete(sessionId);
+    const granted = this.#placement.granted.get(sessionId);
+    if (granted !== undefined) this.#abilities.set(granted.place.token, granted.abilities);
+    this.#placement.take(sessionId);
   }
 
   /** The attempt in its slot; the same one for all who ask. */
@@ -236,6 +220,7 @@ export class Fleet {
     speech.n += 1;
     this.#spokenTo.add(host);
     const { groupId } = this.#options;
+    if (command.do === 'order') this.#placement.ordered(place);
     this.#link.send(host, { kind: 'slot', token, groupId, n: speech.n, command });
   }
 
@@ -247,19 +232,19 @@ export class Fleet {
   }
 
   #release(place: Place): void {
-    // Said as soon as its machine has answered which number comes next.
-    if (this.#speeches.get(place.token)?.n === null) this.#owed.set(place.token, place.host);
-    else this.#say(place, { do: 'release' });
+    if (this.#placement.release(place)) this.#tellReleased(place);
     this.#speeches.delete(place.token);
     this.#abilities.delete(place.token);
   }
 
+  /** Said as soon as its machine has answered which number comes next. */
+  #tellReleased(place: Place): void {
+    if (this.#speeches.get(place.token)?.n === null) this.#owed.set(place.token, place.host);
+    else this.#say(place, { do: 'release' });
+  }
+
   #hear(message: ToGroup, taken: () => void): void {
     switch (message.kind) {
-      case 'offer':
-        this.#onOffer(message);
-        taken();
-        return;
       case 'attempt': {
         const { token, n, news } = message;
         const watched = this.#attempts.get(token);
@@ -276,38 +261,6 @@ export class Fleet {
     }
   }
 
-  #onOffer(offer: Extract<ToGroup, { kind: 'offer' }>): void {
-    const { host, token, job, sessionId, abilities } = offer;
-    // Said once more, or by a machine that was stolen: the slot has its session.
-    if (this.#isInUse(token)) return;
-    // A machine may take a wish before the engine has told where it is.
-    if (this.#wishes.isBeingPut(sessionId)) {
-      this.#later(earlyMs, () => this.#onOffer(offer));
-      return;
-    }
-    const wished = abilities.wire === wireVersion ? this.#wishes.granted(sessionId, job) : undefined;
-    const place: Place = { host, token, job: `${wished?.labelSet ?? ''}/${job}` };
-    if (wished === undefined) {
-      // It may be the answer to a wish of an earlier runner, or one that was taken back too late.
-      this.#release(place);
-      return;
-    }
-    // It took the wish before it could know.
-    if (this.#hosts.isRefused(host, abilities)) {
-      this.#release(place);
-      this.#options.onChange();
-      return;
-    }
-    this.#offers.set(sessionId, { place, abilities, sinceMs: this.#nowMs });
-    this.#abilities.set(token, abilities);
-    this.#options.onChange();
-  }
-
-  #isInUse(token: string): boolean {
-    const isOffered = [...this.#offers.values()].some(({ place }) => place.token === token);
-    return isOffered || this.#attempts.has(token) || this.#late.has(token);
-  }
-
   #onHere({ host, asker, attempts }: Extract<ToGroup, { kind: 'here' }>): void {
     // What an earlier runner was answered may lack what it began after that.
     if (asker !== this.#asker) return;
@@ -321,12 +274,17 @@ export class Fleet {
       late?.greeted(acknowledged);
       if (late !== undefined || this.#attempts.has(token)) continue;
       // Its end is on record, and the runner that put it there was gone before it could say so.
-      const place = { host, token, job: '' };
+      const place = { host, token };
       this.#speeches.set(token, { n: lastN, unsaid: [] });
       this.#release(place);
     }
     for (const [token, of] of this.#owed) if (of === host) this.#owed.delete(token);
     if (this.#owed.size === 0) this.#whenNothingOwed();
+  }
+
+  async #list(): Promise<void> {
+    await this.#hosts.list();
+    if (!this.#isClosed) void this.#placement.place();
   }
 
   #later(ms: number, action: () => void): void {
@@ -340,15 +298,9 @@ export class Fleet {
   #everyTick(): void {
     this.#later(tickMs, () => {
       this.#nowMs += tickMs;
-      for (const [sessionId, offer] of this.#offers) {
-        if (this.#nowMs - offer.sinceMs >= offerMsMax) this.#giveBack(sessionId, offer);
-      }
       // Its session may now work elsewhere, too.
-      if (this.#wishes.tick(this.#hosts.all)) this.#options.onChange();
-      if (this.#nowMs % listMs === 0) {
-        void this.#hosts.list();
-        void this.#wishes.look();
-      }
+      if (this.#placement.tick()) this.#options.onChange();
+      if (this.#nowMs % listMs === 0 || this.#hosts.all === null) void this.#list();
       void this.#look();
       this.#everyTick();
     });
@@ -358,7 +310,7 @@ export class Fleet {
     const watched = [...this.#attempts.values()].filter(({ attempt }) => attempt.isUnderWay);
     if (this.#isLooking || watched.length === 0) return;
     this.#isLooking = true;
-    const seen = await this.#link.look(watched.map(({ attempt }) => wishPlaceOf(attempt.subject.place)));
+    const seen = await this.#link.look(watched.map(({ attempt }) => attempt.subject.place));
     this.#isLooking = false;
     if (this.#isClosed) return;
     for (const [index, { attempt, clock }] of watched.entries()) {
@@ -368,8 +320,6 @@ export class Fleet {
         const { sessionId, attemptId, place } = attempt.subject;
         this.#options.onLost(sessionId, attemptId, place.host);
         attempt.lose();
-        // Nobody holds it, and its machine may never come back to say so.
-        void this.#wishes.takeBack(wishPlaceOf(place));
       }
     }
   }
@@ -383,7 +333,7 @@ export class Fleet {
   /** What was wished for and not used is given back; what runs works on. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    this.want([]);
+    await this.#placement.close();
     if (this.#owed.size > 0) {
       await new Promise<void>((resolve) => {
         this.#whenNothingOwed = resolve;
@@ -394,12 +344,6 @@ export class Fleet {
     for (const cancel of this.#timers) cancel();
     await this.#link.close();
   }
-}
-
-function wishPlaceOf({ job }: Place): WishPlace {
-  const at = job.lastIndexOf('/');
-  assert(at >= 0, `${job} names no job of a queue`);
-  return { labelSet: job.slice(0, at), job: job.slice(at + 1) };
 }
 
 // * When a machine counts as lost, by what is to be seen of the lease of a slot. By then its guard has ended what

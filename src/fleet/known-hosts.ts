@@ -4,7 +4,7 @@ import { defined } from '../core/defined.ts';
 import type { HostsSaid, Needs } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { FleetLink } from './engine-link.ts';
-import { isLost, isRefused, type RegisteredHost, takesNew, withLogin } from './registry.ts';
+import { isLost, type RegisteredHost, takesNew, withLogin } from './registry.ts';
 import type { HostAbilities, RefusedLogin } from './wire.ts';
 
 export class KnownHosts {
@@ -37,7 +37,7 @@ export class KnownHosts {
     return this.all;
   }
 
-  /** claude could do nothing with the login that the machine had when it offered the slot. */
+  /** claude could do nothing with the login that the machine had when the slot was taken. */
   refuse(host: string, { loginKey: key }: HostAbilities, trouble: string): void {
     const refused = { trouble, ...defined({ key }) };
     this.#refused.set(host, refused);
@@ -52,14 +52,6 @@ export class KnownHosts {
     if (told.ok) await this.list();
     if (told.ok && this.#refused.get(host) === refused) this.#refused.delete(host);
     this.#telling.delete(refused);
-  }
-
-  /** Also when the machine, which has offered a slot with these abilities, has not heard of it yet. */
-  isRefused(host: string, abilities: HostAbilities): boolean {
-    const refused = this.#refused.get(host);
-    if (refused !== undefined) return isRefused(refused, abilities);
-    const listed = this.#listed?.find(({ name }) => name === host);
-    return listed?.loginTrouble !== undefined && listed.abilities.loginKey === abilities.loginKey;
   }
 }
 
@@ -127,7 +119,10 @@ export function withoutLogin(hosts: readonly RegisteredHost[] | null, needs: Nee
   return serving.every(({ loginTrouble }) => loginTrouble !== undefined) ? serving.map(({ name }) => name) : [];
 }
 
-function fittingHosts(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): readonly RegisteredHost[] {
+export function fittingHosts(
+  hosts: readonly RegisteredHost[],
+  { requires = [], host }: Needs,
+): readonly RegisteredHost[] {
   return hosts.filter(
     ({ name, labels }) => (host === undefined || host === name) && requires.every((label) => labels.includes(label)),
   );

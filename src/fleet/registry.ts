@@ -3,11 +3,13 @@ import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
 import { parseJson } from '../store/json.ts';
 import type { FleetEngine } from './engine.ts';
-import { drainedKey, hostsKey, refusedLoginsKey, toHostStream } from './engine.ts';
+import { drainedKey, hostsKey, refusedLoginsKey, slotsKey, toHostStream } from './engine.ts';
 import type { FleetRedis } from './redis.ts';
 import { type HostAbilities, type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
 
 export interface RegisteredHost extends HostEntry {
+  /** It is to take nothing new. */
+  readonly isDrained: boolean;
   /** How long ago it said something, by the clock of Redis. */
   readonly silentMs: number;
   /** Its login was refused, and it is the same still: what claude said. */
@@ -31,22 +33,16 @@ export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredH
   if (!all.ok) return all;
   const refused = await engine.fields(refusedLoginsKey);
   if (!refused.ok) return refused;
+  const drained = await engine.members(drainedKey);
+  if (!drained.ok) return drained;
   const hosts = Object.entries(all.value).flatMap(([name, sealed]) => {
     const entry = parsed(hostEntry, engine.seal.open(placeOf(name), sealed));
     if (entry?.name !== name) return [];
-    const host = { ...entry, silentMs: Math.max(0, now.value - entry.seenAt) };
+    const silentMs = Math.max(0, now.value - entry.seenAt);
+    const host = { ...entry, silentMs, isDrained: drained.value.includes(name) };
     return [withLogin(host, refusalIn(engine, refused.value, name))];
   });
   return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
-}
-
-/** The same as they are now: a machine hears only a moment later that it is to take nothing new. */
-export async function hostsNow(engine: FleetEngine): Promise<Result<RegisteredHost[]>> {
-  const hosts = await listHosts(engine);
-  if (!hosts.ok) return hosts;
-  const drained = await engine.members(drainedKey);
-  if (!drained.ok) return drained;
-  return ok(hosts.value.map((host) => ({ ...host, isDrained: drained.value.includes(host.name) })));
 }
 
 /** Nothing was heard of it for longer than it may work alone, so whatever ran there is over. */
@@ -54,9 +50,18 @@ export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
   return silentMs > leaseMs;
 }
 
+/** Each host says that it is there, and renews its leases, as often as that. */
+export const heartbeatMs = (leaseMs: number): number => Math.floor(Math.min(5_000, leaseMs / 6));
+const silentMsMin = 5_000;
+
+/** It has missed two heartbeats. */
+export function isSilent({ silentMs, leaseMs }: RegisteredHost): boolean {
+  return silentMs > Math.max(silentMsMin, 2.5 * heartbeatMs(leaseMs));
+}
+
 export function takesNew(host: RegisteredHost): boolean {
   const isWell = host.refusal === undefined && host.loginTrouble === undefined && host.isFull !== true;
-  return !isLost(host) && !host.isDrained && host.isGuarded && isWell;
+  return !isSilent(host) && !host.isDrained && host.isGuarded && isWell;
 }
 
 function parsed<T>(shape: z.ZodType<T>, bytes: Uint8Array | null): T | null {
@@ -67,7 +72,7 @@ export function withLogin<H extends HostEntry>(host: H, refused: RefusedLogin | 
   return refused !== null && isRefused(refused, host.abilities) ? { ...host, loginTrouble: refused.trouble } : host;
 }
 
-export function isRefused({ key }: RefusedLogin, { loginKey }: Pick<HostAbilities, 'loginKey'>): boolean {
+function isRefused({ key }: RefusedLogin, { loginKey }: Pick<HostAbilities, 'loginKey'>): boolean {
   return key === undefined || key === loginKey;
 }
 
@@ -85,17 +90,6 @@ export function refuseLogin(engine: FleetEngine, name: string, refused: RefusedL
   return engine.setField(refusedLoginsKey, name, sealed);
 }
 
-/** Of the machine with that login; false as well when there is no answer. */
-export async function isLoginRefused(
-  engine: FleetEngine,
-  name: string,
-  abilities: HostAbilities | undefined,
-): Promise<boolean> {
-  const fields = await engine.fields(refusedLoginsKey);
-  const refused = fields.ok ? refusalIn(engine, fields.value, name) : null;
-  return refused !== null && abilities !== undefined && isRefused(refused, abilities);
-}
-
 export async function drainHost(redis: FleetRedis, name: string): Promise<Result<void>> {
   const added = await redis.ask((client) => client.sadd(drainedKey, name));
   return added.ok ? ok(undefined) : added;
@@ -110,18 +104,13 @@ export async function resumeHost(redis: FleetRedis, name: string): Promise<Resul
   return removed.ok ? ok(undefined) : removed;
 }
 
-export async function isDrained(engine: FleetEngine, name: string): Promise<Result<boolean>> {
-  const drained = await engine.members(drainedKey);
-  return drained.ok ? ok(drained.value.includes(name)) : drained;
-}
-
 /** Removes what is known of it, and what was said to it. One that lives comes back by itself. */
 export async function forgetHost(redis: FleetRedis, name: string): Promise<Result<void>> {
   const removed = await redis.ask(async (client) => {
     await client.hdel(hostsKey, name);
     await client.srem(drainedKey, name);
     await client.hdel(refusedLoginsKey, name);
-    await client.unlink(toHostStream(name));
+    await client.unlink(toHostStream(name), slotsKey(name));
   });
   return removed.ok ? ok(undefined) : removed;
 }

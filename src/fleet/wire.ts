@@ -8,8 +8,8 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { hostNamePattern, labelPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';
 
-/** Both ends say it; a machine with another one is offered nothing. */
-export const wireVersion = 5;
+/** Both ends say it; a host with another one gets nothing. */
+export const wireVersion = 6;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -218,7 +218,6 @@ export const hostEntry = z.object({
   leaseMs: count,
   since: moment,
   seenAt: moment,
-  isDrained: z.boolean(),
   /** Without a living guard it takes nothing new either. */
   isGuarded: z.boolean(),
   /** Why nothing can be started there: its claude is missing, or was tried and may not be used. */
@@ -236,8 +235,6 @@ export const hostEntry = z.object({
 export type HostEntry = z.infer<typeof hostEntry>;
 
 export const toGroup = z.discriminatedUnion('kind', [
-  /** The wish got a slot, which is kept for 30 seconds unless an order comes. */
-  z.object({ kind: z.literal('offer'), host: hostName, token: name, job: name, sessionId: name, abilities }),
   z.object({ kind: z.literal('attempt'), host: hostName, token: name, attemptId, n: count, news: attemptNews }),
   /** The answer to the `hello` of this asker: the attempts of the group that are there. */
   z.object({
@@ -281,9 +278,6 @@ export function unpacked(message: Uint8Array): ToGroup | null {
     return null;
   }
 }
-
-export const wish = z.object({ groupId: text, sessionId: text, wire: count });
-export type Wish = z.infer<typeof wish>;
 
 /** Stands for paths that differ between machines. */
 export const placeholders = {

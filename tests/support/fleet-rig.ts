@@ -10,6 +10,7 @@ import type { GroupId, SessionId } from '../../src/core/group.ts';
 import { toGroupStream, toHostStream } from '../../src/fleet/engine.ts';
 import { fleetPaths, type HostConfig, writeHost } from '../../src/fleet/fleet-files.ts';
 import { FleetRedis, Leases } from '../../src/fleet/redis.ts';
+import { listHosts, takesNew } from '../../src/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../src/fleet/seal.ts';
 import {
   type AttemptNews,
@@ -19,7 +20,6 @@ import {
   type SlotCommand,
   type ToGroup,
   unpacked,
-  wireVersion,
 } from '../../src/fleet/wire.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
@@ -39,7 +39,6 @@ case "$1" in
 esac
 `;
 
-export type Offer = Extract<ToGroup, { kind: 'offer' }>;
 export type Told<S extends AttemptNews['say']> = Extract<AttemptNews, { say: S }>;
 
 interface RigOptions {
@@ -90,7 +89,7 @@ export class FleetRig {
   ) {
     [this.temp, this.server, this.redis, this.keys, this.leaseMs] = [temp, server, redis, keys, leaseMs];
     this.root = join(temp.path, 'machine');
-    this.leases = new Leases(world, redis, leaseMs);
+    this.leases = new Leases(redis, leaseMs);
     this.#env = {};
   }
 
@@ -274,13 +273,13 @@ export class FleetRig {
     await this.say(token, { do: 'acknowledge', through: n });
   }
 
-  /** Wishes for a slot and waits until it gets one. */
-  async offer(session: SessionId = sid(1), labels: readonly string[] = ['gpu']): Promise<Offer> {
-    const before = this.heard.length;
-    unwrap(await this.leases.wish({ groupId, sessionId: session, wire: wireVersion }, { labels, priority: 1 }));
-    return until(
-      () => this.heard.slice(before).find((one) => one.kind === 'offer' && one.sessionId === session) as Offer,
-    );
+  /** Takes a slot of the host. */
+  async takeSlot(): Promise<string> {
+    const lease = { host: 'one', token: `one:${crypto.randomUUID()}` };
+    while (!unwrap(await listHosts(this.redis)).some(takesNew)) await Bun.sleep(20);
+    // One that was just released is free in a moment.
+    while (!unwrap(await this.leases.take(lease, 2))) await Bun.sleep(20);
+    return lease.token;
   }
 
   async say(token: string, command: SlotCommand, signer = new Signer(this.keys.signingKey)): Promise<void> {
@@ -317,7 +316,7 @@ export class FleetRig {
     options: OrderOptions,
     session: SessionId = sid(1),
   ): Promise<{ token: string; attemptId: string; order: Order }> {
-    const { token } = await this.offer(session);
+    const token = await this.takeSlot();
     const order = await this.makeOrder(options, session);
     await this.say(token, { do: 'order', order });
     return { token, attemptId: order.attemptId, order };

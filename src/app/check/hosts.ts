@@ -4,7 +4,7 @@ import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { advise, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, wordPattern } from '../../core/values.ts';
-import { hostsNow, isLost } from '../../fleet/registry.ts';
+import { isLost, listHosts } from '../../fleet/registry.ts';
 import { wireVersion } from '../../fleet/wire.ts';
 import { formatAge, formatDuration, plural } from '../../view/format.ts';
 import { checkRedis } from '../fleet/host-checks.ts';
@@ -24,7 +24,7 @@ export async function checkHosts(place: Place, root: string): Promise<Result<Fin
   const asked = await withRedis(place.world, fleet.value, async (redis) => {
     const health = await redis.health();
     if (!health.ok) return health;
-    const hosts = await hostsNow(redis);
+    const hosts = await listHosts(redis);
     return hosts.ok ? ok({ health: health.value, hosts: hosts.value }) : hosts;
   });
   if (!asked.ok) return asked;

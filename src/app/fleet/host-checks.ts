@@ -46,7 +46,7 @@ async function tryLogins(
 
 // Whether a Redis is what a fleet needs: it forgets nothing, not when it is full and not when it is started anew.
 
-/** BullMQ asks for it. */
+/** Older ones get no corrections any more. */
 const oldest = '6.2';
 
 export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealth): Result<void> {

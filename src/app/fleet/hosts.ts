@@ -14,7 +14,7 @@ export { describeHosts };
 /** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */
 export async function listHosts(place: Place, root: string): Promise<Result<FleetHost[]>> {
   const fleet = knownFleet(place, root);
-  return fleet.ok ? withRedis(place.world, fleet.value, registry.hostsNow) : fleet;
+  return fleet.ok ? withRedis(place.world, fleet.value, registry.listHosts) : fleet;
 }
 
 /** The value: the machine as it was. Fails with `not-found` when no machine of that name has joined. */
@@ -27,7 +27,7 @@ export async function setDraining(
   const fleet = knownFleet(place, root);
   if (!fleet.ok) return fleet;
   return withRedis(place.world, fleet.value, async (redis) => {
-    const hosts = await registry.hostsNow(redis);
+    const hosts = await registry.listHosts(redis);
     if (!hosts.ok) return hosts;
     const host = hosts.value.find((one) => one.name === name);
     if (host === undefined) return unknownHost(name, hosts.value);

@@ -1,5 +1,5 @@
 /**
- * The agent of a machine: takes wishes for its free slots, does what signed orders say, tells of it, and renews its
+ * The agent of a machine: does what signed orders for its slots say, tells of it, and renews its
  * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
  */
 
@@ -12,20 +12,19 @@ import { parseJson } from '../../store/json.ts';
 import { groupPaths, groupsFolder } from '../../store/paths.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { Entry, Lease, SlotLeases } from '../engine.ts';
-import { hostLabel, toGroupStream, toHostStream } from '../engine.ts';
+import { toGroupStream, toHostStream } from '../engine.ts';
 import type { FleetPaths } from '../fleet-files.ts';
-import { isDrained, isLoginRefused, registerHost } from '../registry.ts';
+import { heartbeatMs, registerHost } from '../registry.ts';
 import { Verifier } from '../seal.ts';
 import {
   type HostAbilities,
   type HostChecks,
   type HostEntry,
+  type Order,
   packed,
-  type SlotCommand,
   type ToGroup,
   type ToHost,
   toHost,
-  wireVersion,
 } from '../wire.ts';
 import { OrderedAttempt } from './attempt.ts';
 import type { AgentContext } from './context.ts';
@@ -34,8 +33,6 @@ import { readLeases, uptimeMs, writeLeases } from './lease-file.ts';
 import { Slot, type SlotRecord } from './slot.ts';
 
 const takeMs = 1_000;
-const renewals = 6;
-const offeredMs = 30_000;
 const readAgainMs = 200;
 const checkMs = 10 * 60_000;
 const sweepMs = 24 * 60 * 60_000;
@@ -44,7 +41,7 @@ type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
 
 interface Held {
   readonly slot: Slot;
-  attempt: OrderedAttempt | null;
+  readonly attempt: OrderedAttempt;
 }
 
 /** `refusal`: why nothing can be started here now. */
@@ -67,17 +64,11 @@ export class Agent {
   readonly #leases: SlotLeases;
   readonly #verifier: Verifier;
   readonly #fence: Fence;
-  readonly #labels: readonly string[];
-  #isDrained = false;
-  #isLoginRefused = false;
   readonly #held = new Map<string, Held>();
-  /** Slots that are free again, and the engine has not answered that it knows. */
-  readonly #given = new Set<Lease>();
   readonly #timers = new Set<() => void>();
   #able: AgentAbilities | null = null;
   #checks: HostChecks | null = null;
   #startedAtMs = 0;
-  #taking: Promise<void> | null = null;
   #isClosed = false;
 
   constructor(context: Omit<AgentContext, 'noteLeases'>, options: AgentOptions) {
@@ -88,7 +79,6 @@ export class Agent {
     this.#leases = engine.leases(config.leaseMs);
     this.#verifier = new Verifier(config.runnerKeys);
     this.#fence = new Fence(context.world, context.paths, context.tell);
-    this.#labels = [...config.labels, hostLabel(config.name)];
   }
 
   async run(): Promise<void> {
@@ -96,16 +86,14 @@ export class Agent {
     this.#watchGuard();
     this.#recall();
     engine.onConnect(() => {
-      for (const { attempt } of this.#held.values()) attempt?.sendAgain();
+      for (const { attempt } of this.#held.values()) attempt.sendAgain();
     });
-    await engine.onWish(() => void this.#take());
     this.#sweep();
     await this.#renew();
     for (const { slot, attempt } of this.#held.values()) {
-      attempt?.resume().catch((error) => this.#tellError(slot, error));
+      attempt.resume().catch((error) => this.#tellError(slot, error));
     }
-    this.#every(takeMs, () => this.#take());
-    const renewMs = Math.floor(this.#context.config.leaseMs / renewals);
+    const renewMs = heartbeatMs(this.#context.config.leaseMs);
     this.#every(renewMs, () => this.#renew());
     this.#every(renewMs, () => this.#lookAtClaude(), 0);
     this.#every(checkMs, () => this.#checkSelf(), 0);
@@ -122,9 +110,7 @@ export class Agent {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const cancel of this.#timers) cancel();
-    for (const { attempt } of this.#held.values()) attempt?.close();
-    // A wish that is just being taken is given back, or it would be lost until its lease is over.
-    await this.#taking;
+    for (const { attempt } of this.#held.values()) attempt.close();
     this.#context.engine.close();
   }
 
@@ -158,8 +144,7 @@ export class Agent {
     const known = new Map(readLeases(this.#world, this.#context.paths).map((lease) => [lease.token, lease.renewedAt]));
     // Of a lease of which nothing is known here nothing runs either, or the guard has it.
     for (const slot of Slot.recall(this.#world, this.#context.paths, (token) => known.get(token) ?? 0)) {
-      const attempt = slot.record.order === undefined ? null : new OrderedAttempt(this.#context, slot);
-      this.#held.set(slot.record.token, { slot, attempt });
+      this.#held.set(slot.record.token, { slot, attempt: new OrderedAttempt(this.#context, slot) });
     }
   }
 
@@ -167,7 +152,7 @@ export class Agent {
     const { leaseMs } = this.#context.config;
     const leases = [...this.#held.values()].flatMap(({ slot }) => {
       const { record, name: folder, renewedAt } = slot;
-      if (record.order === undefined || record.isOver === true || record.order.waits === true) return [];
+      if (record.isOver === true || record.order.waits === true) return [];
       const { token, groupId, sessionId, order } = record;
       return [{ attemptId: order.attemptId, token, groupId, sessionId, folder, leaseMs, renewedAt }];
     });
@@ -176,8 +161,8 @@ export class Agent {
 
   async #renew(): Promise<void> {
     const held = [...this.#held.values()]
-      .filter(({ slot }) => !slot.isLost)
-      .map((one) => ({ ...one, lease: one.slot.record }));
+      .filter(({ slot, attempt }) => !slot.isLost && !attempt.isKept)
+      .map((one) => ({ ...one, lease: this.#leaseOf(one.slot) }));
     const leases = held.map(({ lease }) => lease);
     const sentAt = uptimeMs(this.#world.files);
     const renewed = await this.#leases.renew(leases);
@@ -185,10 +170,9 @@ export class Agent {
     if (renewed.ok) {
       for (const { slot, lease } of held) slot.renewedAt = renewed.value.has(lease) ? -1 : sentAt;
       this.#noteLeases();
-      for (const { slot, attempt } of held) {
+      for (const { slot } of held) {
         if (!slot.isLost || !this.#held.has(slot.record.token)) continue;
         this.#context.tell(`The lease of session ${slot.record.sessionId} is over.`);
-        if (attempt === null) this.#free(slot).catch((error) => this.#tellError(slot, error));
       }
     }
     await this.#register();
@@ -226,7 +210,6 @@ export class Agent {
       leaseMs: config.leaseMs,
       since: this.#startedAtMs,
       seenAt: now.value,
-      isDrained: this.#isDrained,
       isGuarded: this.#context.isGuarded(),
       ...burdenOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
@@ -237,99 +220,21 @@ export class Agent {
 
   /** What is only kept takes no slot. */
   get #used(): number {
-    return [...this.#held.values()].filter(({ attempt }) => attempt?.isKept !== true).length;
+    return [...this.#held.values()].filter(({ attempt }) => !attempt.isKept).length;
   }
 
-  #take(): Promise<void> {
-    this.#taking ??= this.#takeAll()
-      .catch((error) => this.#context.tell(`No wish could be taken: ${errorText(error)}`))
-      .finally(() => {
-        this.#taking = null;
-      });
-    return this.#taking;
-  }
-
-  async #takeAll(): Promise<void> {
-    this.#giveBackUnordered();
-    await this.#completeGiven();
-    await this.#askWhatIsSaid();
-    while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
-  }
-
-  /** Whether it is drained, and its login refused. Without an answer it is as it was, but for a login. */
-  async #askWhatIsSaid(): Promise<void> {
-    const { engine, config } = this.#context;
-    const drained = await isDrained(engine, config.name);
-    if (drained.ok) this.#isDrained = drained.value;
-    this.#isLoginRefused = await isLoginRefused(engine, config.name, this.#able?.abilities);
-  }
-
-  #canTake(): boolean {
-    const { isGuarded, config, paths } = this.#context;
-    const isAble = this.#able !== null && this.#able.refusal === undefined && !isFull(this.#world.files, paths);
-    return isAble && !this.#isDrained && !this.#isLoginRefused && isGuarded() && this.#used < config.slots;
-  }
-
-  async #takeOne(): Promise<boolean> {
-    const { config, engine } = this.#context;
-    const token = `${config.name}:${this.#used + 1}:${this.#world.random.uuid()}`;
-    const sentAt = uptimeMs(this.#world.files);
-    const taken = await this.#leases.take(this.#labels, token);
-    if (!taken.ok || taken.value === null) return false;
-    if (this.#isClosed) {
-      await this.#leases.complete(taken.value);
-      return false;
-    }
-    const { labelSet, job, wish } = taken.value;
-    const { groupId, sessionId } = wish;
-    const takenAt = this.#world.clock.now();
-    const record: SlotRecord = { token, labelSet, job, groupId, sessionId, takenAt, lastN: 0 };
-    const abilities = this.#able?.abilities;
-    if (wish.wire !== wireVersion || abilities === undefined || !Slot.isPossible(record)) {
-      await this.#leases.complete(record);
-      return true;
-    }
-    const slot = await this.#noteSlot(record, sentAt);
-    this.#held.set(token, { slot, attempt: null });
-    const offer: ToGroup = { kind: 'offer', host: config.name, token, job, sessionId, abilities };
-    const offered = await engine.send(toGroupStream(groupId), [packed(offer)]);
-    // It may have come all the same: then the order finds no slot, and is answered.
-    if (!offered.ok) await this.#free(slot);
-    return offered.ok;
-  }
-
-  /** When it cannot be written down, nobody has to wait until the lease is over. */
-  async #noteSlot(record: SlotRecord, sentAt: number): Promise<Slot> {
-    try {
-      return Slot.take(this.#world, this.#context.paths, record, sentAt);
-    } catch (error) {
-      await this.#leases.complete(record);
-      throw error;
-    }
-  }
-
-  #giveBackUnordered(): void {
-    const now = this.#world.clock.now();
-    for (const { slot, attempt } of this.#held.values()) {
-      const isLate = attempt === null && Math.abs(now - slot.record.takenAt) >= offeredMs;
-      if (isLate) this.#free(slot).catch((error) => this.#tellError(slot, error));
-    }
+  #leaseOf({ record: { token } }: Slot): Lease {
+    return { host: this.#context.config.name, token };
   }
 
   async #free(slot: Slot): Promise<void> {
     this.#forget(slot);
-    this.#given.add(slot.record);
-    await this.#completeGiven();
-    void this.#take();
-  }
-
-  /** What is not heard is said again: a wish that nobody holds any more would stay where it is. */
-  async #completeGiven(): Promise<void> {
-    for (const lease of this.#given) if ((await this.#leases.complete(lease)).ok) this.#given.delete(lease);
+    // Where the engine does not answer, it is free when its lease is over.
+    await this.#leases.free(this.#leaseOf(slot));
   }
 
   #forget(slot: Slot): void {
-    this.#held.get(slot.record.token)?.attempt?.close();
+    this.#held.get(slot.record.token)?.attempt.close();
     this.#held.delete(slot.record.token);
     this.#noteLeases();
     slot.remove();
@@ -368,23 +273,20 @@ export class Agent {
     const heard = believed(bytes, toHostStream(this.#context.config.name), this.#verifier);
     if (typeof heard === 'string') this.#context.tell(`A message was refused: ${heard}.`);
     else if (heard.kind === 'hello') await this.#greet(heard);
-    else this.#obey(heard);
+    else await this.#obey(heard);
   }
 
   async #greet({ groupId, asker }: Extract<ToHost, { kind: 'hello' }>): Promise<void> {
     const { config } = this.#context;
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
-    const attempts = own.flatMap(({ slot: { record } }) => {
-      if (record.order === undefined) return [];
+    const attempts = own.map(({ slot: { record }, attempt: { acknowledged } }) => {
       const { token, sessionId, order, lastN, process } = record;
-      const acknowledged = this.#held.get(token)?.attempt?.acknowledged ?? 0;
       const isOver = record.isOver === true;
-      const known = defined({ process });
-      return [{ token, attemptId: order.attemptId, sessionId, isOver, lastN, acknowledged, ...known }];
+      return { token, attemptId: order.attemptId, sessionId, isOver, lastN, acknowledged, ...defined({ process }) };
     });
     const here: ToGroup = { kind: 'here', host: config.name, asker, attempts };
     await this.#answer(groupId, here);
-    for (const { attempt } of own) attempt?.sendAgain();
+    for (const { attempt } of own) attempt.sendAgain();
   }
 
   async #answer(groupId: string, message: ToGroup): Promise<void> {
@@ -392,59 +294,57 @@ export class Agent {
     while (!(await engine.send(toGroupStream(groupId), [packed(message)])).ok && !this.#isClosed) await this.#pause();
   }
 
-  #obey({ token, groupId, n, command }: SlotMessage): void {
+  async #obey(message: SlotMessage): Promise<void> {
+    const { token, groupId, n, command } = message;
     const held = this.#held.get(token);
-    if (held === undefined || held.slot.record.groupId !== groupId) {
-      if (command.do === 'order') this.#answerStranger(token, groupId, command.order.attemptId);
+    if (held === undefined) {
+      if (command.do === 'order') await this.#order(message, command.order);
       return;
     }
-    const { slot } = held;
-    // A repetition, by whoever it may be.
-    if (n <= slot.record.lastN) return;
-    if (command.do === 'order') {
-      this.#order(held, n, command.order);
-      return;
-    }
+    const { slot, attempt } = held;
+    // A repetition, by whoever it may be, or for the session of another.
+    if (n <= slot.record.lastN || slot.record.groupId !== groupId || command.do === 'order') return;
     // To hear it twice does no harm, and nothing comes as often.
     if (command.do !== 'acknowledge') slot.hear(n);
     if (command.do === 'release') this.#release(held).catch((error) => this.#tellError(slot, error));
-    else held.attempt?.command(command);
+    else attempt.command(command);
   }
 
-  #order(held: Held, n: number, order: Extract<SlotCommand, { do: 'order' }>['order']): void {
-    const { slot } = held;
-    const { groupId, sessionId } = slot.record;
-    const isOther = order.groupId !== groupId || order.sessionId !== sessionId;
-    if (held.attempt !== null || isOther || slot.knows(order.attemptId)) {
-      slot.note({ lastN: n });
-      this.#context.tell(
-        `An order for session ${order.sessionId} was refused: it was done before, or its slot is another's.`,
-      );
+  /** The runner has taken the slot; from now on its lease is renewed here. */
+  async #order({ token, groupId, n }: SlotMessage, order: Order): Promise<void> {
+    const { world, paths, config, tell } = this.#context;
+    const record: SlotRecord = { token, groupId, sessionId: order.sessionId, lastN: n, order };
+    const slot = order.groupId === groupId ? Slot.of(world, paths, record) : null;
+    if (slot === null || slot.knows(order.attemptId)) {
+      tell(`An order for session ${order.sessionId} was refused: it was done before, or is for another group.`);
       return;
     }
-    slot.note({ lastN: n, order });
+    const lease = { host: config.name, token };
+    const sentAt = uptimeMs(world.files);
+    const lost = await this.#leases.renew([lease]);
+    if (this.#isClosed) return;
+    if (!lost.ok || lost.value.size > 0) {
+      tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
+      const news = { say: 'refused', failure: publicFailure(noSlot) } as const;
+      void this.#answer(groupId, { kind: 'attempt', host: config.name, token, attemptId: order.attemptId, n: 1, news });
+      return;
+    }
+    slot.renewedAt = sentAt;
+    slot.keep();
     const attempt = new OrderedAttempt(this.#context, slot);
-    held.attempt = attempt;
+    this.#held.set(token, { slot, attempt });
     // The guard knows of it before anything of it begins.
     this.#noteLeases();
     void attempt.begin().catch((error) => this.#tellError(slot, error));
   }
 
-  /** After an outage the slot was given back, so the runner need not wait until a lease is over that nobody renews. */
-  #answerStranger(token: string, groupId: string, attemptId: string): void {
-    const { config, tell } = this.#context;
-    tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
-    const news = { say: 'refused', failure: publicFailure(noSlot) } as const;
-    void this.#answer(groupId, { kind: 'attempt', host: config.name, token, attemptId, n: 1, news });
-  }
-
   async #release({ slot, attempt }: Held): Promise<void> {
-    if (attempt !== null && !attempt.isOver) await attempt.end();
+    if (!attempt.isOver) await attempt.end();
     await this.#free(slot);
   }
 }
 
-const noSlot = fail('other-host', 'The machine has given the slot back before the order came.', '').failure;
+const noSlot = fail('other-host', 'The lease of the slot was over before the order came.', '').failure;
 
 // What a machine takes for the word of a runner.
 
@@ -461,8 +361,8 @@ export function believed(bytes: Uint8Array | null, stream: string, verifier: Ver
 
 const diskBytesMin = 500_000_000;
 
-/** It would take one wish after another, and could start none of them. */
-export function isFull(files: Files, { folder }: FleetPaths): boolean {
+/** Nothing could be started. */
+function isFull(files: Files, { folder }: FleetPaths): boolean {
   return files.freeBytes(folder) < diskBytesMin;
 }
 

@@ -4,7 +4,6 @@
  */
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { assert } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import { parseJson } from '../../store/json.ts';
@@ -15,14 +14,10 @@ import { order, processIdentity } from '../wire.ts';
 
 const record = z.object({
   token: z.string(),
-  labelSet: z.string(),
-  job: z.string(),
   groupId: z.string().refine(isGroupId),
   sessionId: z.string().refine(isSessionId),
-  /** Ms since 1970. */
-  takenAt: z.number(),
   lastN: z.number(),
-  order: order.optional(),
+  order,
   offset: z.number().optional(),
   startedAt: z.string().optional(),
   process: processIdentity.optional(),
@@ -53,17 +48,15 @@ export class Slot {
     this.paths = sessionPaths(groupPaths(fleet.work, record.groupId as GroupId), record.sessionId as SessionId);
   }
 
-  /** Its names are such that folders can bear them. */
-  static isPossible(value: SlotRecord): boolean {
-    return record.safeParse(value).success;
+  /** Nothing of it is written yet. Null where folders cannot bear its names. */
+  static of(world: World, fleet: FleetPaths, value: SlotRecord): Slot | null {
+    return record.safeParse(value).success ? new Slot(world, fleet, world.random.uuid(), value, 0) : null;
   }
 
-  static take(world: World, fleet: FleetPaths, record: SlotRecord, renewedAt: number): Slot {
-    const slot = new Slot(world, fleet, world.random.uuid(), record, renewedAt);
-    world.files.makeFolder(slot.folder);
-    world.files.syncFolder(fleet.slots);
-    slot.#write();
-    return slot;
+  keep(): void {
+    this.#world.files.makeFolder(this.folder);
+    this.#world.files.syncFolder(this.#fleet.slots);
+    this.#write();
   }
 
   /** Those that an earlier agent had; `renewedAt` as the lease file tells. */
@@ -87,9 +80,7 @@ export class Slot {
   }
 
   get order() {
-    const { order } = this.#record;
-    assert(order !== undefined, 'the slot has no order');
-    return order;
+    return this.#record.order;
   }
 
   get isLost(): boolean {

@@ -1,7 +1,6 @@
 /** The engine and the machines of a fleet, made up: what they are told is noted, what they say is said by the test. */
 import { ok } from '../../../src/core/failure.ts';
-import type { WishPlace } from '../../../src/fleet/engine.ts';
-import { labelsOf } from '../../../src/fleet/engine.ts';
+import type { Lease, SlotLeases } from '../../../src/fleet/engine.ts';
 import type { FleetLink } from '../../../src/fleet/engine-link.ts';
 import type { RegisteredHost } from '../../../src/fleet/registry.ts';
 import {
@@ -19,7 +18,8 @@ export const abilities: HostAbilities = {
 
 /** What the engine and the machines hear and say. */
 export class VirtualLink implements FleetLink {
-  readonly wished = new Map<string, { sessionId: string; labels: readonly string[] }>();
+  /** Tokens of the slots that are held. */
+  readonly held: string[] = [];
   readonly said: string[] = [];
   /** Who has said hello last. */
   asker = '';
@@ -36,18 +36,18 @@ export class VirtualLink implements FleetLink {
   machines: RegisteredHost[] = [];
   hear: (message: ToGroup, taken: () => void) => void = () => {};
 
-  async wish(sessionId: string, place: WishPlace) {
-    this.wished.set(place.job, { sessionId, labels: labelsOf(place.labelSet) });
-    return ok(place);
-  }
-  readonly withdrawn: string[] = [];
-  async withdraw({ job }: WishPlace): Promise<boolean> {
-    this.withdrawn.push(job);
-    return this.wished.delete(job);
-  }
-  async deadWishes(): Promise<ReadonlySet<WishPlace>> {
-    return new Set();
-  }
+  readonly slots: SlotLeases = {
+    take: async ({ token }) => {
+      this.held.push(token);
+      return ok(true);
+    },
+    renew: async () => ok(new Set()),
+    free: async ({ token }) => {
+      this.held.splice(this.held.indexOf(token), 1);
+      return ok(undefined);
+    },
+    look: async () => ok([]),
+  };
   send(host: string, message: ToHost): void {
     if (message.kind === 'hello') {
       this.asker = message.asker;
@@ -62,9 +62,9 @@ export class VirtualLink implements FleetLink {
   listen(hear: VirtualLink['hear']): void {
     this.hear = hear;
   }
-  async look(places: readonly WishPlace[]) {
+  async look(leases: readonly Lease[]) {
     if (this.left === 'unreachable') return null;
-    return { left: places.map(() => this.left as number | null), server: 'one' };
+    return { left: leases.map(() => this.left as number | null), server: 'one' };
   }
   async hosts() {
     return ok(this.machines);
@@ -76,13 +76,10 @@ export class VirtualLink implements FleetLink {
   }
   async close(): Promise<void> {}
 
-  get open(): string[] {
-    return [...this.wished.values()].map(({ sessionId, labels }) => [sessionId.slice(0, 3), ...labels].join(' '));
-  }
-
-  offer(sessionId: string, job: string, token = `one:${job}`, login?: string): void {
-    this.wished.delete(job);
-    const able = login === undefined ? abilities : { ...abilities, loginKey: login };
-    this.hear({ kind: 'offer', host: 'one', token, job, sessionId, abilities: able }, () => {});
+  /** A host that takes whatever comes. */
+  has(name: string, loginKey?: string): void {
+    const able = loginKey === undefined ? abilities : { ...abilities, loginKey };
+    const state = { silentMs: 0, since: 0, seenAt: 0, isDrained: false, isGuarded: true, leaseMs: 60_000 };
+    this.machines = [{ name, labels: [], slots: 4, used: 0, abilities: able, ...state }];
   }
 }

@@ -119,7 +119,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
-    const [lock = ''] = await rig.redis.client.keys('cca:slots-gpu:*:lock');
+    const [lock = ''] = await rig.redis.client.keys('cca:s:*');
     await rig.redis.client.del(lock);
     await until(() => !isAlive(pid));
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
@@ -144,7 +144,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test('a guard that is killed is started again; without one nothing is taken or started', async () => {
     await open();
-    const { token } = await rig.offer();
+    const token = await rig.takeSlot();
     await rig.killAgent();
     await rig.killGuards();
     rig.startAgent({ TEST_NO_GUARD: '1' });

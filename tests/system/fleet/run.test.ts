@@ -158,9 +158,9 @@ longFleetTest(
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000, config: { onLost: 'wait' } });
     const run = ground.group.run(rig.env);
     const fake = await inMidTool('a');
-    const [labelSet = '', job = ''] = attemptOf('a').place?.job.split('/') ?? [];
+    const { token = '' } = attemptOf('a').place ?? {};
     await ground.machines.one?.killAgent();
-    await until(() => !isHeld(labelSet, job));
+    await until(() => !isHeld('one', token));
     ground.machines.one?.start();
     await fake.succeed(0.25);
     expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
@@ -170,11 +170,10 @@ longFleetTest(
   120_000,
 );
 
-/** Somebody has the slot. */
-function isHeld(labelSet: string, job: string): boolean {
-  const key = `cca:slots-${labelSet}:${job}:lock`;
-  const asked = Bun.spawnSync(['redis-cli', '-p', String(ground.server.port), 'exists', key]);
-  return asked.stdout.toString().trim() === '1';
+/** Its lease is not over. */
+function isHeld(host: string, token: string): boolean {
+  const asked = Bun.spawnSync(['redis-cli', '-p', String(ground.server.port), 'zscore', `cca:s:${host}`, token]);
+  return Number(asked.stdout.toString()) > Date.now();
 }
 
 longFleetTest('a later runner goes on with what runs on other machines', async () => {

@@ -1,14 +1,15 @@
 /**
- * Promises: what is wished for at a fleet is what is wanted and nothing else; slots that nobody uses are given back; a
+ * Promises: slots that nobody uses are given back; a
  * machine that nothing is heard of is told of, unless it is to be waited for. Engine and machines are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import type { Place } from '../../../src/core/event.ts';
 import type { Wish } from '../../../src/core/plan/decision.ts';
 import { Fleet, type RemoteInput } from '../../../src/fleet/fleet.ts';
-import { type AttemptNews, type ToGroup, wireVersion } from '../../../src/fleet/wire.ts';
+import type { AttemptNews, ToGroup } from '../../../src/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
-import { abilities, VirtualLink } from '../../support/fleet/virtual-link.ts';
+import { VirtualLink } from '../../support/fleet/virtual-link.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 
 const [a, b] = [sid(1), sid(2)];
@@ -21,7 +22,7 @@ let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
   folder = temporaryFolder();
   world = steppedWorld();
-  // The first names the run, the others wishes.
+  // The first names the run, the others slots.
   let names = 0;
   const uuid = (): string => `job${names++}`;
   link = new VirtualLink();
@@ -37,11 +38,7 @@ afterEach(async () => {
   folder.remove();
 });
 
-const wish = (sessionId: string, requires: readonly string[] = []): Wish => ({
-  do: 'wish',
-  sessionId,
-  needs: requires.length === 0 ? {} : { requires },
-});
+const wish = (sessionId: string): Wish => ({ do: 'wish', sessionId, needs: {} });
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 async function seconds(count: number): Promise<void> {
@@ -51,97 +48,43 @@ async function seconds(count: number): Promise<void> {
   }
 }
 
-test('what is wanted is wished for once, what is not is withdrawn, and other needs are wished for anew', async () => {
-  fleet.want([wish(a), wish(b, ['gpu'])]);
-  fleet.want([wish(a), wish(b, ['gpu'])]);
-  await settled();
-  expect(link.open).toEqual(['001', '002 gpu']);
-  fleet.want([wish(b, ['gpu', 'big'])]);
-  await settled();
-  expect(link.open).toEqual(['002 big gpu']);
-  // Withdrawn before the engine had it.
-  fleet.want([wish(a)]);
-  fleet.want([]);
-  await settled();
-  expect(link.open).toEqual([]);
-});
-
-test('a machine is named by a label that it alone has', async () => {
-  fleet.want([{ do: 'wish', sessionId: a, needs: { host: 'one', requires: ['gpu'] } }]);
-  await settled();
-  expect(link.open).toEqual(['001 gpu host=one']);
-});
-
 test('a slot that was granted is shown until it is used, and given back when it is not wanted any more', async () => {
+  link.has('one');
+  await seconds(5);
   fleet.want([wish(a), wish(b)]);
   await settled();
-  link.offer(a, 'job1');
-  link.offer(b, 'job2');
+  const [first, second] = link.held;
   expect([...fleet.view.granted]).toEqual([
-    [a, { host: 'one', token: 'one:job1', job: 'any/job1' }],
-    [b, { host: 'one', token: 'one:job2', job: 'any/job2' }],
+    [a, { host: 'one', token: first as string }],
+    [b, { host: 'one', token: second as string }],
   ]);
   fleet.take(a);
   fleet.want([]);
-  expect(link.said).toEqual(['one: one:job2 1 release']);
-  expect(fleet.view.granted.size).toBe(0);
-});
-
-test('a slot that is offered again, also by another machine for another session, stays with its session', async () => {
-  fleet.want([wish(a), wish(b)]);
-  await settled();
-  link.offer(a, 'job1');
-  link.offer(a, 'job1');
+  expect(link.held).toEqual([first as string]);
+  // Its host knows of none of them.
   expect(link.said).toEqual([]);
-  fleet.take(a);
-  const attempt = fleet.attempt(inputOf(false));
-  link.hear({ kind: 'offer', host: 'two', token: 'one:job1', job: 'job2', sessionId: b, abilities }, () => {});
-  expect([[...fleet.view.granted], link.said]).toEqual([[], []]);
-  link.hear({ kind: 'offer', host: 'two', token: 'two:job2', job: 'job2', sessionId: b, abilities }, () => {});
-  const place = fleet.view.granted.get(b);
-  expect(place?.host).toBe('two');
-  expect(fleet.attempt({ ...inputOf(false), sessionId: b, place: place as never })).not.toBe(attempt);
-});
-
-test('a slot of a machine that speaks an older or newer language is given back', async () => {
-  fleet.want([wish(a)]);
-  await settled();
-  for (const wire of [wireVersion - 1, wireVersion + 1]) {
-    const offer = { host: 'one', token: `one:${wire}`, job: 'job1', sessionId: a, abilities: { ...abilities, wire } };
-    link.hear({ kind: 'offer', ...offer }, () => {});
-  }
-  expect(link.said).toEqual([`one: one:${wireVersion - 1} 1 release`, `one: one:${wireVersion + 1} 1 release`]);
   expect(fleet.view.granted.size).toBe(0);
 });
 
-test('one that is not used in 20 seconds is given back: its machine would take it back as well', async () => {
-  fleet.want([wish(a)]);
-  await settled();
-  link.offer(a, 'job1');
-  await seconds(21);
-  expect(link.said).toEqual(['one: one:job1 1 release']);
-});
-
-test('a machine whose login was refused is told of, and what it offers before it knows is given back', async () => {
+test('a host whose login was refused is told of, and gets nothing more before its login is another', async () => {
   const unanswered = Promise.withResolvers<void>();
   const { refuseLogin } = link;
   link.refuseLogin = async (...refused) => {
     await unanswered.promise;
     return refuseLogin.apply(link, refused);
   };
+  link.has('one', 'login');
+  await seconds(5);
   fleet.want([wish(a)]);
   await settled();
-  link.offer(a, 'job1', 'one:1', 'login');
+  const place = fleet.view.granted.get(a) as Place;
   fleet.take(a);
-  fleet.refuseLogin({ host: 'one', token: 'one:1', job: 'any/job1' }, 'Not logged in.');
+  fleet.refuseLogin(place, 'Not logged in.');
   fleet.want([wish(b)]);
-  await settled();
-  link.offer(b, 'job2', 'one:2', 'login');
+  await seconds(6);
   expect(fleet.view.granted.size).toBe(0);
-  expect(link.said).toEqual(['one: one:2 1 release']);
-  fleet.want([wish(b)]);
-  await settled();
-  link.offer(b, 'job3', 'one:3', 'another login');
+  link.has('one', 'another login');
+  await seconds(6);
   expect([...fleet.view.granted.keys()]).toEqual([b]);
   unanswered.resolve();
   await settled();
@@ -152,7 +95,7 @@ function inputOf(waits: boolean): RemoteInput {
   return {
     ...{ sessionId: a, attemptId: 'attempt', number: 1, offset: 0, waits, workspace: () => undefined },
     paths: sessionPaths(groupPaths(folder.path, groupId), a),
-    place: { host: 'one', token: 'one:job1', job: 'any/job1' },
+    place: { host: 'one', token: 'one:job1' },
     definition: sessionDefinition(1),
   };
 }
@@ -170,7 +113,6 @@ test('a machine whose lease is over is lost 20 seconds later, and its attempt en
   await seconds(2);
   expect(lost).toEqual(['001 attempt one']);
   expect(ends).toEqual(['lost']);
-  expect(link.withdrawn).toEqual(['job1']);
   // What it says now is for nobody of this run.
   let isTaken = false;
   const news = { say: 'printed', offset: 0, data: new Uint8Array(0) } as const;

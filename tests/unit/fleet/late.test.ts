@@ -41,7 +41,7 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
     { world: createRealWorld(), env: { PATH: basePath } },
     blobs,
     {
-      ...{ attemptId: 'a', place: { host: 'one', token: 't', job: 'j' }, paths, offset: 0 },
+      ...{ attemptId: 'a', place: { host: 'one', token: 't' }, paths, offset: 0 },
       onEnd: (path) => {
         end = path;
       },

@@ -4,7 +4,6 @@
  */
 import { fail, ok, type Result } from '../../../../src/core/failure.ts';
 import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../../src/fleet/engine.ts';
-import { labelSetOf } from '../../../../src/fleet/engine.ts';
 import { blobOf, isBlob } from '../../../../src/fleet/redis.ts';
 import { Seal } from '../../../../src/fleet/seal.ts';
 import type { Blob } from '../../../../src/fleet/wire.ts';
@@ -44,7 +43,6 @@ export class EngineClient implements FleetEngine {
       this.#drop();
     });
   };
-  #unsubscribe = (): void => {};
 
   constructor(engine: VirtualEngine, options: ClientOptions) {
     this.#engine = engine;
@@ -142,18 +140,6 @@ export class EngineClient implements FleetEngine {
 
   onConnect(action: () => void): void {
     this.#onConnect.push(action);
-  }
-
-  async onWish(action: () => void): Promise<void> {
-    const { luck, owner, link } = this.#options;
-    const tell = (): void => {
-      if (luck.chance(0.2)) return;
-      this.#later(luck.delay(6, 600), 'hears of a wish', owner, () => {
-        if (link.down) action();
-      });
-    };
-    this.#engine.subscribers.add(tell);
-    this.#unsubscribe = () => this.#engine.subscribers.delete(tell);
   }
 
   send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>> {
@@ -255,37 +241,19 @@ export class EngineClient implements FleetEngine {
 
   leases(leaseMs: number): SlotLeases {
     const engine = this.#engine;
-    const { random } = this.#options.world;
     return {
-      wish: (wish, { labels, priority, job = random.uuid() }) => {
-        const labelSet = labelSetOf(labels);
-        return this.#ask(() => {
-          engine.wish(job, wish, labelSet, priority);
-          return { labelSet, job };
-        });
-      },
-      withdraw: ({ job }) => this.#ask(() => engine.withdraw(job)),
-      take: (labels, token) => this.#ask(() => engine.take(labels, token, leaseMs)),
+      take: (lease, slots) => this.#ask(() => engine.take(lease, slots, leaseMs)),
       renew: (leases) => {
         if (leases.length === 0) return Promise.resolve(ok(new Set<Lease>()));
         return this.#ask(() => new Set(leases.filter((lease) => !engine.renew(lease, leaseMs))));
       },
-      complete: (lease) => this.#ask(() => engine.complete(lease)),
-      look: (places) => this.#ask(() => places.map(({ job }) => engine.leftOf(job))),
-      dead: (places) =>
-        this.#ask(() => {
-          const isDead = (id: string): boolean => {
-            const job = engine.jobs.get(id);
-            return job === undefined || (job.token !== null && !engine.isHeld(job));
-          };
-          return new Set(places.filter(({ job }) => isDead(job)));
-        }),
+      free: (lease) => this.#ask(() => engine.free(lease)),
+      look: (leases) => this.#ask(() => leases.map((lease) => engine.leftOf(lease))),
     };
   }
 
   close(): void {
     this.#isClosed = true;
     this.#engine.clients.delete(this.#lose);
-    this.#unsubscribe();
   }
 }

@@ -193,7 +193,7 @@ export const fleetBugs: readonly FleetBug[] = [
   {
     name: 'a slot is not given back',
     promise: fleetPromises.engine,
-    wrap: onHosts((engine) => withLeases(engine, () => ({ complete: async () => ok(true) }))),
+    wrap: onHosts((engine) => withLeases(engine, () => ({ free: async () => ok(undefined) }))),
   },
   {
     name: 'only what bears no mark is ended',

@@ -195,7 +195,7 @@ export class FleetChecks {
   }
 
   #checkEngine(): void {
-    const { streams, jobs, hasForgotten } = this.#place.engine;
+    const { streams, slots, hasForgotten } = this.#place.engine;
     // It may have forgotten that something was removed.
     if (this.isHeld || hasForgotten) return;
     for (const [name, entries] of streams) {
@@ -205,10 +205,10 @@ export class FleetChecks {
       if (entries.length > 0 && !isLate)
         this.#violate('engine', `${entries.length} messages are left in ${name}: ${this.#place.engine.describe(name)}`);
     }
-    for (const [id, { token, wish }] of jobs) {
-      // Taken by a machine that never heard that, for a runner that was killed before it could look after it.
-      if (token !== null && this.#place.wasRunnerKilled) continue;
-      this.#violate('engine', `the wish ${id} of ${wish.sessionId.slice(0, 3)} is left, taken as ${token}`);
+    for (const [token, { untilMs }] of slots) {
+      // Nobody could give it back; it is free when its lease is over.
+      if (untilMs <= this.#place.timeline.nowMs || this.#place.wasRunnerKilled) continue;
+      this.#violate('engine', `a slot is left, taken as ${token}`);
     }
   }
 

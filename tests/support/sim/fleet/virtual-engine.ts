@@ -1,25 +1,13 @@
 /**
- * The engine of a fleet over virtual time: streams, leases, blobs and what is published, as Redis has them. How it is
+ * The engine of a fleet over virtual time: streams, slots and blobs, as Redis has them. How it is
  * asked is in engine-client.ts. When the engine is started anew it may have forgotten the last moments.
  */
-import type { Lease, TakenWish } from '../../../../src/fleet/engine.ts';
-import { labelsOf } from '../../../../src/fleet/engine.ts';
-import { type Wish, wish as wishShape } from '../../../../src/fleet/wire.ts';
+import type { Lease } from '../../../../src/fleet/engine.ts';
 import type { Seeded } from '../seeded.ts';
 import type { Timeline } from '../virtual-clock.ts';
 
 const blobMs = 3_600_000;
 const rememberedMs = 150_000;
-
-interface Job {
-  readonly labelSet: string;
-  readonly wish: Wish;
-  readonly priority: number;
-  readonly order: number;
-  /** Who took it; null = it waits. */
-  token: string | null;
-  untilMs: number;
-}
 
 interface StoredEntry {
   readonly id: number;
@@ -42,12 +30,11 @@ export class VirtualEngine {
   readonly timeline: Timeline;
   readonly luck: Seeded;
   readonly streams = new Map<string, StoredEntry[]>();
-  readonly jobs = new Map<string, Job>();
+  /** By token. */
+  readonly slots = new Map<string, { readonly host: string; readonly untilMs: number }>();
   readonly blobs = new Map<string, { readonly bytes: Uint8Array; readonly untilMs: number }>();
   readonly fields = new Map<string, Map<string, Uint8Array>>();
-  readonly labelSets = new Set<string>();
   readonly waiters = new Map<string, Set<Waiter>>();
-  readonly subscribers = new Set<() => void>();
   readonly clients = new Set<() => void>();
   isDown = false;
   /** Shows what was sealed, for people. */
@@ -56,7 +43,6 @@ export class VirtualEngine {
   hasForgotten = false;
   #starts = 1;
   #lastId = 0;
-  #order = 0;
   /** What takes back each change, newest last. */
   #undo: { readonly atMs: number; readonly take: () => void }[] = [];
 
@@ -142,59 +128,29 @@ export class VirtualEngine {
 
   // Slots.
 
-  wish(job: string, wish: Wish, labelSet: string, priority: number): void {
-    this.labelSets.add(labelSet);
-    this.#order += 1;
-    this.#set(this.jobs, job, { labelSet, wish, priority, order: this.#order, token: null, untilMs: 0 });
-    for (const tell of this.subscribers) tell();
+  isHeld(token: string): boolean {
+    return (this.slots.get(token)?.untilMs ?? 0) > this.timeline.nowMs;
   }
 
-  isHeld(job: Job): boolean {
-    return job.token !== null && job.untilMs > this.timeline.nowMs;
-  }
-
-  withdraw(id: string): boolean {
-    const job = this.jobs.get(id);
-    return job !== undefined && !this.isHeld(job) && this.#delete(this.jobs, id);
-  }
-
-  take(labels: readonly string[], token: string, leaseMs: number): TakenWish | null {
-    const own = new Set(labels);
-    const fitting = [...this.jobs].filter(
-      ([, { token: taken, labelSet }]) => taken === null && labelsOf(labelSet).every((label) => own.has(label)),
-    );
-    const rank = ([, job]: readonly [string, Job]): number[] => [
-      -labelsOf(job.labelSet).length,
-      job.priority,
-      job.order,
-    ];
-    fitting.sort((a, b) => compare(rank(a), rank(b)));
-    const [first] = fitting;
-    if (first === undefined) return null;
-    const [job, found] = first;
-    this.#set(this.jobs, job, { ...found, token, untilMs: this.timeline.nowMs + leaseMs });
-    return { labelSet: found.labelSet, job, token, wish: wishShape.parse(found.wish) };
-  }
-
-  renew({ job, token }: Lease, leaseMs: number): boolean {
-    const found = this.jobs.get(job);
-    if (found === undefined || !this.isHeld(found) || found.token !== token) return false;
-    this.#set(this.jobs, job, { ...found, untilMs: this.timeline.nowMs + leaseMs });
+  take({ host, token }: Lease, slots: number, leaseMs: number): boolean {
+    const held = [...this.slots].filter(([other, one]) => one.host === host && other !== token && this.isHeld(other));
+    if (held.length >= slots) return false;
+    this.#set(this.slots, token, { host, untilMs: this.timeline.nowMs + leaseMs });
     return true;
   }
 
-  complete({ job, token }: Lease): boolean {
-    const found = this.jobs.get(job);
-    if (found === undefined || !this.isHeld(found) || found.token !== token) {
-      this.withdraw(job);
-      return false;
-    }
-    return this.#delete(this.jobs, job);
+  renew({ host, token }: Lease, leaseMs: number): boolean {
+    if (!this.isHeld(token)) return false;
+    this.#set(this.slots, token, { host, untilMs: this.timeline.nowMs + leaseMs });
+    return true;
   }
 
-  leftOf(id: string): number | null {
-    const job = this.jobs.get(id);
-    return job !== undefined && this.isHeld(job) ? job.untilMs - this.timeline.nowMs : null;
+  free({ token }: Lease): void {
+    this.#delete(this.slots, token);
+  }
+
+  leftOf({ token }: Lease): number | null {
+    return this.isHeld(token) ? (this.slots.get(token)?.untilMs ?? 0) - this.timeline.nowMs : null;
   }
 
   // Blobs and what is known by names.
@@ -223,9 +179,4 @@ export class VirtualEngine {
     for (const { bytes } of this.blobs.values()) sum += bytes.length;
     return sum;
   }
-}
-
-function compare(a: readonly number[], b: readonly number[]): number {
-  const at = a.findIndex((value, index) => value !== b[index]);
-  return at < 0 ? 0 : (a[at] as number) - (b[at] as number);
 }

@@ -1,6 +1,8 @@
 /** app/handover/: what the commands of handover share. This file makes a project that later sessions find again. */
 import { basename, dirname, join, relative } from 'node:path';
+import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
+import { type Belonging, readBelonging } from '../../context/handover/find.ts';
 import {
   configuredFolders,
   findProjects,
@@ -127,4 +129,10 @@ export function handoverRoot(place: Place, typed: string | undefined): Result<st
   const folder = folderNamed(place, typed, 'folder', 'Give the path of an existing folder to --root.');
   if (!folder.ok) return folder;
   return ok(place.world.files.realPath(folder.value) ?? folder.value);
+}
+
+/** Of a session of a group its runner knows the project, also when `/clear` or a fork gave the session another id. */
+export function ownBelonging({ env, world }: Place): Belonging | null {
+  const isWorker = (env[attemptMark] ?? '') !== '' && env.CLAUDE_CONFIG_DIR;
+  return isWorker ? readBelonging(world.files, dirname(env.CLAUDE_CONFIG_DIR ?? '')) : null;
 }

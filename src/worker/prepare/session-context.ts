@@ -40,9 +40,14 @@ export function ownHooks(packageRoot: string, systems: readonly ContextName[], i
 
 /** What a system has the model call must not stop at the question whether it may, which nobody is there to answer. */
 export function ownPermissions(systems: readonly ContextName[]): string[] {
-  if (!systems.includes('faber')) return [];
-  return ['phase', 'status', 'prime-context', 'session-end'].map((word) => `Bash(claude-code-agent faber ${word}:*)`);
+  return systems.flatMap((system) => called[system].map((word) => `Bash(claude-code-agent ${system} ${word}:*)`));
 }
+
+const called: Readonly<Record<ContextName, readonly string[]>> = {
+  cpm: ['list', 'show'],
+  handover: ['list', 'find'],
+  faber: ['phase', 'status', 'prime-context', 'session-end'],
+};
 
 /** What changes a resume file, loaded for the first project that has one. */
 function noting(): typeof import('../../context/handover/note.ts') {

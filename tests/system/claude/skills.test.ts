@@ -3,7 +3,7 @@
  * and this package, given as a plugin, loads without a fault, brings them too, and its hooks and commands work.
  */
 import { afterEach, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type CapturedRequest, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
@@ -31,11 +31,19 @@ const saidIn = (request: CapturedRequest | undefined): string => JSON.stringify(
 run(
   'a session with the config template cpm is offered all 14 skills, and one reaches the model as it is written',
   async () => {
+    const progress = 'docs/plans/.cpm-progress-1.md';
     const api = startScriptedApi({
       script: {
         version: 1,
         sessions: {
-          '*': { steps: [{ tool: 'Skill', input: { skill: 'do', args: 'docs/epics/01.md' } }, { text: 'ok' }] },
+          '*': {
+            steps: [
+              { tool: 'Skill', input: { skill: 'do', args: 'docs/epics/01.md' } },
+              { tool: 'Write', input: { file_path: `{{project}}/${progress}`, content: '**Skill**: cpm:do\n' } },
+              { tool: 'Bash', input: { command: `cat ${progress} && rm ${progress}` } },
+              { text: 'ok' },
+            ],
+          },
         },
       },
       nameOf: () => undefined,
@@ -61,6 +69,10 @@ run(
     // claude has a command /review of its own, which ours takes the place of.
     expect([init?.skills].flat().filter((name) => name === 'review')).toHaveLength(1);
     const last = saidIn(api.requests.at(-1));
+    // What the skill says to do with its progress file needs no permission.
+    expect(last).toContain('"content":"**Skill**: cpm:do"');
+    expect(existsSync(join(user.project('api'), progress))).toBe(false);
+    expect(readdirSync(join(user.project('api'), 'docs/plans'))).toEqual([]);
     expect(last).toContain('## Phase 3: Build, task by task');
     expect(last).toContain('docs/plans/.cpm-progress-{session_id}.md');
     expect(last).toContain('- The epic, and a story number if only one is wanted: docs/epics/01.md');

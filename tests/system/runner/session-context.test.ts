@@ -32,8 +32,10 @@ test.each<[string, readonly ContextName[] | undefined, readonly string[]]>([
     }
     const allowed: string[] = permissions?.allow ?? [];
     expect(allowed.includes('Bash(claude-code-agent faber phase:*)')).toBe(systems.includes('faber'));
+    expect(allowed.includes('Bash(claude-code-agent cpm list:*)')).toBe(systems.includes('cpm'));
+    expect(allowed.includes('Bash(claude-code-agent handover find:*)')).toBe(systems.includes('handover'));
     // Nobody asked for what removes work trees or puts another run in the place of this one.
-    expect(allowed.join()).not.toMatch(/faber:|worktrees|start/);
+    expect(allowed.join()).not.toMatch(/faber:|worktrees|start|clean|init/);
     removeGroup(group);
   },
 );

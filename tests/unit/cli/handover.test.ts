@@ -45,6 +45,9 @@ test('init in 02-projects, a session is noted, find and list show it', async () 
   expect(noteInProject(files, project, 'aaa111', Date.parse('2026-01-05T00:00:00Z')).ok).toBe(true);
   await inRoot('init', '02-projects/29-lexer');
   expect(await inRoot('find', 'aaa111')).toEqual({ code: 0, stdout: '28-parser\n', stderr: '' });
+  // Inside of claude nobody has to name the session: claude refuses to check a command with a variable.
+  const env = { CLAUDE_CODE_SESSION_ID: 'aaa111' };
+  expect((await user.runWith({ env }, 'handover', 'find', '--root', root)).stdout).toBe('28-parser\n');
   expect(await user.json<object>('handover', 'find', 'aaa111', '--root', root)).toEqual({
     project: '28-parser',
     foundBy: 'session_ids',
@@ -114,7 +117,7 @@ test('faulty input: one sentence, exit 2 or 1, nothing made', async () => {
     [['list', '--root', '/dev/null'], 2, 'is not a folder'],
     [['find', 'zzz999'], 2, 'knows the session zzz999'],
     [['find', '../x'], 2, 'no session id'],
-    [['find'], 2, 'session-id'],
+    [['find'], 2, 'Give the id of a session'],
   ];
   for (const [args, code, sentence] of wrong) {
     const end = await inRoot(...args);

@@ -58,7 +58,7 @@ test('its commands run the program of the package itself, whatever is on PATH, a
   }
 });
 
-test("S6: FABER's commands say the same under each of their names, in the config template and in both plugins", () => {
+test("S6: FABER's commands say the same under each of their names, in the config template and both plugins", () => {
   const template = 'templates/configs/faber/commands';
   const names = ['prime-context.md', 'session-end.md', 'workflow-run.md'];
   const places = [
@@ -77,6 +77,12 @@ test("S6: FABER's commands say the same under each of their names, in the config
       expect(plain.replace(rule, '')).toBe(readFileSync(join(root, template, name), 'utf8').replace(rule, ''));
       if (program !== null) expect(rule.exec(text)?.[0]).toContain(quoted);
     }
+  }
+  for (const name of ['sessions.md', 'clean.md']) {
+    const [template, plugin] = ['configs/cpm/commands/cpm', 'plugin/commands'].map((folder) =>
+      readFileSync(join(root, 'templates', folder, name), 'utf8'),
+    );
+    expect(plugin?.replaceAll(`"${placeOfPlugin}/bin/claude-code-agent"`, 'claude-code-agent')).toBe(template);
   }
   const manifest = json('templates/fractary-faber/.claude-plugin/plugin.json');
   expect(manifest).toMatchObject({ name: 'fractary-faber', version: json('package.json').version });

@@ -25,7 +25,7 @@ const shipped = join(packageRoot, 'templates');
 const places = (projects: readonly string[]) => templatePlaces({ env: {}, packageRoot, projects });
 
 const prompts = ['code-review', 'document', 'implement-feature', 'update-dependency', 'write-tests'];
-const configs = ['cpm', 'documentation', 'faber', 'read-only-review', 'strict-typescript'];
+const configs = ['cpm', 'documentation', 'faber', 'handover', 'read-only-review', 'strict-typescript'];
 const workflows = ['cross-repo-change', 'faber', 'feature-implementation', 'review-then-fix'];
 
 let root: string;

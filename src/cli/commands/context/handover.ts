@@ -1,8 +1,8 @@
 /** `handover init`, `list` and `find`: projects that later sessions find again. */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { handoverRoot, initProject } from '../../../app/handover/init-project.ts';
-import { findBySession } from '../../../context/handover/find.ts';
+import { handoverRoot, initProject, ownBelonging } from '../../../app/handover/init-project.ts';
+import { findBelonging, findBySession } from '../../../context/handover/find.ts';
 import {
   findProjects,
   type HandoverProject,
@@ -110,27 +110,29 @@ function table(context: Context, projects: readonly HandoverProject[]): string[]
 const findExample = `
 Example:
   $ claude-code-agent handover find 5f0c9a52-7a35-4a83-9d0b-0c1f5f9f2a11
-  $ claude-code-agent handover find "$CLAUDE_CODE_SESSION_ID" --root .. --json | jq -r .file`;
+  $ claude-code-agent handover find --root .. --json | jq -r .file      # called by claude`;
 
 export function defineFind(command: Command, context: Context): void {
   command
     .description(
       'Prints the project whose resume-context.md lists the session, else the one it was the last session of.',
     )
-    .argument('<session-id>', "claude's session id")
+    .argument('[session-id]', "claude's session id (default: the one in CLAUDE_CODE_SESSION_ID)")
     .option('--root <dir>', 'folder that holds the projects (default: this folder)')
     .option('--json', 'one JSON document')
     .addHelpText('after', findExample)
     .action((id, given) => context.run(() => find(context, id, given)));
 }
 
-function find(context: Context, id: string, { root: typedRoot, json }: Given): void {
+function find(context: Context, typed: string | undefined, { root: typedRoot, json }: Given): void {
+  const id = typed ?? context.env.CLAUDE_CODE_SESSION_ID ?? '';
   if (!sessionIdPattern.test(id)) {
-    const next = 'Session ids are letters, digits, "-" and "_", as claude prints them.';
+    const next = 'Give the id of a session: letters, digits, "-" and "_", as claude prints them.';
     refuse('usage', 'That is no session id.', next);
   }
   const { root, projects } = projectsIn(context, typedRoot);
-  const found = findBySession(projects, id);
+  const belonging = typed === undefined ? ownBelonging(context) : null;
+  const found = findBelonging(projects, root, belonging) ?? findBySession(projects, id);
   if (found === null) {
     const next = advise('See the projects with', ['handover', 'list']);
     refuse('not-found', `No project in ${root} knows the session ${id}.`, next);

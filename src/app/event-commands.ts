@@ -10,7 +10,6 @@ import { errorText } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
-import { linkFailure } from '../system/write-failure.ts';
 import { type PublicEvent, publicEvent } from '../view/json-reporter.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { safeJson, safeLine } from '../view/terminal-text.ts';
@@ -23,9 +22,8 @@ const awaited = ['group_completed', 'group_failed', 'group_paused', 'limit_reach
 export const awaitedEvents: ReadonlySet<EventType> = new Set(awaited);
 
 export const eventCommandTimeoutMs = 30_000;
-const runningMax = 4;
-/** A limit that comes and goes may fill the queue of a command that hangs. */
-const waitingMax = 100;
+/** A limit that comes and goes while a command hangs. */
+const runningMax = 8;
 const columnsMax = 200;
 
 export interface EventCommandsOptions {
@@ -36,70 +34,46 @@ export interface EventCommandsOptions {
   readonly timeoutMs?: number;
 }
 
-interface Telling {
-  readonly command: string;
-  readonly event: PublicEvent;
-  /** Among the commands for one event. */
-  readonly index: number;
-}
-
 export class EventCommands {
   readonly #world: World;
   readonly #options: EventCommandsOptions;
   readonly #running = new Set<RunningCommand>();
-  #waiting: Telling[] = [];
   #hasWarned = false;
-  #onIdle: (() => void)[] = [];
 
   constructor(world: World, options: EventCommandsOptions) {
     this.#world = world;
     this.#options = options;
   }
 
-  /** Tells the commands of the event, as soon as few enough of them run. Never throws. */
+  /** Tells the commands of the event. Never throws. */
   tell(event: PublicEvent, commands: readonly string[]): void {
     for (const [index, command] of commands.entries()) {
-      if (this.#waiting.length < waitingMax) this.#waiting.push({ command, event, index });
-      else this.#warn(`An onEvent command is too slow: it was not told of ${event.type}.`);
-    }
-    this.#startNext();
-  }
-
-  finish(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#onIdle.push(resolve);
-      this.#startNext();
-    });
-  }
-
-  stop(): void {
-    this.#waiting = [];
-    for (const running of this.#running) running.stop();
-  }
-
-  #startNext(): void {
-    while (this.#running.size < runningMax) {
-      const next = this.#waiting.shift();
-      if (next === undefined) break;
+      if (this.#running.size >= runningMax) {
+        this.#warn(`An onEvent command is too slow: it was not told of ${event.type}.`);
+        continue;
+      }
       try {
-        this.#start(next);
+        this.#start(event, command, index);
       } catch (error) {
         // A full disk, or a group that was deleted meanwhile.
         this.#warn(`An onEvent command could not be started: ${errorText(error)}.`);
       }
     }
-    if (this.#running.size > 0 || this.#waiting.length > 0) return;
-    for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  #start({ command, event, index }: Telling): void {
+  async finish(): Promise<void> {
+    await Promise.all([...this.#running].map(({ ended }) => ended));
+  }
+
+  stop(): void {
+    for (const running of this.#running) running.stop();
+  }
+
+  /** `index`: among the commands for one event. */
+  #start(event: PublicEvent, command: string, index: number): void {
     const { paths, env, timeoutMs = eventCommandTimeoutMs } = this.#options;
     const name = `${event.seq}-${index}.json`;
     const inputFile = join(paths.eventCommands, name);
-    if (this.#world.files.entryKind(paths.eventCommands) === 'link') {
-      this.#warn(`No onEvent command was told of ${event.type}: ${linkFailure(paths.eventCommands).message}`);
-      return;
-    }
     this.#world.files.makeFolder(paths.eventCommands);
     this.#world.files.writeAtomic(inputFile, `${safeJson(event)}\n`);
     const logFile = join(paths.eventCommands, 'output.log');
@@ -111,7 +85,6 @@ export class EventCommands {
     void running.ended.then((end) => {
       this.#running.delete(running);
       this.#conclude(command, end, inputFile, logFile);
-      this.#startNext();
     });
   }
 

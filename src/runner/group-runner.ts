@@ -12,7 +12,6 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { sessionPaths } from '../store/paths.ts';
-import { MemoryTidier } from '../system/machine.ts';
 import { isNoRoom } from '../system/system-error.ts';
 import type { World } from '../system/world.ts';
 import type { Reporter } from '../view/reporter.ts';
@@ -64,7 +63,6 @@ export class GroupRunner {
   readonly #surroundings: SchedulerInputs;
   readonly #elsewhere: Elsewhere;
   readonly #noticed = new Set<string>();
-  readonly #tidier = new MemoryTidier();
   #inbox: Fact[] = [];
   #wake: (() => void) | null = null;
   #unwatch = () => {};
@@ -121,7 +119,6 @@ export class GroupRunner {
       this.#elsewhere.tell(event);
       if ('sessionId' in event && event.sessionId !== undefined) this.#board.forget(event.sessionId);
     }
-    if (events.some(({ type }) => type === 'session_added' || type === 'session_removed')) this.#slots.rank();
     this.#writer.snapshot();
     this.#board.show();
     return events;
@@ -178,7 +175,6 @@ export class GroupRunner {
       return 'settled';
     }
     if (acted || this.#inbox.length > 0) return 'again';
-    this.#tidier.tidy();
     return 'rest';
   }
 
@@ -259,7 +255,6 @@ export class GroupRunner {
     }
     if (fact.kind !== 'ended') return;
     this.#workers.delete(fact.sessionId);
-    this.#tidier.noteEnd();
     this.#board.live.delete(fact.sessionId);
     this.#acceptances.begin(this.#writer.state, fact.sessionId);
   }

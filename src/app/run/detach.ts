@@ -12,7 +12,6 @@ import type { GroupPaths } from '../../store/paths.ts';
 import { delay } from '../../system/clock.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { ExitStatus, RunningProcess, World } from '../../system/world.ts';
-import { linkFailure } from '../../system/write-failure.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
@@ -37,8 +36,6 @@ export async function startDetached(
 ): Promise<Result<Detached>> {
   const { world } = place;
   const { runnerLogs } = group.paths;
-  // A session may have put it there.
-  if (world.files.entryKind(runnerLogs) === 'link') return { ok: false, failure: linkFailure(runnerLogs) };
   const log = logFileFor(world, runnerLogs);
   const events = new LogReader(world, group.paths.events);
   const started = startRunner(place, group, options, log);

@@ -44,33 +44,19 @@ export function checkoutsInUse(state: GroupState): Set<string> {
 }
 
 interface Findings {
-  readonly version: number;
-  readonly completed: number;
-  readonly running: number;
+  readonly seq: number;
   readonly usesWorktrees: boolean;
-  /** That stays so whatever begins or ends, until sessions or dependencies change. */
-  readonly isFinal: boolean;
   /** Sessions that build on work which lies in the checkout itself; found out when somebody asks. */
   inPlace?: ReadonlySet<SessionId>;
 }
 
 const found = new WeakMap<GroupState, Findings>();
 
-/**
- * Found out once for all sessions, so that a start costs the same in a group of ten and of ten thousand. What has begun
- * in a worktree stays there; and when none may run at once with another, none of fewer may.
- */
+/** Found out once for all sessions and each state. */
 function findings(state: GroupState): Findings {
-  const { definitionsVersion: version, counts } = state;
-  const { completed, running } = counts;
   const last = found.get(state);
-  if (last?.version === version) {
-    if (last.isFinal || (last.completed === completed && last.running === running)) return last;
-  }
-  const plan = planOf(state);
-  const uses = usesWorktrees(state, plan);
-  const isFinal = !uses || [...state.sessions.values()].some(({ isolated }) => isolated === true);
-  const now: Findings = { version, completed, running, usesWorktrees: uses, isFinal };
+  if (last?.seq === state.lastSeq) return last;
+  const now: Findings = { seq: state.lastSeq, usesWorktrees: usesWorktrees(state, planOf(state)) };
   found.set(state, now);
   return now;
 }

@@ -20,20 +20,17 @@ export interface SlotRequest extends SlotUse {
 
 interface Waiting {
   readonly use: SlotUse;
-  readonly id: string;
   readonly withdraw: () => void;
-  queue: PQueue;
 }
 
 export class CommandSlots {
   /** Contract: only enqueues. Told of every session whose wait begins, ends or looks different. */
   onChange: (id: SessionId) => void = () => {};
   readonly #options: CommandSlotsOptions;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Set<Waiting>();
   readonly #running = new Set<SlotUse>();
   readonly #turns = new Map<string, PQueue>();
   #slots: PQueue | null = null;
-  #asked = 0;
   #isClosed = false;
 
   constructor(options: CommandSlotsOptions) {
@@ -44,18 +41,16 @@ export class CommandSlots {
   async take<T>({ turn, isLight = false, onStop, ...use }: SlotRequest, work: () => Promise<T>): Promise<T | null> {
     const slots = this.#allSlots();
     slots.concurrency = this.#options.atOnce();
-    this.#asked += 1;
-    const id = String(this.#asked);
     const giveUp = new AbortController();
     // The queue would give away the slot of a command that is told to stop and still runs: those never hear of it.
     const withdraw = () => {
-      if (!this.#waiting.delete(id)) return;
+      if (!this.#waiting.delete(waiting)) return;
       giveUp.abort();
       this.#tell(use.sessionId);
     };
-    const waiting: Waiting = { use, id, withdraw, queue: slots };
+    const waiting: Waiting = { use, withdraw };
     const inSlot = async (): Promise<T> => {
-      this.#waiting.delete(id);
+      this.#waiting.delete(waiting);
       if (!isLight) this.#running.add(use);
       this.#tell(use.sessionId);
       try {
@@ -65,20 +60,15 @@ export class CommandSlots {
         this.#tell(use.sessionId);
       }
     };
-    const options = () => ({ id, priority: this.#options.chainOf(use.sessionId), signal: giveUp.signal });
-    const askForSlot = () => {
-      if (isLight) return inSlot();
-      waiting.queue = slots;
-      return slots.add(inSlot, options());
-    };
-    this.#waiting.set(id, waiting);
+    const options = () => ({ priority: this.#options.chainOf(use.sessionId), signal: giveUp.signal });
+    const askForSlot = () => (isLight ? inSlot() : slots.add(inSlot, options()));
+    this.#waiting.add(waiting);
     this.#tell(use.sessionId);
     onStop(withdraw);
     if (this.#isClosed) withdraw();
     try {
       if (turn === undefined) return await askForSlot();
-      waiting.queue = this.#turnsOf(turn);
-      return await waiting.queue.add(askForSlot, options());
+      return await this.#turnsOf(turn).add(askForSlot, options());
     } catch (error) {
       if (giveUp.signal.aborted) return null;
       throw error;
@@ -96,13 +86,6 @@ export class CommandSlots {
     return this.#waitingOf(sessionId) !== undefined;
   }
 
-  /** The graph has changed: who holds up more than before goes before others. */
-  rank(): void {
-    for (const { queue, id, use } of this.#waiting.values()) {
-      queue.setPriority(id, this.#options.chainOf(use.sessionId));
-    }
-  }
-
   halt(isHalted: boolean): void {
     if (isHalted) this.#allSlots().pause();
     else this.#allSlots().start();
@@ -111,17 +94,16 @@ export class CommandSlots {
   /** For a runner that leaves: nothing begins any more, and its successor asks again. */
   close(): void {
     this.#isClosed = true;
-    for (const { withdraw } of [...this.#waiting.values()]) withdraw();
+    for (const { withdraw } of [...this.#waiting]) withdraw();
   }
 
   #waitingOf(sessionId: SessionId): Waiting | undefined {
-    for (const waiting of this.#waiting.values()) if (waiting.use.sessionId === sessionId) return waiting;
-    return undefined;
+    return [...this.#waiting].find(({ use }) => use.sessionId === sessionId);
   }
 
   /** Who waits is also told of whom it waits for. */
   #tell(sessionId: SessionId): void {
-    for (const id of new Set([sessionId, ...[...this.#waiting.values()].map(({ use }) => use.sessionId)])) {
+    for (const id of new Set([sessionId, ...[...this.#waiting].map(({ use }) => use.sessionId)])) {
       this.onChange(id);
     }
   }

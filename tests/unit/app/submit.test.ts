@@ -39,13 +39,10 @@ const edited = (group: GroupFixture, name: string, changes: SessionChanges): Req
 const refused: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = {
   'a session with a name that is taken': (group) => added(group, { name: 'works' }),
   'a session that depends on none of the group': (group) => added(group, { dependsOn: ['009-x'] }),
-  'a session in no folder': (group) => added(group, { projectPath: '/nowhere' }),
   'a session without a task': (group) => added(group, { prompt: ' ' }),
   'a prompt of nothing': (group) => edited(group, 'waits', { prompt: ' ' }),
   'a cycle': (group) => edited(group, 'waits', { dependsOn: [group.id('last')] }),
   'a session that is gone': (group) => edited(group, 'last', { dependsOn: ['009-x'] }),
-  'a project that is nowhere': (group) => edited(group, 'last', { projectPath: '/nowhere' }),
-  'the repository of another project': (group) => edited(group, 'last', { repository: '/etc' }),
   'half of what a group is to be': (group) => ({
     kind: 'edit-group',
     config: { maxConcurrentSessions: 5 },

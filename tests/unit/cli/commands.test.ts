@@ -47,6 +47,13 @@ test('group create prints the id alone and keeps every setting', async () => {
   });
 });
 
+test('groups of one slug that are created in one second have ids of their own', async () => {
+  const ids = await Promise.all([1, 2, 3].map(() => user.ok('group', 'create', 'auth')));
+  expect(new Set(ids).size).toBe(3);
+  for (const id of ids) expect(id).toMatch(/^\d{8}-\d{6}-auth/);
+  expect((await user.json<{ id: string }[]>('group', 'list')).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+});
+
 test('group list filters by status, newest first, one JSON document', async () => {
   expect(await user.json('group', 'list')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(

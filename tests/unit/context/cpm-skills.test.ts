@@ -214,6 +214,8 @@ describe.each(names)('skill %s', (name) => {
         .split('\n')
         .find((line) => line.startsWith('- **Adoption**')) ?? '';
     for (const word of ['`/clear`', 'fork', 'resume']) expect(adoption).toContain(word);
+    // The old file goes last.
+    expect(adoption).toContain('write its content to the file of your own id, read that back, and only then delete');
   });
   test('shares at most half its lines with any other', () => {
     const own = linesOf(bodyOf(name));
@@ -239,7 +241,9 @@ describe('the shared section', () => {
   });
   test('keeps state out of commits, and takes the summary of a compaction away with the progress file', () => {
     expect(section).toContain('put `/docs/plans/.cpm-*` into `.gitignore`');
-    expect(section).toMatch(/^- \*\*End\*\*: .*`docs\/plans\/\.cpm-compact-summary-\{session_id\}\.md`/m);
+    expect(section).toMatch(
+      /^- \*\*End\*\*: .* delete your progress file .*`docs\/plans\/\.cpm-compact-summary-\{session_id\}\.md`/m,
+    );
     expect(cpmRules).toContain('No commit holds it.');
   });
   test('says where, when, adoption, the end, and what to do when nobody can answer', () => {
@@ -250,6 +254,8 @@ describe('the shared section', () => {
       'delete',
       'Unattended',
       'Next Action',
+      'all that later phases need',
+      'write it before the first phase, after every phase',
     ]) {
       expect(section).toContain(word);
     }
@@ -257,6 +263,7 @@ describe('the shared section', () => {
 
   test('its form is what our hooks read', () => {
     const form = /```markdown\n([\s\S]*?)```/.exec(section)?.[1] ?? '';
+    for (const part of ['## Completed Phases\n### Phase', '## Next Action\n']) expect(form).toContain(part);
     expect(parseHeader(form)).toEqual({
       skill: 'cpm:{name of this skill}',
       phase: '{number} of {count} — {name}',

@@ -107,7 +107,14 @@ test('every hook runs our program, by its full path, without a shell line and wi
     expect(matcher).toBe(event === 'SessionStart' ? 'startup|resume|clear|compact|fork' : undefined);
     expect(timeout).toBeGreaterThan(0);
   }
-  expect(new Set(all.map(({ args }) => args.join(' '))).size).toBe(all.length);
+  const of = (event: string, ...systems: string[]) => systems.map((system) => `${event} ${system}`);
+  expect(all.map(({ event, args }) => `${event} ${args[1]}`).toSorted()).toEqual(
+    [
+      ...of('SessionStart', 'cpm', 'faber', 'handover'),
+      ...of('PreCompact', 'cpm', 'faber', 'handover'),
+      ...of('SessionEnd', 'faber', 'handover'),
+    ].toSorted(),
+  );
 });
 
 test('claude waits ten seconds for each of its hooks, also before a compaction', () => {

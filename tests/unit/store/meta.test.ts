@@ -66,6 +66,26 @@ test('a session names the conversation: none, then the chosen id, then the last 
   expect(shown()).toMatchObject({ claudeSessionId: 'forked', attempts: 2, model: 'some-model' });
 });
 
+test("S18: the meta.json of a session has every field of the specification's example, with its types", () => {
+  const log = new CoreLog().addSession(sessionDefinition(1, [], { template: 'typescript-strict' })).run();
+  log.start(sid(1)).complete(sid(1), usage(0.25, 2500));
+  const [record] = [...log.state.sessions.values()];
+  if (record === undefined) throw new Error('no session');
+  const { id, projectPath, prompt } = record.definition;
+  const meta = JSON.parse(renderMeta(sessionMeta(record)));
+  expect(meta).toMatchObject({
+    id,
+    projectPath,
+    prompt,
+    template: 'typescript-strict',
+    status: 'completed',
+    cost: 0.25,
+  });
+  expect(meta.claudeSessionId).toMatch(/^[0-9a-f-]{36}$/);
+  for (const time of [meta.createdAt, meta.completedAt]) expect(Number.isNaN(Date.parse(time))).toBe(false);
+  expect(meta.tokens).toMatchObject({ input: 0, output: 2500 });
+});
+
 test('completedAt is there only for a completed session; a failed one says why and what to do', () => {
   const log = new CoreLog({ errorThreshold: 9 })
     .addSession(sessionDefinition(1))

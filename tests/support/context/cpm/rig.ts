@@ -80,8 +80,8 @@ export class Project {
   }
 
   /** The whole hook process, as claude starts it; `stdin` null = there is none. */
-  run(event: string, stdin: string | null, env: Readonly<Record<string, string>> = {}): Finished {
-    const child = Bun.spawnSync([process.execPath, ...isolatedBunFlags, hookMain, 'cpm', event], {
+  run(event: string, stdin: string | null, env: Readonly<Record<string, string>> = {}, ...options: string[]): Finished {
+    const child = Bun.spawnSync([process.execPath, ...isolatedBunFlags, hookMain, 'cpm', event, ...options], {
       cwd: this.top,
       env: { PATH: process.env.PATH ?? '', HOME: this.top, CLAUDE_PROJECT_DIR: this.folder, ...env },
       stdin: stdin === null ? 'ignore' : Buffer.from(stdin),

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
 import { parseHookInput } from '../../../../src/context/session-hook.ts';
-import { ids, other, own, Project, progress } from '../../../support/context/cpm/rig.ts';
+import { ids, other, own, Project, progress, realFiles } from '../../../support/context/cpm/rig.ts';
 
 let project: Project;
 beforeEach(() => {
@@ -22,11 +22,14 @@ describe('2. Session ID injection on startup', () => {
       source: 'startup',
     });
   });
-  test.each(['startup', 'resume', 'clear'])('the hook echoes `CPM_SESSION_ID: {id}` to stdout (%s)', (source) => {
-    expect(firstLine(project.start({ source }))).toBe(`CPM_SESSION_ID: ${own}`);
-    project.write(other, progress('cpm:do', '2 of 4 — Work'));
-    expect(firstLine(project.start({ source }))).toBe(`CPM_SESSION_ID: ${own}`);
-  });
+  test.each(['startup', 'resume', 'clear', 'fork'])(
+    'the hook echoes `CPM_SESSION_ID: {id}` to stdout (%s)',
+    (source) => {
+      expect(firstLine(project.start({ source }))).toBe(`CPM_SESSION_ID: ${own}`);
+      project.write(other, progress('cpm:do', '2 of 4 — Work'));
+      expect(firstLine(project.start({ source }))).toBe(`CPM_SESSION_ID: ${own}`);
+    },
+  );
 });
 
 describe('3. Precise compaction recovery', () => {
@@ -299,9 +302,16 @@ describe('room', () => {
       expect(named.map((line) => line.replace(/^.*To remove: delete /, '')).sort()).toEqual(stale.sort());
     },
   );
-  test('thousands of files are counted', () => {
+  test('thousands of files are counted, and few of them read', () => {
     for (let number = 0; number < 2_000; number += 1) project.write(`id-${number}`, progress('cpm:do', '1'), 100);
-    const text = project.start();
+    let reads = 0;
+    const readBytes: typeof realFiles.readBytes = (...args) => {
+      reads += 1;
+      return realFiles.readBytes(...args);
+    };
+    const text = project.start({ files: { ...realFiles, readBytes } });
+    expect(reads).toBeGreaterThan(10);
+    expect(reads).toBeLessThanOrEqual(64);
     expect(text.length).toBeLessThanOrEqual(charactersMax);
     expect(text).toMatch(/\d+ more CPM progress files in docs\/plans/);
     expect(text.match(/^STALE: /gm)?.length).toBeGreaterThan(10);

@@ -60,6 +60,13 @@ describe('graceful degradation: nothing is lost when standard input cannot be us
   });
 });
 
+test('a script that says for which source it is called gets what that source gets', () => {
+  const start = (source: string) => project.run('session-start', `{"session_id":"${own}"}`, {}, '--source', source);
+  expect(start('compact').stdout).toContain('MINE');
+  expect(start('compact').stdout).not.toContain('THEIRS');
+  expect(start('startup').stdout).toContain('THEIRS');
+});
+
 test('the events other than a start go through the same program', () => {
   const compaction = project.run('pre-compact', `{"session_id":"${own}","trigger":"auto"}`);
   expect(compaction.exitCode).toBe(0);

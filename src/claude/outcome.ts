@@ -29,6 +29,8 @@ export interface JudgeInput {
   readonly found: 'watched' | 'after-crash';
   /** A SessionStart hook of ours was configured, so its success must have been in the stream. */
   readonly expectHook: boolean;
+  /** The managed settings that turn our hooks off: then it is only a warning. */
+  readonly managedHooks?: string;
   /** The session has an `outputSchema`, so its result must come in that form. */
   readonly expectStructured: boolean;
   /** What the model said last is missing in the conversation that claude has kept. */
@@ -80,15 +82,17 @@ function judgeEnd(input: JudgeInput): Verdict {
 }
 
 /** Our hook is reported before claude says who it is. */
-function ignoresSettings({ stream, expectHook }: JudgeInput): boolean {
-  return expectHook && stream.sawInit && !stream.hookSeen;
+function ignoresSettings({ stream, expectHook, managedHooks }: JudgeInput): boolean {
+  return expectHook && managedHooks === undefined && stream.sawInit && !stream.hookSeen;
 }
 
 const settingsIgnored: Verdict = {
   status: 'failed',
   reason: 'config-invalid',
   message: 'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
-  next: 'Correct the settings of its template, and check what the session has done.',
+  next:
+    'Correct the settings of its template, and check what the session has done. If your organisation manages the ' +
+    'settings of claude from its server, ask whether they turn hooks off.',
 };
 
 /** It had said who it is without our hook, so it was ended; the hook was reported while it died. */
@@ -265,7 +269,8 @@ function warningsOf(input: JudgeInput): Warning[] {
   if (denied !== undefined) warnings.push({ code: 'denied-tools', message: deniedSentence(denied) });
   if (input.expectHook && stream.sawInit && !stream.hookOk) {
     const how = stream.hookSeen ? 'failed' : 'did not run';
-    const message = `The SessionStart hook ${how}: the session may lack its context after a compaction.`;
+    const why = stream.hookSeen || input.managedHooks === undefined ? '' : `${input.managedHooks}. `;
+    const message = `${why}The SessionStart hook ${how}: the session may lack its context after a compaction.`;
     warnings.push({ code: 'hook-missing', message });
   }
   if (stream.contextLost) {

@@ -87,10 +87,11 @@ export function judge(
 const checkAgain = ['doctor', '--claude'];
 const atOwnRisk = (version: string): string => `go on at your own risk with --accept-claude ${version}`;
 
-function sentence({ verdict, promise, meaning, detail }: Check & CheckResult): string {
+function sentence({ verdict, promise, meaning, detail, isRequired, cure }: Check & CheckResult): string {
   const because = detail === '' ? '' : ` (${detail})`;
   if (verdict === 'unknown') return `It is unknown whether it ${promise}${because}.`;
-  return `${meaning.replace(/\.$/, '')}${because}.`;
+  const next = isRequired || cure === undefined ? '' : ` ${cure}`;
+  return `${meaning.replace(/\.$/, '')}${because}.${next}`;
 }
 
 /** A check that could not be made says nothing about the claude. */

@@ -16,6 +16,8 @@ import {
   wrapperAdvice,
 } from '../../claude/launch/program.ts';
 import { loginOf } from '../../claude/launch/user-claude.ts';
+import { managedHooks, managedVersions } from '../../claude/managed.ts';
+import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
 import { parseOwn } from '../../store/json.ts';
@@ -209,9 +211,18 @@ export class CheckGate implements ClaudeGate {
     if (!results.ok) return results;
     const [at, durationMs] = [new Date(begin).toISOString(), Math.max(0, world.clock.now() - begin)];
     // A script that chooses a login beats whatever the check, or a session, has chosen.
-    const cure = wrapperAdvice(world, found.file);
-    const withCure = (one: CheckResult): CheckResult =>
-      cure !== null && one.id === 'login' && one.detail !== '' ? { ...one, cure } : one;
+    const cures = defined({
+      login:
+        wrapperAdvice(world, found.file) ?? mended(managedVersions(world), 'Use a version of claude that they allow'),
+      hooks: mended(
+        managedHooks(world),
+        'Ask who manages them to allow hooks; without them sessions work all the same',
+      ),
+    });
+    const withCure = (one: CheckResult): CheckResult => {
+      const cure = one.id === 'login' || one.id === 'hooks' ? cures[one.id] : undefined;
+      return cure !== undefined && one.verdict !== 'holds' && one.detail !== '' ? { ...one, cure } : one;
+    };
     const checked: CheckedClaude = { ...found, login, at, durationMs, results: results.value.map(withCure) };
     const kept = isConclusive(results.value) ? remember(world, root, checked) : ok(undefined);
     if (!kept.ok) this.#say(`The check could not be remembered: ${describeFailure(kept.failure)}`);
@@ -228,6 +239,10 @@ export class CheckGate implements ClaudeGate {
       await delay(world.clock, lookMs);
     }
   }
+}
+
+function mended(why: string | undefined, cure: string): string | undefined {
+  return why === undefined ? undefined : `${why}. ${cure}.`;
 }
 
 // `tried-claudes.json`: the claudes that were checked on this machine, by file and kind of login.

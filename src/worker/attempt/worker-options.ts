@@ -1,6 +1,7 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 import { isBlank, isCutOff, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
 import type { EndedAttempt } from '../../claude/final-usage.ts';
+import { managedHooks } from '../../claude/managed.ts';
 import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
 import { defined } from '../../core/defined.ts';
@@ -23,6 +24,8 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly startedAtMs: number;
   /** A successful SessionStart hook must show in the stream, else the session is flagged. */
   readonly expectHook: boolean;
+  /** The managed settings that turn our hooks off. */
+  readonly managedHooks?: string;
   readonly expectStructured: boolean;
   readonly prices: PriceTable;
   readonly earlier?: Earlier;
@@ -62,11 +65,12 @@ export function workerOptions(
   const earlier = earlierThan(attempt, world, ours, record);
   const { reservedUsd } = attempt;
   const prices = group.config.prices ?? {};
+  const managed = managedHooks(world);
   return {
     sessionId: definition.id,
     attemptId: attempt.id,
     paths: ours,
-    ...defined({ earlier }),
+    ...defined({ earlier, managedHooks: managed }),
     offset: attempt.offset,
     startedAtMs: Date.parse(attempt.startedAt),
     expectStructured: definition.outputSchema !== undefined,

@@ -272,8 +272,9 @@ export class Worker {
     this.#announce();
     this.#emit({ kind: 'activity' });
     // It would work without its rules, and be paid for a result that nobody can trust.
-    const isWithoutRules = message.kind === 'init' && this.#options.expectHook && this.stream.beganWithoutHook;
-    if (isWithoutRules && !this.#stop && !this.#endedByUs) {
+    const { expectHook, managedHooks } = this.#options;
+    const isHookDue = expectHook && managedHooks === undefined;
+    if (message.kind === 'init' && isHookDue && this.stream.beganWithoutHook && !this.#stop && !this.#endedByUs) {
       this.#endedByUs = true;
       this.#hosted.terminate();
     }
@@ -416,7 +417,7 @@ export class Worker {
     if (cut !== null) return cut;
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
     this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
-    const { expectHook, expectStructured, totalsAtEnd } = this.#options;
+    const { expectHook, managedHooks, expectStructured, totalsAtEnd } = this.#options;
     const isTold = this.stream.sawInit && !this.stream.isAtWork;
     const atEnd = isTold ? null : totalsAtEnd(this.stream);
     if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
@@ -427,6 +428,7 @@ export class Worker {
     };
     const judged = judge({
       ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
+      ...defined({ managedHooks }),
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
     });

@@ -2,7 +2,7 @@
  * S18: every row of docs/specifications.md names tests that exist, or says where we differ, why, and what to do who
  * wants the letter.
  */
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { namedTests } from '../../../scripts/claude/contract.ts';
@@ -42,6 +42,43 @@ test('S18: each specification has a section and a table of its own', () => {
   const sections = document.split('\n## ').slice(1);
   expect(sections.length).toBeGreaterThanOrEqual(5);
   for (const section of sections) expect(section).toContain('\n| Requirement | Here | Test |\n|---|---|---|\n| ');
+});
+
+describe('packages, top-level files and commands', () => {
+  const card = document.split('\n## Packages, top-level files and commands\n')[1] ?? '';
+  /** What stands in backticks in the first two cells of the rows whose first cell has the word. */
+  const namedIn = (word: RegExp) =>
+    rowsOf(card)
+      .map((row) => row.split(' | '))
+      .filter(([asked = '']) => word.test(asked))
+      .flatMap(([asked = '', here = '']) =>
+        [...`${asked} ${here}`.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+      );
+  const {
+    devDependencies,
+    dependencies = {},
+    scripts,
+  } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
+
+  test('every package has a row, and no other has', () => {
+    const named = namedIn(/^\| (?:Types|The d|Not named there: packages)/).filter((name) => name !== 'graphlib');
+    expect(named.toSorted()).toEqual(Object.keys({ ...devDependencies, ...dependencies }).toSorted());
+  });
+  test('every file and folder of the top level has a row, and no other has', () => {
+    const { stdout } = Bun.spawnSync(['git', 'ls-files'], { cwd: packageRoot });
+    const there = new Set(
+      stdout
+        .toString()
+        .trim()
+        .split('\n')
+        .map((path) => path.split('/')[0] ?? ''),
+    );
+    expect(namedIn(/of the top level/).toSorted()).toEqual([...there].toSorted());
+  });
+  test('every command has a row, and no other has', () => {
+    const named = namedIn(/ommands/).map((name) => name.replace(/^npm (?:run )?/, ''));
+    expect(named.toSorted()).toEqual(Object.keys(scripts).toSorted());
+  });
 });
 
 test('S18: a row that does not is found', () => {

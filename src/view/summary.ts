@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type Advice, adviceText, advise, adviseInOrder, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import {
+  deniedRecords,
   goOnCommand,
   groupAdvice,
   heldRecord,
@@ -58,7 +59,6 @@ const columns: readonly Column[] = [
 ];
 
 const sentenceColumnsMax = 1_000;
-/** Of sessions to each of which something is to be done. */
 const namedMax = 3;
 
 export interface SummaryOptions {
@@ -77,7 +77,8 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   if (trouble.length > 0) lines.push('', ...trouble);
   if (groupFolder === undefined) return lines;
   if (!isRehearsal(state) || state.run?.keep) lines.push(...workLines(state));
-  lines.push('', ...nextSteps(state));
+  // Of a group that was left while it runs, whoever left it says how it goes on.
+  lines.push('', ...(state.status === 'running' ? [] : nextSteps(state)));
   if (state.sessions.size > 0) {
     lines.push(`Transcripts: ${safeLine(join(groupFolder, 'sessions'), sentenceColumnsMax)}/*/transcript.jsonl`);
   }
@@ -229,15 +230,10 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
 /** Before the cap is raised for want of money that may not be spent at all, that is to be settled. */
 function goOnSteps(state: GroupState): Advice[] {
   const held = heldRecord(state);
-  if (state.reason === 'day-budget') return [groupAdvice(state)];
+  const isDenied = held === undefined && deniedRecords(state).length > 0;
+  if (state.reason === 'day-budget' || isDenied) return [groupAdvice(state)];
   if (isClaudeUnproven(state)) return [advise('Next, with another version of claude', goOnCommand(state))];
-  if (held === undefined) {
-    const denied = [...state.sessions.values()].filter(isDenied).slice(0, namedMax);
-    if (denied.length === 0)
-      return [advise(canGoOn(state) ? 'Next' : 'Next, once the cause is gone', goOnCommand(state))];
-    const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
-    return [adviseInOrder('Next', ...allow), advise('Then', goOnCommand(state))];
-  }
+  if (held === undefined) return [advise(canGoOn(state) ? 'Next' : 'Next, once the cause is gone', goOnCommand(state))];
   const { free, book } = settleCommands(state.group.id, held.definition.id);
   const raise = advise('Or raise it and go on with', goOnCommand(state));
   return [advise('Next', free), advise('Or, if it is spent', book), raise];
@@ -248,11 +244,6 @@ function canGoOn({ sessions }: GroupState): boolean {
   return [...sessions.values()].every(
     ({ state }) => state.status !== 'failed' || state.failure.reason !== 'spawn-failed',
   );
-}
-
-/** The same again would be denied again, for the same money. */
-function isDenied({ state }: SessionRecord): boolean {
-  return state.status === 'failed' && state.failure.reason === 'permission';
 }
 
 function lookSteps(state: GroupState): Advice[] {

@@ -4,7 +4,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Work, Workspace } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
-import { resumeCommand, runCommand } from '../../core/plan/advice.ts';
+import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
 import { planOf } from '../../core/plan/plan.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -122,11 +122,11 @@ function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): R
     sessions.size === 1
       ? `The only session of ${group.id} is`
       : `${titles.length} of ${sessions.size} sessions of ${group.id} ${titles.length === 1 ? 'is' : 'are'}`;
-  return fail(
-    'usage',
-    `${which} not completed: ${titles.slice(0, 10).join(', ')}${more}.`,
-    advise('Give --partial to take what is completed, or go on with', resumeCommand(state)),
-  );
+  const next = groupAdvice(state);
+  return fail('usage', `${which} not completed: ${titles.slice(0, 10).join(', ')}${more}.`, {
+    ...next,
+    sentence: `Give --partial to take what is completed. ${next.sentence}`,
+  });
 }
 
 function branchFor(repository: string, items: readonly MergeItem[], into: string | undefined): Result<string> {

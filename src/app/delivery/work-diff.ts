@@ -4,7 +4,8 @@ import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId, Workspace } from '../../core/group.ts';
-import { runCommand } from '../../core/plan/advice.ts';
+import { groupAdvice } from '../../core/plan/advice.ts';
+import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionStatus } from '../../core/status.ts';
 import { changedPrograms, type DiffStat, diffStat, diffText, sinceState, worktreeStat } from '../../git/diff.ts';
@@ -155,11 +156,13 @@ function workOf({ state }: SessionRecord): string | undefined {
   return state.status === 'completed' ? state.work?.commit : undefined;
 }
 
-function notIsolated({ record, state, sessionId }: LoadedSession): Result<never> {
+function notIsolated({ record, state, sessionId, hadRunner }: LoadedSession): Result<never> {
   const title = titleOf(state, sessionId);
   const { projectPath, repository } = record.definition;
   if (record.state.status !== 'completed' && (record.attempts === 0 || record.isolated === true)) {
-    const next = advise('Start it with', runCommand(state));
+    const next = hadRunner
+      ? advise('Follow it with', ['group', 'watch', state.group.id])
+      : (verdictsAtRest(state)(record)?.advice ?? groupAdvice(state));
     return fail('illegal-transition', `Session ${title} has not begun, so there is nothing to compare.`, next);
   }
   const message = `Session ${title} worked in the folder itself, so its changes are not apart from those of others.`;

@@ -78,8 +78,21 @@ export function groupAdvice(state: GroupState): Advice {
     const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
     return advise('Raise it, or wait for tomorrow; then go on', raise, goOnCommand(state));
   }
+  const denied = deniedRecords(state);
+  if (denied.length > 0) {
+    const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
+    return adviseInOrder('Allow what was denied, then try again', ...allow.slice(0, allowedMax), goOnCommand(state));
+  }
   if (isClaudeUnproven(state)) return advise('With another version of claude, go on with', goOnCommand(state));
   return advise('Go on with', goOnCommand(state));
+}
+
+const allowedMax = 3;
+
+/** The same again would be denied again, for the same money. */
+export function deniedRecords({ failed, sessions }: GroupState): SessionRecord[] {
+  const records = [...failed].flatMap((id) => sessions.get(id) ?? []);
+  return records.filter(({ state }) => state.status === 'failed' && state.failure.reason === 'permission');
 }
 
 export function isClaudeUnproven({ failed, sessions }: GroupState): boolean {

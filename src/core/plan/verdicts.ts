@@ -6,6 +6,7 @@ import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { momentText } from '../text.ts';
 import {
+  deniedRecords,
   failureAdvice,
   groupAdvice,
   raiseAdvice,
@@ -107,7 +108,9 @@ function waitingFor(
   const culprits = unmet.length === 0 ? undefined : blockersOf(record.definition.id);
   if (culprits !== undefined) {
     const message = `Blocked by ${list(culprits)}, which failed.`;
-    return { reason: 'blocked', message, advice: advise('Try again with', retryFailedCommand(state)), on: culprits };
+    const isDenied = state.status !== 'running' && deniedRecords(state).length > 0;
+    const advice = isDenied ? groupAdvice(state) : advise('Try again with', retryFailedCommand(state));
+    return { reason: 'blocked', message, advice, on: culprits };
   }
   const on = unmet.length === 0 ? {} : { on: unmet };
   if (!isHeldBack(record) || state.status === 'created') {

@@ -77,7 +77,9 @@ test('Ctrl-C twice leaves at once, and the sessions end by themselves', async ()
   terminal.type(key.ctrlC);
   expect(await terminal.exited).toBe(130);
   expectRestored(terminal);
-  expect(terminal.text()).toContain('Take over again with');
+  const printed = terminal.text().replaceAll(/\s+/g, ' ');
+  expect(printed.split(`group run ${group}`)).toHaveLength(2);
+  expect(printed).toContain(`Take over again with: claude-code-agent group run ${group}`);
 }, 60_000);
 
 test('q asks; pausing is one answer, staying another', async () => {

@@ -146,7 +146,7 @@ test('sessions without a worktree: what to run instead', async () => {
   expect({ code: here.code, stdout: here.stdout }).toEqual({ code: 1, stdout: '' });
   expect(here.stderr).toMatch(/Session 001 here worked in the folder itself, .* git -C '.*shop' status/);
   expect((await user.run('session', 'diff', 'shop/later')).stderr).toMatch(
-    /002 later has not begun.*group run \S*shop/,
+    /002 later has not begun.*group resume \S*shop/,
   );
   const idle = await user.run('session', 'diff', 'shop/idle');
   expect({ code: idle.code, stdout: idle.stdout }).toEqual({ code: 0, stdout: '' });

@@ -135,6 +135,36 @@ test('group allow: what was denied is allowed to all sessions, and those that fa
   expect((await user.run('group', 'allow', group, 'nonsense((')).code).toBe(2);
 }, 60_000);
 
+test('after a denial every command advises what lets the call through, and it does', async () => {
+  const sessions = { api: [], web: ['--depends-on', 'api'], docs: [] };
+  const group = await user.group('auth', sessions, '--no-warm-cache');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, docs] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'docs')]);
+  const done = { type: 'tool_use', id: 'ls', name: 'Bash', input: { command: 'ls' } };
+  await docs.print({ type: 'assistant', message: { id: 'n', role: 'assistant', content: [done] } });
+  await docs.print({ type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 'ls', content: 'a' }] } });
+  await deny(docs, 'make docs');
+  await deny(api, 'npm test');
+  await run.finished;
+  const allow = `session allow ${group}/api --denied && claude-code-agent group run ${group} --retry-failed`;
+  const next = `Allow what was denied, then try again: claude-code-agent ${allow}`;
+  for (const [command, words] of [
+    [['group', 'show'], next],
+    [['merge'], `Give --partial to take what is completed. ${next}`],
+    [['pr'], `Give --partial to take what is completed. ${next}`],
+    [['session', 'diff', 'auth/web'], next],
+    [['session', 'show', 'auth/docs'], `Bash make docs. Allow it, or see what else helps, with: `],
+    [['session', 'show', 'auth/docs'], `with: claude-code-agent session allow ${group}/docs\n`],
+  ] as const) {
+    const { stdout, stderr } = await user.run(...command);
+    expect({ command, text: `${stdout}${stderr}` }).toEqual({ command, text: expect.stringContaining(words) });
+  }
+  await user.ok('session', 'allow', `${group}/api`, '--denied');
+  const again = user.start('group', 'run', group, '--retry-failed', '--output', 'quiet');
+  for (const name of ['api', 'web']) await (await user.begun(group, name)).succeed();
+  expect((await again.finished).code).toBe(0);
+}, 60_000);
+
 test('what was denied in spite of its rule, or by a hook, is not offered again; what helps is said', async () => {
   const sessions = { api: ['--allowed-tools', 'Bash(sed -n 1p)'], web: [] };
   const group = await user.group('auth', sessions, '--no-warm-cache');

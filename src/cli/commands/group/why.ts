@@ -6,7 +6,7 @@ import { acceptanceLog, leftWorker, runningSetup, type Standing, standingOf } fr
 import { advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import type { SessionId } from '../../../core/group.ts';
-import { runCommand } from '../../../core/plan/advice.ts';
+import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
 import { runnerGone } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
@@ -167,7 +167,7 @@ function whatItDoes(
   if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };
   return {
     reason: identified ? 'working' : 'preparing',
-    message: activity(now, identified),
+    message: activity(group.state, record, now, identified),
   };
 }
 
@@ -179,9 +179,11 @@ function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attemp
   return `It ${doing} (process ${attempt.process?.pid}).`;
 }
 
-function activity(now: LiveSession | undefined, identified: boolean): string {
+function activity(state: GroupState, record: SessionRecord, now: LiveSession | undefined, identified: boolean): string {
   const doing = doingNow(now, identified);
-  return now?.denied === undefined ? doing : `${doing.replace(/(?<![.!?…])$/, '.')} ${deniedSentence(now.denied)}`;
+  if (now?.denied === undefined) return doing;
+  const allow = advise('Allow it with', ['session', 'allow', sessionReference(state, record)]);
+  return withAdvice(`${doing.replace(/(?<![.!?…])$/, '.')} ${deniedSentence(now.denied)}`, allow);
 }
 
 function doingNow(now: LiveSession | undefined, identified: boolean): string {

@@ -4,7 +4,9 @@ import { configLines, configView } from '../../../app/config-view.ts';
 import { sessionMeta, sessionPaths } from '../../../app/groups.ts';
 import { type LoadedSession, loadReferredGroup, loadReferredSession } from '../../../app/resolve.ts';
 import { runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import { advise } from '../../../core/advice.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
+import { sessionReference } from '../../../core/plan/advice.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
 import type { Verdict } from '../../../core/plan/decision.ts';
 import { planOf } from '../../../core/plan/plan.ts';
@@ -119,6 +121,8 @@ function doing({ world }: Context, session: LoadedSession, { live, isInterrupted
   return now?.retry === undefined ? now?.currentTool : retrySentence(now.retry);
 }
 
+const deniedCode = 'denied-tools';
+
 interface Seen {
   readonly used: Usage;
   readonly now: string | undefined;
@@ -135,6 +139,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
   const reasons = [why?.reason ?? [], until].flat().join(', ');
   const words = why === null ? undefined : withLocalTimes(whyWords(state, record, why), context.world.clock.now());
   const cost = formatMoney(used.costUsd, used.estimated);
+  const allow = advise('Allow it, or see what else helps, with', ['session', 'allow', sessionReference(state, record)]);
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
@@ -167,9 +172,12 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     `${style('strong', sessionTitle(sessionId, definition.name))}  ${sessionId}`,
     ...lines.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${shown(name, value)}`])),
     ...[
-      ...record.warnings.map(({ message }) => message),
-      ...(denied === undefined ? [] : [deniedSentence(denied)]),
-    ].map((message) => `${style('warn', 'Warning')}: ${safeLine(message, 400)}`),
+      ...record.warnings,
+      ...(denied === undefined ? [] : [{ code: deniedCode, message: deniedSentence(denied) }]),
+    ].map(({ code, message }) => {
+      const said = code === deniedCode ? withAdvice(message, allow) : message;
+      return `${style('warn', 'Warning')}: ${safeLine(said, 600)}`;
+    }),
     '',
     style('dim', 'Task:'),
     safeText(definition.prompt),

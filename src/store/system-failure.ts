@@ -1,5 +1,6 @@
 /** Errors of the operating system as failures; bugs of our own go on as exceptions. */
 import type { Failure } from '../core/failure.ts';
+import type { World } from '../system/world.ts';
 import { writeFailure } from '../system/write-failure.ts';
 import { LogLost } from './log-lost.ts';
 
@@ -8,4 +9,16 @@ export function systemFailure(path: string, error: unknown): Failure {
   if (error instanceof LogLost) return error.failure;
   if (typeof (error as { code?: unknown } | null)?.code !== 'string') throw error;
   return writeFailure(path, error);
+}
+
+/** With less it is too late: nothing more can be written down, so that an interrupt would only lose the work. */
+export const fullDiskBytes = 16 * 1000 ** 2;
+
+/** Nothing more can be written down below this folder. False when the disk does not answer. */
+export function isDiskFull({ files }: Pick<World, 'files'>, folder: string): boolean {
+  try {
+    return files.freeBytes(folder) < fullDiskBytes;
+  } catch {
+    return false;
+  }
 }

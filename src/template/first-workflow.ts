@@ -8,6 +8,8 @@ export interface FirstProject {
   readonly name: string;
   readonly path: string;
   readonly accept?: string;
+  /** Names of those whose work it uses. */
+  readonly dependsOn?: readonly string[];
 }
 
 export interface FirstWorkflow {
@@ -32,6 +34,7 @@ export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, comman
           project: plain(project.path),
           prompt: '{{task}}',
           ...defined({ accept: project.accept }),
+          ...(project.dependsOn?.length ? { dependsOn: project.dependsOn } : {}),
         },
       ]),
     ),

@@ -14,6 +14,7 @@ import { buildsInPlace, isolationOf } from '../core/plan/isolation.ts';
 import type { Preview } from '../core/plan/preview.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { listNames } from '../core/text.ts';
 import { dayLines } from './budget.ts';
 import { formatDuration, formatMoney, formatTable, plural, type Style, titled } from './format.ts';
 import { safeLine } from './terminal-text.ts';
@@ -27,6 +28,7 @@ export interface Missing {
 }
 
 const sentenceColumnsMax = 400;
+const rulesShown = 2;
 
 export interface PlanDetails {
   readonly spentUsd: number;
@@ -98,6 +100,7 @@ function waveLines(state: GroupState, preview: Preview, { details, modes }: Plan
 
 function row(state: GroupState, { forecasts }: Preview, id: SessionId, mode: string): string[] {
   const { definition } = state.sessions.get(id) as SessionRecord;
+  const { allowedTools = [] } = definition;
   const { config, configTemplate } = state.group;
   const inherited = definition.config?.inheritFromGroup === false ? undefined : configTemplate;
   const template = definition.configTemplate ?? inherited;
@@ -108,7 +111,7 @@ function row(state: GroupState, { forecasts }: Preview, id: SessionId, mode: str
     safeLine(definition.template ?? '', 30),
     template === undefined ? '' : safeLine(`${template.name}${isOfProject(template.origin) ? ' (project)' : ''}`, 40),
     safeLine(definition.model ?? config.model ?? '', 30),
-    mode,
+    [mode, ...(allowedTools.length === 0 ? [] : [safeLine(listNames(allowedTools, rulesShown), 60)])].join(', '),
     definition.maxBudgetUsd === undefined ? '' : formatMoney(definition.maxBudgetUsd),
     forecast === undefined ? '' : moneySpread(forecast.costUsd),
     definition.dependsOn.length === 0 ? '' : listTitles(state, definition.dependsOn),

@@ -1,5 +1,5 @@
 /** What `init` finds by itself: git repositories in and below a folder, and the command that checks each. */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { findRepository } from '../../git/git.ts';
 import type { EntryKind, World } from '../../system/world.ts';
 import { readTextFile } from '../../template/text-file.ts';
@@ -45,6 +45,36 @@ function foldersIn({ files }: Pick<World, 'files'>, parent: string): string[] {
 function kindOf(files: World['files'], path: string): EntryKind | null {
   const kind = tryPath(() => files.entryKind(path));
   return kind.ok ? kind.value : null;
+}
+
+const beside = /(?:"(?:file|link|portal):|\bpath\s*=\s*"|=>\s*)(\.\.\/[^"\s]*)/g;
+
+/** Folders beside the project that its manifests name. */
+export function usedBeside(files: World['files'], project: string): string[] {
+  const manifests = ['package.json', 'Cargo.toml', 'go.mod', 'pyproject.toml'];
+  const text = manifests.map((name) => readIn(files, project, name)).join('\n');
+  return [...text.matchAll(beside)].map(([, path = '']) => resolve(project, path));
+}
+
+export function readIn(files: World['files'], folder: string, name: string): string {
+  const text = tryPath(() => files.readText(join(folder, name)));
+  return text.ok ? (text.value ?? '') : '';
+}
+
+/** Of each project which of the others it uses; none of two that use each other, however far around, waits for both. */
+export function orderOf(files: World['files'], projects: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const order = new Map<string, readonly string[]>();
+  const needs = (from: string, wanted: string): boolean =>
+    from === wanted || (order.get(from) ?? []).some((next) => needs(next, wanted));
+  for (const project of projects) {
+    const used = usedBeside(files, project);
+    const isUsed = (other: string) => used.some((path) => path === other || path.startsWith(`${other}/`));
+    order.set(
+      project,
+      projects.filter((other) => isUsed(other) && !needs(other, project)),
+    );
+  }
+  return order;
 }
 
 const bytesMax = 1024 * 1024;

@@ -15,7 +15,7 @@ import { plural } from '../../view/format.ts';
 import { titleOf } from '../../view/wording.ts';
 import { composeFiles } from '../../worker/session-variables.ts';
 import { readUserConfig } from '../config/user-config.ts';
-import { tryPath } from '../path-argument.ts';
+import { readIn, usedBeside } from '../create/nearby-projects.ts';
 import type { Place } from '../place.ts';
 import { madeGroup } from './left-out.ts';
 
@@ -61,15 +61,11 @@ async function costLine(place: Place, top: string, sessions: readonly SessionDef
 
 const parentContext = /^\s*(?:context|build)\s*:\s*["']?\.\.(?:\/|["']?\s*(?:#.*)?$)/m;
 
-const neighbour = /(?:"(?:file|link|portal):|\bpath\s*=\s*"|=>\s*)(\.\.\/[^"\s]*)/g;
-
 /** Projects beside this one that it uses and other sessions change, without an order between the two. */
 function withoutWork(files: Files, state: GroupState, ids: readonly SessionId[], session: SessionDefinition): string[] {
   const { id, projectPath, dependsOn, repository } = session;
   const all = new Map([...state.sessions].map(([key, { definition }]) => [key, definition]));
-  const manifests = ['package.json', 'Cargo.toml', 'go.mod', 'pyproject.toml'];
-  const text = manifests.map((name) => readIn(files, projectPath, name)).join('\n');
-  const paths = [...text.matchAll(neighbour)].map(([, path = '']) => join(projectPath, path));
+  const paths = usedBeside(files, projectPath);
   const used = new Set(paths.map((path) => findRepository(files, path)?.repository ?? repository));
   return ids.flatMap((other) => {
     const its = all.get(other) as SessionDefinition;
@@ -78,11 +74,6 @@ function withoutWork(files: Files, state: GroupState, ids: readonly SessionId[],
     const why = `it does not depend on ${titleOf(state, other)}, which works there`;
     return [`${titleOf(state, id)} uses ${its.projectPath} as it is in your checkout: ${why}`];
   });
-}
-
-function readIn(files: Files, folder: string, name: string): string {
-  const text = tryPath(() => files.readText(join(folder, name)));
-  return text.ok ? (text.value ?? '') : '';
 }
 
 /** What reads beside the repository without following the links that lie there. */

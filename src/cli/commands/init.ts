@@ -3,7 +3,7 @@
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { placesHere } from '../../app/create/named-template.ts';
-import { checkCommandFor, nearbyProjects } from '../../app/create/nearby-projects.ts';
+import { checkCommandFor, nearbyProjects, orderOf } from '../../app/create/nearby-projects.ts';
 import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { shellWord } from '../../core/advice.ts';
 import { errorText } from '../../core/failure.ts';
@@ -160,11 +160,13 @@ async function compose(context: Context, file: string, given: Given): Promise<Wr
   if (cap === null) return null;
   const names = namesOf(projects);
   const from = dirname(file);
+  const order = orderOf(context.world.files, projects);
   const named = projects.map((path, index): FirstProject => {
+    const dependsOn = (order.get(path) ?? []).map((other) => names[projects.indexOf(other)] as string);
     const accept = checks[index] ?? null;
     const shown = relative(from, path);
     const written = shown === '' ? '.' : shown.startsWith('.') ? shown : `./${shown}`;
-    return { name: names[index] as string, path: written, ...(accept === null ? {} : { accept }) };
+    return { name: names[index] as string, path: written, ...(accept === null ? {} : { accept }), dependsOn };
   });
   const run = `${programName} run ${shellWord(basename(file))}`;
   const name = slugify(basename(from));

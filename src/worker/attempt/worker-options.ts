@@ -11,6 +11,7 @@ import type { SchedulingContext } from '../../core/plan/decision.ts';
 import { type Attempt, conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import { fullDiskBytes, isDiskFull } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
 import type { Fact } from '../facts.ts';
 
@@ -95,8 +96,6 @@ const workerBytes = 120 * 1024 ** 2;
 const minFreeDiskBytes = 500 * 1000 ** 2;
 /** What runs is stopped with less: claude needs some of it to write its conversation down, and we to log that. */
 const lowDiskBytes = 250 * 1000 ** 2;
-/** With less it is too late: nothing more can be written down, so that an interrupt would only lose the work. */
-const fullDiskBytes = 16 * 1000 ** 2;
 const lookMs = 1_000;
 
 export interface Room {
@@ -141,15 +140,6 @@ export function watchRoom(world: World, root: string): Room {
       }
     },
   };
-}
-
-/** Nothing more can be written down below this folder. False when the disk does not answer. */
-export function isDiskFull({ files }: Pick<World, 'files'>, folder: string): boolean {
-  try {
-    return files.freeBytes(folder) < fullDiskBytes;
-  } catch {
-    return false;
-  }
 }
 
 function watched(world: World, look: () => number): () => number {

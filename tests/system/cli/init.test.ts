@@ -40,6 +40,28 @@ function ask(...words: string[]): TestTerminal {
 }
 
 test(
+  'a project that uses another by its path depends on it, and two that use each other do not wait for both',
+  async () => {
+    const uses = (path: string) => JSON.stringify({ dependencies: { '@acme/x': `file:${path}` } });
+    repository('docs', { 'package.json': uses('../web/packages/ui') });
+    repository('lib', { 'package.json': uses('../web') });
+    repository('service', { 'pyproject.toml': '[tool.uv.sources]\nacme = { path = "../lib", editable = true }\n' });
+    repository('web', { 'package.json': uses('../lib') });
+    await init('--yes');
+    const sessions = read().sessions as Record<string, { dependsOn?: string[] }>;
+    const order = Object.entries(sessions).map(([name, { dependsOn }]) => [name, dependsOn]);
+    expect(order).toEqual([
+      ['docs', ['web']],
+      ['lib', ['web']],
+      ['service', ['lib']],
+      ['web', undefined],
+    ]);
+    expect(await user.runWith({ cwd: here }, 'template', 'validate', 'workflow.yaml')).toMatchObject({ code: 0 });
+  },
+  timeoutMs,
+);
+
+test(
   '--yes: the repositories that lie here, and a rehearsal of the file as it is completes',
   async () => {
     const [api, web] = [repository('api'), repository('group/web')];

@@ -39,6 +39,9 @@ test('sessions of a group have its permissions, mode and time limit unless they 
   const shared = ['--allowed-tools', 'Bash(npm test:*)', '--permission-mode', 'dontAsk', '--timeout', '5m'];
   const own = ['--allowed-tools', 'Edit', '--permission-mode', 'plan', '--timeout', '1h'];
   const group = await user.group('auth', { api: [], web: own }, '--no-warm-cache', ...shared);
+  const plan = await user.ok('group', 'plan', group);
+  expect(plan).toMatch(/001 api .*dontAsk, Bash\(npm test:\*\)/);
+  expect(plan).toMatch(/002 web .*plan, Bash\(npm test:\*\), Edit/);
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
   expect(permissionsOf(api)).toEqual(['dontAsk', 'Bash(npm test:*)']);

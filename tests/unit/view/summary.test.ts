@@ -62,7 +62,8 @@ test('what was denied is to be allowed before what failed is tried again', () =>
   const allow = (number: string) => `claude-code-agent session allow ${groupId}/${number} --denied`;
   expect(nextSteps(log.state)).toEqual([
     '3 sessions failed.',
-    `Allow what was denied, then try again: ${allow('001')} && ${allow('003')} && claude-code-agent group run ${groupId} --retry-failed`,
+    `Allow what was denied, then try again: ${allow('001')} && ${allow('003')} && ` +
+      `claude-code-agent group run ${groupId} --retry-failed`,
   ]);
 });
 

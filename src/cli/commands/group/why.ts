@@ -12,6 +12,7 @@ import { runnerGone } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
+import { isDiskFull } from '../../../store/system-failure.ts';
 import { formatClock, formatTable, titled } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import {
@@ -158,6 +159,10 @@ function whatItDoes(
   if (frozenUntil !== undefined) {
     return { reason: 'frozen', message: `It is halted where it stood until ${formatClock(frozenUntil)}.` };
   }
+  if (isDiskFull(world, group.root)) {
+    const message = `The disk of ${group.root} is full; it is halted until there is room again.`;
+    return { reason: 'disk', message: withAdvice(message, freeSpace) };
+  }
   const now = live.get(record.definition.id);
   if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
   if (attempt.accepting !== undefined) {
@@ -170,6 +175,8 @@ function whatItDoes(
     message: activity(group.state, record, now, identified),
   };
 }
+
+const freeSpace = advise('Free some space, for example with', ['group', 'prune', '--older-than', '30d']);
 
 function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attempt: Attempt): string {
   const left = leftWorker(world, attempt);

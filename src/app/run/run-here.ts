@@ -1,5 +1,6 @@
 /** This process becomes the runner of a group until it is settled: everything that is looked at before, and the run. */
 import { resolve } from 'node:path';
+import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -60,8 +61,12 @@ export async function runHere(
   } finally {
     hold?.end();
   }
-  const isOver = ran.ok && ran.value.kind === 'settled' && ran.value.status === 'completed';
-  if (isOver && rehearsal.value !== undefined && options.keep !== true) await removeRehearsed(place, group);
+  if (!ran.ok || ran.value.kind !== 'settled' || rehearsal.value === undefined || options.keep === true) return ran;
+  if (ran.value.status === 'completed') await removeRehearsed(place, group);
+  else if ([...ran.value.state.sessions.values()].some(({ workspace }) => workspace !== undefined)) {
+    const remove = commandText(['group', 'archive', group.groupId, '--force']);
+    place.notes.line(`The rehearsal keeps its branches and worktrees to go on with. Remove them with: ${remove}`);
+  }
   return ran;
 }
 

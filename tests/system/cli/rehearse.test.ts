@@ -101,6 +101,21 @@ test('a rehearsal runs setup and acceptance as a real run does, and removes its 
   expect(readdirSync(join(user.data, 'w'))).toEqual([]);
 }, 120_000);
 
+test('a rehearsal that failed names the command that removes its branches and worktrees, and it does', async () => {
+  const project = user.project('api');
+  new Repository(project).commit({ 'base.txt': 'base\n' });
+  const group = await user.ok('group', 'create', 'auth');
+  const own = ['--project', project, '--isolate', 'worktree', '--accept', 'false', '--accept-retries', '0'];
+  await user.ok('session', 'add', group, ...own, '--prompt', 'x');
+  const ran = await user.run('group', 'run', group, '--rehearse', '--output', 'quiet');
+  const command = `group archive ${group} --force`;
+  const said = `keeps its branches and worktrees to go on with. Remove them with: claude-code-agent ${command}`;
+  expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining(said) });
+  await user.ok(...command.split(' '));
+  expect(git(project, 'branch', '--format=%(refname:short)')).toBe('main');
+  expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+}, 120_000);
+
 test('a rehearsal obeys the hooks, rules and slash commands of the project', async () => {
   const project = user.project('api');
   const hook = { type: 'command', command: 'cat >> hooked.jsonl' };

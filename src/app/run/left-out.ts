@@ -1,10 +1,12 @@
 /** What plain claude would use in the projects of a group and the group does not, said before money is spent. */
 import { join } from 'node:path';
+import { droppedVariables, workerEnvironment } from '../../claude/launch/environment.ts';
 import { findSettings, settingsFiles } from '../../claude/launch/project-settings.ts';
 import { readBackCheck } from '../../claude/launch/settings.ts';
 import {
   ignoredRules,
   isTrusted,
+  loginOf,
   projectServers,
   readUserClaude,
   type UserClaude,
@@ -30,7 +32,16 @@ export function leftOutOfProjects(place: Place, state: GroupState, ids: readonly
     const definition = state.sessions.get(id)?.definition;
     return definition === undefined ? [] : leftOutOf(place, user, definition, remedy);
   });
-  return [...new Set(said)];
+  return [...droppedSentence(place), ...new Set(said)];
+}
+
+function droppedSentence({ world, env }: Place): string[] {
+  const nowhere = { attemptId: '', configDir: '', tmpDir: '' };
+  const dropped = droppedVariables(env, workerEnvironment({ ...loginOf(world, env), ...nowhere }));
+  if (dropped.length === 0) return [];
+  const [what, it] = dropped.length === 1 ? ['A variable', 'it'] : ['Variables', 'they'];
+  const names = listNames(dropped.sort(), namesShown);
+  return [`${what} of your environment will not reach sessions, which need what ${it} would change: ${names}`];
 }
 
 type Remedy = (option: readonly string[], entry: string) => string;

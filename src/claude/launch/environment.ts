@@ -1,7 +1,9 @@
 /** The environment of a worker: the caller's without traces of claude or git and without other logins. */
 import { attemptMark } from './attempt-mark.ts';
 import type { Login } from './login.ts';
+import { isOfPayer } from './settings.ts';
 import {
+  deniedVariables,
   type Environment,
   hostLoginVariable,
   isOn,
@@ -97,7 +99,7 @@ function cleaned(
 ): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(caller)) {
-    if (value !== undefined && !isTrace(name) && !isForeign(name)) kept[name] = value;
+    if (value !== undefined && !isTrace(name, caller) && !isForeign(name)) kept[name] = value;
   }
   return kept;
 }
@@ -125,10 +127,25 @@ const traces: ReadonlySet<string> = new Set([
   'CLAUDE_SECURESTORAGE_CONFIG_DIR',
 ]);
 
-function isTrace(name: string): boolean {
+/** Set by claude for what it starts, or by an editor around it, and variables of this program. */
+const ofSurroundings =
+  /^CLAUDE_CODE_(?:(?:AGENT|SESSION|REMOTE)(?:_.*)?|ENTRYPOINT|EXECPATH|CHILD_SESSION|SSE_PORT|CONTAINER_ID)$/;
+
+/** Within a claude nothing tells what the user has set; outside of one that is all but what editors set. */
+function isTrace(name: string, caller: Caller): boolean {
   if (logins.has(name) || traces.has(name) || repositoryVariables.has(name)) return true;
   if (name === 'CLAUDECODE' || name.startsWith('CLAUDECODE_')) return true;
-  return name.startsWith('CLAUDE_CODE_') && !keptVariables.has(name);
+  if (!name.startsWith('CLAUDE_CODE_') || keptVariables.has(name)) return false;
+  return caller.CLAUDECODE !== undefined || ofSurroundings.test(name) || deniedVariables.includes(name);
+}
+
+/** What the user has set for claude and `worker` does not have like that. Of the login other messages tell. */
+export function droppedVariables(caller: Caller, worker: Environment): string[] {
+  if (caller.CLAUDECODE !== undefined) return [];
+  return Object.keys(caller).filter((name) => {
+    if (!name.startsWith('CLAUDE_CODE_') || ofSurroundings.test(name) || isOfPayer(name)) return false;
+    return caller[name] !== worker[name];
+  });
 }
 
 const rehearsalNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDBOX'];

@@ -226,7 +226,16 @@ export function isOn(value: string | undefined): boolean {
   return ['1', 'true', 'yes', 'on'].includes((value ?? '').toLowerCase().trim());
 }
 
-/** `CLAUDE_CODE_*` variables that people set; all others of that prefix are traces of a surrounding claude. */
+/** Variables of claude that would take from sessions what they need; whoever has set one is told that it is dropped. */
+export const deniedVariables: readonly string[] = [
+  ...steeringVariables,
+  untrustedSwitch,
+  managedSwitch,
+  // It changes the permission mode.
+  'CLAUDE_CODE_SUBPROCESS_ENV_SCRUB',
+];
+
+/** `CLAUDE_CODE_*` variables that people set: these also count where this program runs within a claude. */
 export const keptVariables: ReadonlySet<string> = new Set([
   ...[...managedVariables, ...restatedVariables].filter((name) => name !== 'CLAUDE_CODE_OAUTH_TOKEN'),
   'CLAUDE_CODE_API_KEY_HELPER_TTL_MS',
@@ -246,15 +255,20 @@ export const keptVariables: ReadonlySet<string> = new Set([
   'CLAUDE_CODE_GIT_BASH_PATH',
   'CLAUDE_CODE_GLOB_HIDDEN',
   'CLAUDE_CODE_GLOB_NO_IGNORE',
+  'CLAUDE_CODE_MAX_CONTEXT_TOKENS',
   'CLAUDE_CODE_MAX_OUTPUT_TOKENS',
   'CLAUDE_CODE_MAX_RETRIES',
   'CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY',
+  'CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT',
   'CLAUDE_CODE_OTEL_FLUSH_TIMEOUT_MS',
   'CLAUDE_CODE_OTEL_HEADERS_HELPER_DEBOUNCE_MS',
   'CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS',
+  'CLAUDE_CODE_PROMPT_CACHE_TTL',
   'CLAUDE_CODE_PROXY_RESOLVES_HOSTS',
+  'CLAUDE_CODE_RETRY_WATCHDOG',
   'CLAUDE_CODE_SHELL',
   'CLAUDE_CODE_SHELL_PREFIX',
+  'CLAUDE_CODE_SUBAGENT_EFFORT',
   'CLAUDE_CODE_SUBAGENT_MODEL',
   memoryVariable,
   // Our own, for a session that calls this program itself.

@@ -7,7 +7,8 @@ import { pinnedClaude } from '../../support/cli.ts';
 
 setDefaultTimeout(patienceMs);
 
-const look = { text: 'I look.', tool: 'Bash', input: { command: 'ls' } };
+const command = 'echo effort=$CLAUDE_CODE_SUBAGENT_EFFORT history=$CLAUDE_CODE_SKIP_PROMPT_HISTORY.';
+const look = { text: 'I look.', tool: 'Bash', input: { command } };
 const script = {
   version: 1 as const,
   sessions: { '*': { steps: [look, look, { text: 'done' }] } },
@@ -22,6 +23,8 @@ beforeAll(() => {
     ANTHROPIC_BASE_URL: api.url,
     ANTHROPIC_API_KEY: 'test-key',
     CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+    CLAUDE_CODE_SUBAGENT_EFFORT: 'medium',
+    CLAUDE_CODE_SKIP_PROMPT_HISTORY: '1',
   });
 });
 afterAll(async () => {
@@ -36,4 +39,15 @@ test('a group says how much its sessions think and how long', async () => {
   const { reason } = await user.json<{ reason: string }>('session', 'show', `${group}/long`);
   expect(reason).toBe('max-turns');
   expect(JSON.stringify(api.requests.map(({ body }) => body))).toContain('"effort":"low"');
+});
+
+test('what the user has set for claude reaches sessions, and what does not is named', async () => {
+  const group = await user.ok('group', 'create', 'set');
+  await user.add(group, 'one', '--allowed-tools', 'Bash');
+  const said = 'A variable of your environment will not reach sessions';
+  expect(await user.ok('group', 'plan', group)).toContain(said);
+  const { code, stderr } = await user.run('group', 'run', group);
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining(said) });
+  expect(stderr).toContain('CLAUDE_CODE_SKIP_PROMPT_HISTORY');
+  expect(JSON.stringify(api.requests.map(({ body }) => body))).toContain('effort=medium history=.');
 });

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'bun:test';
 import { interruptRequest, isSlashCommand, usageRequest, userMessage } from '../../../src/claude/control.ts';
 import { type WorkerArgsInput, workerArgs } from '../../../src/claude/launch/argv.ts';
-import { commandEnvironment, workerEnvironment } from '../../../src/claude/launch/environment.ts';
+import { commandEnvironment, droppedVariables, workerEnvironment } from '../../../src/claude/launch/environment.ts';
 import { chooseLogin } from '../../../src/claude/launch/login.ts';
 import { repeatPrompt, resumePrompt } from '../../../src/claude/launch/resume-prompt.ts';
 
@@ -96,7 +96,7 @@ describe('workerEnvironment', () => {
   test.each([
     ...['CLAUDECODE', 'CLAUDECODE_X', 'AI_AGENT', 'CLAUDE_EFFORT', 'CLAUDE_CODE_ENTRYPOINT', 'CLAUDE_CODE_SESSION_ID'],
     ...['CLAUDE_CODE_CHILD_SESSION', 'CLAUDE_CODE_EXECPATH', 'CLAUDE_CODE_SIMPLE', 'CLAUDE_PROJECT_DIR'],
-    ...['CLAUDE_PLUGIN_ROOT', 'CLAUDE_ENV_FILE', 'BUN_OPTIONS', 'BUN_INSPECT', 'CLAUDE_CODE_SOMETHING_NEW'],
+    ...['CLAUDE_PLUGIN_ROOT', 'CLAUDE_ENV_FILE', 'BUN_OPTIONS', 'BUN_INSPECT', 'CLAUDE_CODE_SSE_PORT'],
     ...['BUN_INSPECT_PRELOAD', 'BUN_CONFIG_VERBOSE_FETCH', 'CLAUDE_CODE_DISABLE_CLAUDE_MDS'],
   ])('%s is a trace and is dropped', (name) => {
     expect(environment({ [name]: '1' })[name]).toBeUndefined();
@@ -108,6 +108,23 @@ describe('workerEnvironment', () => {
     ...['ANTHROPIC_BASE_URL', 'HTTPS_PROXY', 'DISABLE_AUTO_COMPACT', 'CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS'],
   ])('%s is set on purpose and stays', (name) => {
     expect(environment({ [name]: '1' })[name]).toBe('1');
+  });
+
+  test('what the user has set for claude stays, and within a claude what users set', () => {
+    const set = { CLAUDE_CODE_SOMETHING_NEW: '1', CLAUDE_CODE_PROMPT_CACHE_TTL: '1h' };
+    expect(environment(set)).toMatchObject(set);
+    const within = environment({ ...set, CLAUDECODE: '1' });
+    expect(within).toMatchObject({ CLAUDE_CODE_PROMPT_CACHE_TTL: '1h' });
+    expect(within.CLAUDE_CODE_SOMETHING_NEW).toBeUndefined();
+  });
+
+  test('what is dropped of it is named', () => {
+    const caller = {
+      ...{ CLAUDE_CODE_SIMPLE: '1', CLAUDE_CODE_TMPDIR: '/big', CLAUDE_CODE_SSE_PORT: '5', CLAUDE_CODE_NEW: '1' },
+      ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', CLAUDE_CODE_AGENT_FLEET: 'x', CLAUDE_CODE_OAUTH_TOKEN: 't' },
+    };
+    expect(droppedVariables(caller, environment(caller))).toEqual(['CLAUDE_CODE_SIMPLE', 'CLAUDE_CODE_TMPDIR']);
+    expect(droppedVariables({ ...caller, CLAUDECODE: '1' }, {})).toEqual([]);
   });
 
   test('a stored login is read by claude, which the switch for other logins would forbid', () => {

@@ -4,6 +4,7 @@ import { ok, type Result } from '../core/failure.ts';
 import { listNames } from '../core/text.ts';
 import type { Files } from '../system/world.ts';
 import type { Git } from './git.ts';
+import { runOwn } from './run-git.ts';
 import { listBranches } from './worktrees/discard.ts';
 import { repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
@@ -80,8 +81,8 @@ async function sharedParts(git: Git, inventory: Inventory): Promise<Result<strin
   return ok([
     ...made.value,
     ...stashes(files, repository),
-    ...settings(files, 'config', join(repository, 'config')),
-    ...globalFiles(git.env).flatMap((path) => settings(files, 'global', path)),
+    ...(await settings(git, repository, 'config', ['--file', join(repository, 'config')])),
+    ...(await settings(git, repository, 'global', ['--global'])),
     ...hooks(files, repository),
   ]);
 }
@@ -97,28 +98,15 @@ function stashes(files: Files, repository: string): string[] {
 /** What git itself notes of branches, large files and submodules that are set up. */
 const noted = /^(?:branch|lfs)\.|^submodule\..*\.(?:active|url)$/i;
 
-function globalFiles({ GIT_CONFIG_GLOBAL, HOME, XDG_CONFIG_HOME }: Git['env']): string[] {
-  if (GIT_CONFIG_GLOBAL !== undefined) return [GIT_CONFIG_GLOBAL];
-  if (HOME === undefined) return [];
-  return [join(HOME, '.gitconfig'), join(XDG_CONFIG_HOME ?? join(HOME, '.config'), 'git', 'config')];
-}
-
 /** Values may be secrets, so only their hashes are kept. */
-function settings(files: Files, kind: string, path: string): string[] {
-  const found: string[] = [];
-  let section = '';
-  for (const line of files.readText(path)?.split('\n') ?? []) {
-    const heading = /^\s*\[([\w.-]+)(?:\s+"(.*)")?\]/.exec(line);
-    const [, name, value = ''] = /^\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$/.exec(line) ?? [];
-    if (heading !== null)
-      section = heading
-        .slice(1)
-        .flatMap((part) => part ?? [])
-        .join('.');
-    const key = `${section}.${name}`;
-    if (name !== undefined && !noted.test(key)) found.push(`${kind} ${key} ${Bun.hash(value).toString(36)}`);
-  }
-  return found;
+async function settings(git: Git, repository: string, kind: string, source: readonly string[]): Promise<string[]> {
+  const printed = await runOwn(git, repositoryDir(repository), ['config', ...source, '--list', '-z']);
+  // A file that is not there has no settings.
+  const entries = printed.ok ? printed.value.split('\0').filter((entry) => entry !== '') : [];
+  return entries.flatMap((entry) => {
+    const [key = '', ...value] = entry.split('\n');
+    return noted.test(key) ? [] : [`${kind} ${key} ${Bun.hash(value.join('\n')).toString(36)}`];
+  });
 }
 
 function hooks(files: Files, repository: string): string[] {

@@ -3,7 +3,7 @@
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
 import { messageBefore } from '../claude/conversation.ts';
-import { type Advice, advise, see } from '../core/advice.ts';
+import { type Advice, advise, adviseInOrder, see } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import {
   changed,
@@ -16,9 +16,9 @@ import {
 } from '../core/edit.ts';
 import { configEvents, descriptionOf } from '../core/edit-group.ts';
 import type { EventBody, EventType } from '../core/event.ts';
-import { describeFailure, errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
+import { describeFailure, errorText, fail, ok, type Result } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
-import { roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
+import { type GroupId, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
 import { makeSessionId, sessionLabel, sessionNumber, sessionTitle, sessionUuid } from '../core/id.ts';
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
@@ -37,9 +37,9 @@ import { isWhole, promptProblem } from '../core/values.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { isLogTrouble } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import { type GroupEdit, otherVersion, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
+import { type GroupEdit, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
-import { anyTakenProblem, type TakeOverKind, takenProblem, takeOverEvents } from './attach/answers.ts';
+import { anyTakenProblem, takenProblem, takeOverEvents } from './attach/answers.ts';
 import { freezeMs, thawEvents } from './freeze.ts';
 
 const namesShownMax = 8;
@@ -61,16 +61,7 @@ export function answerRequests(
   record: (bodies: readonly EventBody[]) => void,
   { isDone = () => false, takes = () => true, used = () => [] }: AnswerOptions = {},
 ): void {
-  const refuse = (requestId: string) =>
-    record([
-      {
-        type: 'request_answered',
-        requestId,
-        done: false,
-        message: describeFailure(otherVersion(writer.state.group.id)),
-      },
-    ]);
-  for (const { request, path } of takeRequests(world, writer.paths, runId, refuse)) {
+  for (const { request, path } of takeRequests(world, writer.paths, runId)) {
     if (!takes(request.kind)) continue;
     const isLate = request.kind === 'say' && isDone(request.sessionId);
     const { state, paths } = writer;
@@ -151,6 +142,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const problem = wordsProblem(command);
       if (problem !== null) return fail('usage', problem, '');
       const record = state.sessions.get(command.sessionId);
+      if (!record && command.sessionId === undefined) return otherVersion(state.group.id);
       if (!record) return fail('not-found', `There is no session ${command.sessionId} in this group.`, '');
       const taken = takenProblem(state, record, command.kind);
       if (taken !== null) return taken;
@@ -165,6 +157,14 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
   }
+}
+
+/** What a sender is told whose request a runner does not know. */
+function otherVersion(groupId: GroupId): Result<never> {
+  const message = `The runner of ${groupId} does not know what it is asked for: another version of it was started.`;
+  const pause = ['group', 'pause', groupId];
+  const next = adviseInOrder('Pause the group, then resume it with this one', pause, ['group', 'resume', groupId]);
+  return fail('usage', message, next);
 }
 
 function statusProblem(state: GroupState, kind: Command['kind']): Result<never> | null {
@@ -232,20 +232,8 @@ function pauseEvents(world: World, state: GroupState, { mode, toDelete }: Comman
   return known ? thaw : [...thaw, { type: 'group_pausing', reason: toDelete ? 'deleted' : 'user', mode }];
 }
 
-type SessionCommand = Exclude<
-  Command,
-  {
-    kind:
-      | 'add-session'
-      | 'edit-session'
-      | 'allow-tools'
-      | 'edit-group'
-      | 'pause'
-      | 'thaw'
-      | 'archive'
-      | TakeOverKind
-      | 'say';
-  }
+type SessionCommand = CommandOf<
+  'remove-session' | 'pause-session' | 'resume-session' | 'retry-session' | 'settle-cost'
 >;
 
 function sessionCommandEvents(
@@ -275,7 +263,8 @@ function sessionCommandEvents(
     case 'settle-cost':
       return settleEvents(state, record, command.isSpent);
     default:
-      return unreachable(command);
+      command satisfies never;
+      return otherVersion(state.group.id);
   }
 }
 

@@ -23,3 +23,12 @@ export function delay(world: World, delayMs: () => number, action: () => void): 
     },
   };
 }
+
+const shortestMs = 250;
+/** Groups up to this size are written at the shortest delay; larger ones less often, so that the load stays even. */
+const sessionsAtShortest = 100;
+
+/** How long writes are held back in a group of so many sessions, milliseconds. */
+export function delayFor(sessions: number, longestMs: number): number {
+  return Math.min(longestMs, shortestMs * Math.max(1, sessions / sessionsAtShortest));
+}

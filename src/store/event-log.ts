@@ -120,8 +120,8 @@ export class EventLog {
 
   /** Set when the path no longer leads to the file that was opened: it was removed or replaced. */
   get lost(): LogLost | null {
-    const now = infoQuietly(this.#world, this.#path);
-    const isSame = now === 'unknown' || (now?.inode === this.#opened?.inode && now?.device === this.#opened?.device);
+    const now = this.#world.files.info(this.#path);
+    const isSame = now?.inode === this.#opened?.inode && now?.device === this.#opened?.device;
     return isSame ? null : lostLog(this.#path);
   }
 
@@ -142,11 +142,14 @@ export class EventLog {
       this.#file.append(text);
       this.#file.sync();
     } catch (error) {
+      this.#broken = true;
+      // A disk that became read-only after an error does not recover by itself.
+      if (errorCode(error) === 'EROFS') throw new LogLost(writeFailure(this.#path, error));
       // A partial line must not stay: the next append would be glued to it. Whole lines of the batch must not either,
       // because the caller takes none of it for recorded.
-      this.#broken = !isCutBack(this.#world, this.#path, this.#size);
-      // A disk that became read-only after an error does not recover by itself.
-      throw errorCode(error) === 'EROFS' ? new LogLost(writeFailure(this.#path, error)) : error;
+      this.#world.files.truncate(this.#path, this.#size);
+      this.#broken = false;
+      throw error;
     }
     this.#size += Buffer.byteLength(text);
   }
@@ -156,29 +159,10 @@ export class EventLog {
   }
 }
 
-/** `unknown`: the system does not answer. That is no reason to give up a log that may be well. */
-function infoQuietly({ files }: World, path: string): FileInfo | null | 'unknown' {
-  try {
-    return files.info(path);
-  } catch {
-    return 'unknown';
-  }
-}
-
 function lostLog(path: string): LogLost {
   const message = `The event log ${path} was removed or replaced while it was being written.`;
   const first = 'If its folder was moved, move it back and run the group again. Else: ';
   return new LogLost(fail('gone', message, restoreOrDelete(path, first)).failure);
-}
-
-/** False when the system refuses that as well; the next open then finds the torn end. */
-function isCutBack(world: World, path: string, size: number): boolean {
-  try {
-    world.files.truncate(path, size);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /**
@@ -209,12 +193,12 @@ export function followLog(
   };
   const look = (): void => {
     if (ended) return;
-    const info = infoQuietly(world, path);
+    const info = world.files.info(path);
     if (info === null) {
       endWith(fail('gone', `${path} is gone.`, 'The group was deleted.').failure);
       return;
     }
-    const isFresh = info !== 'unknown' && info.size < position.offset;
+    const isFresh = info.size < position.offset;
     if (isFresh) position = logStart;
     const scan = scanLog(world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER), position);
     position = scan.position;

@@ -12,7 +12,7 @@ import { reduce } from '../core/reduce.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Lock, LockHolder, World } from '../system/world.ts';
-import { delay } from './delayed.ts';
+import { delay, delayFor } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { isFolder, isGone, noSuchGroup } from './group-store.ts';
@@ -21,10 +21,8 @@ import { type GroupPaths, groupPaths } from './paths.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
-const shortestProgressDelayMs = 250;
+/** How long progress is held back in the largest groups, milliseconds. */
 const longestProgressDelayMs = 2_000;
-/** Larger groups write progress.json less often, because all of it is written each time. */
-const sessionsAtShortestDelay = 100;
 
 export interface GroupWriter {
   readonly paths: GroupPaths;
@@ -108,7 +106,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     writeQuietly(world, paths.progress, `${JSON.stringify(latest())}\n`);
     latest = null;
   };
-  const laterProgress = delay(world, () => progressDelayMs(state.sessions.size), writeProgress);
+  const laterProgress = delay(world, () => delayFor(state.sessions.size, longestProgressDelayMs), writeProgress);
   return {
     paths,
     state,
@@ -176,11 +174,6 @@ function copyOfRecord(record: SessionRecord): SessionRecord {
     claudeSessionIds: [...claudeSessionIds],
     warnings: [...warnings],
   };
-}
-
-/** How long progress is held back in a group of so many sessions, milliseconds. */
-export function progressDelayMs(sessions: number): number {
-  return Math.min(longestProgressDelayMs, shortestProgressDelayMs * Math.max(1, sessions / sessionsAtShortestDelay));
 }
 
 function eventOf(world: World, state: GroupState, body: EventBody, index: number): GroupEvent {

@@ -4,20 +4,15 @@
  */
 
 import { join } from 'node:path';
-import { adviseInOrder } from '../core/advice.ts';
 import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
 import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
-import { type Failure, fail } from '../core/failure.ts';
-import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
+import type { SessionDefinition, SessionId } from '../core/group.ts';
 import type { ConversationChoice } from '../core/session-state.ts';
 import type { World } from '../system/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { parseOwn } from './json.ts';
 import type { GroupPaths } from './paths.ts';
-
-/** No command sends as much: a prompt has at most 1 MiB, and so has what a template makes of it. */
-const requestBytesMax = 16 * 1024 * 1024;
 
 const lookEveryMs = 500;
 
@@ -71,32 +66,12 @@ export type Request = {
   readonly at: string;
 } & RequestBody;
 
-type Envelope = Pick<Request, 'id' | 'runId' | 'at'> & { readonly kind: string };
-
 export type RequestAnswer = Extract<GroupEvent, { readonly type: 'request_answered' }>;
 
 export interface PendingRequest {
   readonly request: Request;
   readonly path: string;
 }
-
-const kinds: Readonly<Record<RequestBody['kind'], true>> = {
-  'add-session': true,
-  'edit-session': true,
-  'edit-group': true,
-  'allow-tools': true,
-  'remove-session': true,
-  pause: true,
-  thaw: true,
-  'pause-session': true,
-  'resume-session': true,
-  'retry-session': true,
-  say: true,
-  'attach-session': true,
-  'open-attached': true,
-  'detach-session': true,
-  'settle-cost': true,
-};
 
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */
 export function sendRequest(world: World, paths: GroupPaths, request: Request): void {
@@ -110,34 +85,19 @@ function requestPath(paths: GroupPaths, id: string): string {
 
 /**
  * The requests to this run, oldest first. They stay (and are returned again) until `removeRequest`. Those to earlier
- * runs are removed, and so are those that cannot be understood, as from another version of this program; `refuse` is
- * told the ids of the ones that are meant for this run before they go. Files of which it is not sure that they are
- * requests stay.
+ * runs are removed; files of which it is not sure that they are requests stay. The command that sent one has checked
+ * its fields, but its kind may be that of another version of this program.
  */
-export function takeRequests(
-  world: World,
-  paths: GroupPaths,
-  runId: string,
-  refuse: (requestId: string) => void = () => {},
-): PendingRequest[] {
-  const pending: PendingRequest[] = [];
-  for (const { path, envelope } of sentRequests(world, paths)) {
-    const isOurs = envelope.runId === runId;
-    if (isOurs && isRequest(envelope)) {
-      pending.push({ request: envelope, path });
-      continue;
-    }
-    if (isOurs) refuse(envelope.id);
-    removeRequest(world, path);
-  }
-  return pending.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
+export function takeRequests(world: World, paths: GroupPaths, runId: string): PendingRequest[] {
+  const sent = sentRequests(world, paths);
+  for (const { request, path } of sent) if (request.runId !== runId) removeRequest(world, path);
+  const ours = sent.filter(({ request }) => request.runId === runId);
+  return ours.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
 }
 
 /** Whether somebody wants this run to pause its group; nothing is taken. */
 export function isPauseAsked(world: World, paths: GroupPaths, runId: string): boolean {
-  return sentRequests(world, paths).some(
-    ({ envelope }) => envelope.runId === runId && isRequest(envelope) && envelope.kind === 'pause',
-  );
+  return sentRequests(world, paths).some(({ request }) => request.runId === runId && request.kind === 'pause');
 }
 
 /** Whether something lies there that a runner would answer, or remove. */
@@ -145,52 +105,19 @@ export function hasRequests(world: World, paths: GroupPaths): boolean {
   return sentRequests(world, paths).length > 0;
 }
 
-/** What lies there as a request. All else is left alone. */
-function sentRequests(world: World, paths: GroupPaths): { readonly path: string; readonly envelope: Envelope }[] {
-  return requestFiles(world, paths).flatMap((path) => {
-    const envelope = parseOwn<Envelope>(readQuietly(world, path));
-    return envelope !== null && path === requestPath(paths, envelope.id) ? [{ path, envelope }] : [];
+/** What lies there as a request. All else is left alone, such as the temporary file of a sender that is writing. */
+function sentRequests({ files }: World, paths: GroupPaths): PendingRequest[] {
+  const names = files.list(paths.requests).filter((name) => !name.startsWith('.') && name.endsWith('.json'));
+  return names.flatMap((name) => {
+    const path = join(paths.requests, name);
+    const request = parseOwn<Request>(files.readText(path));
+    return request !== null && path === requestPath(paths, request.id) ? [{ request, path }] : [];
   });
-}
-
-function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
-  // Others are temporary files of a sender that is just writing.
-  const names = files.list(requests).filter((name) => !name.startsWith('.') && name.endsWith('.json'));
-  return names.map((name) => join(requests, name));
-}
-
-/** What cannot be read must not end a run: nobody of ours has sent it. */
-function readQuietly({ files }: World, path: string): string | null {
-  try {
-    return (files.info(path)?.size ?? 0) > requestBytesMax ? '' : files.readText(path);
-  } catch {
-    return null;
-  }
-}
-
-/** The command that sent it has checked its fields; a kind that is unknown here is of another version. */
-function isRequest(envelope: Envelope): envelope is Request {
-  return Object.hasOwn(kinds, envelope.kind);
-}
-
-/** What a sender is told whose request a runner does not know. */
-export function otherVersion(groupId: GroupId): Failure {
-  const message = `The runner of ${groupId} does not know what it is asked for: another version of it was started.`;
-  const pause = ['group', 'pause', groupId];
-  const next = adviseInOrder('Pause the group, then resume it with this one', pause, ['group', 'resume', groupId]);
-  return fail('usage', message, next).failure;
 }
 
 /** To be called after the answer was logged, not before: a file that is gone without an answer counts as dropped. */
 export function removeRequest({ files }: World, path: string): void {
   files.remove(path);
-}
-
-/** It names a run that is over, so nobody would answer it even if the disk kept it. */
-function withdraw(world: World, path: string): void {
-  try {
-    world.files.remove(path);
-  } catch {}
 }
 
 /**
@@ -213,7 +140,7 @@ export function awaitAnswer(
       isSettled = true;
       stop();
       cancel();
-      if (answer === 'runner-gone') withdraw(world, path);
+      if (answer === 'runner-gone') removeRequest(world, path);
       resolve(answer);
     };
     const onEvents = (events: readonly GroupEvent[]): void => {

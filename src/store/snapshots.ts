@@ -7,20 +7,13 @@ import type { Failure } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Files, World } from '../system/world.ts';
-import { delay } from './delayed.ts';
+import { delay, delayFor } from './delayed.ts';
 import { groupMeta, renderMeta, sessionMeta } from './meta.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';
 import { systemFailure } from './system-failure.ts';
 
-const shortestDelayMs = 250;
+/** How long writes are held back in the largest groups, milliseconds. */
 const longestDelayMs = 5_000;
-/** Groups up to this size are written at the shortest delay; larger ones less often, so that the load stays even. */
-const sessionsAtShortestDelay = 100;
-
-/** How long writes are held back in a group of so many sessions, milliseconds. */
-export function snapshotDelayMs(sessions: number): number {
-  return Math.min(longestDelayMs, shortestDelayMs * Math.max(1, sessions / sessionsAtShortestDelay));
-}
 
 export type Snapshots = ReturnType<typeof createSnapshots>;
 
@@ -35,14 +28,11 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     try {
       // A deleted group must not come back as an empty shell.
       if (files.info(paths.events) === null) return;
-      // A session may have put a link in place of its folder, or of the folder of all sessions.
-      const areOurs = files.entryKind(paths.sessions) !== 'link';
       for (const id of changed) {
         const record = state.sessions.get(id);
-        const { folder, meta } = sessionPaths(paths, id);
-        const isOurs = areOurs && files.entryKind(folder) !== 'link';
-        if (isOurs && record === undefined) files.remove(meta);
-        if (isOurs && record !== undefined) writeChanged(files, meta, renderMeta(sessionMeta(record)));
+        const { meta } = sessionPaths(paths, id);
+        if (record === undefined) files.remove(meta);
+        else writeChanged(files, meta, renderMeta(sessionMeta(record)));
         changed.delete(id);
       }
       writeChanged(files, paths.meta, renderMeta(groupMeta(state)));
@@ -53,7 +43,7 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
       problem = systemFailure(paths.folder, error);
     }
   };
-  const later = delay(world, () => snapshotDelayMs(state.sessions.size), flush);
+  const later = delay(world, () => delayFor(state.sessions.size, longestDelayMs), flush);
   return {
     /** The group changed, and with it these sessions; their files are written within the delay. */
     mark(sessionIds: Iterable<SessionId>): void {

@@ -1,10 +1,9 @@
 /** Follows the log of a group from its beginning and keeps the state that belongs to it. */
 import type { GroupEvent } from '../../core/event.ts';
-import { type Failure, fail } from '../../core/failure.ts';
+import type { Failure } from '../../core/failure.ts';
 import { reduce } from '../../core/reduce.ts';
-import { IllegalEvent } from '../../core/session-state.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
-import { followLog, readLog, restoreOrDelete } from '../../store/event-log.ts';
+import { followLog, readLog } from '../../store/event-log.ts';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import { liveRunner } from '../live-runner.ts';
@@ -36,23 +35,13 @@ export function followGroup(
       onEvent(event, state);
     }
   };
-  const takeSafely = (events: readonly GroupEvent[]): void => {
-    try {
-      take(events);
-    } catch (error) {
-      if (!(error instanceof IllegalEvent)) throw error;
-      stop();
-      const message = `The event log ${path} holds something that cannot have happened: ${error.message}.`;
-      onProblem(fail('corrupt-file', message, restoreOrDelete(path)).failure);
-    }
-  };
   const stop = followLog(
     world,
     path,
     (events, isFresh) => {
       // A writer took events back that it could not make durable; the state is folded anew, nothing is told twice.
       if (isFresh) state = null;
-      takeSafely(events);
+      take(events);
     },
     onProblem,
   );
@@ -62,7 +51,7 @@ export function followGroup(
     },
     catchUp() {
       const log = readLog(world, path);
-      if (log.ok) takeSafely(log.value);
+      if (log.ok) take(log.value);
     },
     close: stop,
   };

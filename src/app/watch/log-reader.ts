@@ -1,7 +1,6 @@
 /** Reads the log of a group on, whenever it is asked to, and keeps the state that belongs to it. */
 import type { GroupEvent } from '../../core/event.ts';
 import { reduce } from '../../core/reduce.ts';
-import { IllegalEvent } from '../../core/session-state.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
 import { type LogPosition, logStart, scanLog } from '../../store/log-lines.ts';
 import type { World } from '../../system/world.ts';
@@ -22,7 +21,7 @@ export class LogReader {
     return this.#state;
   }
 
-  /** True once the log is gone or cannot be understood; it is then not read any more. */
+  /** True once the log is gone or damaged; it is then not read any more. */
   get isBroken(): boolean {
     return this.#isBroken;
   }
@@ -44,17 +43,7 @@ export class LogReader {
     const { events, position, trouble } = scanLog(bytes, this.#position);
     this.#position = position;
     this.#isBroken = trouble !== undefined;
-    return this.#fold(events);
-  }
-
-  #fold(events: readonly GroupEvent[]): readonly GroupEvent[] {
-    try {
-      for (const event of events) this.#state = this.#state === null ? initialState(event) : reduce(this.#state, event);
-      return events;
-    } catch (error) {
-      if (!(error instanceof IllegalEvent)) throw error;
-      this.#isBroken = true;
-      return [];
-    }
+    for (const event of events) this.#state = this.#state === null ? initialState(event) : reduce(this.#state, event);
+    return events;
   }
 }

@@ -18,7 +18,7 @@ import { goesOnAfter, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { RequestBody } from '../../store/requests.ts';
 
-export type TakeOverKind = 'attach-session' | 'open-attached' | 'detach-session';
+type TakeOverKind = 'attach-session' | 'open-attached' | 'detach-session';
 type TakeOverCommand = Extract<RequestBody, { readonly kind: TakeOverKind }>;
 
 /** What somebody may ask of a session all the same: it is for what comes after. */

@@ -73,6 +73,23 @@ test('a request is there until its answer is on record: a sender that finds neit
   expect([first, second].map((path) => existsSync(path))).toEqual([false, false]);
 });
 
+test('what only another version of this program asks for is refused by that name', () => {
+  group = make([{ name: 'one' }]);
+  const { world, paths } = group;
+  const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'run'));
+  const at = new Date(world.clock.now()).toISOString();
+  const [sessionId] = writer.state.sessions.keys();
+  for (const kind of ['dance', 'toString']) {
+    for (const about of [{}, { sessionId }])
+      sendRequest(world, paths, { id: crypto.randomUUID(), runId: 'run', at, kind, ...about } as never);
+  }
+  const answers: unknown[] = [];
+  answerRequests(world, writer, 'run', (bodies) => answers.push(...bodies));
+  writer.close();
+  const message = expect.stringContaining('another version of it was started');
+  expect(answers).toEqual(Array(4).fill(expect.objectContaining({ done: false, message })));
+});
+
 test('a signal during a freeze: what is halted goes on first, or it could not hear that it is to pause', async () => {
   group = make([{ name: 'one' }]);
   const run = group.run(rig.env);

@@ -6,11 +6,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupProgress } from '../../../src/core/progress.ts';
+import { delayFor } from '../../../src/store/delayed.ts';
 import { createGroup, deleteGroup, loadGroup } from '../../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
-import { snapshotDelayMs } from '../../../src/store/snapshots.ts';
 import { groupDefinition, groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
@@ -166,7 +166,9 @@ describe('snapshots', () => {
   });
 
   test('large groups wait longer, up to five seconds', () => {
-    expect([0, 1, 100, 200, 2_000, 100_000].map(snapshotDelayMs)).toEqual([250, 250, 250, 500, 5_000, 5_000]);
+    expect([0, 1, 100, 200, 2_000, 100_000].map((sessions) => delayFor(sessions, 5_000))).toEqual([
+      250, 250, 250, 500, 5_000, 5_000,
+    ]);
   });
 
   test('lost, torn and outdated files are rebuilt to the byte when the group is opened', () => {

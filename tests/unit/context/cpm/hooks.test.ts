@@ -47,7 +47,9 @@ describe('3. Precise compaction recovery', () => {
     expect(text).not.toMatch(/THEIRS|LEGACY|cpm:do/);
   });
   test('the hook falls back to injecting all files if no match found', () => {
-    for (const id of ids.slice(1)) project.write(id, progress('cpm:do', `epic ${id[7]}`));
+    // Old ones as well: one of them may be this session's.
+    for (const [index, id] of ids.slice(1).entries())
+      project.write(id, progress('cpm:do', `epic ${id[7]}`), index * 30);
     expect(namesOf(project.compact()).sort()).toEqual(ids.slice(1).map((id) => `.cpm-progress-${id}.md`));
     const unknown = project.call('session-start', { source: 'compact' }).text;
     expect(namesOf(unknown)).toHaveLength(4);

@@ -58,6 +58,8 @@ describe('seed 003, edge cases', () => {
     ['session_ids: []', []],
     ['session_ids: [ "aaa" , "bbb" ]', ['aaa', 'bbb']],
     ['session_ids: [aaa, bbb,]', ['aaa', 'bbb']],
+    ['session_ids:\n  - "aaa"\n  - bbb', ['aaa', 'bbb']],
+    ['session_ids: [\n  "aaa",\n  "bbb"\n]', ['aaa', 'bbb']],
   ])('4. Malformed List Handling: %s', (line, ids) => {
     expect(readResumeFile(file(line)).sessionIds).toEqual(ids);
     const result = record(file(line), 'ddd');

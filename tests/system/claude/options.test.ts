@@ -51,3 +51,13 @@ test('what the user has set for claude reaches sessions, and what does not is na
   expect(stderr).toContain('CLAUDE_CODE_SKIP_PROMPT_HISTORY');
   expect(JSON.stringify(api.requests.map(({ body }) => body))).toContain('effort=medium history=.');
 });
+
+test('a session is told that the budget which claude names is no reason to leave work out', async () => {
+  const before = api.requests.length;
+  const group = await user.ok('group', 'create', 'shares', '--max-budget-usd', '1');
+  for (const name of ['one', 'two']) await user.add(group, name, '--allowed-tools', 'Bash');
+  await user.ok('group', 'run', group, '--output', 'quiet');
+  const bodies = api.requests.slice(before).map(({ body }) => JSON.stringify(body));
+  expect(bodies.some((body) => /USD budget: \$[\d.]+\/\$0\.5/.test(body))).toBe(true);
+  for (const body of bodies) expect(body).toContain('It is no reason to leave work out');
+});

@@ -74,12 +74,12 @@ const wholeBytesMax = 8 * 1024 ** 2;
 const entriesMax = 500;
 
 const topFiles: ReadonlySet<string> = new Set(['CLAUDE.md', 'settings.json', 'mcp.json', '.mcp.json', aboutFile]);
-const topFolders: ReadonlySet<string> = new Set(['commands', 'skills', 'agents', 'rules']);
+const topFolders: ReadonlySet<string> = new Set(['commands', 'skills', 'agents', 'rules', 'plugins']);
 /** What file managers and git leave in folders. */
 const litter = /^(?:\.DS_Store|Thumbs\.db|desktop\.ini|\.gitkeep|\.gitignore|\.gitattributes)$/i;
 const readme = /^README(?:\.\w+)?$/i;
 const allowed =
-  'a config template holds CLAUDE.md, settings.json, mcp.json, commands, skills, agents, rules, config.yaml';
+  'a config template holds CLAUDE.md, settings.json, mcp.json, commands, skills, agents, rules, plugins, config.yaml';
 
 /** Reads the folder's files by path; every problem at once. The folder itself may be a link, nothing in it may. */
 function readConfigFiles(world: World, folder: string): Checked<ConfigFile[]> {
@@ -124,6 +124,14 @@ function readConfigFiles(world: World, folder: string): Checked<ConfigFile[]> {
         entries += 1;
         report(name, `does not belong here; ${allowed}`);
       }
+    }
+    for (const name of disk.list(join(folder, 'plugins')).filter((one) => !litter.test(one))) {
+      const has = (path: string) => files.some((file) => file.path === `plugins/${name}/${path}`);
+      if (!has('.claude-plugin/plugin.json'))
+        report(`plugins/${name}`, 'is no plugin: it has no .claude-plugin/plugin.json');
+      // With --strict-mcp-config claude starts none of a plugin.
+      if (has('.mcp.json'))
+        report(`plugins/${name}/.mcp.json`, 'its servers would not start; put them into mcp.json of the template');
     }
     if (names.includes('mcp.json') && names.includes('.mcp.json')) {
       report('.mcp.json', 'stands beside mcp.json, which means the same; keep one of them');

@@ -128,6 +128,9 @@ export function powersOf(world: World, folder: string, paths: readonly string[])
     if (!path.startsWith('configs/')) return [];
     if (name === 'settings.json') return settingsPowers(path, text);
     if (name === 'mcp.json' || name === '.mcp.json') return [`${path}: starts MCP servers`];
+    if (/^plugins\/[^/]+\/\.claude-plugin\/plugin\.json$/.test(name)) {
+      return [`${path}: brings a plugin, whose hooks and servers run`];
+    }
     // Such files may run a shell before the model sees them.
     const runsShell = /^(?:commands|skills|agents)\//.test(name) && /!`/.test(text);
     return runsShell ? [`${path}: runs shell commands when it is called`] : [];

@@ -23,6 +23,7 @@ export interface WorkerArgsInput {
   /** JSON Schema of the answer; claude takes it only as text on the command line. */
   readonly outputSchema?: JsonObject;
   readonly addedFolders?: readonly string[];
+  readonly pluginFolders?: readonly string[];
   /** US dollars this attempt may spend; absent = no cap. */
   readonly reservedUsd?: number;
 }
@@ -76,6 +77,7 @@ function sharedArgs(input: WorkerArgsInput): string[] {
     ...(input.name === '' ? [] : [`--name=${input.name}`]),
     ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
     ...(input.addedFolders ?? []).map((folder) => `--add-dir=${folder}`),
+    ...(input.pluginFolders ?? []).map((folder) => `--plugin-dir=${folder}`),
     ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
     // Otherwise the first system prompt of the conversation holds, also after its template was edited.
     ...(conversation.kind === 'resume' ? ['--system-prompt-snapshot', 'off'] : []),

@@ -37,7 +37,23 @@ export interface ConfigDirInput {
 }
 
 /** Folders of the config dir that claude reads and that hold nothing but what we put there. */
-const ownedFolders = ['commands', 'skills', 'agents', 'rules', 'output-styles'];
+const ownedFolders = ['commands', 'skills', 'agents', 'rules', 'output-styles', 'plugin-dirs'];
+
+/** Where a file of a config template goes. What claude itself installs is in its folder `plugins`. */
+function placeOf(configDir: string, path: string): string {
+  return join(configDir, path.replace(/^plugins\//, 'plugin-dirs/'));
+}
+
+/** The folders of the plugins among these files, for `--plugin-dir`. */
+export function pluginFolders(configDir: string, files: ConfigDirInput['files']): string[] {
+  const found = files.flatMap(({ path }) => /^plugins\/[^/]+/.exec(path) ?? []);
+  return [...new Set(found)].map((path) => placeOf(configDir, path));
+}
+
+/** A script that its author made executable; a template keeps no modes. */
+function isScript(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x23 && bytes[1] === 0x21;
+}
 
 /** Fails with `write-failed` when a file cannot be written, or claude would ignore it. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
@@ -64,9 +80,9 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   try {
     if (!isNew) for (const name of ownedFolders) world.files.remove(join(paths.config, name));
     for (const file of input.files) {
-      path = join(paths.config, file.path);
+      path = placeOf(paths.config, file.path);
       world.files.makeFolder(dirname(path));
-      world.files.writeBytes(path, file.bytes);
+      world.files.writeBytes(path, file.bytes, isScript(file.bytes) ? { mode: 0o700 } : {});
     }
     if (input.inherited !== undefined) linkInherited(world, input.inherited, paths.config);
     path = paths.mcpConfig;

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { isSlashCommand } from '../../claude/control.ts';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
 import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
-import { answerFirstRun, noteDecisions, prepareConfigDir } from '../../claude/launch/config-dir.ts';
+import { answerFirstRun, noteDecisions, pluginFolders, prepareConfigDir } from '../../claude/launch/config-dir.ts';
 import { commandEnvironment, workerEnvironment } from '../../claude/launch/environment.ts';
 import { gitGuidance, type InstructionsInput } from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
@@ -291,6 +291,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     permissionMode: permissionModeOf(definition, generated.value),
     settingsFile: paths.workerSettings,
     systemPromptFile: paths.systemPrompt,
+    pluginFolders: pluginFolders(paths.config, files),
     ...defined({ allowedTools, outputSchema }),
     ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
     ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),

@@ -237,6 +237,37 @@ test('claude loads what a config template brings and obeys it; a later change of
   expect(view.mcpOrigins).toEqual({ tiny: 'config template strict' });
 }, 60_000);
 
+test('claude loads the plugins of a config template, with their hooks and commands', async () => {
+  serve({ '*': { steps: [{ text: 'tried' }] } });
+  const one = join(user.folder, 'one');
+  const plugin = 'one/.claude-code-agent/templates/configs/team/plugins/team';
+  write(`${plugin}/.claude-plugin/plugin.json`, '{"name": "team", "version": "1.0.0"}');
+  write(`${plugin}/commands/hail.md`, 'Say hail.');
+  write(`${plugin}/scripts/begin.sh`, '#!/bin/sh\necho begun-by-the-plugin\n');
+  const command = ['"$', '{CLAUDE_PLUGIN_ROOT}"/scripts/begin.sh'].join('');
+  const SessionStart = [{ hooks: [{ type: 'command', command }] }];
+  write(`${plugin}/hooks/hooks.json`, JSON.stringify({ hooks: { SessionStart } }));
+  const group = await user.ok('group', 'create', 'team');
+  const add = ['session', 'add', group, '--project', one, '--prompt', 'go'];
+  const id = await user.ok(...add, '--config-template', 'team', '--name', 'work');
+  expect((await user.run('group', 'run', group, '--output', 'quiet')).code).toBe(0);
+  const transcript = readFileSync(join(user.data, 'session-groups', group, 'sessions', id, 'transcript.jsonl'), 'utf8');
+  const init = JSON.parse(transcript.split('\n').find((line) => line.includes('"subtype":"init"')) ?? '{}');
+  expect(init.plugins).toContainEqual(expect.objectContaining({ name: 'team' }));
+  expect(init.slash_commands).toContain('team:hail');
+  expect(JSON.stringify(api.requests[0]?.body).includes('begun-by-the-plugin')).toBe(true);
+
+  rmSync(join(user.folder, plugin, '.claude-plugin'), { recursive: true });
+  const refused = await user.run(...add, '--config-template', 'team');
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('is no plugin: it has no .claude-plugin') });
+  write(`${plugin}/.claude-plugin/plugin.json`, '{"name": "team"}');
+  write(`${plugin}/.mcp.json`, '{"mcpServers": {}}');
+  expect(await user.run(...add, '--config-template', 'team')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('put them into mcp.json of the template'),
+  });
+}, 60_000);
+
 test('a plan forecasts from what finished before, and says when there is nothing to forecast from', async () => {
   serve({ '*': { steps: [{ text: 'done' }] } });
   write('one/README.md', 'x');

@@ -75,8 +75,8 @@ export async function diffText(git: Git, folder: string, options: DiffOptions): 
   const diff = [...readableNames, 'diff', ...plain];
   const form = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
   if (to !== undefined) return runOwn(git, folder, [...diff, ...form, from, to, '--'], long);
-  return withNewFiles(git, folder, (index) =>
-    runOwn(git, folder, [...diff, ...form, from, '--', '.', ...exceptOurs, ...excluding(without)], {
+  return withNewFiles(git, folder, (index, apart) =>
+    runOwn(git, folder, [...diff, ...form, from, '--', '.', ...exceptOurs, ...apart, ...excluding(without)], {
       ...long,
       ...index,
     }),
@@ -95,8 +95,8 @@ export async function worktreeStat(
   folder: string,
   { from, without = [] }: Pick<DiffOptions, 'from' | 'without'>,
 ): Promise<Result<DiffStat>> {
-  return withNewFiles(git, folder, async (index) => {
-    const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs, ...excluding(without)];
+  return withNewFiles(git, folder, async (index, apart) => {
+    const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs, ...apart, ...excluding(without)];
     const printed = await runOwn(git, folder, args, { ...long, ...index });
     return printed.ok ? ok(parseStat(printed.value)) : printed;
   });
@@ -169,15 +169,17 @@ interface IndexCall {
 async function withNewFiles<T>(
   git: Git,
   folder: string,
-  work: (index: IndexCall) => Promise<Result<T>>,
+  work: (index: IndexCall, apart: readonly string[]) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const found = await uncommittedIn(git, folder);
   if (!found.ok) return found;
-  const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
+  const [repositories, ofSetUp] = [found.value.repositories, found.value.ofSetUp].map((names) =>
+    names.map((name) => `:(top,exclude,literal)${name}`),
+  ) as [string[], string[]];
   return withIndexCopy(git, folder, async (call) => {
-    const args = ['add', '--intent-to-add', '--', '.', ...exceptOurs, ...apart];
+    const args = ['add', '--intent-to-add', '--', '.', ...exceptOurs, ...repositories, ...ofSetUp];
     const told = await runOwn(git, folder, args, { ...long, ...call });
-    return told.ok ? work(call) : told;
+    return told.ok ? work(call, ofSetUp) : told;
   });
 }
 

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { findRepository } from './git.ts';
 import { longTimeoutMs, runOwn } from './run-git.ts';
-import { inParts, isOurFile } from './stage.ts';
+import { inParts, isOurFile, withoutSetUp } from './stage.ts';
 
 /** Files and links that git neither tracks nor ignores, by paths from `folder`, the top of the worktree. */
 export async function untrackedFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
@@ -36,7 +36,13 @@ export async function changedTracked(git: Git, folder: string): Promise<Result<r
   const status = await runOwn(git, folder, args, { timeoutMs: longTimeoutMs });
   if (!status.ok) return status;
   const names = status.value.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
-  return ok(names.filter((name) => !isOurFile(name)));
+  return ok(
+    withoutSetUp(
+      git,
+      folder,
+      names.filter((name) => !isOurFile(name)),
+    ),
+  );
 }
 
 const timeoutMs = 10_000;

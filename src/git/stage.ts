@@ -23,6 +23,8 @@ export interface Uncommitted {
   readonly repositoriesLeft: readonly string[];
   readonly unmerged: readonly Unmerged[];
   readonly oursStaged: readonly string[];
+  /** As the set-up command left them: they are part of no commit, and not among `files`. */
+  readonly ofSetUp: readonly string[];
 }
 
 const statusArgs = [
@@ -40,17 +42,55 @@ export async function uncommittedIn(git: Git, path: string): Promise<Result<Unco
   const nameOf = ({ path: name }: Entry): string => name.replace(/\/$/, '');
   const after = (start: string): string | undefined =>
     lines.find((line) => line.startsWith(start))?.slice(start.length);
+  const files = entries.flatMap((entry) => (entry.isRepository || ours.includes(entry) ? [] : [entry.path]));
+  const own = new Set(withoutSetUp(git, path, files));
   const head = after('# branch.oid ') ?? '';
   const branch = after('# branch.head ') ?? '';
   return ok({
     head: /^[0-9a-f]+$/.test(head) ? head : null,
     branch: branch === '' || branch === '(detached)' ? null : branch,
-    files: entries.flatMap((entry) => (entry.isRepository || ours.includes(entry) ? [] : [entry.path])),
+    files: [...own],
+    ofSetUp: files.filter((name) => !own.has(name)),
     repositories: repositories.map(nameOf),
     repositoriesLeft: repositories.filter(({ isLeft }) => isLeft).map(nameOf),
     unmerged: entries.flatMap(({ path, hasBoth }) => (hasBoth === undefined ? [] : [{ path, hasBoth }])),
     oursStaged: ours.flatMap(({ path, isStaged }) => (isStaged ? [path] : [])),
   });
+}
+
+// * What the set-up command made or changed in a worktree, such as a lock file: the session's work only once that
+// changes it. It is written down where git keeps what belongs to this worktree alone, and goes with it.
+
+const setUpList = 'cca-set-up';
+/** More would make every look at the worktree slow. */
+const setUpFilesMax = 1_000;
+
+export async function noteSetUp(git: Git, path: string): Promise<Result<void>> {
+  const { files } = git.world;
+  const gitDir = gitDirOf(files, path);
+  const found = await uncommittedIn(git, path);
+  if (!found.ok || gitDir === null) return found.ok ? ok(undefined) : found;
+  const names = [...found.value.files, ...found.value.ofSetUp].slice(0, setUpFilesMax);
+  const lines = names.map((name) => `${digestOf(git, join(path, name))} ${name}`);
+  if (names.length > 0) files.writeAtomic(join(gitDir, setUpList), lines.join('\0'));
+  return ok(undefined);
+}
+
+/** Those of the paths, from the top, that are not as the set-up command left them. */
+export function withoutSetUp(git: Git, path: string, names: readonly string[]): readonly string[] {
+  const gitDir = names.length === 0 ? null : gitDirOf(git.world.files, path);
+  const noted = gitDir === null ? null : git.world.files.readText(join(gitDir, setUpList));
+  if (noted === null) return names;
+  const left = new Set(noted.split('\0'));
+  const known = new Set([...left].map((line) => line.slice(line.indexOf(' ') + 1)));
+  return names.filter((name) => !known.has(name) || !left.has(`${digestOf(git, join(path, name))} ${name}`));
+}
+
+function digestOf({ world: { files } }: Git, path: string): string {
+  const kind = files.entryKind(path);
+  if (kind !== 'file') return kind ?? 'none';
+  const bytes = files.readBytes(path, 0, files.info(path)?.size ?? 0);
+  return new Bun.CryptoHasher('sha256').update(bytes).digest('hex');
 }
 
 /** Files with a name of ours that are the session's work: tracked before, or resume files not in `placed`. */
@@ -128,15 +168,16 @@ export async function commitAll(
 export async function stageAll(
   git: Git,
   path: string,
-  { files, repositories, oursStaged }: Uncommitted,
+  { files, repositories, oursStaged, ofSetUp }: Uncommitted,
   fresh: readonly string[] = [],
 ): Promise<Result<void>> {
   const apart = repositories.map((name) => `:(top,exclude,literal)${name}`);
   const sparse = isSparse(git, path) ? ['--sparse'] : [];
   const args = ['add', '--all', ...sparse, '--', '.', ...exceptOurs, ...apart];
   const added = files.length === 0 ? ok('') : await runOwn(git, path, args, { timeoutMs: longTimeoutMs });
-  // What the session itself had staged of ours.
-  const unstaged = added.ok ? await inParts(git, path, ['reset', '--quiet', '--'], oursStaged) : added;
+  // With what the session itself had staged of ours.
+  const apartNow = [...oursStaged, ...ofSetUp];
+  const unstaged = added.ok ? await inParts(git, path, ['reset', '--quiet', '--'], apartNow) : added;
   if (!unstaged.ok) return unstaged;
   for (const name of fresh) {
     // Git refuses what it is told to ignore, and that stays out as all such files do.

@@ -3,6 +3,7 @@ import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
 import { longTimeoutMs, runOwn } from '../run-git.ts';
+import { withoutSetUp } from '../stage.ts';
 
 export interface Worktree {
   /** Absolute, as git wrote it down; the folder may be gone. */
@@ -83,7 +84,9 @@ export async function pruneWorktrees(git: Git, repository: string): Promise<Resu
 export async function changedFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
   const args = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=none'];
   const listed = await runOwn(git, folder, args);
-  return listed.ok ? ok(listed.value.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]))) : listed;
+  if (!listed.ok) return listed;
+  const names = listed.value.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
+  return ok(withoutSetUp(git, folder, names));
 }
 
 /** Ignored, untracked files: of those in `paths`, which are from `folder`, else all from the top. */

@@ -14,8 +14,6 @@ import type { AttemptStream } from './stream.ts';
 const chunkBytes = 64 * 1024;
 /** So much is read of a file: one that its session has made larger must not hold up all others. */
 const readBytesMax = 256 * 1024 * 1024;
-/** What may follow the last message of the model: results of its tools, and what claude notes for itself. */
-const tailBytes = 8 * 1024 * 1024;
 /** Lines of a message begin with its place in the conversation, so the type stands somewhere within. */
 const messageTypes = ['"type":"user"', '"type":"assistant"'];
 
@@ -81,24 +79,13 @@ function projectsOf(world: World, configDir: string): string[] {
   return names.map((name) => join(projects, name)).filter(isFolder);
 }
 
-/** As a rule it is found in the first chunk. */
 function holdsMessage(world: World, path: string): boolean {
-  const overlap = Math.max(...messageTypes.map(({ length }) => length)) - 1;
-  for (let offset = 0; ; offset += chunkBytes - overlap) {
-    const bytes = world.files.readBytes(path, offset, chunkBytes);
-    const text = new TextDecoder('latin1').decode(bytes);
-    if (messageTypes.some((type) => text.includes(type))) return true;
-    if (bytes.length < chunkBytes) return false;
-  }
+  return linesOf(world, [path]).some((line) => messageTypes.some((type) => line.includes(type)));
 }
 
+/** Of a line that a full disk has torn apart its beginning stands there, which claude does not read. */
 function lacks(world: World, path: string, messageId: string): boolean {
-  const from = Math.max(0, (world.files.info(path)?.size ?? 0) - tailBytes);
-  const tail = new TextDecoder('latin1').decode(world.files.readBytes(path, from, tailBytes));
-  // Of a line that a full disk has torn apart its beginning stands there, which claude does not read.
-  const isCutByUs = (index: number): boolean => index === 0 && from > 0;
-  const lines = tail.split('\n');
-  return !lines.some((line, index) => line.includes(messageId) && (isCutByUs(index) || isObject(parseJson(line))));
+  return !linesOf(world, [path]).some((line) => line.includes(messageId) && isObject(parseJson(line)));
 }
 
 /**
@@ -147,16 +134,11 @@ export function totalsInParts(
 }
 
 /** Of files that belong together, one behind the other; of each only the end is read. */
-function* linesOf({ files }: World, paths: readonly string[]): Generator<string> {
+function* linesOf(world: World, paths: readonly string[]): Generator<string> {
   const splitter = new LineSplitter();
   for (const path of paths) {
-    const size = files.info(path)?.size ?? 0;
-    for (let at = Math.max(0, size - readBytesMax); at < size; ) {
-      const chunk = files.readBytes(path, at, chunkBytes);
-      if (chunk.length === 0) break;
-      at += chunk.length;
-      yield* splitter.push(chunk);
-    }
+    const size = world.files.info(path)?.size ?? 0;
+    yield* printedLines(world, path, Math.max(0, size - readBytesMax), size, splitter);
   }
   const rest = splitter.rest();
   if (rest !== null) yield rest;
@@ -308,20 +290,20 @@ export function hasItsTask(printed: string): boolean {
 
 function isOfStart(line: string): boolean {
   const value = parseJson(line);
-  // Torn, and perhaps grown together where a full disk has swallowed an end of line: each piece as far as it goes.
-  if (value === undefined) return line.split(/(?=\{"type":")/).every(isTornOfStart);
-  return isObject(value) && value.type === 'system' && value.subtype !== 'init';
+  if (value !== undefined) return isObject(value) && value.type === 'system' && value.subtype !== 'init';
+  return systemLine.startsWith(line) || (line.startsWith(systemLine) && !line.startsWith(`${systemLine}init`));
 }
 
-function isTornOfStart(piece: string): boolean {
-  return systemLine.startsWith(piece) || (piece.startsWith(systemLine) && !piece.startsWith(`${systemLine}init`));
-}
-
-/** Whole lines of what stands in the transcript from byte `from` to byte `to`; throws the system's error. */
-export function* printedLines({ files }: World, transcript: string, from: number, to: number): Generator<string> {
-  const splitter = new LineSplitter();
+/** Whole lines of what stands in a file from byte `from` to byte `to`; throws the system's error. */
+export function* printedLines(
+  { files }: World,
+  path: string,
+  from: number,
+  to: number,
+  splitter = new LineSplitter(),
+): Generator<string> {
   for (let at = from; at < to; ) {
-    const chunk = files.readBytes(transcript, at, Math.min(chunkBytes, to - at));
+    const chunk = files.readBytes(path, at, Math.min(chunkBytes, to - at));
     if (chunk.length === 0) return;
     at += chunk.length;
     yield* splitter.push(chunk);

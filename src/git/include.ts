@@ -5,7 +5,7 @@ import type { Workspace } from '../core/group.ts';
 import type { World } from '../system/world.ts';
 import type { Git } from './git.ts';
 import { findRepository } from './git.ts';
-import { longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
+import { askOwn, longTimeoutMs, nameFiles, refusal, runOwn } from './run-git.ts';
 
 const listName = '.worktreeinclude';
 const listBytesMax = 1024 * 1024;
@@ -38,16 +38,10 @@ export async function copyIncluded(git: Git, workspace: Workspace, from: string)
     const named = await namedFiles(git, top, list);
     if (!named.ok) return named;
     const { wanted, notIgnored } = named.value;
-    const chosen = wanted.map((path) => ({ path, why: obstacleTo(git.world, top, workspace.path, path) }));
-    const copied = await copyAll(
-      git,
-      top,
-      workspace.path,
-      chosen.flatMap(({ path, why }) => (why === null ? [path] : [])),
-    );
+    const obstacles = Map.groupBy(wanted, (path) => obstacleTo(git.world, top, workspace.path, path));
+    const copied = await copyAll(git, top, workspace.path, obstacles.get(null) ?? []);
     if (!copied.ok) return copied;
-    const left = [...chosen, ...notIgnored.map((path) => ({ path, why: 'not-ignored' as const }))];
-    return ok({ copied: copied.value, notes: notesOn(left) });
+    return ok({ copied: copied.value, notes: notesOn([...obstacles, [notIgnoredReason, notIgnored]]) });
   } catch (error) {
     const code = (error as { code?: unknown }).code;
     if (typeof code !== 'string') throw error;
@@ -64,21 +58,14 @@ export async function namedByProject(git: Git, top: string): Promise<Result<read
   return named.ok ? ok(named.value.wanted.filter((path) => files.entryKind(join(top, path)) === 'file')) : named;
 }
 
-/** Why a file that is named is not copied; one that is there already needs no word. */
-type Obstacle = 'there' | 'link' | 'special' | 'repository' | 'way' | 'not-ignored';
+/** It is in the worktree already, which needs no word. */
+const isThere = '';
+const notIgnoredReason = 'git does not ignore them: commit them, or add them to .gitignore';
 
-const reasons: Readonly<Record<Exclude<Obstacle, 'there'>, string>> = {
-  link: 'links are not followed',
-  special: 'only regular files are copied',
-  repository: 'repositories within the repository are not copied',
-  way: 'in the worktree a link or a file is where a folder is needed',
-  'not-ignored': 'git does not ignore them: commit them, or add them to .gitignore',
-};
-
-function notesOn(left: readonly { readonly path: string; readonly why: Obstacle | null }[]): string[] {
-  return Object.entries(reasons).flatMap(([why, reason]) => {
-    const paths = left.flatMap((file) => (file.why === why ? [file.path] : []));
-    return paths.length === 0 ? [] : [`Named in ${listName} and not copied, because ${reason}: ${nameFiles(paths)}.`];
+function notesOn(left: readonly (readonly [reason: string | null, paths: readonly string[]])[]): string[] {
+  return left.flatMap(([reason, paths]) => {
+    if (reason === null || reason === isThere || paths.length === 0) return [];
+    return [`Named in ${listName} and not copied, because ${reason}: ${nameFiles(paths)}.`];
   });
 }
 
@@ -92,39 +79,35 @@ interface Named {
 
 /** Names come from git alone, so a pattern with `..` leads nowhere. */
 async function namedFiles(git: Git, top: string, list: string): Promise<Result<Named>> {
-  const args = ['ls-files', '-z', '--others', '--ignored'];
   const long = { timeoutMs: longTimeoutMs };
-  const named = await runOwn(git, top, [...args, `--exclude-from=${list}`], long);
+  const listed = ['ls-files', '-z', '--others', '--ignored', `--exclude-from=${list}`];
+  const named = await runOwn(git, top, listed, long);
   if (!named.ok) return named;
-  const names = named.value.split('\0').filter((path) => path !== '');
-  const wanted: string[] = [];
-  const notIgnored: string[] = [];
-  for (const part of parts(names)) {
-    const ignored = await runOwn(git, top, ['--literal-pathspecs', ...args, '--exclude-standard', '--', ...part], long);
-    if (!ignored.ok) return ignored;
-    const known = new Set(ignored.value.split('\0'));
-    for (const path of part) (known.has(path) ? wanted : notIgnored).push(path);
-  }
-  return ok({ wanted, notIgnored });
+  const paths = named.value.split('\0').filter((path) => path !== '');
+  // Else a name that begins with a colon would mean something else.
+  const input = paths.map((path) => `./${path}\0`).join('');
+  const args = ['check-ignore', '-z', '--stdin'];
+  const asked = await askOwn(git, top, args, { ...long, input });
+  if (!asked.ok) return asked;
+  // It exits with 1 when git ignores none of them.
+  if (asked.value.exitCode > 1) return refusal(args, asked.value);
+  const ignored = new Set(asked.value.stdout.split('\0'));
+  const isIgnored = (path: string): boolean => ignored.has(`./${path}`);
+  return ok({ wanted: paths.filter(isIgnored), notIgnored: paths.filter((path) => !isIgnored(path)) });
 }
 
-function parts<T>(list: readonly T[]): readonly (readonly T[])[] {
-  const count = Math.ceil(list.length / argumentsMax);
-  return Array.from({ length: count }, (_, index) => list.slice(index * argumentsMax, (index + 1) * argumentsMax));
-}
-
-/** Null for a regular file whose place is free, and reached through folders of the worktree only. */
-function obstacleTo({ files }: World, top: string, path: string, name: string): Obstacle | null {
-  if (name.endsWith('/')) return 'repository';
+/** Why a file is not copied; null for a regular one whose place is free, and reached through folders only. */
+function obstacleTo({ files }: World, top: string, path: string, name: string): string | null {
+  if (name.endsWith('/')) return 'repositories within the repository are not copied';
   const kind = files.entryKind(join(top, name));
-  if (kind !== 'file') return kind === 'link' ? 'link' : 'special';
+  if (kind !== 'file') return kind === 'link' ? 'links are not followed' : 'only regular files are copied';
   const folders = name.split('/').slice(0, -1);
   const isClear = folders.every((_, index) => {
     const there = files.entryKind(join(path, ...folders.slice(0, index + 1)));
     return there === null || there === 'folder';
   });
-  if (!isClear) return 'way';
-  return files.entryKind(join(path, name)) === null ? null : 'there';
+  if (!isClear) return 'in the worktree a link or a file is where a folder is needed';
+  return files.entryKind(join(path, name)) === null ? null : isThere;
 }
 
 /** With cp, which keeps their modes and does not hold large files in memory. */
@@ -134,9 +117,10 @@ async function copyAll(
   path: string,
   names: readonly string[],
 ): Promise<Result<readonly string[]>> {
-  for (const [folder, inFolder] of byFolder(names)) {
+  for (const [folder, inFolder] of Map.groupBy(names, dirname)) {
     world.files.makeFolder(join(path, folder));
-    for (const part of parts(inFolder)) {
+    for (let from = 0; from < inFolder.length; from += argumentsMax) {
+      const part = inFolder.slice(from, from + argumentsMax);
       const ran = await world.processes.run({
         program: 'cp',
         args: ['-p', '--', ...part.map((name) => join(top, name)), `${join(path, folder)}/`],
@@ -151,14 +135,4 @@ async function copyAll(
     }
   }
   return ok(names);
-}
-
-function byFolder(names: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  const folders = new Map<string, string[]>();
-  for (const name of names) {
-    const inFolder = folders.get(dirname(name));
-    if (inFolder === undefined) folders.set(dirname(name), [name]);
-    else inFolder.push(name);
-  }
-  return folders;
 }

@@ -56,9 +56,6 @@ export async function makeBundle(
   return /empty bundle/.test(made.value.stderr) ? ok(null) : refusal(args, made.value);
 }
 
-/** Of so few objects each becomes a file, as after `git fetch`: every pack slows down each git from then on. */
-const unpackedMax = 100;
-
 /** Takes in the commits of a bundle; nothing refers to them yet, and parents may be missing (`checkWhole`). */
 export async function takeBundle(
   git: Git,
@@ -66,14 +63,6 @@ export async function takeBundle(
   bytes: Uint8Array,
   folder: string,
 ): Promise<Result<void>> {
-  const bundle = readBundle(bytes);
-  if (bundle !== null && bundle.objects < unpackedMax) {
-    const unpacked = await runOwn(git, repository, [...synced, 'unpack-objects', '-q'], {
-      ...long,
-      input: bundle.pack,
-    });
-    return unpacked.ok ? ok(undefined) : unpacked;
-  }
   const { files, random } = git.world;
   const path = join(folder, `incoming-${random.uuid()}.bundle`);
   try {
@@ -101,16 +90,3 @@ export async function checkWhole(
   const checked = await runOwn(git, repository, args, long);
   return checked.ok ? ok(undefined) : checked;
 }
-
-/** Null for one that only git understands. See gitformat-bundle and gitformat-pack. */
-function readBundle(bytes: Uint8Array): { readonly objects: number; readonly pack: Uint8Array } | null {
-  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const end = all.indexOf('\n\n');
-  const [first, ...lines] = all.subarray(0, Math.max(0, end)).toString('latin1').split('\n');
-  const pack = all.subarray(end + 2);
-  if (first !== '# v2 git bundle' || pack.length < 12 || pack.toString('latin1', 0, 4) !== 'PACK') return null;
-  return lines.every((line) => /^-?[0-9a-f]{40} /.test(line)) ? { objects: pack.readUInt32BE(8), pack } : null;
-}
-
-/** On the disk when it returns, as a pack would be; each version of git knows one of them. */
-const synced = ['-c', 'core.fsyncObjectFiles=true', '-c', 'core.fsync=loose-object'];

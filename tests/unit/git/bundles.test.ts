@@ -19,20 +19,12 @@ const world = createRealWorld();
 let temp: ReturnType<typeof makeTempFolder>;
 let repository: Repository;
 let commit: string;
-/** Commands of git, in their order. */
-let asked: string[];
-let own: Git;
+const own: Git = { env: process.env, world };
 
 beforeEach(() => {
   temp = makeTempFolder();
   repository = new Repository(join(temp.path, 'project'));
   commit = repository.commit({ 'a.txt': 'a\n' });
-  asked = [];
-  const run: typeof world.processes.run = (options) => {
-    asked.push(options.args.filter((arg) => /^(?:update-ref|for-each-ref|bundle|unpack-objects)$/.test(arg)).join(' '));
-    return world.processes.run(options);
-  };
-  own = { env: process.env, world: { ...world, processes: Object.assign(Object.create(world.processes), { run }) } };
 });
 afterEach(() => temp.remove());
 
@@ -58,28 +50,18 @@ async function bundleSince(without: string, files: number): Promise<{ tip: strin
   return { tip, bytes: world.files.readBytes(path, 0, world.files.info(path)?.size ?? 0) };
 }
 
-test.each([
-  ['few', 3, 'unpack-objects'],
-  ['many', 120, 'bundle'],
-])('the commits of a bundle with %s objects are taken in whole', async (_, files, command) => {
-  const { tip, bytes } = await bundleSince(commit, files);
-  asked = [];
+test('the commits of a bundle are taken in whole', async () => {
+  const { tip, bytes } = await bundleSince(commit, 3);
   unwrap(await takeBundle(own, repository.folder, bytes, temp.path));
-  expect(asked).toContain(command);
   unwrap(await checkWhole(own, repository.folder, [tip], keepingRefs));
   git(repository.folder, 'update-ref', 'refs/heads/taken', tip);
   git(repository.folder, 'fsck', '--full', '--strict', '--no-dangling');
-  const packs = git(repository.folder, 'count-objects', '-v').split('\n');
-  expect(packs).toContain(`packs: ${command === 'bundle' ? 1 : 0}`);
   // Once more changes nothing.
   expect((await takeBundle(own, repository.folder, bytes, temp.path)).ok).toBe(true);
 });
 
-test.each([
-  ['few', 3],
-  ['many', 120],
-])('the commits of a bundle with %s objects that leans on what is not there are not whole', async (_, files) => {
-  const { tip, bytes } = await bundleSince('', files);
+test('the commits of a bundle that leans on what is not there are not whole', async () => {
+  const { tip, bytes } = await bundleSince('', 3);
   await takeBundle(own, repository.folder, bytes, temp.path);
   expect((await checkWhole(own, repository.folder, [tip], keepingRefs)).ok).toBe(false);
   expect((await checkWhole(own, repository.folder, [commit], keepingRefs)).ok).toBe(true);

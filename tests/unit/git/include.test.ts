@@ -67,6 +67,9 @@ test('ignored files that are named, and no others', async () => {
 
 test('from the checkout of a project in a folder, by a list that is in no commit', async () => {
   await begin({ 'app/x.txt': 'x\n' }, { '.worktreeinclude': '.env\n', '.env': 'A=1\n' });
+  writeFileSync(join(rig.top, '.worktreeinclude'), 'nothing\n');
+  expect(value(await copy())).toEqual(nothing);
+  writeFileSync(join(rig.top, '.worktreeinclude'), '.env\n');
   const included = value(await copyIncluded(rig.git, workspace, join(rig.top, 'app')));
   expect(included).toEqual({ copied: ['.env'], notes: [] });
 });
@@ -102,9 +105,9 @@ test('nothing from outside and nothing to outside', async () => {
   expect(value(await copy())).toEqual({
     copied: [],
     notes: [
+      why('in the worktree a link or a file is where a folder is needed', 'build/out.txt'),
       why('links are not followed', 'link.key, secret/folder'),
       why('repositories within the repository are not copied', 'secret/nested/'),
-      why('in the worktree a link or a file is where a folder is needed', 'build/out.txt'),
     ],
   });
   expect(existsSync(join(rig.folder, 'home/out.txt'))).toBe(false);

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { attemptMark } from './claude/launch/attempt-mark.ts';
 import {
   type ContextSystem,
+  chosenMark,
   type HookAnswer,
   type HookCall,
   type HookEvent,
@@ -28,6 +29,8 @@ const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
 /** Of claude's ten seconds for a hook. */
 const patienceMs = 2_000;
 
+const marks: readonly string[] = [installedMark, chosenMark];
+
 /** Bytes. */
 const personsLogMax = 1024 ** 2;
 
@@ -43,7 +46,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
   // A worker has hooks of its own; those that a person put into the project's settings would say everything twice.
   if (isWorker && options.includes(installedMark)) return;
   const at = options.indexOf('--source');
-  const wrong = options.find((word, index) => index !== at && word !== installedMark && (at < 0 || index !== at + 1));
+  const wrong = options.find((word, index) => index !== at && !marks.includes(word) && (at < 0 || index !== at + 1));
   if (wrong !== undefined) await sayOption(wrong);
   const input = parseHookInput(await standardInput());
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;
@@ -52,6 +55,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
     ...defined({ source, sessionId: input.sessionId, transcriptPath: input.transcriptPath }),
     projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
     isWorker,
+    isChosen: options.includes(chosenMark),
     ...(sessionFolder === null ? {} : { sessionFolder }),
     nowMs: Date.now(),
     host: hostName(),

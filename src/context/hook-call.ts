@@ -14,6 +14,9 @@ export const hookEvents: readonly HookEvent[] = ['session-start', 'pre-compact',
  */
 export const installedMark = '--installed';
 
+/** The last argument of a worker's hook when the user chose its system. */
+export const chosenMark = '--chosen';
+
 /** Files of a project are read and written through this; it is the real one in a hook and anything in a test. */
 export type ContextFiles = Pick<
   Files,
@@ -41,6 +44,8 @@ export interface HookCall {
   readonly projectFolder: string;
   /** True in a worker of ours: nobody can answer questions. */
   readonly isWorker: boolean;
+  /** The user chose this system for the session, which has it by default otherwise. */
+  readonly isChosen?: boolean;
   /** Where the runner keeps what it knows of a worker's session, absolute. */
   readonly sessionFolder?: string;
   readonly nowMs: number;

@@ -254,7 +254,7 @@ const runState: readonly string[] = [
   ...['.', '..'].flatMap((dots) => [`**/${dots}cpm-progress.md*`, `**/${dots}cpm-progress-*.md*`]),
   // Summaries of compactions and marks, which CPM's own plugin keeps.
   '**/docs/plans/.cpm-*',
-  '**/.fractary/runs/**',
+  ...['runs', 'faber/runs'].map((folder) => `**/.fractary/${folder}/**`),
   ...['', '.'].flatMap((dot) =>
     ['.active-run-id*', 'worktrees.json*'].map((name) => `**/.fractary/faber/${dot}${name}`),
   ),

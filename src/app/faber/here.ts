@@ -2,7 +2,8 @@
  * app/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, who asks.
  */
 
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { updateExclusively } from '../../context/exclusive-update.ts';
 import { readGitHead } from '../../context/faber/git-head.ts';
 import type { JsonObject } from '../../context/faber/json-text.ts';
 import {
@@ -12,15 +13,15 @@ import {
   isRunId,
   listRuns,
   readActiveRun,
-  runsPath,
   statePath,
 } from '../../context/faber/project.ts';
 import { inProgress, type Who } from '../../context/faber/state.ts';
-import { loadState } from '../../context/faber/state-file.ts';
+import { belongsHere, elsewhere, loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
-import { advise } from '../../core/advice.ts';
+import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import { runOwn } from '../../git/run-git.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
 import { platform } from '../../system/machine.ts';
 import { safeLine } from '../../view/terminal-text.ts';
@@ -80,10 +81,15 @@ export function runHere(place: Place, project: FaberProject, given: string | und
   if (active.kind === 'run') {
     const named = load(active.runId);
     // The name came with a checkout to which its run was never committed. Any other run is not what was meant.
-    return !named.ok && named.failure.reason === 'not-found' ? ok(null) : named;
+    if (!named.ok) return named.failure.reason === 'not-found' ? ok(null) : named;
+    return ok(belongsHere(files, project, named.value.state) ? named.value : null);
   }
   if (active.kind === 'unusable') {
-    return fail('corrupt-file', `${activeRunPath} ${active.trouble}.`, 'Write the id of a run there, or use --run-id.');
+    return fail(
+      'corrupt-file',
+      `${activeRunPath(project)} ${active.trouble}.`,
+      'Write the id of a run there, or use --run-id.',
+    );
   }
   const open = runsInProgress(place, project);
   if (open.length <= 1) return ok(open[0] ?? null);
@@ -91,18 +97,32 @@ export function runHere(place: Place, project: FaberProject, given: string | und
   return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
 }
 
-/** A sentence for an active run that has no folder here, such as one that was never committed; null when it has one. */
+/** A sentence for an active run that is not one of this work tree, or was never committed; null when it is. */
 export function danglingRun({ world }: Place, project: FaberProject): string | null {
-  const active = readActiveRun(world.files, project);
-  if (active.kind !== 'run' || lookAt(world.files, join(project.root, statePath(active.runId))).ok) return null;
-  return safeLine(`${activeRunPath} names the run ${active.runId}, which is not in ${project.root}/${runsPath}.`, 600);
+  const { files } = world;
+  const active = readActiveRun(files, project);
+  if (active.kind !== 'run') return null;
+  const { runId } = active;
+  const state = loadState(files, project, runId);
+  if (state.ok && !belongsHere(files, project, state.value)) {
+    return safeLine(elsewhere(runId, state.value), 600);
+  }
+  if (lookAt(files, join(project.root, statePath(project, runId))).ok) return null;
+  return safeLine(
+    `${activeRunPath(project)} names the run ${runId}, which is not in ${project.root}/${project.runs}.`,
+    600,
+  );
 }
 
 /** What a command says that needs a run where there is none. */
 export function noRunHere(place: Place, project: FaberProject): Failure {
   const dangling = danglingRun(place, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
-  const next = advise('Begin one with', ['faber', 'start', '--work-id', 'ID']);
+  const next = advise(
+    'Begin one, or go on with one, with',
+    ['faber', 'start', '--work-id', 'ID'],
+    ['faber', 'resume', 'RUN'],
+  );
   return fail('not-found', message, next).failure;
 }
 
@@ -130,13 +150,15 @@ export function runNamed(place: Place, project: FaberProject, typed: string): Re
   const next = advise('List them with', ['faber', 'status']);
   if (found.length > 1)
     return fail('ambiguous', `${found.length} runs begin with ${typed}: ${found.join(', ')}.`, next);
-  return fail('not-found', `There is no run ${typed} in ${project.root}/${runsPath}.`, next);
+  return fail('not-found', `There is no run ${typed} in ${project.root}/${project.runs}.`, next);
 }
 
 function runsInProgress(place: Place, project: FaberProject): FoundRun[] {
   return listRuns(place.world.files, project).flatMap((runId) => {
     const state = loadState(place.world.files, project, runId);
-    return state.ok && state.value.status === inProgress ? [{ runId, state: state.value }] : [];
+    const isOpen =
+      state.ok && state.value.status === inProgress && belongsHere(place.world.files, project, state.value);
+    return isOpen ? [{ runId, state: state.value }] : [];
   });
 }
 
@@ -149,17 +171,44 @@ export function soundConfig(place: Place, project: FaberProject, name: string): 
   return fail('corrupt-file', `${file} has ${count}:\n${problems.join('\n')}`, 'Mend them.');
 }
 
-/** Says when git would not carry the run to another machine. */
-export async function warnOfIgnored(place: Place, project: FaberProject, runId: string): Promise<void> {
-  const paths = [activeRunPath, statePath(runId)];
-  // Outside of a repository there is nothing to warn of.
-  const ignored = await ignoredFiles(place, project.root, paths);
-  if (!ignored.ok || ignored.value.length === 0) return;
-  const which = ignored.value.join(' and ');
-  place.notes.line(
-    safeLine(
-      `WARNING: git ignores ${which}; without it the run cannot go on on another machine. Mend .gitignore.`,
-      600,
-    ),
-  );
+/**
+ * The state of a run goes to other machines with git, the name of the active one does not: each work tree has its own.
+ * Says what stands in the way of either.
+ */
+export async function settleWithGit(place: Place, project: FaberProject, runId: string): Promise<void> {
+  const [active, state] = [activeRunPath(project), statePath(project, runId)];
+  const ignored = await ignoredFiles(place, project.root, [active, state]);
+  // Outside of a repository there is nothing to settle.
+  if (!ignored.ok) return;
+  const warn = (text: string) => place.notes.line(safeLine(`WARNING: ${text}`, 600));
+  if (ignored.value.includes(state)) {
+    warn(`git ignores ${state}; without it the run cannot go on on another machine. Mend .gitignore.`);
+  }
+  if (ignored.value.includes(active)) return;
+  const tracked = await runOwn(place, project.root, ['--literal-pathspecs', 'ls-files', '--', active]);
+  if (tracked.ok && tracked.value !== '') {
+    const cure = `git -C ${shellWord(project.root)} rm --cached ${active}`;
+    warn(`git tracks ${active}, which other checkouts have no use for. Take it out with: ${cure}`);
+    return;
+  }
+  const excluded = await exclude(place, project, '.active-run-id');
+  if (!excluded.ok) warn(`git does not ignore ${active}: ${excluded.failure.message}`);
+}
+
+/** In the repository's own list, which all its work trees share and no commit changes. */
+async function exclude(place: Place, { root }: FaberProject, name: string): Promise<Result<boolean>> {
+  const { files } = place.world;
+  const found = await runOwn(place, root, ['rev-parse', '--git-path', 'info/exclude']);
+  if (!found.ok) return found;
+  const path = resolve(root, found.value.trim());
+  if (files.info(dirname(path)) === null) files.makeFolder(dirname(path), 'project');
+  return updateExclusively(files, {
+    path: files.realPath(path) ?? path,
+    bytesMax: 1024 ** 2,
+    change: (before) => {
+      const text = new TextDecoder().decode(before ?? new Uint8Array(0));
+      if (text.split('\n').includes(name)) return ok(null);
+      return ok(new TextEncoder().encode(`${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${name}\n`));
+    },
+  });
 }

@@ -1,21 +1,25 @@
 /** Begins a run in a work tree, this one or a new one beside it, and records its finished phases. */
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { fillIn, portablePath } from '../../context/faber/artifacts.ts';
+import { readGitHead } from '../../context/faber/git-head.ts';
 import { type JsonObject, objectOf } from '../../context/faber/json-text.ts';
 import { primeContext } from '../../context/faber/prime.ts';
+import { activeRunPath, type FaberProject, makeFolderInProject, readActiveRun } from '../../context/faber/project.ts';
 import {
-  activeRunPath,
-  type FaberProject,
-  makeFolderInProject,
-  readActiveRun,
-  runsPath,
-} from '../../context/faber/project.ts';
-import { beginSession, finishPhase, inProgress, newState, phasesCompleted, stamp } from '../../context/faber/state.ts';
-import { createState, loadState, updateState } from '../../context/faber/state-file.ts';
+  beginSession,
+  finishPhase,
+  inProgress,
+  newState,
+  phasesCompleted,
+  type RunPlace,
+  stamp,
+} from '../../context/faber/state.ts';
+import { belongsHere, createState, loadState, updateState } from '../../context/faber/state-file.ts';
 import type { WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { harmless } from '../../context/hook-call.ts';
 import { advise } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { nearest } from '../../core/nearest.ts';
 import { foreignText } from '../../core/text.ts';
@@ -41,33 +45,35 @@ export function newRun(place: Place, run: Omit<NewRun, 'runId'>): NewRun {
 
 /**
  * Begins it in the work tree of the project. `decidedOn` is the active run that was seen when that was decided: fails
- * with `busy` when another one is by now. `branch` is that of a new work tree.
+ * with `busy` when another one is by now. `isOwnTree`: the work tree was made for it.
  */
 export function startHere(
   place: Place,
   project: FaberProject,
   run: NewRun,
   decidedOn: string | null,
-  branch?: string,
+  isOwnTree = false,
 ): Result<void> {
   const { files, clock } = place.world;
   const nowMs = clock.now();
   const { phases } = run.config;
-  const made = newState({ ...run, phases, workflowId: `fractary-faber:${run.workflow}`, nowMs });
+  const workflowId = `fractary-faber:${run.workflow}`;
+  const made = newState({ ...run, phases, workflowId, nowMs, place: placeOf(place, project, isOwnTree) });
   const who = whoAsks(place, project);
   // The hook of its start found no run yet. In a work tree beside its own the session takes no part.
-  const state =
-    branch !== undefined
-      ? { ...made, worktree: { branch, folder: basename(project.top) } }
-      : who.sessionId === undefined
-        ? made
-        : beginSession(made, who).state;
+  const state = isOwnTree || who.sessionId === undefined ? made : beginSession(made, who).state;
   // The state first: an active run without a state would be no run.
   const created = createState(files, project, { runId: run.runId, state });
   const active = created.ok ? activate(place, project, run.runId, decidedOn) : created;
   // A run that could not be made the active one was never begun.
-  if (!active.ok) tryPath(() => files.remove(join(project.root, runsPath, run.runId)));
+  if (!active.ok) tryPath(() => files.remove(join(project.root, project.runs, run.runId)));
   return active;
+}
+
+/** The work tree and the branch in which a run is begun or gone on with, as its state names them. */
+export function placeOf({ world }: Place, { top }: FaberProject, isMade = false): RunPlace {
+  const { branch } = readGitHead(world.files, top) ?? {};
+  return { path: top, ...defined({ branch }), ...(isMade ? { created_by: 'fractary-faber', auto_cleanup: true } : {}) };
 }
 
 /** Begins it in a new work tree and returns the project there; nothing half made stays behind. */
@@ -82,7 +88,7 @@ export async function startBeside(place: Place, project: FaberProject, run: NewR
   const { main } = repository.value;
   const tracked = trackWorktree(files, main, entry);
   // What was committed as active run came along with the checkout and belongs to the work tree it came from.
-  const begun = tracked.ok ? startHere(place, there, run, activeNow(place, there), branch) : tracked;
+  const begun = tracked.ok ? startHere(place, there, run, activeNow(place, there), true) : tracked;
   if (!begun.ok) {
     // Nothing half made stays behind: no folder without a run, no entry without a folder.
     if (tracked.ok) untrackWorktree(files, main, there.top);
@@ -105,13 +111,14 @@ export interface Conflict {
 export function conflictWith(place: Place, project: FaberProject, newRunId: string): Result<Conflict | null> {
   const active = readActiveRun(place.world.files, project);
   if (active.kind === 'unusable') {
-    return fail('corrupt-file', `${activeRunPath} ${active.trouble}.`, 'Look at it, then remove it.');
+    return fail('corrupt-file', `${activeRunPath(project)} ${active.trouble}.`, 'Look at it, then remove it.');
   }
   if (active.kind === 'none' || active.runId === newRunId) return ok(null);
-  const state = loadState(place.world.files, project, active.runId);
+  const { files } = place.world;
+  const state = loadState(files, project, active.runId);
   const { runId } = active;
   if (state.ok) {
-    if (state.value.status !== inProgress) return ok(null);
+    if (state.value.status !== inProgress || !belongsHere(files, project, state.value)) return ok(null);
     return ok({ runId, workId: foreignText(state.value.work_id ?? '') || undefined });
   }
   // Without a state there is no run that could go on.
@@ -125,9 +132,9 @@ export function conflictWith(place: Place, project: FaberProject, newRunId: stri
  */
 export function activate(place: Place, project: FaberProject, runId: string, decidedOn: string | null): Result<void> {
   const { files } = place.world;
-  const made = makeFolderInProject(files, project, dirname(activeRunPath));
+  const made = makeFolderInProject(files, project, dirname(activeRunPath(project)));
   if (!made.ok) return made;
-  const path = join(project.root, activeRunPath);
+  const path = join(project.root, activeRunPath(project));
   const written = updateExclusively(files, {
     path: files.realPath(path) ?? path,
     bytesMax: 4096,

@@ -10,7 +10,7 @@ import {
   type FaberProject,
   isRunId,
   makeFolderInProject,
-  runsPath,
+  projectAt,
 } from '../../context/faber/project.ts';
 import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
@@ -137,7 +137,7 @@ export async function repositoryOf(place: Place, project: FaberProject): Promise
   const worktrees = listed.value;
   const top = worktrees[0]?.path ?? project.top;
   // The project may be a folder of the repository; it is the same one in every work tree.
-  return ok({ main: { top, root: join(top, relative(project.top, project.root)) }, worktrees });
+  return ok({ main: projectAt(place.world.files, top, join(top, relative(project.top, project.root))), worktrees });
 }
 
 export interface MadeWorktree {
@@ -161,7 +161,7 @@ export async function makeWorktree(
   const branch = `feature/${workId}`;
   const added = await addWorktree(place, { repository: project.top, folder, branch });
   if (!added.ok) return added;
-  return ok({ project: { top: folder, root: join(folder, relative(project.top, project.root)) }, branch });
+  return ok({ project: { ...project, top: folder, root: join(folder, relative(project.top, project.root)) }, branch });
 }
 
 export type WorktreeStatus = 'in progress' | 'completed' | 'orphaned' | 'missing';
@@ -182,7 +182,7 @@ export function viewWorktrees(place: Place, { main, worktrees }: Repository): Re
       const kind = lookAt(files, entry.path);
       const isThere = kind.ok && kind.value === 'folder' && worktrees.slice(1).some(({ path }) => path === entry.path);
       if (!isThere) return { ...entry, status: 'missing', hasOpenSession: false };
-      const state = loadState(files, projectIn(main, entry.path), entry.runId);
+      const state = loadState(files, projectIn(files, main, entry.path), entry.runId);
       if (!state.ok) return { ...entry, status: 'orphaned', hasOpenSession: false };
       const { status } = state.value;
       const word = status === inProgress ? 'in progress' : status === 'completed' ? 'completed' : 'orphaned';
@@ -191,8 +191,8 @@ export function viewWorktrees(place: Place, { main, worktrees }: Repository): Re
   );
 }
 
-function projectIn(main: FaberProject, path: string): FaberProject {
-  return { top: path, root: join(path, relative(main.top, main.root)) };
+function projectIn(files: Place['world']['files'], main: FaberProject, path: string): FaberProject {
+  return projectAt(files, path, join(path, relative(main.top, main.root)));
 }
 
 export interface Removal {
@@ -250,11 +250,11 @@ async function keepRun(place: Place, main: FaberProject, { path, runId }: Worktr
   if (!changed.ok) return changed;
   const ignored = await ignoredFiles(place, path);
   if (!ignored.ok) return ignored;
-  const project = projectIn(main, path);
+  const project = projectIn(files, main, path);
   const inTree = (name: string) => relative(project.root, join(path, name));
   const all = [...new Set([...changed.value, ...ignored.value])];
-  const ofRun = all.filter((name) => inTree(name).startsWith(`${runsPath}/${runId}/`));
-  const others = all.filter((name) => !ofRun.includes(name) && inTree(name) !== activeRunPath);
+  const ofRun = all.filter((name) => inTree(name).startsWith(`${project.runs}/${runId}/`));
+  const others = all.filter((name) => !ofRun.includes(name) && inTree(name) !== activeRunPath(project));
   if (others.length > 0) {
     const first = others.slice(0, 3).join(', ');
     const next = 'Commit or move them first.';

@@ -5,7 +5,7 @@ import { type ContextFiles, codeOf, fitted, harmless, oneLine, readProjectText }
 import { valueAt } from './condition.ts';
 import { readGitHead } from './git-head.ts';
 import { type JsonObject, readJson, textOf } from './json-text.ts';
-import { type FaberProject, statePath } from './project.ts';
+import { type FaberProject, layouts, statePath } from './project.ts';
 import { lastLoadMs } from './state.ts';
 import { stateBytesMax } from './state-file.ts';
 import { type Artifact, shippedFaber } from './workflow-config.ts';
@@ -113,11 +113,14 @@ function placeOf(artifact: Artifact, ground: Ground): FoundPlace | Missing {
   // Only our own configuration can name shipped files: a state must stay within the project.
   const isShipped = template.startsWith('{faber_root}/') && artifact.pathFromState === undefined;
   const root = isShipped ? shippedFaber : project.top;
-  const path = resolve(project.root, filled.text);
+  const named = resolve(project.root, filled.text);
+  const stateAt = (runs: FaberProject['runs']) => resolve(project.root, statePath({ runs }, ground.runId));
+  // A workflow may name it where the other of the two layouts has it.
+  const isState = layouts.some((runs) => named === stateAt(runs));
+  const path = isState ? stateAt(project.runs) : named;
   if (path !== root && !path.startsWith(`${root}/`)) {
     return { kind: 'missing', source: oneLine(template), trouble: 'leads out of the project' };
   }
-  const isState = path === join(project.root, statePath(ground.runId));
   // What comes with this program lies elsewhere on every machine.
   const source = isShipped ? template : relative(project.root, path) || '.';
   return { kind: 'place', root, path, source: oneLine(source), shown: isShipped ? path : oneLine(source), isState };

@@ -3,13 +3,17 @@
  * run is in progress gets the run's critical artifacts back at every start, resume, clear and compaction, and its end
  * is recorded in the run's state.
  */
+import { basename, dirname, join } from 'node:path';
+import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
-import { type ContextSystem, charactersMax, type HookAnswer, type HookCall, oneLine } from '../hook-call.ts';
+import { foreignText } from '../../core/text.ts';
+import { type ContextSystem, charactersMax, type HookAnswer, type HookCall, oneLine, quietly } from '../hook-call.ts';
 import { readGitHead } from './git-head.ts';
+import type { JsonObject } from './json-text.ts';
 import { primeContext, runLines } from './prime.ts';
 import { type FaberProject, findProject } from './project.ts';
-import { endSession, noteCompaction, phasesDefault, type Who } from './state.ts';
+import { currentSession, endSession, noteCompaction, phasesDefault, sessionIds, type Who } from './state.ts';
 import { activeRun, type Running, runInProgress, updateState } from './state-file.ts';
 import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
 
@@ -30,7 +34,34 @@ function answer(call: HookCall): HookAnswer {
   return call.event === 'pre-compact' ? preCompact(call, project, run) : sessionEnd(call, project, run);
 }
 
-function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): HookAnswer {
+/**
+ * Whether the session works on the run: it is recorded there, FABER was chosen for it, or it goes on from a
+ * conversation that is recorded. What a person resumes or compacts counts as well, as FABER's specification has it.
+ */
+function takesPart(
+  { sessionId, source, isWorker, isChosen, transcriptPath, files }: HookCall,
+  state: JsonObject,
+): boolean {
+  const ids = sessionIds(state);
+  if (isChosen === true || sessionId === undefined || ids.includes(sessionId)) return true;
+  const isNewId = source === 'clear' || source === 'fork';
+  if (!isWorker) return source !== 'startup' && (!isNewId || currentSession(state).record?.end_reason === source);
+  // No other worker has this config dir, so a conversation beside this one bears an earlier id of the session.
+  const folder = dirname(transcriptPath ?? '');
+  return isNewId && ids.some((id) => quietly(() => files.entryKind(join(folder, `${basename(id)}.jsonl`))) === 'file');
+}
+
+/** Nothing that the session could take for its task. */
+function otherwiseLine(runId: string, { work_id }: JsonObject): string {
+  const work = work_id === undefined ? '' : ` for the work item ${oneLine(foreignText(work_id))}`;
+  return (
+    `FABER: the run ${runId}${work} is in progress here. Leave it alone unless your task is part of it; ` +
+    `then load it with: ${commandText(['faber', 'prime-context'])}`
+  );
+}
+
+function sessionStart(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
+  if (!takesPart(call, state)) return { text: otherwiseLine(runId, state), notes: { run: runId, takesPart: false } };
   const primed = primeContext(call.files, {
     project,
     runId,
@@ -54,11 +85,12 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
 
 /** Everything is saved and the end recorded, but not confirmed: a compaction may still fail. */
 function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
+  if (!takesPart(call, state)) return { text: '', notes: { run: runId, takesPart: false } };
   const who = whoOf(call, project);
   const saved = updateState(call.files, project, runId, (now) => ok(noteCompaction(now, who)));
   const config = loadWorkflowConfig(call.files, project, workflowName(state.workflow_id));
   const text = [
-    ...runLines(runId, state, config.ok ? config.value.phases : phasesDefault),
+    ...runLines(project, { runId, state }, config.ok ? config.value.phases : phasesDefault),
     'Keep in the summary: this run id, the current phase and what of it is done, decisions, open questions, files ' +
       'that were changed and the next step. The artifacts of the run are loaded again afterwards; do not repeat them.',
   ].join('\n');

@@ -108,7 +108,7 @@ interface TextParts {
 
 /** The urgent part first; a line that changes every time, because claude drops a text it has seen before. */
 function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, trouble }: TextParts): string {
-  const head = runLines(options.runId, state, config.phases);
+  const head = runLines(options.project, { runId: options.runId, state }, config.phases);
   const sessions = objectOf(state.sessions);
   const part = partOf(currentSession(state).record);
   const how = part > 1 ? `, part ${part} of its conversation` : isNew ? '' : ', going on';
@@ -120,10 +120,18 @@ function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, tr
   if (trouble !== undefined) head.push(`This could not be recorded: ${oneLine(trouble)}`);
   const text = head.join('\n');
   const rest = renderArtifacts(shown, options.charactersMax - text.length - 1);
-  return fitted(rest === '' ? text : `${text}\n${rest}`, statePath(options.runId), options.charactersMax);
+  return fitted(
+    rest === '' ? text : `${text}\n${rest}`,
+    statePath(options.project, options.runId),
+    options.charactersMax,
+  );
 }
 
-export function runLines(runId: string, state: JsonObject, phases: readonly string[]): string[] {
+export function runLines(
+  project: FaberProject,
+  { runId, state }: { readonly runId: string; readonly state: JsonObject },
+  phases: readonly string[],
+): string[] {
   const done = phasesCompleted(state).map((name) => oneLine(name));
   const next = nextPhase(state, phases);
   const work = state.work_id === undefined ? '' : `, work item ${oneLine(foreignText(state.work_id))}`;
@@ -131,6 +139,6 @@ export function runLines(runId: string, state: JsonObject, phases: readonly stri
   return [
     `FABER run ${runId} (${oneLine(workflowName(state.workflow_id))}${work}): ${oneLine(foreignText(state.status))}.`,
     `Finished phases: ${done.length === 0 ? 'none' : done.join(', ')}. ${goOn}`,
-    `State: ${statePath(runId)}. Record a finished phase with: claude-code-agent faber phase <name>`,
+    `State: ${statePath(project, runId)}. Record a finished phase with: claude-code-agent faber phase <name>`,
   ];
 }

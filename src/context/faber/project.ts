@@ -11,6 +11,8 @@ export interface FaberProject {
   readonly root: string;
   /** The top of the git work tree, `root` where there is none: what `{project_root}` means. */
   readonly top: string;
+  /** The folder of the runs, from `root`. */
+  readonly runs: (typeof layouts)[number];
 }
 
 const runIdPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
@@ -18,9 +20,28 @@ const levelsMax = 64;
 
 export const isRunId = (text: string): boolean => runIdPattern.test(text);
 
-export const activeRunPath = '.fractary/faber/.active-run-id';
-export const runsPath = '.fractary/runs';
-export const statePath = (runId: string): string => `${runsPath}/${runId}/state.json`;
+const specifiedRuns = '.fractary/runs';
+/** Of FABER itself since February 2026. */
+const newerRuns = '.fractary/faber/runs';
+export const layouts = [specifiedRuns, newerRuns] as const;
+
+export function activeRunPath({ runs }: Pick<FaberProject, 'runs'>): string {
+  return `${runs === newerRuns ? newerRuns : '.fractary/faber'}/.active-run-id`;
+}
+
+export function statePath({ runs }: Pick<FaberProject, 'runs'>, runId: string): string {
+  return `${runs}/${runId}/state.json`;
+}
+
+export function projectAt(files: ContextFiles, top: string, root: string): FaberProject {
+  return { top, root, runs: runsOf(files, root) };
+}
+
+/** FABER's own place where a newer FABER is in use, else the one of the specification. */
+function runsOf(files: ContextFiles, root: string): FaberProject['runs'] {
+  const has = (path: string) => quietly(() => files.info(join(root, path))) !== null;
+  return has(newerRuns) || (has('.fractary/config.yaml') && !has(specifiedRuns)) ? newerRuns : specifiedRuns;
+}
 
 /**
  * The nearest folder with `.fractary`, from `folder` up to the top of its git work tree; else that top, else `folder`.
@@ -35,13 +56,13 @@ export function findProject(files: ContextFiles, folder: string): FaberProject {
     if (quietly(() => files.entryKind(join(path, '.git'))) !== null) {
       const isFolder = (each: string) => quietly(() => files.info(join(each, '.fractary'))?.kind) === 'folder';
       const withState = upwards.find(isFolder);
-      return { root: withState ?? path, top: path };
+      return projectAt(files, path, withState ?? path);
     }
     if (dirname(path) === path) break;
     path = dirname(path);
   }
   // Without git only the folder itself counts.
-  return { root: start, top: start };
+  return projectAt(files, start, start);
 }
 
 export type ActiveRun =
@@ -50,8 +71,9 @@ export type ActiveRun =
   | { readonly kind: 'unusable'; readonly trouble: string };
 
 /** What `.active-run-id` says. It outlives its run, so the run's state decides whether anything is going on. */
-export function readActiveRun(files: ContextFiles, { root }: FaberProject): ActiveRun {
-  const read = readProjectText(files, root, join(root, activeRunPath), 4096);
+export function readActiveRun(files: ContextFiles, project: FaberProject): ActiveRun {
+  const { root } = project;
+  const read = readProjectText(files, root, join(root, activeRunPath(project)), 4096);
   if (!read.ok)
     return read.trouble === 'does not exist' ? { kind: 'none' } : { kind: 'unusable', trouble: read.trouble };
   const runId = read.text.replace(/^\ufeff/, '').trim();
@@ -59,8 +81,8 @@ export function readActiveRun(files: ContextFiles, { root }: FaberProject): Acti
   return isRunId(runId) ? { kind: 'run', runId } : { kind: 'unusable', trouble: 'holds no run id' };
 }
 
-export function listRuns(files: ContextFiles, { root }: FaberProject): string[] {
-  return (quietly(() => files.list(join(root, runsPath))) ?? []).filter(isRunId);
+export function listRuns(files: ContextFiles, { root, runs }: FaberProject): string[] {
+  return (quietly(() => files.list(join(root, runs))) ?? []).filter(isRunId);
 }
 
 /**

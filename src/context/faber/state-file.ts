@@ -1,12 +1,13 @@
 /** state.json of a run on disk: read whole or not at all, changed under a lock, never written back in part. */
 
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { isObject } from '../../store/json.ts';
 import { updateExclusively } from '../exclusive-update.ts';
-import { type ContextFiles, readProjectText } from '../hook-call.ts';
-import { type JsonObject, readJson } from './json-text.ts';
+import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
+import { readGitHead } from './git-head.ts';
+import { type JsonObject, objectOf, readJson, textOf as wordOf } from './json-text.ts';
 import { type FaberProject, findProject, makeFolderInProject, readActiveRun, statePath } from './project.ts';
 import { inProgress } from './state.ts';
 
@@ -18,7 +19,7 @@ export const stateBytesMax = 8 * 1024 ** 2;
  * no JSON object.
  */
 export function loadState(files: ContextFiles, project: FaberProject, runId: string): Result<JsonObject> {
-  const path = statePath(runId);
+  const path = statePath(project, runId);
   const read = readProjectText(files, project.root, join(project.root, path), stateBytesMax);
   if (!read.ok) {
     const reason = read.trouble === 'does not exist' ? 'not-found' : 'corrupt-file';
@@ -48,10 +49,10 @@ export function createState(
   project: FaberProject,
   run: { readonly runId: string; readonly state: JsonObject },
 ): Result<void> {
-  const made = makeFolderInProject(files, project, dirname(statePath(run.runId)));
+  const made = makeFolderInProject(files, project, dirname(statePath(project, run.runId)));
   if (!made.ok) return made;
   const written = updateExclusively(files, {
-    path: join(project.root, statePath(run.runId)),
+    path: join(project.root, statePath(project, run.runId)),
     bytesMax: stateBytesMax,
     change: (before) =>
       before === null
@@ -79,13 +80,14 @@ export function updateState(
   const first = loadState(files, project, runId);
   if (!first.ok) return first;
   let changed = first.value;
-  const path = join(project.root, statePath(runId));
+  const shown = statePath(project, runId);
+  const path = join(project.root, shown);
   const written = updateExclusively(files, {
     path: files.realPath(path) ?? path,
     bytesMax: stateBytesMax,
     change: (before) => {
-      const state = textOf(before ?? new Uint8Array(0), statePath(runId));
-      const parsed = state.ok ? parseState(state.value, statePath(runId)) : state;
+      const state = textOf(before ?? new Uint8Array(0), shown);
+      const parsed = state.ok ? parseState(state.value, shown) : state;
       const after = parsed.ok ? change(parsed.value) : parsed;
       if (!after.ok) return after;
       changed = after.value;
@@ -115,12 +117,38 @@ export type Running =
   /** `why` is for people. `isBroken`: there is a run, but its state cannot be read. */
   | { readonly ok: false; readonly why: string; readonly isBroken?: true };
 
-/** The run that `.active-run-id` names, whatever its status. */
+/**
+ * Whether the run is one of this work tree: it was begun or gone on with here, or its branch is checked out. A copy of
+ * `.active-run-id` that came with a checkout says nothing of that; what other tools began may not say it at all.
+ */
+export function belongsHere(files: ContextFiles, { top }: FaberProject, state: JsonObject): boolean {
+  const { path: given, branch } = objectOf(state.worktree);
+  const path = wordOf(given);
+  const real = (folder: string) => quietly(() => files.realPath(folder)) ?? folder;
+  if (path !== undefined && isAbsolute(path) && real(path) === real(top)) return true;
+  if (wordOf(branch) === undefined) return path === undefined || !isAbsolute(path);
+  return readGitHead(files, top)?.branch === branch;
+}
+
+/** A sentence that begins with the run. */
+export function elsewhere(runId: string, state: JsonObject): string {
+  const { path, branch } = objectOf(state.worktree);
+  const names = [
+    ['the branch', branch],
+    ['the work tree', path],
+  ].filter(([, name]) => wordOf(name) !== undefined);
+  return `${runId} belongs to ${names.map(([what, name]) => `${what} ${name}`).join(', ')}, not to this work tree.`;
+}
+
+/** The run that `.active-run-id` names, whatever its status, where it belongs to this work tree. */
 export function activeRun(files: ContextFiles, project: FaberProject): Running {
   const active = readActiveRun(files, project);
   if (active.kind === 'none') return { ok: false, why: 'none is active' };
   if (active.kind === 'unusable') return { ok: false, why: `.active-run-id ${active.trouble}` };
   const state = loadState(files, project, active.runId);
+  if (state.ok && !belongsHere(files, project, state.value)) {
+    return { ok: false, why: elsewhere(active.runId, state.value) };
+  }
   if (state.ok) return { ok: true, runId: active.runId, state: state.value };
   const isBroken = state.failure.reason !== 'not-found';
   return { ok: false, why: state.failure.message, ...(isBroken ? { isBroken } : {}) };

@@ -29,12 +29,22 @@ export const phasesDefault: readonly string[] = ['frame', 'architect', 'build', 
 
 const finishedWords: ReadonlySet<unknown> = new Set(['completed', 'complete', 'done', 'finished', 'success']);
 
+/** Of the form of the state, as FABER counts it; its own schema wants it. */
+const workflowVersion = '2.1';
+
+/** Where a run is worked on. */
+export interface RunPlace {
+  readonly path: string;
+  readonly branch?: string;
+}
+
 /** A run as `start` makes it. `runId` and `workId` are checked by the caller. */
 export function newState(run: {
   readonly runId: string;
   readonly workId: string;
   readonly workflowId: string;
   readonly phases: readonly string[];
+  readonly place?: RunPlace;
   readonly nowMs: number;
 }): JsonObject {
   const at = isoTime(run.nowMs);
@@ -42,14 +52,17 @@ export function newState(run: {
     run_id: run.runId,
     workflow_id: run.workflowId,
     work_id: run.workId,
+    target: run.workId,
+    workflow_version: workflowVersion,
     status: inProgress,
     started_at: at,
     updated_at: at,
-    current_phase: run.phases[0] ?? null,
+    current_phase: run.phases[0] ?? 'none',
     phases: Object.fromEntries(run.phases.map((phase) => [phase, { status: 'pending' }])),
     artifacts: {},
-    sessions: { current_session_id: null, total_sessions: 0, session_history: [] },
-    context_metadata: { last_artifact_reload: null, reload_count: 0, artifacts_in_context: [] },
+    ...defined({ worktree: run.place }),
+    sessions: { total_sessions: 0, session_history: [] },
+    context_metadata: { reload_count: 0, artifacts_in_context: [] },
   };
 }
 
@@ -92,7 +105,7 @@ export function finishPhase(
   const done = new Set(phasesCompleted({ phases }));
   const next = order.find((name) => !done.has(name));
   const completed = next === undefined ? { status: 'completed', completed_at: at } : {};
-  const changed = { ...state, phases, current_phase: next ?? null, updated_at: at, ...completed };
+  const changed = { ...state, phases, current_phase: next ?? 'none', updated_at: at, ...completed };
   if (!isLive(changed)) return changed;
   return withRecord(changed, { ...currentSession(changed).record, phases_completed: phasesCompleted(changed) });
 }
@@ -155,7 +168,7 @@ export function beginSession(before: JsonObject, who: Who, { isCompacted = false
   const sessionId = who.sessionId ?? (isSame ? current.id : inventedId(who));
   const earlier = isCompacted ? lastRecord(state, sessionId, who) : null;
   const resumed = earlier === null ? {} : { part: partOf(earlier) + 1, resumed_from: sessionId };
-  const left = isLive(state) ? intoHistory(state, { ...current.record, ended_at: null }) : state;
+  const left = isLive(state) ? intoHistory(state, current.record ?? {}) : state;
   const count = Math.max(Number(objectOf(left.sessions).total_sessions) || 0, historyOf(left).length);
   const record = { ...freshRecord(sessionId, who), ...resumed };
   return { state: withRecord(withSessions(left, { total_sessions: count + 1 }), record), sessionId, isNew: true };
@@ -192,6 +205,12 @@ function withoutNoted(state: JsonObject, record: JsonObject | null): JsonObject 
 }
 
 const historyOf = (state: JsonObject) => listOf(objectOf(state.sessions).session_history);
+
+/** Of claude, of every session that has a record. */
+export function sessionIds(state: JsonObject): string[] {
+  const ids = historyOf(state).map((record) => objectOf(record).session_id);
+  return [currentSession(state).id, ...ids].flatMap((id) => textOf(id) ?? []);
+}
 
 function withSessions(state: JsonObject, changed: JsonObject): JsonObject {
   return { ...state, sessions: { ...objectOf(state.sessions), ...changed } };
@@ -331,7 +350,7 @@ export function recordLoads(
   const entries = loaded.map(({ id, source, sizeBytes }) => ({
     artifact_id: id,
     loaded_at: at,
-    load_trigger: load.trigger,
+    load_trigger: load.trigger.replace(/:.*/, ''),
     source,
     size_bytes: sizeBytes,
     session_id: load.sessionId,

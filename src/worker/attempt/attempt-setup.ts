@@ -250,7 +250,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const claudeSessionId = conversationId(record);
   const filled = fillPrompt(definition, state, paths.inputs);
   if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
-  const hooks = ownHooks(options.packageRoot, systems, subject.isElsewhere === true);
+  const hooks = ownHooks(options.packageRoot, record.definition, subject.isElsewhere === true);
   const own = ownInstructions(state, { ...record, definition }, filled.prompt, gitSettings(base, subject.ofProject));
   const config = prepareConfigDir(world, {
     paths,

@@ -5,6 +5,7 @@ import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
 import type { Belonging } from '../../context/handover/find.ts';
 import { projectHere } from '../../context/handover/find.ts';
 import { resumeFileName } from '../../context/handover/projects.ts';
+import { chosenMark } from '../../context/hook-call.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { conversationId, type SessionRecord } from '../../core/session-state.ts';
@@ -27,12 +28,14 @@ const spoken = {
 } as const satisfies Record<HookEvent, string>;
 
 /** The session's own task first, then each system: the model reads them in this order. */
-export function ownHooks(packageRoot: string, systems: readonly ContextName[], isElsewhere = false): OwnHook[] {
+export function ownHooks(packageRoot: string, definition: SessionDefinition, isElsewhere = false): OwnHook[] {
+  const systems = contextOf(definition);
   // In what form the program is there that machine alone knows.
   const own = isElsewhere ? { program: hookElsewhere, args: [] } : ownCommand('hook', packageRoot);
+  const chosen = definition.context === undefined ? [] : [chosenMark];
   const hook = (event: HookEvent, system: string): OwnHook => ({
     event,
-    program: { ...own, args: [...own.args, system, spoken[event]] },
+    program: { ...own, args: [...own.args, system, spoken[event], ...chosen] },
   });
   const events: readonly HookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];

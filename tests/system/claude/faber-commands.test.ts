@@ -6,11 +6,11 @@
 import { afterEach, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { statePath } from '../../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../../src/context/faber/state.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
 import { packageRoot } from '../../support/cli.ts';
+import { statePathOf } from '../../support/context/faber/rig.ts';
 import { sampled } from '../../support/long.ts';
 
 let rig: Rig;
@@ -58,7 +58,7 @@ const ways: readonly (readonly [string, Brought])[] = [
 async function ask(brought: Brought, prompt: string, steps: readonly Step[], more: object = {}): Promise<string> {
   rig = openRig(steps);
   const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: Date.now() };
-  rig.write(`project/${statePath(runId)}`, { ...newState(run), ...more });
+  rig.write(`project/${statePathOf(runId)}`, { ...newState(run), ...more });
   rig.write('project/.fractary/faber/.active-run-id', `${runId}\n`);
   const bin = join(rig.folder, 'bin');
   mkdirSync(bin);
@@ -90,7 +90,7 @@ async function ask(brought: Brought, prompt: string, steps: readonly Step[], mor
 }
 
 const said = () => JSON.stringify(rig.api.requests[0]?.body.messages);
-const state = () => JSON.parse(readFileSync(join(rig.project, statePath(runId)), 'utf8'));
+const state = () => JSON.parse(readFileSync(join(rig.project, statePathOf(runId)), 'utf8'));
 const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
 const command = ({ program }: Brought, rest: string): Step => {
   const project = '{{project}}';
@@ -155,7 +155,7 @@ withClaude.each(sampled(ways, 2))(
     expect(text).toContain('FABER ARTIFACT orchestration-protocol');
     const active = readFileSync(join(rig.project, '.fractary/faber/.active-run-id'), 'utf8').trim();
     expect(active).toStartWith('fractary-faber-259-');
-    const begun = JSON.parse(readFileSync(join(rig.project, statePath(active)), 'utf8'));
+    const begun = JSON.parse(readFileSync(join(rig.project, statePathOf(active)), 'utf8'));
     expect(begun).toMatchObject({ work_id: '259', phases: { frame: { status: 'completed', session_id: id } } });
     expect(begun.sessions).toMatchObject({ current_session_id: id, total_sessions: 1 });
   },

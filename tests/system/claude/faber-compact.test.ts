@@ -7,12 +7,12 @@ import { afterEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { statePath } from '../../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../../src/context/faber/state.ts';
 import { installHooks } from '../../../src/context/install.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from '../../support/claude/rig.ts';
 import { packageRoot } from '../../support/cli.ts';
+import { statePathOf } from '../../support/context/faber/rig.ts';
 
 let rig: Rig;
 afterEach(() => rig?.close());
@@ -28,7 +28,7 @@ function open(steps: readonly Step[]): Rig {
   const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: Date.now() };
   const artifacts = { spec_path: '{project_root}/specs/WORK-00258.md' };
   const phases = { frame: { status: 'completed' }, architect: { status: 'completed' } };
-  rig.write(`project/${statePath(runId)}`, { ...newState(run), artifacts, phases });
+  rig.write(`project/${statePathOf(runId)}`, { ...newState(run), artifacts, phases });
   rig.write('project/.fractary/faber/.active-run-id', `${runId}\n`);
   rig.write('project/specs/WORK-00258.md', 'SPECIFICATION of 258');
   return rig;
@@ -68,7 +68,7 @@ interface Sessions {
 }
 
 function sessions(): Sessions {
-  return JSON.parse(readFileSync(join(rig.project, statePath(runId)), 'utf8')).sessions;
+  return JSON.parse(readFileSync(join(rig.project, statePathOf(runId)), 'utf8')).sessions;
 }
 
 function expectRun(text: string | undefined, event: string, sessionId: string): void {

@@ -108,14 +108,14 @@ describe('S10', () => {
   test("what hooks do in a person's own session is in hooks.log of the data folder, which stays small", async () => {
     const log = join(user.data, 'hooks.log');
     const run = await user.begin('258');
-    await user.hook('session-start', { session_id: 's1', source: 'startup' });
+    await user.hook('session-start', { session_id: 's1', source: 'resume' });
     await user.hook('session-end', { session_id: 's1', reason: 'other' });
     const lines = readFileSync(log, 'utf8')
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
     expect(lines).toMatchObject([
-      { system: 'faber', event: 'session-start', source: 'startup', sessionId: 's1', project: user.shop, run },
+      { system: 'faber', event: 'session-start', source: 'resume', sessionId: 's1', project: user.shop, run },
       { system: 'faber', event: 'session-end', source: 'other', ended: 's1' },
     ]);
     writeFileSync(log, 'x'.repeat(1024 ** 2 + 1));

@@ -35,7 +35,9 @@ describe('acceptance', () => {
       workflow_id: 'fractary-faber:default',
       work_id: '258',
       status: 'in_progress',
-      sessions: { current_session_id: null, total_sessions: 0, session_history: [] },
+      target: '258',
+      worktree: { path: user.shop, branch: 'main' },
+      sessions: { total_sessions: 0, session_history: [] },
       context_metadata: { reload_count: 0, artifacts_in_context: [] },
     });
     await user.asSession('s1', 'prime-context');
@@ -127,7 +129,7 @@ describe('acceptance', () => {
     const first = await user.begin();
     for (const phase of ['frame', 'architect', 'build', 'evaluate']) await user.faber('phase', phase);
     expect((await user.faber('phase', 'release')).stdout).toContain('The run is completed.');
-    expect(user.stateOf(first)).toMatchObject({ status: 'completed', current_phase: null });
+    expect(user.stateOf(first)).toMatchObject({ status: 'completed', current_phase: 'none' });
     expect(user.activeRun()).toBe(`${first}\n`);
     expect(await user.faber('phase', 'release')).toMatchObject({ code: 1 });
     expect(await user.faber('resume', first)).toMatchObject({ code: 1 });
@@ -136,7 +138,7 @@ describe('acceptance', () => {
 
   test('"PreCompact…", "SessionStart…" and "SessionEnd hook…": the real hook program', async () => {
     const run = await user.begin();
-    await hook('session-start', { session_id: 's1', source: 'startup' });
+    await hook('session-start', { session_id: 's1', source: 'resume' });
     await user.faber('phase', 'frame');
     expect(await hook('pre-compact', { session_id: 's1', trigger: 'auto' })).toContain(
       'Go on with the phase architect',
@@ -162,14 +164,62 @@ describe('acceptance', () => {
     expect(stdout).toMatch(/^Current +s1 part 2, after a compaction, ended$/m);
   });
 
-  test('".fractary/faber/.active-run-id committed to git": a warning when git ignores it', async () => {
-    expect((await user.faber('start', '--work-id', '1')).stderr).not.toContain('WARNING');
-    user.repository.commit({ '.gitignore': '.fractary/faber/\n', '.fractary': null });
-    const run = await user.faber('start', '--work-id', '2');
-    expect(run.stderr).toContain('WARNING: git ignores .fractary/faber/.active-run-id');
-    expect((await user.faber('status')).stderr).toContain('WARNING: git ignores');
+  test('git ignores .active-run-id; a warning when it tracks it, or ignores the state of the run', async () => {
+    await user.begin();
+    expect(git(user.shop, 'status', '--porcelain', '--untracked-files=all')).not.toContain('.active-run-id');
+    expect(git(user.shop, 'status', '--porcelain', '--untracked-files=all')).toContain('state.json');
     git(user.shop, 'add', '--force', '.fractary');
+    const tracked = await user.faber('status');
+    const cure = `git -C '${user.shop}' rm --cached .fractary/faber/.active-run-id`;
+    expect(tracked.stderr).toContain(`WARNING: git tracks .fractary/faber/.active-run-id`);
+    expect(tracked.stderr).toEndWith(`${cure}\n`);
+    expect(Bun.spawnSync(['sh', '-c', cure]).exitCode).toBe(0);
     expect((await user.faber('status')).stderr).toBe('');
+    user.repository.commit({ '.gitignore': '.fractary/\n', '.fractary': null });
+    const run = await user.faber('start', '--work-id', '2');
+    expect(run.stderr).toContain('WARNING: git ignores .fractary/runs/');
+  });
+
+  test('a run is active only where its own branch or work tree is', async () => {
+    const run = await user.begin();
+    git(user.shop, 'add', '--force', '.fractary');
+    git(user.shop, 'commit', '-q', '-m', 'with the active run');
+    const beside = join(user.folder, 'beside');
+    git(user.shop, 'worktree', 'add', '-q', '-b', 'other', beside);
+    expect(user.activeRun(beside)).toBe(`${run}\n`);
+    const there = (...args: string[]) => user.runWith({ cwd: beside }, 'faber', ...args);
+    const said = `${run} belongs to the branch main, the work tree ${user.shop}, not to this work tree.`;
+    expect((await there('phase', 'frame')).stderr).toContain(said);
+    expect((await there('session-end')).stderr).toContain(said);
+    expect(await user.hook('session-start', { session_id: 's1', source: 'resume' }, beside)).toBe('');
+    // No conflict either; in the work tree of the run, on whatever branch, there still is.
+    expect(await there('start', '--work-id', '259')).toMatchObject({ code: 0 });
+    git(user.shop, 'switch', '-q', '-c', 'feature/258');
+    expect((await user.faber('start', '--work-id', '260')).stderr).toContain('Another workflow is active');
+    expect(await user.faber('phase', 'frame')).toMatchObject({ code: 0 });
+    // Whoever goes on with it elsewhere takes it there.
+    expect(await there('resume', run, '--take-over')).toMatchObject({ code: 0 });
+    expect(user.stateOf(run, beside).worktree).toMatchObject({ path: beside, branch: 'other' });
+    expect(await user.hook('session-start', { session_id: 's1', source: 'resume' }, beside)).toContain(run);
+  });
+
+  test('runs lie where FABER has them since 2026, in a project that uses it', async () => {
+    user.write('.fractary/config.yaml', 'version: "2.0"\n');
+    const run = await user.begin();
+    const folder = join(user.shop, '.fractary/faber/runs');
+    expect(readFileSync(join(folder, '.active-run-id'), 'utf8')).toBe(`${run}\n`);
+    const state = () => JSON.parse(readFileSync(join(folder, run, 'state.json'), 'utf8'));
+    expect(await user.faber('phase', 'frame')).toMatchObject({ code: 0 });
+    expect(state()).toMatchObject({ target: '258', phases: { frame: { status: 'completed' } } });
+    const text = await user.hook('session-start', { session_id: 's1', source: 'resume' });
+    // The shipped workflow names the state where the specification has it.
+    expect(text).toContain(`FABER ARTIFACT workflow-state (json) [.fractary/faber/runs/${run}/state.json]`);
+    expect(existsSync(join(user.shop, '.fractary/runs'))).toBe(false);
+    // A run that FABER itself began, which names no place.
+    user.write('.fractary/faber/runs/acme-shop-9-run-x/state.json', '{"status":"in_progress","work_id":"9"}');
+    user.write('.fractary/faber/runs/.active-run-id', 'acme-shop-9-run-x');
+    expect((await user.faber('status')).stdout).toContain('acme-shop-9-run-x');
+    expect(await user.faber('phase', 'frame')).toMatchObject({ code: 0 });
   });
 
   test('"Backward compatible with existing workflows": a state of another tool, without hooks', async () => {
@@ -322,7 +372,7 @@ test('hooks and commands at once lose nothing', async () => {
   const run = await user.begin();
   const ids = Array.from({ length: 8 }, (_, index) => `s${index}`);
   await Promise.all([
-    ...ids.map((id) => hook('session-start', { session_id: id, source: 'startup' })),
+    ...ids.map((id) => hook('session-start', { session_id: id, source: 'resume' })),
     user.faber('phase', 'frame'),
     user.faber('phase', 'architect'),
   ]);

@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { projectAt } from '../../../src/context/faber/project.ts';
 import { loadWorkflowConfig } from '../../../src/context/faber/workflow-config.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { packageRoot } from '../../support/cli.ts';
@@ -45,7 +46,7 @@ test('a project’s own workflow is read from where it says', () => {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, '{"phases": {"only": {}}}');
     const { files } = createRealWorld();
-    const config = loadWorkflowConfig(files, { root: folder, top: folder }, 'default');
+    const config = loadWorkflowConfig(files, projectAt(files, folder, folder), 'default');
     expect(config).toMatchObject({ ok: true, value: { file: place, phases: ['only'] } });
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -7,8 +7,8 @@ import {
   ofWorkItem,
   projectHere,
   runHere,
+  settleWithGit,
   soundConfig,
-  warnOfIgnored,
   whoAsks,
 } from '../../../app/faber/here.ts';
 import { bashCharactersMax } from '../../../app/faber/start-run.ts';
@@ -86,7 +86,7 @@ async function status(context: Context, given: StatusGiven): Promise<void> {
     const rows = others.map((other) => [`  ${other.run_id}`, other.status]);
     stdout.lines(formatTable([{ title: '  RUN' }, { title: 'STATUS' }], rows, stdout.style));
   }
-  if (run !== null && run.runId === activeId) await warnOfIgnored(context, project, run.runId);
+  if (run !== null && run.runId === activeId) await settleWithGit(context, project, run.runId);
 }
 
 function otherRuns(context: Context, project: FaberProject, shown: string | undefined) {

@@ -7,8 +7,8 @@ import {
   projectHere,
   runHere,
   runNamed,
+  settleWithGit,
   soundConfig,
-  warnOfIgnored,
   whoAsks,
 } from '../../../app/faber/here.ts';
 import {
@@ -19,6 +19,7 @@ import {
   conflictWith,
   type NewRun,
   newRun,
+  placeOf,
   recordPhase,
   startBeside,
   startHere,
@@ -31,6 +32,7 @@ import {
   viewWorktrees,
   type WorktreeView,
 } from '../../../app/faber/worktrees.ts';
+import { objectOf } from '../../../context/faber/json-text.ts';
 import { runLines } from '../../../context/faber/prime.ts';
 import type { FaberProject } from '../../../context/faber/project.ts';
 import { beginSession, inProgress, isoTime, nextPhase, phasesCompleted } from '../../../context/faber/state.ts';
@@ -108,7 +110,7 @@ async function say(context: Context, project: FaberProject, run: NewRun, json: t
     context.stdout.line(runId);
     context.stderr.line(safeLine(`Work in ${project.root}. The first phase is ${phases[0]}.`, 600));
   }
-  await warnOfIgnored(context, project, runId);
+  await settleWithGit(context, project, runId);
 }
 
 interface Asked {
@@ -197,14 +199,15 @@ async function resume(context: Context, typed: string, { takeOver, json, ...give
   const { nowMs } = who;
   const changed = need(
     updateState(files, project, runId, (now) => {
-      const going = now.status === inProgress ? now : { ...now, status: inProgress, updated_at: isoTime(nowMs) };
+      const worktree = { ...objectOf(now.worktree), ...placeOf(context, project) };
+      const going = { ...now, worktree, status: inProgress, updated_at: isoTime(nowMs) };
       return ok(who.sessionId === undefined ? going : beginSession(going, who).state);
     }),
   );
   await tidyWorktrees(context, project);
   if (json) context.stdout.json({ run_id: runId, project: project.root });
-  else context.stdout.lines(runLines(runId, changed, config.phases));
-  await warnOfIgnored(context, project, runId);
+  else context.stdout.lines(runLines(project, { runId, state: changed }, config.phases));
+  await settleWithGit(context, project, runId);
   const phase = nextPhase(changed, config.phases);
   if (phase !== undefined) beginPhase(context, project, { runId, phase, config });
 }

@@ -4,12 +4,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { faber } from '../../../../src/context/faber/hooks.ts';
 import type { JsonObject } from '../../../../src/context/faber/json-text.ts';
-import { statePath } from '../../../../src/context/faber/project.ts';
+import { type FaberProject, statePath } from '../../../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../../../src/context/faber/state.ts';
 import type { ContextFiles, HookAnswer, HookCall, HookEvent } from '../../../../src/context/hook-call.ts';
+import { defined } from '../../../../src/core/defined.ts';
 import { createRealWorld } from '../../../../src/system/real-world.ts';
 
 export const { files } = createRealWorld();
+/** Where the specification has it. */
+export const statePathOf = (id: string) => statePath({ runs: '.fractary/runs' }, id);
 export const runId = 'fractary-faber-258-20260105-143022-a1b2c3';
 /** 2026-01-05T14:30:22Z */
 export const startMs = Date.UTC(2026, 0, 5, 14, 30, 22);
@@ -26,6 +29,9 @@ export interface CallOptions {
   readonly nowMs?: number;
   readonly host?: string;
   readonly folder?: string;
+  readonly transcriptPath?: string;
+  readonly isWorker?: boolean;
+  readonly isChosen?: boolean;
   /** Files that fail. */
   readonly altered?: Partial<ContextFiles>;
 }
@@ -38,8 +44,8 @@ export class FaberGround {
     mkdirSync(join(this.root, '.git'), { recursive: true });
   }
 
-  get project() {
-    return { root: this.root, top: this.root };
+  get project(): FaberProject {
+    return { root: this.root, top: this.root, runs: '.fractary/runs' };
   }
 
   write(path: string, text: string | Uint8Array): string {
@@ -52,11 +58,11 @@ export class FaberGround {
   /** A run in progress that is the active one. */
   begin(more: JsonObject = {}): void {
     this.write('.fractary/faber/.active-run-id', `${runId}\n`);
-    this.write(statePath(runId), JSON.stringify(fresh(more)));
+    this.write(statePathOf(runId), JSON.stringify(fresh(more)));
   }
 
   get state(): Readonly<Record<string, never>> {
-    return JSON.parse(readFileSync(join(this.root, statePath(runId)), 'utf8'));
+    return JSON.parse(readFileSync(join(this.root, statePathOf(runId)), 'utf8'));
   }
 
   get sessions(): { current_session_id: string; total_sessions: number; session_history: Record<string, unknown>[] } {
@@ -64,13 +70,21 @@ export class FaberGround {
   }
 
   call(event: HookEvent, options: CallOptions = {}): HookAnswer {
-    const { sessionId = 's1', nowMs = startMs, host = 'laptop', folder = this.root, source, altered } = options;
+    const {
+      sessionId = 's1',
+      nowMs = startMs,
+      host = 'laptop',
+      folder = this.root,
+      altered,
+      isWorker = false,
+      ...more
+    } = options;
     const call: HookCall = {
       event,
-      ...(source === undefined ? {} : { source }),
+      ...defined(more),
       ...(sessionId === '' ? {} : { sessionId }),
       projectFolder: folder,
-      isWorker: false,
+      isWorker,
       nowMs,
       host,
       platform: 'linux',

@@ -5,10 +5,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { statePath } from '../../../../src/context/faber/project.ts';
 import { isFaberRunning } from '../../../../src/context/faber/state-file.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
-import { FaberGround, files, fresh, minute, runId, startMs } from '../../../support/context/faber/rig.ts';
+import { FaberGround, files, fresh, minute, runId, startMs, statePathOf } from '../../../support/context/faber/rig.ts';
 
 let ground: FaberGround;
 beforeEach(() => {
@@ -21,7 +20,7 @@ const specification = { artifacts: { spec_path: '{project_root}/specs/WORK-00258
 describe('acceptance', () => {
   test('"PreCompact hook saves session before compaction"', () => {
     ground.begin({ phases: { frame: { status: 'completed' }, architect: { status: 'completed' }, build: {} } });
-    ground.call('session-start', { source: 'startup' });
+    ground.call('session-start', { source: 'startup', isChosen: true });
     const { text } = ground.call('pre-compact', { source: 'auto', nowMs: startMs + minute });
     expect(ground.state.sessions).toMatchObject({
       session_history: [
@@ -41,7 +40,7 @@ describe('acceptance', () => {
   test('"SessionStart hook restores context after compaction"', () => {
     ground.write('specs/WORK-00258.md', '# The specification\nUse the queue.\n');
     ground.begin(specification);
-    ground.call('session-start', { source: 'startup' });
+    ground.call('session-start', { source: 'startup', isChosen: true });
     ground.call('pre-compact', { source: 'auto', nowMs: startMs + minute });
     const { text } = ground.call('session-start', { source: 'compact', nowMs: startMs + 2 * minute });
     // Within five minutes of the first load: the conversation it went to is gone.
@@ -56,7 +55,7 @@ describe('acceptance', () => {
     expect(ground.state.context_metadata).toMatchObject({
       reload_count: 2,
       artifacts_in_context: [
-        { artifact_id: 'workflow-state', load_trigger: 'session_start', source: statePath(runId) },
+        { artifact_id: 'workflow-state', load_trigger: 'session_start', source: statePathOf(runId) },
         { artifact_id: 'orchestration-protocol' },
         { artifact_id: 'specification', source: 'specs/WORK-00258.md', size_bytes: 35 },
       ],
@@ -65,13 +64,13 @@ describe('acceptance', () => {
 
   test('"SessionEnd hook saves final session state", also of the session that completed the run', () => {
     ground.begin();
-    ground.call('session-start', { source: 'startup' });
+    ground.call('session-start', { source: 'startup', isChosen: true });
     expect(ground.call('session-end', { source: 'other', nowMs: startMs + minute })).toMatchObject({ text: '' });
     const ended = { session_id: 's1', started_at: '2026-01-05T14:30:22Z', ended_at: '2026-01-05T14:31:22Z' };
     expect(ground.sessions.session_history).toMatchObject([{ ...ended, end_reason: 'other' }]);
     expect(ground.sessions.session_history[0]?.artifacts_loaded).toEqual(['workflow-state', 'orchestration-protocol']);
     ground.call('session-start', { source: 'resume', nowMs: startMs + 2 * minute });
-    ground.write(statePath(runId), JSON.stringify({ ...ground.state, status: 'completed' }));
+    ground.write(statePathOf(runId), JSON.stringify({ ...ground.state, status: 'completed' }));
     ground.call('session-end', { source: 'other', nowMs: startMs + 3 * minute });
     expect(ground.sessions.session_history).toMatchObject([{ ...ended, ended_at: '2026-01-05T14:33:22Z' }]);
   });
@@ -80,7 +79,7 @@ describe('acceptance', () => {
     ground.write('.git/HEAD', 'ref: refs/heads/main\n');
     ground.write('.git/refs/heads/main', `${'a1b2c3d4'.repeat(5)}\n`);
     ground.begin();
-    ground.call('session-start', { source: 'startup', host: 'laptop' });
+    ground.call('session-start', { source: 'startup', isChosen: true, host: 'laptop' });
     ground.call('session-end', { source: 'other', host: 'laptop', nowMs: startMs + minute });
     ground.call('session-start', { source: 'resume', host: 'desktop', nowMs: startMs + 2 * minute });
     ground.call('session-end', { source: 'other', host: 'desktop', nowMs: startMs + 3 * minute });
@@ -122,10 +121,10 @@ describe('acceptance', () => {
   test('"Backward compatible with existing workflows": without sessions, metadata, artifacts or a workflow', () => {
     ground.write('.fractary/faber/.active-run-id', runId);
     ground.write(
-      statePath(runId),
+      statePathOf(runId),
       JSON.stringify({ status: 'in_progress', phases: [{ id: 'frame', status: 'done' }], x: 1 }),
     );
-    const { text } = ground.call('session-start', { source: 'startup' });
+    const { text } = ground.call('session-start', { source: 'startup', isChosen: true });
     expect(text).toContain('Finished phases: frame. Go on with the phase architect.');
     expect(ground.sessions).toMatchObject({ current_session_id: 's1', total_sessions: 1 });
     expect(ground.state).toMatchObject({ x: 1, phases: [{ id: 'frame', status: 'done' }] } as never);
@@ -186,11 +185,47 @@ describe('which run', () => {
 
   test('a clear, another session and the same one again', () => {
     ground.begin();
-    ground.call('session-start', { source: 'startup' });
+    ground.call('session-start', { source: 'startup', isChosen: true });
+    ground.call('session-end', { source: 'clear' });
     ground.call('session-start', { source: 'clear', sessionId: 's2' });
     ground.call('session-start', { source: 'resume', sessionId: 's2' });
     expect(ground.sessions).toMatchObject({ total_sessions: 2, current_session_id: 's2' });
     expect(ground.call('session-start', { sessionId: '' }).text).toContain('for s2');
+  });
+});
+
+describe('a session that has nothing to do with the run', () => {
+  const line =
+    `FABER: the run ${runId} for the work item 258 is in progress here. Leave it alone unless your task is part ` +
+    'of it; then load it with: claude-code-agent faber prime-context';
+
+  test('is told of it in one line at its start, and is not recorded in it', () => {
+    ground.begin();
+    expect(ground.call('session-start', { source: 'startup' }).text).toBe(line);
+    // In a group, where FABER was not chosen for it, nothing of the run comes later either.
+    for (const source of ['startup', 'resume', 'compact', 'clear', 'fork']) {
+      expect(ground.call('session-start', { source, isWorker: true }).text).toBe(line);
+    }
+    expect(ground.call('pre-compact', { source: 'auto', isWorker: true }).text).toBe('');
+    ground.call('session-end', { source: 'other', isWorker: true });
+    expect(ground.state).toEqual(fresh() as never);
+  });
+
+  test('while one that goes on from a session of the run gets it whole', () => {
+    ground.begin();
+    const whole = 'Finished phases: none. Go on with the phase frame.';
+    // What a person resumes or compacts in a work tree with a run belongs to it, as specified.
+    expect(ground.call('session-start', { source: 'compact' }).text).toContain(whole);
+    for (const isWorker of [false, true]) {
+      expect(ground.call('session-start', { source: 'startup', isWorker }).text).toContain(whole);
+    }
+    const transcriptPath = ground.write('conversations/s2.jsonl', '');
+    const other = { isWorker: true, sessionId: 's2', transcriptPath };
+    expect(ground.call('session-start', { ...other, source: 'fork' }).text).toBe(line);
+    ground.write('conversations/s1.jsonl', '');
+    expect(ground.call('session-start', { ...other, source: 'startup' }).text).toBe(line);
+    expect(ground.call('session-start', { ...other, source: 'fork' }).text).toContain(whole);
+    expect(ground.sessions.current_session_id).toBe('s2');
   });
 });
 
@@ -204,7 +239,7 @@ describe('the limit', () => {
     expect(text.length).toBeGreaterThan(charactersMax - 200);
     expect(text.startsWith(`FABER run ${runId}`)).toBe(true);
     expect(text).toContain('the rest is in specs/WORK-00258.md)');
-    expect(text).toContain(`the rest is in ${statePath(runId)})`);
+    expect(text).toContain(`the rest is in ${statePathOf(runId)})`);
     expect(text).toContain('kept in front');
     expect(text).toContain('A required artifact that is missing stops the work');
     expect(ground.sessions.session_history).toHaveLength(300);
@@ -215,7 +250,7 @@ describe('other writers', () => {
   test('what another tool adds between two hooks stays', () => {
     ground.begin();
     ground.call('session-start');
-    const path = join(ground.root, statePath(runId));
+    const path = join(ground.root, statePathOf(runId));
     writeFileSync(path, JSON.stringify({ ...ground.state, theirs: { deep: [1] }, plan_id: 'p1' }));
     ground.call('pre-compact');
     ground.call('session-start', { source: 'compact' });
@@ -225,12 +260,12 @@ describe('other writers', () => {
 
   test('a state that cannot be read is left as it is, and the session is told', () => {
     ground.begin();
-    const path = ground.write(statePath(runId), '{"status": "in_progress", ');
-    expect(ground.call('session-start').notes?.why).toContain(`${statePath(runId)}:1:27: is not JSON`);
+    const path = ground.write(statePathOf(runId), '{"status": "in_progress", ');
+    expect(ground.call('session-start').notes?.why).toContain(`${statePathOf(runId)}:1:27: is not JSON`);
     expect(readFileSync(path, 'utf8')).toBe('{"status": "in_progress", ');
-    expect(ground.call('session-start').text).toContain(`cannot be read. ${statePath(runId)}:1:27`);
+    expect(ground.call('session-start').text).toContain(`cannot be read. ${statePathOf(runId)}:1:27`);
     expect(ground.call('session-end').text).toBe('');
-    ground.write(statePath(runId), '{"status": "in_progress", "sessions": []}');
+    ground.write(statePathOf(runId), '{"status": "in_progress", "sessions": []}');
     expect(ground.call('session-start').notes?.why).toContain(':1:39: sessions is not an object');
   });
 

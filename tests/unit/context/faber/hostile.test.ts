@@ -12,9 +12,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { readGitHead } from '../../../../src/context/faber/git-head.ts';
-import { statePath } from '../../../../src/context/faber/project.ts';
 import { parseWorkflowConfig } from '../../../../src/context/faber/workflow-config.ts';
-import { FaberGround, files, fresh, runId } from '../../../support/context/faber/rig.ts';
+import { FaberGround, files, fresh, runId, statePathOf } from '../../../support/context/faber/rig.ts';
 
 let ground: FaberGround;
 beforeEach(() => {
@@ -81,14 +80,14 @@ describe('the files of the run', () => {
     ground.begin();
     const outside = join(ground.folder, 'outside.json');
     writeFileSync(outside, JSON.stringify(fresh()));
-    const state = join(ground.root, statePath(runId));
+    const state = join(ground.root, statePathOf(runId));
     rmSync(state);
     symlinkSync(outside, state);
     expect(ground.call('session-start').notes?.why).toContain('leads out of the project');
-    fifo(statePath(runId));
+    fifo(statePathOf(runId));
     expect(ground.call('session-start').notes?.why).toContain('is not a regular file');
     rmSync(state);
-    truncateSync(ground.write(statePath(runId), '{'), 50 * 1024 ** 2);
+    truncateSync(ground.write(statePathOf(runId), '{'), 50 * 1024 ** 2);
     expect(ground.call('session-start').notes?.why).toContain('is larger than 8 MiB');
     fifo('.fractary/faber/.active-run-id');
     expect(ground.call('session-start').notes?.why).toContain('is not a regular file');
@@ -119,16 +118,16 @@ describe('the files of the run', () => {
 });
 
 describe('a state that the runtime would not write as it stands', () => {
-  const stateText = () => readFileSync(join(ground.root, statePath(runId)), 'utf8');
+  const stateText = () => readFileSync(join(ground.root, statePathOf(runId)), 'utf8');
 
   test('bytes that are no UTF-8 are shown, and never written back as something else', () => {
     ground.begin({ note: 'NOTE' });
     const bytes = Buffer.from(stateText().replace('NOTE', '\u00e9'), 'latin1');
-    ground.write(statePath(runId), bytes);
-    const { text } = ground.call('session-start', { source: 'startup' });
+    ground.write(statePathOf(runId), bytes);
+    const { text } = ground.call('session-start', { source: 'resume' });
     expect(text).toContain('FABER ARTIFACT workflow-state');
     expect(text).toContain('state.json is not valid UTF-8');
-    expect(readFileSync(join(ground.root, statePath(runId)))).toEqual(bytes);
+    expect(readFileSync(join(ground.root, statePathOf(runId)))).toEqual(bytes);
   });
 });
 

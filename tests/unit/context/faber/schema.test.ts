@@ -6,7 +6,6 @@ import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Ajv from 'ajv';
-import { statePath } from '../../../../src/context/faber/project.ts';
 import {
   beginSession,
   endSession,
@@ -18,7 +17,7 @@ import {
 } from '../../../../src/context/faber/state.ts';
 import { loadState } from '../../../../src/context/faber/state-file.ts';
 import { parseWorkflowConfig, shippedFaber } from '../../../../src/context/faber/workflow-config.ts';
-import { FaberGround, files, runId, startMs } from '../../../support/context/faber/rig.ts';
+import { FaberGround, files, runId, startMs, statePathOf } from '../../../support/context/faber/rig.ts';
 import { fc } from '../../../support/property.ts';
 
 const schemaOf = (name: string) => JSON.parse(readFileSync(join(shippedFaber, name), 'utf8'));
@@ -31,6 +30,58 @@ const ajv = new Ajv({
 });
 const isWorkflow = ajv.compile(schemaOf('workflow.schema.json'));
 const isState = ajv.compile(schemaOf('state.schema.json'));
+
+/** What the schema of FABER itself asks of a state.json (github.com/fractary/faber, April 2026): its facts alone. */
+const type = (name: string, more: object = {}) => ({ type: name, ...more });
+const properties = (fields: object, required: readonly string[] = []) =>
+  type('object', { properties: fields, required });
+const [text, count, phaseName] = [type('string'), type('integer'), { enum: phasesDefault }];
+const time = type('string', { pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$' });
+const environment = properties({ hostname: text, platform: text, cwd: text, git_commit: text });
+const record = properties(
+  {
+    ...{ session_id: text, started_at: time, ended_at: time, environment },
+    ...{ phases_completed: type('array', { items: phaseName }), artifacts_loaded: type('array', { items: text }) },
+  },
+  ['session_id', 'started_at'],
+);
+const phaseState = properties({
+  status: { enum: ['pending', 'in_progress', 'completed', 'failed', 'skipped'] },
+  ...{ started_at: time, completed_at: time },
+});
+const load = properties(
+  {
+    ...{ artifact_id: text, loaded_at: time, source: text, size_bytes: count },
+    load_trigger: { enum: ['session_start', 'phase_transition', 'manual', 'compaction_detected'] },
+  },
+  ['artifact_id', 'loaded_at', 'load_trigger'],
+);
+const sessions = properties({
+  ...{ current_session_id: text, total_sessions: count, session_history: type('array', { items: record }) },
+});
+const metadata = properties({
+  ...{ last_artifact_reload: time, reload_count: count, artifacts_in_context: type('array', { items: load }) },
+});
+const isStateOfFaber = ajv.compile(
+  properties(
+    {
+      ...{ target: text, work_id: { type: ['string', 'null'] }, workflow_version: text },
+      status: { enum: ['in_progress', 'paused', 'completed', 'failed', 'cancelled'] },
+      current_phase: { enum: [...phasesDefault, 'none'] },
+      ...{ started_at: time, updated_at: time, completed_at: time },
+      phases: properties(Object.fromEntries(phasesDefault.map((name) => [name, phaseState]))),
+      ...{ artifacts: properties({ branch: text, spec_path: text }), sessions, context_metadata: metadata },
+      worktree: properties(
+        {
+          ...{ path: text, branch: text, created_at: time, auto_cleanup: type('boolean') },
+          created_by: { enum: ['fractary-faber', 'manual', 'unknown'] },
+        },
+        ['path'],
+      ),
+    },
+    ['target', 'workflow_version', 'status', 'started_at'],
+  ),
+);
 
 const artifact = {
   id: 'a',
@@ -96,16 +147,20 @@ const happening = fc.record({
   phase: fc.constantFrom(...phasesDefault),
 });
 
-test('S8: property: every state that the program writes is what the schema says, and is read', () => {
+test('S8: property: every state that the program writes is what both schemas say, and is read', () => {
   const ground = new FaberGround();
   try {
     fc.assert(
       fc.property(fc.array(happening, { maxLength: 25 }), (happenings) => {
         const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault };
-        let state = newState({ ...run, nowMs: startMs });
+        let state = newState({ ...run, nowMs: startMs, place: { path: '/p', branch: 'main' } });
         for (const [index, { id, host, kind, phase: name }] of happenings.entries()) {
           const me = who(id, host, index);
-          const load = { trigger: 'manual', sessionId: id, nowMs: me.nowMs };
+          const load = {
+            trigger: name === 'frame' ? 'phase_transition:frame->architect' : 'manual',
+            sessionId: id,
+            nowMs: me.nowMs,
+          };
           if (kind === 'begin') state = beginSession(state, me).state;
           if (kind === 'load') state = recordLoads(state, [{ id: 'a', source: 'a.md', sizeBytes: 3 }], load);
           if (kind === 'phase') state = finishPhase(state, name, phasesDefault, me);
@@ -116,7 +171,9 @@ test('S8: property: every state that the program writes is what the schema says,
         const document = JSON.parse(JSON.stringify(state));
         isState(document);
         expect(isState.errors ?? []).toEqual([]);
-        ground.write(statePath(runId), JSON.stringify(document));
+        isStateOfFaber(document);
+        expect(isStateOfFaber.errors ?? []).toEqual([]);
+        ground.write(statePathOf(runId), JSON.stringify(document));
         expect(loadState(files, ground.project, runId)).toMatchObject({ ok: true });
       }),
     );
@@ -129,7 +186,7 @@ test('S8: what the program cannot read as a state the schema refuses as well', (
   const ground = new FaberGround();
   try {
     for (const document of [[], null, 7, { sessions: [] }, { artifacts: 'x' }, { context_metadata: 1 }]) {
-      ground.write(statePath(runId), JSON.stringify(document));
+      ground.write(statePathOf(runId), JSON.stringify(document));
       expect(loadState(files, ground.project, runId).ok).toBe(false);
       expect(isState(document)).toBe(false);
     }

@@ -47,9 +47,9 @@ describe('session records', () => {
       expect(sessionsOf(state)).toMatchObject({ current_session_id: id, total_sessions: count });
     }
     expect(historyOf(state).map(({ session_id, ended_at }) => [session_id, ended_at])).toEqual([
-      ['s1', null],
-      ['s1', null],
-      ['s2', null],
+      ['s1', undefined],
+      ['s1', undefined],
+      ['s2', undefined],
     ]);
   });
 
@@ -166,7 +166,7 @@ describe('S5: a compaction is a boundary', () => {
     state = beginSession(state, at(3), { isCompacted: true }).state;
     expect(historyOf(state)).toMatchObject([
       { session_id: 's1', end_reason: 'compaction', end_confirmed: true },
-      { session_id: 's2', ended_at: null },
+      { session_id: 's2' },
     ]);
     expect(currentSession(state).record).toMatchObject({ session_id: 's1', part: 2, resumed_from: 's1' });
   });
@@ -186,7 +186,7 @@ describe('phases', () => {
   test('the last one completes the run', () => {
     let state = beginSession(fresh(), who('s1')).state;
     for (const phase of phasesDefault) state = finishPhase(state, phase, phasesDefault, who('s1'));
-    expect(state).toMatchObject({ status: 'completed', current_phase: null });
+    expect(state).toMatchObject({ status: 'completed', current_phase: 'none' });
     expect(currentSession(state).record?.phases_completed).toEqual([...phasesDefault]);
   });
 

@@ -229,22 +229,14 @@ async function mend(
 async function isPartOf(git: Git, checkout: string, path: string, commits: readonly string[]): Promise<boolean> {
   const { files } = git.world;
   const file = join(checkout, path);
-  const isLink = files.entryKind(file) === 'link';
-  const hashed = await askOwn(git, checkout, ['hash-object', `--path=${path}`, '--', file], long);
-  for (const commit of commits) {
-    if (isLink) {
-      const same = await askOwn(git, checkout, ['--literal-pathspecs', 'diff', '--quiet', commit, '--', path]);
-      if (same.ok && same.value.exitCode === 0) return true;
-      continue;
-    }
-    const id = await askOwn(git, checkout, ['rev-parse', '--verify', '--quiet', `${commit}:${path}`]);
-    if (hashed.ok && id.ok && hashed.value.stdout === id.value.stdout) return true;
-  }
   if (files.entryKind(file) !== 'file') return false;
   const there = Buffer.from(files.readBytes(file, 0, files.info(file)?.size ?? 0)).toString('latin1');
+  const hashed = await askOwn(git, checkout, ['hash-object', `--path=${path}`, '--', file], long);
   for (const commit of commits) {
-    const call = { ...long, encoding: 'latin1' } as const;
-    const blob = await runOwn(git, checkout, ['cat-file', 'blob', `${commit}:${path}`], call);
+    const revision = `${commit}:${path}`;
+    const id = await askOwn(git, checkout, ['rev-parse', '--verify', '--quiet', revision]);
+    if (hashed.ok && id.ok && hashed.value.stdout === id.value.stdout) return true;
+    const blob = await runOwn(git, checkout, ['cat-file', 'blob', revision], { ...long, encoding: 'latin1' });
     if (blob.ok && blob.value.startsWith(there)) return true;
   }
   return false;

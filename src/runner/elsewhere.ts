@@ -1,6 +1,13 @@
 /** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
 
-import { isBlank, type KeptMessage, keptMessages, printedMessages, totalsInParts } from '../claude/conversation.ts';
+import {
+  isBlank,
+  type KeptMessage,
+  keptMessages,
+  linesOf,
+  printedMessages,
+  totalsInParts,
+} from '../claude/conversation.ts';
 import { finalUsage } from '../claude/final-usage.ts';
 import { parseLine } from '../claude/messages.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
@@ -8,7 +15,6 @@ import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
 import type { PriceTable, SessionId, Usage, Workspace } from '../core/group.ts';
-import { LineSplitter } from '../core/line-splitter.ts';
 import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
 import { lacksOf } from '../core/plan/elsewhere.ts';
 import { isolationOf } from '../core/plan/isolation.ts';
@@ -221,24 +227,11 @@ export interface LateInput {
   readonly prices: PriceTable;
 }
 
-const chunkBytes = 1024 * 1024;
-
 export function lateUsage(world: World, { record, attempt, paths, path, prices }: LateInput): Usage {
   const earlier = earlierThan(attempt, world, paths, record);
   // What is booked by now is not what was booked then.
   const stream = emptyStream(prices, earlier && { findBase: earlier.findBase });
-  const splitter = new LineSplitter();
-  const take = (line: string): void => {
-    foldMessage(stream, parseLine(line));
-  };
-  for (let at = 0; ; ) {
-    const chunk = world.files.readBytes(path, at, chunkBytes);
-    if (chunk.length === 0) break;
-    at += chunk.length;
-    for (const line of splitter.push(chunk)) take(line);
-  }
-  const rest = splitter.rest();
-  if (rest !== null) take(rest);
+  for (const line of linesOf(world, [path])) foldMessage(stream, parseLine(line));
   const startedAtMs = Date.parse(attempt.startedAt);
   const late = lateConversations(paths, attempt.id);
   const own = stream.claudeSessionId ?? conversationId(record);

@@ -83,15 +83,6 @@ export class TranscriptFollower {
     return chunk;
   }
 
-  /** Empty also when a disk does not answer: it may do so at the next look, and `finish` reports it if it does not. */
-  #readQuietly(): Uint8Array {
-    try {
-      return this.#read();
-    } catch {
-      return nothing;
-    }
-  }
-
   /** Tells the lines that end in the next piece of the file; the length of that, in bytes. */
   #tell(chunk: Uint8Array): number {
     this.#position += chunk.length;
@@ -127,7 +118,7 @@ export class TranscriptFollower {
         this.#hearOn();
         return;
       }
-      told = this.#tell(this.#readQuietly());
+      told = this.#tell(this.#read());
     }
     if (isBehind || this.#position > before) this.#options.onCaughtUp?.();
   }

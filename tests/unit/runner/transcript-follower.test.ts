@@ -1,6 +1,6 @@
 /**
  * Promises: every line is told once and in order whatever the pieces in which it was written and read, also without a
- * single hint; the file is opened once; what follows a read that failed is told at the next look.
+ * single hint; the file is opened once.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,6 @@ let lines: string[];
 let opened: number;
 let closed: number;
 let looks: number;
-let isBroken: boolean;
 let follower: TranscriptFollower;
 
 beforeEach(() => {
@@ -30,14 +29,12 @@ beforeEach(() => {
   opened = 0;
   closed = 0;
   looks = 0;
-  isBroken = false;
   world.files.openRead = (wish) => {
     const file = openRead(wish);
     if (file === null) return null;
     opened += 1;
     const read: ReadFile['read'] = (...which) => {
       looks += 1;
-      if (isBroken) throw new Error('EIO');
       return file.read(...which);
     };
     const close = () => {
@@ -112,14 +109,3 @@ test.each([chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes])(
     expect(lines.join('\n')).toHaveLength(size);
   },
 );
-
-test('what a disk did not give is told when it does', () => {
-  isBroken = true;
-  appendFileSync(path, 'one\n');
-  world.clock.step(2_000);
-  expect(lines).toEqual([]);
-  expect(() => follower.drain()).toThrow('EIO');
-  isBroken = false;
-  world.clock.step(500);
-  expect(lines).toEqual(['one']);
-});

@@ -2,16 +2,7 @@
 import { join } from 'node:path';
 import { type Advice, adviceText, advise, adviseInOrder, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
-import {
-  deniedRecords,
-  goOnCommand,
-  groupAdvice,
-  heldRecord,
-  isClaudeUnproven,
-  runCommand,
-  sessionReference,
-  settleCommands,
-} from '../core/plan/advice.ts';
+import { groupAdvice, runCommand, sessionReference } from '../core/plan/advice.ts';
 import type { Verdicts } from '../core/plan/decision.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import { type SessionRecord, workedMs } from '../core/session-state.ts';
@@ -214,7 +205,7 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
     case 'failed':
       // What is being deleted does not go on.
       if (state.reason === 'deleted') return [advise(state.message ?? '')];
-      return [...(state.message ? [advise(state.message)] : []), ...goOnSteps(state)];
+      return [...(state.message ? [advise(state.message)] : []), ...oneByOne(groupAdvice(state))];
     case 'completed':
       return isRehearsal(state)
         ? [
@@ -227,23 +218,10 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
   }
 }
 
-/** Before the cap is raised for want of money that may not be spent at all, that is to be settled. */
-function goOnSteps(state: GroupState): Advice[] {
-  const held = heldRecord(state);
-  const isDenied = held === undefined && deniedRecords(state).length > 0;
-  if (state.reason === 'day-budget' || isDenied) return [groupAdvice(state)];
-  if (isClaudeUnproven(state)) return [advise('Next, with another version of claude', goOnCommand(state))];
-  if (held === undefined) return [advise(canGoOn(state) ? 'Next' : 'Next, once the cause is gone', goOnCommand(state))];
-  const { free, book } = settleCommands(state.group.id, held.definition.id);
-  const raise = advise('Or raise it and go on with', goOnCommand(state));
-  return [advise('Next', free), advise('Or, if it is spent', book), raise];
-}
-
-/** A session that could not be started cannot be started again before something else has changed. */
-function canGoOn({ sessions }: GroupState): boolean {
-  return [...sessions.values()].every(
-    ({ state }) => state.status !== 'failed' || state.failure.reason !== 'spawn-failed',
-  );
+/** Each of several ways on is a line to paste. */
+function oneByOne({ sentence, commands, inOrder }: Advice): Advice[] {
+  if (inOrder) return [adviseInOrder(sentence, ...commands)];
+  return commands.map((command, index) => advise(index === 0 ? sentence : 'Or', command));
 }
 
 function lookSteps(state: GroupState): Advice[] {

@@ -12,8 +12,7 @@ import { draftState, type NewGroup } from '../create/new-group.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
-import { sayLeftOut } from './left-out.ts';
-import { checkFirstProjects, checkGit, checkLimitable, checkOrigins, sayDoomed } from './run-check.ts';
+import { checkFirstProjects, checkGit, checkStarts, sayForeseen } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** Checks nothing when nothing would start. Fails with `claude-unproven` or `usage`. */
@@ -31,8 +30,7 @@ export async function gateForGroup(
   if (ids === null || only?.length === 0) return ok(gate);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
-  if (!isQuiet) await sayDoomed(place, group.root, state.value, ids);
-  if (!isQuiet) sayLeftOut(place, state.value, ids);
+  if (!isQuiet) await sayForeseen(place, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate);
   const ready = await checkMachine(place, state.value, ids);
   if (!ready.ok) return ready;
@@ -91,10 +89,8 @@ async function checkRehearsal(place: Place, state: GroupState, ids: readonly Ses
 }
 
 async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
-  const sessions = ids.flatMap((id) => state.sessions.get(id)?.definition ?? []);
-  const limitable = checkLimitable(place, sessions);
-  const hasGit = limitable.ok ? await checkGit(place, state, ids) : limitable;
-  return hasGit.ok ? checkOrigins(place, state, ids) : hasGit;
+  const hasGit = await checkGit(place, state, ids);
+  return hasGit.ok ? checkStarts(place, state, ids) : hasGit;
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
@@ -145,8 +141,7 @@ export async function gateForNewGroup(
   if (!chosen.ok) return chosen;
   const asked = await askGate(place, gate, acceptClaude, first);
   if (!asked.ok || options.isQuiet === true) return asked;
-  await sayDoomed(place, root, draft.value, [...draft.value.sessions.keys()]);
-  sayLeftOut(place, draft.value, [...draft.value.sessions.keys()]);
+  await sayForeseen(place, root, draft.value, [...draft.value.sessions.keys()]);
   return asked;
 }
 

@@ -18,11 +18,9 @@ import type { GroupId, SessionDefinition, SessionId } from '../../core/group.ts'
 import type { GroupState } from '../../core/state.ts';
 import { listNames } from '../../core/text.ts';
 import { groupPaths } from '../../store/paths.ts';
-import { safeLine } from '../../view/terminal-text.ts';
 import type { Place } from '../place.ts';
 
 const namesShown = 5;
-const columnsMax = 600;
 
 /** One sentence for each project and cause. */
 export function leftOutOfProjects(place: Place, state: GroupState, ids: readonly SessionId[]): string[] {
@@ -120,8 +118,4 @@ export function leftOutOfUser(place: Place, state: GroupState, ids: readonly Ses
   if (all.length === 0) return null;
   const how = `Bring it in with: ${remedyFor(place, state)(['--inherit', 'user'], 'inherit: user')}`;
   return `Your own claude configuration in ${folder} is not used: ${all.join(', ')}. ${how}`;
-}
-
-export function sayLeftOut(place: Place, state: GroupState, ids: readonly SessionId[]): void {
-  for (const sentence of leftOutOfProjects(place, state, ids)) place.notes.line(safeLine(sentence, columnsMax));
 }

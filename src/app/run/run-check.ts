@@ -10,7 +10,7 @@ import {
 } from '../../claude/launch/project-settings.ts';
 import { loginOf } from '../../claude/launch/user-claude.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import type { SessionId } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
 import { isolationOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -19,6 +19,7 @@ import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { checkLimits } from '../../worker/limits.ts';
 import type { Place } from '../place.ts';
+import { leftOutOfProjects } from './left-out.ts';
 
 /**
  * Tells of each session whether claude's settings in its project would be let through, as far as can be told before: a
@@ -77,20 +78,6 @@ async function committedSettings({ world, env }: Place, projectPath: string): Pr
   return [{ path, settings: parseSettings(Buffer.from(asked.value.stdout)) }];
 }
 
-/** Whether this machine can limit these sessions as they ask. Fails with `usage` and the first for which it cannot. */
-export function checkLimitable(
-  { world }: Pick<Place, 'world'>,
-  sessions: readonly SessionDefinition[],
-): Result<undefined> {
-  for (const session of sessions) {
-    const limitable = checkLimits(session, world.processes);
-    if (limitable.ok) continue;
-    const { message, next } = limitable.failure;
-    return fail('usage', `Session ${sessionLabel(session.id, session.name)}: ${message}`, next);
-  }
-  return ok(undefined);
-}
-
 /** Whether git is there for those of the sessions that get a worktree. Fails with `usage` and the first of them. */
 export async function checkGit(
   { world, env }: Pick<Place, 'world' | 'env'>,
@@ -122,18 +109,20 @@ export function startCheck(place: Place, state: GroupState, isRehearsal = false)
   };
 }
 
-/** Fails with `worktree-failed` and the first session whose repository gives no worktree. */
-export async function checkOrigins(
+/** Whether they get their worktrees and the limits that they ask for. Fails with `usage` and the first without. */
+export async function checkStarts(
   place: Place,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<Result<undefined>> {
-  const check = startCheck(place, state);
+  const canStart = startCheck(place, state, true);
   for (const id of ids) {
-    const refused = (await check(id, '')).find((one) => !one.ok && one.failure.reason === 'worktree-failed');
+    const { definition } = recordOf(state, id);
+    const results = [checkLimits(definition, place.world.processes), ...(await canStart(id, ''))];
+    const refused = results.find((one) => !one.ok && one.failure.reason !== 'project-missing');
     if (refused === undefined || refused.ok) continue;
     const { message, next } = refused.failure;
-    return fail('usage', `Session ${sessionLabel(id, recordOf(state, id).definition.name)}: ${message}`, next);
+    return fail('usage', `Session ${sessionLabel(id, definition.name)}: ${message}`, next);
   }
   return ok(undefined);
 }
@@ -169,8 +158,8 @@ function checkMode({ env }: Place, mode: string): Result<void> {
 
 const columnsMax = 600;
 
-/** Says to people which sessions will fail, for what their projects or their own commands are. */
-export async function sayDoomed(
+/** Says which sessions will fail for what their projects or commands are, and what is not as in plain claude. */
+export async function sayForeseen(
   place: Place,
   root: string,
   state: GroupState,
@@ -188,6 +177,7 @@ export async function sayDoomed(
       place.notes.line(safeLine(`Session ${title} will ${what}: ${describeFailure(checked.failure)}`, columnsMax));
     }
   }
+  for (const sentence of leftOutOfProjects(place, state, ids)) place.notes.line(safeLine(sentence, columnsMax));
 }
 
 /** Fails with `usage` when no session of the group could begin for what its project says. */

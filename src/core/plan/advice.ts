@@ -71,12 +71,12 @@ export function groupAdvice(state: GroupState): Advice {
   const held = heldRecord(state);
   if (held !== undefined) {
     const { free, book } = settleCommands(state.group.id, held.definition.id);
-    return advise('Free what is held, book it as spent, or raise the cap', free, book, goOnCommand(state));
+    return advise('Free what is held, book it as spent, or raise the cap with', free, book, goOnCommand(state));
   }
   if (state.reason === 'day-budget') {
     const { maxBudgetUsd = usualRaiseUsd } = state.group.config;
     const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
-    return advise('Raise it, or wait for tomorrow; then go on', raise, goOnCommand(state));
+    return adviseInOrder('Wait for tomorrow, or raise it and go on with', raise, goOnCommand(state));
   }
   const denied = deniedRecords(state);
   if (denied.length > 0) {
@@ -84,7 +84,13 @@ export function groupAdvice(state: GroupState): Advice {
     return adviseInOrder('Allow what was denied, then try again', ...allow.slice(0, allowedMax), goOnCommand(state));
   }
   if (isClaudeUnproven(state)) return advise('With another version of claude, go on with', goOnCommand(state));
-  return advise('Go on with', goOnCommand(state));
+  return advise(canGoOn(state) ? 'Go on with' : 'Once the cause is gone, go on with', goOnCommand(state));
+}
+
+/** A session that could not be started cannot be started again before something else has changed. */
+function canGoOn({ failed, sessions }: GroupState): boolean {
+  const failures = [...failed].map((id) => sessions.get(id)?.state);
+  return failures.every((session) => session?.status !== 'failed' || session.failure.reason !== 'spawn-failed');
 }
 
 const allowedMax = 3;
@@ -95,12 +101,12 @@ export function deniedRecords({ failed, sessions }: GroupState): SessionRecord[]
   return records.filter(({ state }) => state.status === 'failed' && state.failure.reason === 'permission');
 }
 
-export function isClaudeUnproven({ failed, sessions }: GroupState): boolean {
+function isClaudeUnproven({ failed, sessions }: GroupState): boolean {
   const failures = [...failed].map((id) => sessions.get(id)?.state);
   return failures.some((session) => session?.status === 'failed' && session.failure.reason === 'claude-unproven');
 }
 
-export function heldRecord({ reason, sessions }: GroupState): SessionRecord | undefined {
+function heldRecord({ reason, sessions }: GroupState): SessionRecord | undefined {
   if (reason !== 'budget') return undefined;
   return [...sessions.values()].find(({ usage }) => usage.heldUsd !== undefined);
 }

@@ -193,7 +193,7 @@ test('a session that used up its own budget is given more and goes on, without a
   expect(user.events(group).findLast(({ type }) => type === 'group_paused')).toMatchObject({ reason: 'budget' });
   expect(await reasons(group)).toMatchObject({ api: 'budget' });
   // S11: of the group's own money nothing is short.
-  const next = `Next: claude-code-agent session resume ${group}/api --max-budget-usd 2.01`;
+  const next = `Go on with: claude-code-agent session resume ${group}/api --max-budget-usd 2.01`;
   expect((await user.run('group', 'show', group)).stdout).toContain(next);
   const last = user.start('session', 'resume', 'auth/api', '--max-budget-usd', '2');
   await (await user.begun(group, 'api')).succeed();

@@ -86,9 +86,9 @@ test('F3: before it is settled, that comes next, and what is advised can be type
   const lines = (await machine.ok('group', 'show', group)).trimEnd().split('\n');
   expect(lines.slice(-4)).toEqual([
     'The budget is used up. Part of it is only held until you say whether it was spent.',
-    `Next: claude-code-agent group budget ${group} --free 001`,
-    `Or, if it is spent: claude-code-agent group budget ${group} --book 001`,
-    `Or raise it and go on with: claude-code-agent group resume ${group} --max-budget-usd 2`,
+    `Free what is held, book it as spent, or raise the cap with: claude-code-agent group budget ${group} --free 001`,
+    `Or: claude-code-agent group budget ${group} --book 001`,
+    `Or: claude-code-agent group resume ${group} --max-budget-usd 2`,
   ]);
 });
 
@@ -98,7 +98,7 @@ test('F3: once enough is free nothing says any more that the budget is used up',
   expect(freed.stderr.trim()).toBe(`What was held for session 001 api is free again. Go on: ${resume}`);
   const shown = await machine.ok('group', 'show', group);
   expect(shown).not.toContain('used up');
-  expect(shown).toEndWith(`There is money again.\nNext: ${resume}`);
+  expect(shown).toEndWith(`There is money again.\nGo on with: ${resume}`);
 });
 
 test('F3: what is booked leaves the budget used up, and nothing of it is held any more', async () => {
@@ -107,13 +107,13 @@ test('F3: what is booked leaves the budget used up, and nothing of it is held an
   expect(booked.stdout).toContain('what is held, or was booked, counts in full');
   const resume = `claude-code-agent group resume ${group} --max-budget-usd 2`;
   const shown = await machine.ok('group', 'show', group);
-  expect(shown).toEndWith(`The budget is used up.\nNext: ${resume}`);
+  expect(shown).toEndWith(`The budget is used up.\nGo on with: ${resume}`);
   const little = 'Of the budget $0.01 is left, which is too little to start a session with.';
   const raised = await machine.run('group', 'budget', group, '--raise-to', '1.01');
   expect(raised.stderr.trim()).toBe(`The cap of ${group} is $1.01 now. ${little}`);
   expect(await machine.ok('group', 'show', group)).toContain(little);
   await machine.ok('group', 'budget', group, '--raise-to', '3');
-  expect(await machine.ok('group', 'show', group)).toEndWith(`\nNext: claude-code-agent group resume ${group}`);
+  expect(await machine.ok('group', 'show', group)).toEndWith(`\nGo on with: claude-code-agent group resume ${group}`);
 });
 
 test.each([

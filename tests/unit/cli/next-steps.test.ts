@@ -35,7 +35,7 @@ test('a rehearsal that was paused is resumed as one, wherever it is told how to 
   const command = `claude-code-agent group resume ${group} --rehearse`;
   const typed = `Go on with: ${command}`;
   expect(await user.ok('group', 'why', group)).toContain(typed);
-  expect(await user.ok('group', 'show', group)).toEndWith(`Paused by request.\nNext: ${command}`);
+  expect(await user.ok('group', 'show', group)).toEndWith(`Paused by request.\nGo on with: ${command}`);
   expect(await user.json('group', 'why', group)).toMatchObject({
     sessions: [{ name: 'api' }, { name: 'web', message: `Paused by request. ${typed}` }],
   });
@@ -59,7 +59,7 @@ test('what could not be started is tried again when its cause is gone', async ()
   const group = user.make('auth', [{ name: 'api' }], events);
   const said = await user.ok('group', 'show', group);
   expect(said).toContain(`Remove it there. After that, try again with: claude-code-agent session retry ${group}/api`);
-  expect(said).toEndWith(`Next, once the cause is gone: claude-code-agent group run ${group} --retry-failed`);
+  expect(said).toEndWith(`Once the cause is gone, go on with: claude-code-agent group run ${group} --retry-failed`);
 });
 
 test('U10: what holds for the whole group is said once', async () => {

@@ -26,7 +26,7 @@ test.each([
   log.start(sid(1)).pause(sid(1), usage(spent), 'budget');
   log.add({ type: 'group_paused', reason: 'budget', message: 'The budget is used up.' });
   const resume = `claude-code-agent group resume ${groupId}`;
-  expect(nextSteps(log.state)).toEqual(['The budget is used up.', `Next: ${resume} --max-budget-usd ${advised}`]);
+  expect(nextSteps(log.state)).toEqual(['The budget is used up.', `Go on with: ${resume} --max-budget-usd ${advised}`]);
 });
 
 test('S11: a session’s own cap is to be raised where the group has money left', () => {
@@ -35,7 +35,7 @@ test('S11: a session’s own cap is to be raised where the group has money left'
   log.start(sid(1)).pause(sid(1), usage(0.3), 'budget');
   log.add({ type: 'group_paused', reason: 'budget', message: 'Session 001 has used up its own budget.' });
   const [, next] = nextSteps(log.state);
-  expect(next).toMatch(/^Next: claude-code-agent session resume \S+\/\S+ --max-budget-usd 0\.55$/);
+  expect(next).toMatch(/^Go on with: claude-code-agent session resume \S+\/\S+ --max-budget-usd 0\.55$/);
 });
 
 test('work in worktrees is to be looked at and merged, until that was done', () => {

@@ -61,7 +61,7 @@ Auth: failed (sessions-failed), 1 of 3 sessions completed, $0.85 of $1.00, 102k 
 003 docs  blocked by 002 web
 
 1 session failed and 1 blocked by it.
-Next: claude-code-agent group run ${groupId} --retry-failed
+Go on with: claude-code-agent group run ${groupId} --retry-failed
 Transcripts: /data/session-groups/${groupId}/sessions/*/transcript.jsonl
 `);
 });

@@ -124,11 +124,6 @@ export function definePr(command: Command, context: Context): void {
     );
 }
 
-interface Manner {
-  readonly yes: boolean;
-  readonly json: boolean;
-}
-
 async function propose(context: Context, reference: string, options: ProposalOptions, manner: Manner): Promise<Work> {
   const { yes, json } = manner;
   const group = need(resolveGroup(context, reference));

@@ -52,7 +52,7 @@ export function createFiles(): Omit<Files, 'watch'> {
     entryKind,
     realPath,
     rename,
-    link,
+    link: symlinkSync,
     remove,
     freeBytes,
   };
@@ -80,10 +80,6 @@ function remove(path: string): void {
 }
 
 /** The new name survives a power cut, like the contents that are moved with it. */
-function link(target: string, path: string): void {
-  symlinkSync(target, path);
-}
-
 function rename(from: string, to: string): void {
   renameSync(from, to);
   syncFolder(dirname(to));

@@ -390,23 +390,17 @@ export class Worker {
   }
 
   async #finish(exit: AttemptEnd, found: 'watched' | 'after-crash'): Promise<void> {
-    let unread: unknown = null;
     try {
       this.#follower?.finish();
-    } catch (error) {
-      unread = error;
-    }
-    this.#over = true;
-    this.#release();
-    try {
+      this.#over = true;
+      this.#release();
       const outcome = await this.#conclude(exit, found);
-      if (unread !== null) return this.#report(unexpectedEnd(unread));
       this.#isLost = exit.kind === 'lost';
       // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
       const { transcript } = this.#options.paths;
       this.#report(outcome, found === 'after-crash' ? this.#world.files.info(transcript)?.mtimeMs : undefined);
     } catch (error) {
-      this.#report(unexpectedEnd(error));
+      this.#end(unexpectedEnd(error));
     }
   }
 

@@ -38,6 +38,11 @@ export function deniedSentence({ calls, tools, first }: Denied): string {
   return `${calls === 1 ? '1 tool call was' : `${calls} tool calls were`} denied${names}${example}.`;
 }
 
+/** Of a session that works on another host. */
+export function silenceSentence(host: string, silentMs: number): string {
+  return `Nothing was heard of host ${host} for ${Math.round(silentMs / 1_000)} s.`;
+}
+
 /** What a running attempt looks like right now; never logged, may be dropped. */
 export interface LiveSession {
   readonly currentTool?: string;
@@ -47,6 +52,8 @@ export interface LiveSession {
   /** The last try, as long as the model has not answered since. */
   readonly retry?: ApiRetry;
   readonly denied?: Denied;
+  /** Its host was heard of last so many milliseconds ago, which is too long. */
+  readonly silentMs?: number;
   /** A command of it that cannot begin yet. */
   readonly slot?: SlotWait;
   readonly usage: Usage;
@@ -85,6 +92,7 @@ export interface SessionProgress extends SessionFigures {
   readonly retry?: ApiRetry;
   /** Of the running attempt; a warning of the session tells it of those that ended. */
   readonly denied?: Denied;
+  readonly silentMs?: number;
   readonly slot?: SlotWait;
   readonly startedAt?: string;
   readonly endedAt?: string;
@@ -98,6 +106,8 @@ export interface FleetStanding {
   /** They live and take nothing: no claude or login that may be used, no guard, no room on the disk. */
   readonly refusing: number;
   readonly lost: number;
+  /** Milliseconds since a host was heard of, of those that have missed two heartbeats of late. */
+  readonly silent: Readonly<Record<string, number>>;
   readonly used: number;
   readonly slots: number;
 }
@@ -182,6 +192,7 @@ function sessionProgress(
       lastText: now?.lastText,
       retry: now?.retry,
       denied: now?.denied,
+      silentMs: now?.silentMs,
     }),
     ...sessionFigures(record, now?.usage),
     ...defined({ startedAt: record.startedAt, endedAt: record.endedAt }),

@@ -22,8 +22,8 @@ export interface FleetLink {
   readonly slots: SlotLeases;
   /** In this order for each machine, as often as it takes. */
   send(host: string, message: ToHost): void;
-  /** Passes all messages of machines to the group, in order, and again to later runners until `taken` was called. */
-  listen(hear: (message: ToGroup, taken: () => void) => void): void;
+  /** Passes what hosts say to the group, in order. */
+  listen(hear: (message: ToGroup) => void): void;
   /** Calls `action` whenever the engine is there anew; it may have forgotten the last that was said. */
   onConnect(action: () => void): void;
   look(leases: readonly Lease[]): Promise<LeaseLook | null>;
@@ -52,7 +52,6 @@ class EngineLink implements FleetLink {
   readonly #groupId: string;
   readonly #unsent = new Map<string, ToHost[]>();
   readonly #sending = new Map<string, Promise<void>>();
-  #taken: string[] = [];
   #isClosed = false;
 
   constructor(world: World, engine: FleetEngine, { leaseMs, signingKey }: FleetConfig, groupId: string) {
@@ -90,12 +89,13 @@ class EngineLink implements FleetLink {
     this.#engine.onConnect(action);
   }
 
-  listen(hear: (message: ToGroup, taken: () => void) => void): void {
+  listen(hear: (message: ToGroup) => void): void {
     void this.#listen(hear);
   }
 
-  async #listen(hear: (message: ToGroup, taken: () => void) => void): Promise<void> {
+  async #listen(hear: (message: ToGroup) => void): Promise<void> {
     const stream = toGroupStream(this.#groupId);
+    let heard: string[] = [];
     for (let after = '0'; !this.#isClosed; ) {
       const read = await this.#engine.read(stream, after);
       if (this.#isClosed) return;
@@ -105,26 +105,13 @@ class EngineLink implements FleetLink {
       }
       for (const { id, bytes } of read.value) {
         after = id;
-        const taken = (): void => this.#drop(id);
         const message = bytes === null ? null : unpacked(bytes);
-        // Of another version, or of nobody: nobody here would ever take it.
-        if (message === null) taken();
-        else hear(message, taken);
+        if (message !== null) hear(message);
+        heard.push(id);
       }
+      // What gets lost here is told again by the host; what is not answered may still be there.
+      if (heard.length > 0 && (await this.#engine.drop(stream, heard)).ok) heard = [];
     }
-  }
-
-  #drop(id: string): void {
-    this.#taken.push(id);
-    if (this.#taken.length === 1) this.#world.clock.after(0, () => void this.#dropAll());
-  }
-
-  async #dropAll(): Promise<void> {
-    const ids = this.#taken;
-    this.#taken = [];
-    const dropped = await this.#engine.drop(toGroupStream(this.#groupId), ids);
-    // One that stays is heard again by a later runner, who knows it then.
-    if (!dropped.ok && !this.#isClosed) for (const id of ids) this.#drop(id);
   }
 
   async look(leases: readonly Lease[]): Promise<LeaseLook | null> {
@@ -154,7 +141,6 @@ class EngineLink implements FleetLink {
       this.#world.clock.after(closeMsMax, resolve);
     });
     await Promise.race([sent, late]);
-    await Promise.race([this.#dropAll(), late]);
     this.#isClosed = true;
     this.#engine.close();
   }

@@ -41,7 +41,6 @@ export interface FleetEngine extends BlobStore {
   send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>>;
   /** What comes after that entry (`0` = all), waiting a moment for the first. */
   read(stream: string, after: string): Promise<Result<Entry[]>>;
-  have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>>;
   drop(stream: string, ids: readonly string[]): Promise<Result<void>>;
   setField(key: string, field: string, value: Uint8Array): Promise<Result<void>>;
   fields(key: string): Promise<Result<Readonly<Record<string, Uint8Array>>>>;

@@ -16,20 +16,12 @@ import { LateAttempt, type LateOptions } from './late.ts';
 import { Mirror } from './mirror.ts';
 import { placesHere, type RemoteSubject, type Sender } from './order.ts';
 import { Placement } from './placement.ts';
-import { RemoteAttempt } from './remote-attempt.ts';
+import { askAgainMs, RemoteAttempt } from './remote-attempt.ts';
 import { WorkShipper } from './ship-work.ts';
 import type { HostAbilities, SlotCommand, ToGroup } from './wire.ts';
 
 const tickMs = 1_000;
 const listMs = 5_000;
-/** A machine that does not answer so long keeps nobody from ending. */
-const owedMsMax = 5_000;
-/** A newer runner counts on from what the machine has heard; until it knows that it says nothing. */
-interface Speech {
-  n: number | null;
-  readonly unsaid: SlotCommand[];
-}
-
 interface Watched {
   readonly attempt: RemoteAttempt;
   readonly clock: LossClock;
@@ -63,11 +55,7 @@ export class Fleet {
   readonly #attempts = new Map<string, Watched>();
   readonly #late = new Map<string, LateAttempt>();
   readonly #abilities = new Map<string, HostAbilities>();
-  readonly #speeches = new Map<string, Speech>();
-  /** Slots to be released as soon as it is known what their machines have heard; by token, the machine. */
-  readonly #owed = new Map<string, string>();
   readonly #spokenTo = new Set<string>();
-  #whenNothingOwed = (): void => {};
   readonly #timers = new Set<() => void>();
   readonly #hosts: KnownHosts;
   /** Counted, so that neither a jump of the clock nor a machine that slept makes a lease seem over. */
@@ -80,7 +68,7 @@ export class Fleet {
     this.#link = link;
     this.#asker = world.random.uuid();
     this.#options = options;
-    this.#hosts = new KnownHosts(link);
+    this.#hosts = new KnownHosts(link, () => this.#nowMs);
     this.#shipper = new WorkShipper(options.git, link.blobs);
     this.#placement = new Placement(link.slots, {
       newId: () => world.random.uuid(),
@@ -88,7 +76,7 @@ export class Fleet {
       hosts: () => this.#hosts.all,
       onGranted: options.onChange,
     });
-    link.listen((message, taken) => this.#hear(message, taken));
+    link.listen((message) => this.#hear(message));
     // Of a slot that they have still it may not be known there that it is free.
     link.onConnect(() => {
       void this.#list();
@@ -127,7 +115,7 @@ export class Fleet {
   }
 
   /** The attempt in its slot; the same one for all who ask. */
-  attempt(input: RemoteInput): RemoteAttempt {
+  attempt(input: RemoteInput, isRecalled = false): RemoteAttempt {
     const { token } = input.place;
     const known = this.#attempts.get(token)?.attempt;
     if (known !== undefined) return known;
@@ -141,24 +129,20 @@ export class Fleet {
         : placesHere(this.#world.files, subject, workspace.path, workspace.folder);
     };
     const mirror = new Mirror(git, blobs, { ...input, places, takesHandover: takesPart(input.definition) });
-    const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror);
+    const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror, isRecalled);
     this.#attempts.set(token, { attempt, clock: new LossClock() });
     return attempt;
   }
 
-  /** One that an earlier runner began: nothing is said to it before it is known what it has heard. */
+  /** One that an earlier runner began. */
   recall(input: RemoteInput): RemoteAttempt {
-    this.#speeches.set(input.place.token, { n: null, unsaid: [] });
-    const attempt = this.attempt(input);
-    attempt.recall();
-    return attempt;
+    return this.attempt(input, true);
   }
 
   over({ place }: Attempt): void {
     if (place === undefined) return;
     const watched = this.#attempts.get(place.token);
     this.#attempts.delete(place.token);
-    watched?.attempt.settle();
     // What a lost one says later is taken in by whoever waits for it.
     if (watched === undefined || watched.attempt.isLost) return;
     this.#release(place);
@@ -168,14 +152,10 @@ export class Fleet {
   awaitLate(options: LateOptions): void {
     const { place } = options;
     if (this.#late.has(place.token)) return;
-    this.#speeches.set(place.token, { n: null, unsaid: [] });
-    const { say, later } = this.#senderFor(place);
-    const acknowledge = (through: number) => say({ do: 'acknowledge', through });
-    const again = (action: () => void) => later(tickMs, action);
-    this.#late.set(
-      place.token,
-      new LateAttempt(this.#options.git, this.#link.blobs, options, { acknowledge, later: again }),
-    );
+    const { say, later, hello } = this.#senderFor(place);
+    const have = (printed: number, checkpoint: number) => say({ do: 'have', printed, checkpoint });
+    const askAgain = () => later(askAgainMs, hello);
+    this.#late.set(place.token, new LateAttempt(this.#options.git, this.#link.blobs, options, { have, askAgain }));
     this.hello(place.host);
   }
 
@@ -183,7 +163,6 @@ export class Fleet {
     const late = this.#late.get(token);
     if (late === undefined) return;
     this.#late.delete(token);
-    late.settle();
     this.#release(late.place);
   }
 
@@ -203,7 +182,6 @@ export class Fleet {
   #senderFor(place: Place): Sender {
     return {
       say: (command) => this.#say(place, command),
-      goOnFrom: (lastN) => this.#goOnFrom(place, lastN),
       hello: () => this.hello(place.host),
       later: (ms, action) => this.#later(ms, action),
     };
@@ -211,54 +189,26 @@ export class Fleet {
 
   #say(place: Place, command: SlotCommand): void {
     const { token, host } = place;
-    const speech = this.#speeches.get(token) ?? { n: 0, unsaid: [] };
-    this.#speeches.set(token, speech);
-    if (speech.n === null) {
-      speech.unsaid.push(command);
-      return;
-    }
-    speech.n += 1;
     this.#spokenTo.add(host);
-    const { groupId } = this.#options;
     if (command.do === 'order') this.#placement.ordered(place);
-    this.#link.send(host, { kind: 'slot', token, groupId, n: speech.n, command });
-  }
-
-  #goOnFrom(place: Place, lastN: number): void {
-    const speech = this.#speeches.get(place.token);
-    if (speech?.n !== null) return;
-    speech.n = lastN;
-    for (const command of speech.unsaid.splice(0)) this.#say(place, command);
+    this.#link.send(host, { kind: 'slot', token, groupId: this.#options.groupId, command });
   }
 
   #release(place: Place): void {
-    if (this.#placement.release(place)) this.#tellReleased(place);
-    this.#speeches.delete(place.token);
+    if (this.#placement.release(place)) this.#say(place, { do: 'release' });
     this.#abilities.delete(place.token);
   }
 
-  /** Said as soon as its machine has answered which number comes next. */
-  #tellReleased(place: Place): void {
-    if (this.#speeches.get(place.token)?.n === null) this.#owed.set(place.token, place.host);
-    else this.#say(place, { do: 'release' });
-  }
-
-  #hear(message: ToGroup, taken: () => void): void {
-    switch (message.kind) {
-      case 'attempt': {
-        const { token, n, news } = message;
-        const watched = this.#attempts.get(token);
-        const hearer = watched === undefined || watched.attempt.isLost ? this.#late.get(token) : watched.attempt;
-        // Of what is over nobody asks any more.
-        if (hearer === undefined) taken();
-        else hearer.hear(n, news, taken);
-        return;
-      }
-      case 'here':
-        this.#onHere(message);
-        taken();
-        return;
+  #hear(message: ToGroup): void {
+    if (message.kind === 'here') {
+      this.#onHere(message);
+      return;
     }
+    const { token, news } = message;
+    const watched = this.#attempts.get(token);
+    // Of what is over nobody asks any more.
+    if (watched === undefined || watched.attempt.isLost) this.#late.get(token)?.hear(news);
+    else watched.attempt.hear(news);
   }
 
   #onHere({ host, asker, attempts }: Extract<ToGroup, { kind: 'here' }>): void {
@@ -268,18 +218,12 @@ export class Fleet {
     for (const [token, { attempt }] of this.#attempts) {
       if (attempt.subject.place.host === host) attempt.greeted(there.get(token) ?? null);
     }
-    for (const [token, { lastN, acknowledged }] of there) {
+    for (const token of there.keys()) {
       const late = this.#late.get(token);
-      if (late !== undefined) this.#goOnFrom(late.place, lastN);
-      late?.greeted(acknowledged);
-      if (late !== undefined || this.#attempts.has(token)) continue;
+      late?.greeted();
       // Its end is on record, and the runner that put it there was gone before it could say so.
-      const place = { host, token };
-      this.#speeches.set(token, { n: lastN, unsaid: [] });
-      this.#release(place);
+      if (late === undefined && !this.#attempts.has(token)) this.#release({ host, token });
     }
-    for (const [token, of] of this.#owed) if (of === host) this.#owed.delete(token);
-    if (this.#owed.size === 0) this.#whenNothingOwed();
   }
 
   async #list(): Promise<void> {
@@ -334,12 +278,6 @@ export class Fleet {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     await this.#placement.close();
-    if (this.#owed.size > 0) {
-      await new Promise<void>((resolve) => {
-        this.#whenNothingOwed = resolve;
-        this.#later(owedMsMax, resolve);
-      });
-    }
     this.#isClosed = true;
     for (const cancel of this.#timers) cancel();
     await this.#link.close();

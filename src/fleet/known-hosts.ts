@@ -4,24 +4,30 @@ import { defined } from '../core/defined.ts';
 import type { HostsSaid, Needs } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { FleetLink } from './engine-link.ts';
-import { isLost, type RegisteredHost, takesNew, withLogin } from './registry.ts';
+import { isLost, isSilent, type RegisteredHost, takesNew, withLogin } from './registry.ts';
 import type { HostAbilities, RefusedLogin } from './wire.ts';
 
 export class KnownHosts {
   readonly #link: Pick<FleetLink, 'hosts' | 'refuseLogin'>;
   #listed: readonly RegisteredHost[] | null = null;
+  #listedAtMs = 0;
+  readonly #nowMs: () => number;
   /** Of machines, also of those that are on no list any more. */
   readonly #leasesMs = new Map<string, number>();
   readonly #refused = new Map<string, RefusedLogin>();
   readonly #telling = new Set<RefusedLogin>();
 
-  constructor(link: Pick<FleetLink, 'hosts' | 'refuseLogin'>) {
+  /** `nowMs`: any clock that goes on. */
+  constructor(link: Pick<FleetLink, 'hosts' | 'refuseLogin'>, nowMs: () => number) {
     this.#link = link;
+    this.#nowMs = nowMs;
   }
 
-  /** As they were listed last; null = not known yet. */
+  /** As they were listed last, and since when nothing was heard of them; null = not known yet. */
   get all(): readonly RegisteredHost[] | null {
-    return this.#listed?.map((host) => withLogin(host, this.#refused.get(host.name) ?? null)) ?? null;
+    const sinceMs = this.#nowMs() - this.#listedAtMs;
+    const heard = this.#listed?.map((host) => ({ ...host, silentMs: host.silentMs + sinceMs }));
+    return heard?.map((host) => withLogin(host, this.#refused.get(host.name) ?? null)) ?? null;
   }
 
   leaseMsOf(host: string): number {
@@ -32,6 +38,7 @@ export class KnownHosts {
     const listed = await this.#link.hosts();
     if (!listed.ok) return this.all;
     this.#listed = listed.value;
+    this.#listedAtMs = this.#nowMs();
     for (const { name, leaseMs } of listed.value) this.#leasesMs.set(name, leaseMs);
     for (const [host, refused] of this.#refused) void this.#tell(host, refused);
     return this.all;
@@ -55,13 +62,18 @@ export class KnownHosts {
   }
 }
 
+/** Longer than until the sessions of a lost host go on elsewhere. */
+const stillMs = 30_000;
+
 export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
-  const standing = { up: 0, drained: 0, refusing: 0, lost: 0, used: 0, slots: 0 };
+  const standing = { up: 0, drained: 0, refusing: 0, lost: 0, silent: {} as Record<string, number>, used: 0, slots: 0 };
   for (const host of hosts) {
+    // What ran there is not lost at once.
+    if (isSilent(host) && host.silentMs <= host.leaseMs + stillMs) standing.silent[host.name] = host.silentMs;
     if (isLost(host)) standing.lost += 1;
     else if (host.isDrained) standing.drained += 1;
     else if (takesNew(host)) standing.up += 1;
-    else standing.refusing += 1;
+    else if (!isSilent(host)) standing.refusing += 1;
     if (isLost(host)) continue;
     standing.used += host.used;
     standing.slots += host.slots;

@@ -40,10 +40,15 @@ export class PrintedFile {
     this.#offset = offset;
   }
 
+  /** Bytes that are here. */
+  get size(): number {
+    return Math.max(0, (this.#git.world.files.info(this.#path)?.size ?? 0) - this.#offset);
+  }
+
   /** False when something before it is missing; then nothing is taken. */
   take(offset: number, bytes: Uint8Array): boolean {
     const { files } = this.#git.world;
-    const have = Math.max(0, (files.info(this.#path)?.size ?? 0) - this.#offset);
+    const have = this.size;
     if (offset > have) return false;
     const rest = bytes.subarray(have - offset);
     if (rest.length === 0) return true;

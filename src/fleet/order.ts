@@ -95,8 +95,6 @@ export interface RemoteSubject extends AttemptSubject {
 
 export interface Sender {
   say(command: SlotCommand): void;
-  /** The machine has heard what an earlier runner said, up to this number. */
-  goOnFrom(lastN: number): void;
   hello(): void;
   later(ms: number, action: () => void): void;
 }

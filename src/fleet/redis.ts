@@ -165,14 +165,6 @@ export class FleetRedis implements FleetEngine {
     });
   }
 
-  have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>> {
-    return this.ask(async (redis) => {
-      const pipeline = redis.pipeline();
-      for (const id of ids) pipeline.xrange(stream, id, id);
-      return (await answersOf(pipeline.exec())).map((found) => (found as unknown[]).length > 0);
-    });
-  }
-
   async drop(stream: string, ids: readonly string[]): Promise<Result<void>> {
     if (ids.length === 0) return ok(undefined);
     const dropped = await this.ask((redis) => redis.xdel(stream, ...ids));

@@ -52,11 +52,10 @@ export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
 
 /** Each host says that it is there, and renews its leases, as often as that. */
 export const heartbeatMs = (leaseMs: number): number => Math.floor(Math.min(5_000, leaseMs / 6));
-const silentMsMin = 5_000;
 
 /** It has missed two heartbeats. */
 export function isSilent({ silentMs, leaseMs }: RegisteredHost): boolean {
-  return silentMs > Math.max(silentMsMin, 2.5 * heartbeatMs(leaseMs));
+  return silentMs > Math.max(2.5 * heartbeatMs(leaseMs), Math.min(5_000, leaseMs / 2));
 }
 
 export function takesNew(host: RegisteredHost): boolean {

@@ -1,7 +1,4 @@
-/**
- * An attempt on another machine. What is done to it becomes numbered commands; what is heard of it comes numbered, too,
- * and is told to be here only when it is on the disk.
- */
+/** An attempt on another machine: what is done to it is said there, and what is heard of it is taken in here. */
 import type { ProcessIdentity } from '../core/event.ts';
 import { type Failure, type FailureReason, fail, ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
@@ -10,19 +7,17 @@ import { speaks } from '../worker/adopt.ts';
 import type { AttemptEnd, HostedAttempt, HostedCommand, Remains, TakeOver } from '../worker/host.ts';
 import { nameTranscript } from '../worker/session-files.ts';
 import type { CommandEnd } from '../worker/shell-command.ts';
-import { NewsInOrder } from './late.ts';
+import { Intake } from './intake.ts';
 import { keepPrinted, type Mirror } from './mirror.ts';
 import type { RemoteSubject, Sender } from './order.ts';
 import { makeOrder } from './order.ts';
 import type { AttemptNews, ToGroup } from './wire.ts';
 
-type Here = Pick<Extract<ToGroup, { kind: 'here' }>['attempts'][number], 'lastN' | 'acknowledged' | 'process'>;
+type Here = Pick<Extract<ToGroup, { kind: 'here' }>['attempts'][number], 'process'>;
 type News<K extends AttemptNews['say']> = Extract<AttemptNews, { say: K }>;
 
-/** Asked again after this, when what was sent cannot be had. */
-const againMs = 2_000;
-/** The machine is asked again for news that cannot be taken in as they came. */
-const askAgainMs = 5_000;
+/** Asked again after this, when what was sent cannot be taken in. */
+export const askAgainMs = 2_000;
 /** Work that git does not take in is tried so often. */
 const triesMax = 15;
 /** How often, and after how many milliseconds, it is looked for what one says that may not know its task. */
@@ -39,7 +34,7 @@ export class RemoteAttempt implements HostedAttempt {
   /** Nothing of it runs on its machine: it has ended, or was not begun. */
   readonly #gone = Promise.withResolvers<void>();
   readonly #commands = new Map<string, (end: CommandEnd) => void>();
-  readonly #news: NewsInOrder;
+  readonly #intake: Intake;
   #process: ProcessIdentity | undefined;
   #isThere = false;
   #isOver = false;
@@ -50,15 +45,18 @@ export class RemoteAttempt implements HostedAttempt {
   isLost = false;
   #knows: ((isThere: boolean) => void) | null = null;
 
-  constructor(subject: RemoteSubject, sender: Sender, mirror: Mirror) {
+  /** `isRecalled`: an earlier runner has begun it, so it is asked what it has to tell. */
+  constructor(subject: RemoteSubject, sender: Sender, mirror: Mirror, isRecalled: boolean) {
     this.subject = subject;
     this.#sender = sender;
     this.#mirror = mirror;
-    const takeIn = (news: AttemptNews) => this.#takeIn(news);
-    const sync = () => this.#mirror.printed.sync();
-    const acknowledge = (through: number) => this.#sender.say({ do: 'acknowledge', through });
-    const later = (action: () => void) => this.#sender.later(againMs, action);
-    this.#news = new NewsInOrder({ takeIn, sync, acknowledge, later }, 0);
+    const options = {
+      printed: mirror.printed,
+      takeIn: (news: Exclude<AttemptNews, { say: 'printed' }>) => this.#takeIn(news),
+      have: (printed: number, checkpoint: number) => sender.say({ do: 'have', printed, checkpoint }),
+      askAgain: () => sender.later(askAgainMs, () => sender.hello()),
+    };
+    this.#intake = new Intake(options, !isRecalled);
   }
 
   /** It, or a command in its place, may still work on its machine, as far as is known. */
@@ -76,11 +74,6 @@ export class RemoteAttempt implements HostedAttempt {
     const started = await this.#started.promise;
     this.#isThere = started.ok;
     return started;
-  }
-
-  /** What it has told an earlier runner is not told again. To be called before anything of it is heard. */
-  recall(): void {
-    this.#news.forget();
   }
 
   /** An earlier runner has begun it. What it said last, and what it heard, is asked of the machine. */
@@ -138,16 +131,15 @@ export class RemoteAttempt implements HostedAttempt {
       return;
     }
     this.#process = here.process as ProcessIdentity | undefined;
-    this.#sender.goOnFrom(here.lastN);
-    this.#news.goOnFrom(here.acknowledged);
+    this.#intake.open();
     this.#knows?.(true);
   }
 
-  hear(n: number, news: AttemptNews, taken: () => void): void {
-    this.#news.hear(n, news, taken);
+  hear(news: AttemptNews): void {
+    this.#intake.hear(news);
   }
 
-  async #takeIn(news: AttemptNews): Promise<boolean> {
+  async #takeIn(news: Exclude<AttemptNews, { say: 'printed' }>): Promise<boolean> {
     switch (news.say) {
       case 'started':
         this.#started.resolve(ok(news.process as ProcessIdentity));
@@ -158,8 +150,6 @@ export class RemoteAttempt implements HostedAttempt {
         this.#started.resolve(refusedBy(this.subject.place.host, news));
         this.#knows?.(true);
         return true;
-      case 'printed':
-        return this.#mirror.printed.take(news.offset, news.data);
       case 'checkpoint':
         return this.#takeCheckpoint(news);
       case 'ended':
@@ -187,20 +177,7 @@ export class RemoteAttempt implements HostedAttempt {
       this.#tries = 0;
       return true;
     }
-    // It is on its machine still: what is not in the stream any more is sent again, with all that belongs to it.
-    if (reason === 'gone') {
-      this.#news.drop(news);
-      this.#askForDropped();
-    }
     return false;
-  }
-
-  /** Its machine may be asked while it still finds in the stream what was dropped, and then sends nothing. */
-  #askForDropped(): void {
-    this.#sender.hello();
-    this.#sender.later(askAgainMs, () => {
-      if (this.#news.lacksDropped && this.isUnderWay) this.#askForDropped();
-    });
   }
 
   async #takeEnd(news: News<'ended'>): Promise<boolean> {
@@ -217,8 +194,7 @@ export class RemoteAttempt implements HostedAttempt {
   lose(): void {
     if (!this.isUnderWay) return;
     this.isLost = true;
-    // It comes again when the machine does, for whoever asks then.
-    for (const [, , taken] of this.#news.stop()) taken();
+    this.#intake.close();
     const { host } = this.subject.place;
     this.#started.resolve(lostBefore(host));
     this.#gone.resolve();
@@ -246,7 +222,8 @@ export class RemoteAttempt implements HostedAttempt {
   }
 
   write(lines: string): void {
-    if (this.listens) this.#sender.say({ do: 'write', lines });
+    const id = this.subject.git.world.random.uuid();
+    if (this.listens) this.#sender.say({ do: 'write', id, lines });
   }
 
   /** Its machine looks itself. */
@@ -296,11 +273,6 @@ export class RemoteAttempt implements HostedAttempt {
 
   leave(): void {
     this.#hasLeft = true;
-  }
-
-  /** What became of it is on record, so its end need not be told again. */
-  settle(): void {
-    this.#news.settle();
   }
 }
 

@@ -9,7 +9,7 @@ import { hostNamePattern, labelPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';
 
 /** Both ends say it; a host with another one gets nothing. */
-export const wireVersion = 6;
+export const wireVersion = 7;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -118,14 +118,15 @@ export type Order = z.infer<typeof order>;
 const isWholeSigned = ({ files, work: { baseBundle, bundle } }: Order): boolean =>
   [files, baseBundle, bundle].every((one) => one === undefined || one.digest !== undefined);
 
-/** What a runner says about one slot. `n` counts from 1 for each token; what is not above the last is a repetition. */
+/** What a runner says about one slot. */
 const slotCommand = z.discriminatedUnion('do', [
   z.object({ do: z.literal('order'), order: order.refine(isWholeSigned) }),
   z.object({ do: z.literal('release') }),
-  z.object({ do: z.literal('write'), lines: text }),
+  /** Followed once for each id, like `run`; the others do no harm when they are heard again. */
+  z.object({ do: z.literal('write'), id: text, lines: text }),
   z.object({ do: z.enum(['terminate', 'halt', 'goOn', 'endNow']) }),
-  /** Everything told by the attempt up to this number is here. */
-  z.object({ do: z.literal('acknowledge'), through: count }),
+  /** So many bytes that it printed, and its checkpoints up to this one, are on the disk here. */
+  z.object({ do: z.literal('have'), printed: count, checkpoint: count }),
   /** A command of the user's in the session's worktree; answered by `ran`. */
   z.object({ do: z.literal('run'), id: text, command: text, timeoutMs: count }),
   z.object({ do: z.literal('stopRun'), id: text }),
@@ -133,32 +134,29 @@ const slotCommand = z.discriminatedUnion('do', [
 export type SlotCommand = z.infer<typeof slotCommand>;
 
 export const toHost = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
-  /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
+  z.object({ kind: z.literal('slot'), token: text, groupId: text, command: slotCommand }),
+  /** A runner of the group has begun: it wants to hear of its attempts there, and again what it does not have. */
   z.object({ kind: z.literal('hello'), groupId: text, asker: text }),
 ]);
 export type ToHost = z.infer<typeof toHost>;
 
-/** What is said of an attempt, numbered from 1 for each attempt. */
-const attemptNews = z.discriminatedUnion('say', [
-  z.object({ say: z.literal('started'), process: processIdentity }),
+/**
+ * State of an attempt at one moment, counted from 1. `prints`: bytes printed by then. The bundle holds what was not
+ * shipped before.
+ */
+export const checkpoint = z.object({
+  say: z.literal('checkpoint'),
+  n: count,
+  prints: count,
+  files: blob.optional(),
+  head: commit.optional(),
+  snapshot: commit.optional(),
+  bundle: blob.optional(),
+});
+
+/** An attempt is over. What it printed, and its last checkpoint, were told before. */
+export const attemptEnd = z.discriminatedUnion('say', [
   z.object({ say: z.literal('refused'), failure }),
-  /** What claude printed; `offset` counts from the begin of the attempt. */
-  z.object({
-    say: z.literal('printed'),
-    offset: count,
-    data: z.custom<Uint8Array>((value) => value instanceof Uint8Array),
-  }),
-  /** State at one moment. `prints`: bytes printed by then. The bundle holds what was not shipped before. */
-  z.object({
-    say: z.literal('checkpoint'),
-    prints: count,
-    files: blob.optional(),
-    head: commit.optional(),
-    snapshot: commit.optional(),
-    bundle: blob.optional(),
-  }),
-  /** It is over, and all that it printed was told before. The last checkpoint comes before it, too. */
   z.object({
     say: z.literal('ended'),
     status: z.discriminatedUnion('kind', [
@@ -174,14 +172,32 @@ const attemptNews = z.discriminatedUnion('say', [
     /** Some of its files, or its work, cannot be sent: why, and the folder on the machine in which they lie. */
     unsent: z.object({ why: told, folder: told }).optional(),
   }),
+]);
+
+export type AttemptEnd = z.infer<typeof attemptEnd>;
+
+/** How a command of the user's in the session's worktree ended. */
+export const ran = z.object({
+  say: z.literal('ran'),
+  id: name,
+  exitCode: z.number().int().nullable(),
+  timedOut: z.boolean(),
+  /** The end of what it printed. */
+  output: told,
+});
+
+/** What is said of an attempt, some of it more than once. */
+const attemptNews = z.union([
+  z.object({ say: z.literal('started'), process: processIdentity }),
+  /** What claude printed; `offset` counts from the begin of the attempt. */
   z.object({
-    say: z.literal('ran'),
-    id: name,
-    exitCode: z.number().int().nullable(),
-    timedOut: z.boolean(),
-    /** The end of what it printed. */
-    output: told,
+    say: z.literal('printed'),
+    offset: count,
+    data: z.custom<Uint8Array>((value) => value instanceof Uint8Array),
   }),
+  checkpoint,
+  attemptEnd,
+  ran,
 ]);
 export type AttemptNews = z.infer<typeof attemptNews>;
 
@@ -235,7 +251,7 @@ export const hostEntry = z.object({
 export type HostEntry = z.infer<typeof hostEntry>;
 
 export const toGroup = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('attempt'), host: hostName, token: name, attemptId, n: count, news: attemptNews }),
+  z.object({ kind: z.literal('attempt'), host: hostName, token: name, attemptId, news: attemptNews }),
   /** The answer to the `hello` of this asker: the attempts of the group that are there. */
   z.object({
     kind: z.literal('here'),
@@ -247,9 +263,6 @@ export const toGroup = z.discriminatedUnion('kind', [
         attemptId,
         sessionId: name,
         isOver: z.boolean(),
-        /** Number of the last command that was taken in, and of the last news that were acknowledged. */
-        lastN: count,
-        acknowledged: count,
         process: processIdentity.optional(),
       }),
     ),

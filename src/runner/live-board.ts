@@ -1,8 +1,15 @@
 /** What sessions do right now, and why they do not run: shown to reporters and noted for others, never logged. */
+import { defined } from '../core/defined.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Verdict, Verdicts } from '../core/plan/decision.ts';
 import { readySessions } from '../core/plan/plan.ts';
-import { type FleetStanding, type GroupProgress, groupProgress, type LiveSession } from '../core/progress.ts';
+import {
+  type FleetStanding,
+  type GroupProgress,
+  groupProgress,
+  type LiveSession,
+  silenceSentence,
+} from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { World } from '../system/world.ts';
@@ -30,6 +37,8 @@ export class LiveBoard {
   readonly #changed = new Set<SessionId>();
   /** Reason codes as they were told last, of sessions that do not run. */
   readonly #reasons = new Map<SessionId, string>();
+  /** Hosts of which nothing was heard for too long, with the milliseconds. */
+  #silent: ReadonlyMap<string, number> = new Map();
   /** As they were told last, in JSON. */
   #machines: string | undefined;
   #cancel: (() => void) | null = null;
@@ -61,11 +70,12 @@ export class LiveBoard {
     const now = this.#world.clock.now();
     for (const sessionId of this.#changed) {
       const live = liveNow(workers.get(sessionId), slots.waitOf(sessionId), now);
+      const silentMs = this.#silentMs(sessionId);
       if (live === null) {
         this.live.delete(sessionId);
         continue;
       }
-      this.live.set(sessionId, live);
+      this.live.set(sessionId, { ...live, ...defined({ silentMs }) });
       reporter.progress(sessionId, writer.state, this.live);
     }
     this.#changed.clear();
@@ -100,7 +110,40 @@ export class LiveBoard {
     if (machines === this.#machines) return;
     this.#machines = machines;
     reporter.machines?.(now, writer.state);
+    this.#lookAtSilent(now);
     this.show();
+  }
+
+  /** Told as soon as it is noticed: what runs there may be lost when the lease of its host is over. */
+  #lookAtSilent(standing: FleetStanding | undefined): void {
+    const { reporter, writer } = this.#options;
+    const before = this.#silent;
+    this.#silent = new Map(Object.entries(standing?.silent ?? {}));
+    const isOther = (host: string) => this.#silent.has(host) || before.has(host);
+    const hosts = new Set<string>();
+    for (const id of writer.state.running) {
+      const host = this.#hostOf(id);
+      if (host === undefined || !isOther(host)) continue;
+      hosts.add(host);
+      this.#changed.add(id);
+    }
+    for (const host of hosts) {
+      const silentMs = this.#silent.get(host);
+      if (silentMs !== undefined && !before.has(host)) {
+        const then = 'If it stays silent, its sessions go on elsewhere when its lease is over.';
+        reporter.warning?.(`${silenceSentence(host, silentMs)} ${then}`, writer.state);
+      } else if (silentMs === undefined) reporter.warning?.(`Host ${host} is heard again.`, writer.state);
+    }
+  }
+
+  #hostOf(id: SessionId): string | undefined {
+    const state = this.#options.writer.state.sessions.get(id)?.state;
+    return state?.status === 'running' ? state.attempt.place?.host : undefined;
+  }
+
+  #silentMs(id: SessionId): number | undefined {
+    const host = this.#hostOf(id);
+    return host === undefined ? undefined : this.#silent.get(host);
   }
 
   /** Put together when it is written: in a large group that is much less often than something happens. */

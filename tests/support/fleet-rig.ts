@@ -73,11 +73,10 @@ export class FleetRig {
   readonly silent = new Set<string>();
   #env: Readonly<Record<string, string>>;
   #agent: Bun.Subprocess | null = null;
-  #n = new Map<string, number>();
   #attempts = 0;
   #isOpen = true;
   #listening: Promise<void> = Promise.resolve();
-  #acknowledged = new Map<string, number>();
+  #checkpoints = new Map<string, number>();
   readonly #born: number[] = [];
 
   private constructor(
@@ -267,10 +266,11 @@ export class FleetRig {
     }
   }
 
-  async #acknowledge({ token, attemptId, n }: Extract<ToGroup, { kind: 'attempt' }>): Promise<void> {
-    if (n <= (this.#acknowledged.get(attemptId) ?? 0)) return;
-    this.#acknowledged.set(attemptId, n);
-    await this.say(token, { do: 'acknowledge', through: n });
+  async #acknowledge({ token, attemptId, news }: Extract<ToGroup, { kind: 'attempt' }>): Promise<void> {
+    if (news.say !== 'printed' && news.say !== 'checkpoint') return;
+    const checkpoint = news.say === 'checkpoint' ? news.n : (this.#checkpoints.get(attemptId) ?? 0);
+    this.#checkpoints.set(attemptId, checkpoint);
+    await this.say(token, { do: 'have', printed: Buffer.byteLength(this.printed(attemptId)), checkpoint });
   }
 
   /** Takes a slot of the host. */
@@ -283,9 +283,7 @@ export class FleetRig {
   }
 
   async say(token: string, command: SlotCommand, signer = new Signer(this.keys.signingKey)): Promise<void> {
-    const n = (this.#n.get(token) ?? 0) + 1;
-    this.#n.set(token, n);
-    await this.sendSigned({ kind: 'slot', token, groupId, n, command }, signer);
+    await this.sendSigned({ kind: 'slot', token, groupId, command }, signer);
   }
 
   async sendSigned(message: unknown, signer = new Signer(this.keys.signingKey)): Promise<void> {
@@ -322,13 +320,17 @@ export class FleetRig {
     return { token, attemptId: order.attemptId, order };
   }
 
-  /** What was said of the attempt, each number once. */
+  /** What was said of the attempt, each once. */
   news(attemptId: string): AttemptNews[] {
-    const byN = new Map<number, AttemptNews>();
-    for (const message of this.heard)
-      if (message.kind === 'attempt' && message.attemptId === attemptId && !byN.has(message.n))
-        byN.set(message.n, message.news);
-    return [...byN].toSorted(([a], [b]) => a - b).map(([, news]) => news);
+    const once = new Map<string, AttemptNews>();
+    for (const message of this.heard) {
+      if (message.kind !== 'attempt' || message.attemptId !== attemptId) continue;
+      const { news } = message;
+      const which = news.say === 'printed' ? news.offset : news.say === 'checkpoint' ? news.n : '';
+      const key = `${news.say} ${news.say === 'ran' ? news.id : which}`;
+      if (!once.has(key)) once.set(key, news);
+    }
+    return [...once.values()];
   }
 
   async hear<S extends AttemptNews['say']>(attemptId: string, say: S): Promise<Told<S>> {
@@ -340,8 +342,8 @@ export class FleetRig {
     let all = Buffer.alloc(0);
     for (const news of this.news(attemptId)) {
       if (news.say !== 'printed') continue;
-      if (news.offset !== all.length) throw new Error(`a piece at ${news.offset} comes after ${all.length} bytes`);
-      all = Buffer.concat([all, news.data]);
+      if (news.offset > all.length) throw new Error(`a piece at ${news.offset} comes after ${all.length} bytes`);
+      all = Buffer.concat([all, news.data.subarray(all.length - news.offset)]);
     }
     return all.toString();
   }

@@ -56,6 +56,7 @@ export interface RunWish {
   readonly onEvent?: (event: GroupEvent) => void;
   /** Called when the run stands still, with the reason and the sentence. */
   readonly onWaiting?: (reason: string, message: string) => void;
+  readonly onWarning?: (message: string) => void;
 }
 
 export interface RunningGroup {
@@ -193,6 +194,7 @@ function startRun(
       },
       progress: () => {},
       waiting: (reason, message) => wish.onWaiting?.(reason, message),
+      warning: (message) => wish.onWarning?.(message),
       summarize: () => {},
     },
     onSignal: (handler) => {

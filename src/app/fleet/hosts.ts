@@ -8,7 +8,7 @@ import type { Place } from '../place.ts';
 import { knownFleet, withRedis } from './init.ts';
 
 export type FleetHost = registry.RegisteredHost;
-export const { isLost } = registry;
+export const { isLost, isSilent } = registry;
 export { describeHosts };
 
 /** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */

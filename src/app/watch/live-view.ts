@@ -119,10 +119,10 @@ function liveSession(session: SessionProgress, { usage, state }: SessionRecord, 
   const attempt = state.status === 'running' ? state.attempt : undefined;
   // While its work is accepted, its attempt is counted already.
   const startedAt = attempt === undefined || attempt.accepting !== undefined ? nowMs : Date.parse(attempt.startedAt);
-  const { currentTool, lastText, retry, denied, slot, estimated, cost, tokens } = session;
+  const { currentTool, lastText, retry, denied, silentMs, slot, estimated, cost, tokens } = session;
   const since = (name: keyof Tokens): number => Math.max(0, tokens[name] - usage.tokens[name]);
   return {
-    ...defined({ currentTool, lastText, retry, denied, slot }),
+    ...defined({ currentTool, lastText, retry, denied, silentMs, slot }),
     usage: {
       costUsd: Math.max(0, roundUsd(cost - usage.costUsd)),
       tokens: {

@@ -152,7 +152,7 @@ export class Agent {
     const { leaseMs } = this.#context.config;
     const leases = [...this.#held.values()].flatMap(({ slot }) => {
       const { record, name: folder, renewedAt } = slot;
-      if (record.isOver === true || record.order.waits === true) return [];
+      if (record.end !== undefined || record.order.waits === true) return [];
       const { token, groupId, sessionId, order } = record;
       return [{ attemptId: order.attemptId, token, groupId, sessionId, folder, leaseMs, renewedAt }];
     });
@@ -279,10 +279,9 @@ export class Agent {
   async #greet({ groupId, asker }: Extract<ToHost, { kind: 'hello' }>): Promise<void> {
     const { config } = this.#context;
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
-    const attempts = own.map(({ slot: { record }, attempt: { acknowledged } }) => {
-      const { token, sessionId, order, lastN, process } = record;
-      const isOver = record.isOver === true;
-      return { token, attemptId: order.attemptId, sessionId, isOver, lastN, acknowledged, ...defined({ process }) };
+    const attempts = own.map(({ slot: { record } }) => {
+      const { token, sessionId, order, process, end } = record;
+      return { token, attemptId: order.attemptId, sessionId, isOver: end !== undefined, ...defined({ process }) };
     });
     const here: ToGroup = { kind: 'here', host: config.name, asker, attempts };
     await this.#answer(groupId, here);
@@ -295,25 +294,23 @@ export class Agent {
   }
 
   async #obey(message: SlotMessage): Promise<void> {
-    const { token, groupId, n, command } = message;
+    const { token, groupId, command } = message;
     const held = this.#held.get(token);
     if (held === undefined) {
       if (command.do === 'order') await this.#order(message, command.order);
       return;
     }
     const { slot, attempt } = held;
-    // A repetition, by whoever it may be, or for the session of another.
-    if (n <= slot.record.lastN || slot.record.groupId !== groupId || command.do === 'order') return;
-    // To hear it twice does no harm, and nothing comes as often.
-    if (command.do !== 'acknowledge') slot.hear(n);
+    // For the session of another, or what was done before.
+    if (slot.record.groupId !== groupId || command.do === 'order') return;
     if (command.do === 'release') this.#release(held).catch((error) => this.#tellError(slot, error));
     else attempt.command(command);
   }
 
   /** The runner has taken the slot; from now on its lease is renewed here. */
-  async #order({ token, groupId, n }: SlotMessage, order: Order): Promise<void> {
+  async #order({ token, groupId }: SlotMessage, order: Order): Promise<void> {
     const { world, paths, config, tell } = this.#context;
-    const record: SlotRecord = { token, groupId, sessionId: order.sessionId, lastN: n, order };
+    const record: SlotRecord = { token, groupId, sessionId: order.sessionId, order };
     const slot = order.groupId === groupId ? Slot.of(world, paths, record) : null;
     if (slot === null || slot.knows(order.attemptId)) {
       tell(`An order for session ${order.sessionId} was refused: it was done before, or is for another group.`);
@@ -326,7 +323,7 @@ export class Agent {
     if (!lost.ok || lost.value.size > 0) {
       tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
       const news = { say: 'refused', failure: publicFailure(noSlot) } as const;
-      void this.#answer(groupId, { kind: 'attempt', host: config.name, token, attemptId: order.attemptId, n: 1, news });
+      void this.#answer(groupId, { kind: 'attempt', host: config.name, token, attemptId: order.attemptId, news });
       return;
     }
     slot.renewedAt = sentAt;

@@ -8,18 +8,19 @@ import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
 import { errorText, type Failure, fail, ok, publicFailure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
+import { parseJson } from '../../store/json.ts';
 import { delay } from '../../system/clock.ts';
 import type { ExitStatus } from '../../system/world.ts';
 import type { Remains, TakeOver } from '../../worker/host.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
-import type { AttemptNews, Blob, SlotCommand } from '../wire.ts';
+import { type AttemptEnd, type Blob, ran, type SlotCommand } from '../wire.ts';
 import { ignoredResumeFiles, snapshotWork } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fencedNote } from './guard.ts';
 import { isOver, uptimeMs } from './lease-file.ts';
-import { chunkBytes, Outbox } from './outbox.ts';
+import { Outbox } from './outbox.ts';
 import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';
 
@@ -31,6 +32,7 @@ const firstCheckpointMs = 3_000;
 const writtenMs = 1_000;
 const lookMs = 250;
 const toolResult = '"tool_result"';
+const scanBytes = 256 * 1024;
 /** A runner that lives may let a command for its place wait for a while. */
 export const unaskedMs = 5 * 60_000;
 
@@ -61,7 +63,8 @@ export class OrderedAttempt {
   /** Why there is more than can be sent. */
   #unsentFiles: string | undefined;
   #unsentWork: string | undefined;
-  /** The end of the last piece that was looked at for a tool's result. */
+  /** Bytes of the transcript that were looked at for a tool's result, and the end of them. */
+  #scanned = 0;
   #tail = '';
 
   constructor(context: AgentContext, slot: Slot) {
@@ -74,25 +77,11 @@ export class OrderedAttempt {
       attemptId: order.attemptId,
       paths: slot.paths,
     });
-    this.#outbox = new Outbox(context.world, context.engine, {
-      folder: slot.folder,
-      host: context.config.name,
-      token: slot.record.token,
-      groupId: order.groupId,
-      attemptId: order.attemptId,
-      transcript: slot.paths.transcript,
-      offset: () => slot.record.offset ?? 0,
-      onRoom: () => this.#pump(),
-      tell: context.tell,
-    });
-  }
-
-  get acknowledged(): number {
-    return this.#outbox.acknowledged;
+    this.#outbox = new Outbox(context.world, context.engine, slot, context.config.name, context.tell);
   }
 
   get isOver(): boolean {
-    return this.#slot.record.isOver === true;
+    return this.#slot.record.end !== undefined;
   }
 
   /** Its result alone is kept: its lease is over, or its runner is gone, or has all of it and could not say so. */
@@ -138,16 +127,16 @@ export class OrderedAttempt {
     const started = await this.#hosted.start(spawn, offset);
     if (!started.ok) return this.#refuse(started.failure);
     slot.note({ process: started.value });
-    this.#outbox.add({ say: 'started', process: started.value });
+    void this.#outbox.send();
     this.#lastCheckpointMs = world.clock.now() - checkpointGapMs + firstCheckpointMs;
     this.#follow();
   }
 
   async resume(): Promise<void> {
-    void this.#outbox.sendAgain();
     this.#answerLostCommands();
+    void this.#outbox.send();
     const { record } = this.#slot;
-    if (record.isOver === true) return;
+    if (this.isOver) return;
     // It was being prepared: nothing of claude was started, for that is noted before.
     if (record.startedAt === undefined) {
       await reap(this.#context.world, this.#slot.order.attemptId);
@@ -160,7 +149,7 @@ export class OrderedAttempt {
     const found = await this.#takeOver(record.startedAt);
     if (found.do === 'adopt') {
       this.#slot.note({ process: found.process });
-      if (!this.#outbox.hasSaid('started')) this.#outbox.add({ say: 'started', process: found.process });
+      void this.#outbox.send();
       this.#follow();
     }
     this.#hearEarly();
@@ -190,11 +179,12 @@ export class OrderedAttempt {
 
   #answerLostCommands(): void {
     const running = join(this.#slot.folder, 'running');
-    for (const id of this.#context.world.files.list(running)) {
+    const { files } = this.#context.world;
+    for (const id of files.list(running)) {
+      const ended = ran.safeParse(parseJson(files.readText(join(running, id)) ?? ''));
       const output = 'The agent of the machine was started anew while the command ran.';
-      this.#outbox.add({ say: 'ran', id, exitCode: null, timedOut: false, output });
+      this.#outbox.ran(ended.success ? ended.data : { say: 'ran', id, exitCode: null, timedOut: false, output });
     }
-    this.#context.world.files.remove(running);
   }
 
   #refuse(failure: Failure): void {
@@ -210,14 +200,12 @@ export class OrderedAttempt {
     return this.#context.world.files.entryKind(fencedNote(this.#context.paths, this.#slot.name)) !== null;
   }
 
-  #conclude(news: AttemptNews): void {
+  #conclude(end: AttemptEnd): void {
     if (this.#isClosed || this.isOver) return;
     this.#noteAsked();
-    this.#outbox.add(news);
-    // A power cut must not leave one that is over and of whose end nothing is known.
-    this.#outbox.sync();
-    this.#slot.note({ isOver: true });
+    this.#slot.note({ end });
     this.#context.noteLeases();
+    void this.#outbox.send();
   }
 
   #follow(): void {
@@ -243,7 +231,7 @@ export class OrderedAttempt {
     this.#pump();
   }
 
-  /** Hands over what was printed, as far as there is room; at the end the rest, the last checkpoint and the end. */
+  /** Looks at what was printed; at the end makes the last checkpoint. */
   #pump(): void {
     this.#isAsked = true;
     if (this.#isPumping) return;
@@ -257,11 +245,12 @@ export class OrderedAttempt {
     while (this.#isAsked && !this.#isClosed && !this.isOver) {
       this.#isAsked = false;
       try {
-        // What it printed last may come, and its end with it, while a checkpoint is made.
+        // Its end may come while a checkpoint is made.
         const exit = this.#exit;
-        const isAllPrinted = this.#takePrinted();
+        this.#scan();
+        void this.#outbox.send();
         if (this.#wantsCheckpoint && exit === null) await this.#checkpointWhenDue();
-        if (exit !== null && isAllPrinted) await this.#tellEnd(exit);
+        if (exit !== null) await this.#tellEnd(exit);
       } catch (error) {
         this.#context.tell(`Attempt ${this.#slot.order.attemptId} cannot be told of: ${errorText(error)}`);
         await delay(this.#context.world.clock, lookMs);
@@ -269,22 +258,18 @@ export class OrderedAttempt {
     }
   }
 
-  #takePrinted(): boolean {
-    const { world } = this.#context;
-    const { transcript } = this.#slot.paths;
+  #scan(): void {
+    const { files, clock } = this.#context.world;
     const { offset = 0 } = this.#slot.record;
     for (;;) {
-      const from = offset + this.#outbox.printed;
-      const bytes = world.files.readBytes(transcript, from, Math.min(chunkBytes, Math.max(1, this.#outbox.room)));
-      if (bytes.length === 0) return true;
-      if (this.#outbox.room === 0) return false;
+      const bytes = files.readBytes(this.#slot.paths.transcript, offset + this.#scanned, scanBytes);
+      if (bytes.length === 0) return;
+      this.#scanned += bytes.length;
       const text = this.#tail + Buffer.from(bytes).toString('latin1');
-      if (text.includes(toolResult)) {
-        this.#wantsCheckpoint = true;
-        this.#resultAtMs = world.clock.now();
-      }
       this.#tail = text.slice(-toolResult.length + 1);
-      this.#outbox.addPrinted(bytes.length);
+      if (!text.includes(toolResult)) continue;
+      this.#wantsCheckpoint = true;
+      this.#resultAtMs = clock.now();
     }
   }
 
@@ -311,12 +296,16 @@ export class OrderedAttempt {
   async #checkpoint(): Promise<void> {
     const work = this.#work;
     if (work === null || this.#isClosed) return;
-    const prints = this.#outbox.printed;
+    const prints = this.#slot.printed;
     const files = await this.#newFiles(work);
     const commits = await this.#newCommits(work);
     if ((files === undefined && commits === undefined) || this.#isClosed) return;
     if (commits !== undefined) work.told = { head: commits.head, snapshot: commits.snapshot };
-    this.#outbox.add({ say: 'checkpoint', prints, ...defined({ files }), ...commits });
+    const { checkpoints = [], lastCheckpoint = 0 } = this.#slot.record;
+    const n = lastCheckpoint + 1;
+    const made = { say: 'checkpoint' as const, n, prints, ...defined({ files }), ...commits };
+    this.#slot.note({ checkpoints: [...checkpoints, made], lastCheckpoint: n });
+    void this.#outbox.send();
   }
 
   async #newFiles(work: AttemptWork): Promise<Blob | undefined> {
@@ -355,11 +344,19 @@ export class OrderedAttempt {
   command(command: AttemptCommand): void {
     this.#noteAsked();
     if (this.#early !== null) this.#early.push(command);
-    else if (command.do === 'write') this.#hosted.write(command.lines);
-    else if (command.do === 'acknowledge') this.#outbox.acknowledge(command.through);
+    else if (command.do === 'write') this.#write(command);
+    else if (command.do === 'have') this.#outbox.have(command.printed, command.checkpoint);
     else if (command.do === 'run') this.#run(command);
     else if (command.do === 'stopRun') this.#commands.get(command.id)?.stop();
     else this.#plain(command.do);
+  }
+
+  /** Noted before it is done: to say something twice costs money. */
+  #write({ id, lines }: Extract<SlotCommand, { do: 'write' }>): void {
+    const { written = [] } = this.#slot.record;
+    if (written.includes(id)) return;
+    this.#slot.note({ written: [...written, id] });
+    this.#hosted.write(lines);
   }
 
   #plain(what: 'terminate' | 'halt' | 'goOn' | 'endNow'): void {
@@ -386,8 +383,8 @@ export class OrderedAttempt {
   #run({ id, command, timeoutMs }: Extract<SlotCommand, { do: 'run' }>): void {
     const { world, env } = this.#context;
     const { folder, paths, order } = { ...this.#slot, paths: this.#slot.paths, order: this.#slot.order };
-    if (!/^[\w-]{1,64}$/.test(id) || this.#commands.has(id)) return;
     const note = join(folder, 'running', id);
+    if (!/^[\w-]{1,64}$/.test(id) || world.files.entryKind(note) !== null) return;
     world.files.makeFolder(join(folder, 'running'));
     world.files.writeAtomic(note, '');
     const running = runShellCommand(world, {
@@ -403,8 +400,9 @@ export class OrderedAttempt {
       this.#commands.delete(id);
       if (this.#isClosed) return;
       this.#noteAsked();
-      this.#outbox.add({ say: 'ran', id, ...rest });
-      world.files.remove(note);
+      const ended = { say: 'ran' as const, id, ...rest };
+      world.files.writeAtomic(note, JSON.stringify(ended), { durable: true });
+      this.#outbox.ran(ended);
     };
     running.ended.then(
       ({ exitCode, timedOut, tail }) => answer({ exitCode, timedOut, output: tail }),
@@ -414,7 +412,7 @@ export class OrderedAttempt {
 
   sendAgain(): void {
     this.#noteAsked();
-    void this.#outbox.sendAgain();
+    this.#outbox.sendAgain();
   }
 
   #release(): void {

@@ -1,154 +1,68 @@
 /**
- * What an attempt tells its runner: numbered, kept on the disk until the runner has it, and sent as often as it takes.
- * What claude printed is not kept twice: its transcript holds it.
+ * What an attempt tells its runner, from what lies on the disk here: its transcript, and the record of its slot. What
+ * the runner does not have is sent as often as it takes, so nothing that gets lost on the way is missed.
  */
 import { join } from 'node:path';
-import type { Result } from '../../core/failure.ts';
-import type { AppendFile, World } from '../../system/world.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import type { World } from '../../system/world.ts';
 import type { FleetEngine } from '../engine.ts';
 import { toGroupStream } from '../engine.ts';
 import { blobOf, fitsBlob } from '../redis.ts';
 import { type AttemptNews, type Blob, packed, type ToGroup } from '../wire.ts';
+import type { Slot } from './slot.ts';
 
 /** So many bytes of a transcript may be on their way; as long as no runner takes them they fill Redis. */
-export const unacknowledgedMax = 512 * 1024;
-/**
- * Of one message: so that the room holds a whole number of them, or every few would be a small one. Both ends wait for
- * their disk with each, so a quarter of it would halve how fast a transcript gets there.
- */
-export const chunkBytes = 256 * 1024;
-const messagesAtOnce = 16;
+const underWayMax = 512 * 1024;
+/** Of one message: a part of what may be on its way, so that both ends are busy. */
+const chunkBytes = 256 * 1024;
 const againMs = 1_000;
 
-interface Printed {
-  readonly offset: number;
-  readonly length: number;
-}
-
-/** A line of the journal: news with their number, a piece of the transcript, or what the other end has. */
-type Line =
-  | { readonly n: number; readonly news: AttemptNews }
-  | { readonly n: number; readonly printed: Printed }
-  | { readonly through: number };
-
-type Kept = Exclude<Line, { through: number }> & {
-  /** In the stream, as far as is known. */
-  entry?: string | undefined;
-};
-
-export interface OutboxOptions {
-  readonly folder: string;
-  readonly host: string;
-  readonly token: string;
-  readonly groupId: string;
-  readonly attemptId: string;
-  readonly transcript: string;
-  readonly offset: () => number;
-  readonly onRoom: () => void;
-  readonly tell: (line: string) => void;
-}
+type Ran = Extract<AttemptNews, { say: 'ran' }>;
 
 export class Outbox {
   readonly #world: World;
   readonly #engine: FleetEngine;
-  readonly #options: OutboxOptions;
-  readonly #journal: AppendFile;
-  #kept: Kept[] = [];
-  #lastN = 0;
-  /** Bytes of the transcript that were handed over, from the begin of the attempt. */
-  #printed = 0;
-  readonly #said = new Set<AttemptNews['say']>();
+  readonly #slot: Slot;
+  readonly #host: string;
+  readonly #tell: (line: string) => void;
+  readonly #ran = new Map<string, Ran>();
+  /** Bytes of the transcript that the runner has, and that were sent. */
+  #had = 0;
+  #sent = 0;
+  /** What else was sent since `sendAgain`. */
+  readonly #said = new Set<string>();
   #isSending = false;
   #isClosed = false;
   #cancelAgain: () => void = () => {};
 
-  constructor(world: World, engine: FleetEngine, options: OutboxOptions) {
-    this.#world = world;
-    this.#engine = engine;
-    this.#options = options;
-    this.#recall();
-    this.#journal = world.files.openAppend(this.#journalPath);
+  constructor(world: World, engine: FleetEngine, slot: Slot, host: string, tell: (line: string) => void) {
+    [this.#world, this.#engine, this.#slot, this.#host, this.#tell] = [world, engine, slot, host, tell];
   }
 
-  get #journalPath(): string {
-    return join(this.#options.folder, 'news.jsonl');
+  /** How a command ended; told until the slot is released. */
+  ran(news: Ran): void {
+    this.#ran.set(news.id, news);
+    void this.send();
   }
 
-  #recall(): void {
-    const text = this.#world.files.readText(this.#journalPath) ?? '';
-    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-    // Half a line was never sent.
-    if (whole.length < text.length) this.#world.files.truncate(this.#journalPath, Buffer.byteLength(whole));
-    for (const line of whole.split('\n')) if (line !== '') this.#take(JSON.parse(line) as Line);
-  }
-
-  #take(line: Line): void {
-    if ('through' in line) {
-      this.#kept = this.#kept.filter((kept) => !isDone(kept, line.through));
-      return;
+  /** The runner has so many bytes of the transcript and all checkpoints up to that one on its disk. */
+  have(printed: number, checkpoint: number): void {
+    this.#had = printed;
+    this.#sent = Math.max(this.#sent, printed);
+    const { checkpoints = [] } = this.#slot.record;
+    const had = checkpoints.filter(({ n }) => n <= checkpoint);
+    if (had.length > 0) {
+      this.#slot.note({ checkpoints: checkpoints.slice(had.length) });
+      for (const { id } of had.flatMap(blobsOf)) this.#world.files.remove(this.#blobPath(id));
     }
-    this.#lastN = line.n;
-    this.#kept.push(line);
-    if ('printed' in line) this.#printed = line.printed.offset + line.printed.length;
-    else this.#said.add(line.news.say);
+    void this.send();
   }
 
-  get printed(): number {
-    return this.#printed;
-  }
-
-  get acknowledged(): number {
-    return this.#kept[0] === undefined ? this.#lastN : this.#kept[0].n - 1;
-  }
-
-  hasSaid(say: AttemptNews['say']): boolean {
-    return this.#said.has(say);
-  }
-
-  get room(): number {
-    const underWay = this.#kept.reduce((sum, kept) => sum + ('printed' in kept ? kept.printed.length : 0), 0);
-    return Math.max(0, unacknowledgedMax - underWay);
-  }
-
-  /** Blobs in it lie below `blobPath` until they were taken in. */
-  add(news: AttemptNews): void {
-    this.#keep({ n: this.#lastN + 1, news });
-  }
-
-  sync(): void {
-    this.#journal.sync();
-  }
-
-  addPrinted(length: number): void {
-    this.#keep({ n: this.#lastN + 1, printed: { offset: this.#printed, length } });
-  }
-
-  #keep(line: Line): void {
-    if (this.#isClosed) return;
-    this.#journal.append(`${JSON.stringify(line)}\n`);
-    this.#take(line);
-    void this.#send();
-  }
-
-  acknowledge(through: number): void {
-    const done = this.#kept.filter((kept) => isDone(kept, through));
-    if (this.#isClosed || done.length === 0) return;
-    const blobs = done.flatMap(blobsOf);
-    const line = { through } as const;
-    this.#journal.append(`${JSON.stringify(line)}\n`);
-    // After a power cut news whose blob is gone would be told for ever, and could not be taken in.
-    if (blobs.length > 0) this.sync();
-    for (const { id } of blobs) this.#dropBlob(id);
-    this.#take(line);
-    this.#options.onRoom();
-    void this.#send();
-  }
-
-  /** Keeps bytes until they were taken in. Fails with `usage` when they are too many to be sent. */
+  /** Keeps bytes until the runner has them. Fails with `usage` when they are too many to be sent. */
   keepBlob(bytes: Uint8Array): Result<Blob> {
     const { random, files } = this.#world;
     const blob = blobOf(random.uuid(), bytes);
-    if (blob.ok) files.writeBytes(this.blobPath(blob.value.id), bytes, { durable: true });
+    if (blob.ok) files.writeBytes(this.#blobPath(blob.value.id), bytes, { durable: true });
     return blob;
   }
 
@@ -163,91 +77,96 @@ export class Outbox {
     }
   }
 
-  blobPath(id: string): string {
-    return join(this.#options.folder, `blob-${id}`);
+  #blobPath(id: string): string {
+    return join(this.#slot.folder, `blob-${id}`);
   }
 
-  #dropBlob(id: string): void {
-    this.#world.files.remove(this.blobPath(id));
+  /** All that the runner is not known to have: what was sent may be lost. */
+  sendAgain(): void {
+    this.#said.clear();
+    this.#sent = this.#had;
+    void this.send();
   }
 
-  async sendAgain(): Promise<void> {
-    const sent = this.#kept.filter(({ entry }) => entry !== undefined);
-    const entries = sent.map(({ entry }) => entry as string);
-    const there = sent.length === 0 ? null : await this.#engine.have(toGroupStream(this.#options.groupId), entries);
-    if (there?.ok === true) {
-      for (const [index, kept] of sent.entries()) if (there.value[index] === false) kept.entry = undefined;
-    }
-    void this.#send();
-  }
-
-  async #send(): Promise<void> {
+  async send(): Promise<void> {
     if (this.#isSending || this.#isClosed) return;
     this.#isSending = true;
     this.#cancelAgain();
+    let isAway = false;
     try {
-      for (;;) {
-        const waiting = this.#kept.filter(({ entry }) => entry === undefined).slice(0, messagesAtOnce);
-        if (waiting.length === 0 || this.#isClosed || !(await this.#sendAll(waiting))) break;
+      for (let news = this.#next(); news !== null && !isAway && !this.#isClosed; news = this.#next()) {
+        isAway = !(await this.#sendOne(news)).ok;
       }
     } catch (error) {
-      this.#options.tell(`What an attempt tells could not be sent: ${String(error)}`);
+      isAway = true;
+      this.#tell(`What an attempt tells could not be sent: ${String(error)}`);
     }
     this.#isSending = false;
-    if (!this.#isClosed && this.#kept.some(({ entry }) => entry === undefined)) {
-      this.#cancelAgain = this.#world.clock.after(againMs, () => void this.#send());
+    if (isAway && !this.#isClosed) this.#cancelAgain = this.#world.clock.after(againMs, () => void this.send());
+  }
+
+  /** The end comes after all else: when the runner has that. */
+  #next(): AttemptNews | null {
+    const { process, checkpoints: [checkpoint] = [], end } = this.#slot.record;
+    if (process !== undefined && !this.#said.has('started')) return { say: 'started', process };
+    const printed = this.#nextPrinted();
+    if (printed !== null) return printed;
+    for (const ran of this.#ran.values()) if (!this.#said.has(keyOf(ran))) return ran;
+    if (checkpoint !== undefined) {
+      const isDue = this.#had >= checkpoint.prints && !this.#said.has(keyOf(checkpoint));
+      return isDue ? checkpoint : null;
     }
+    return end !== undefined && this.#had >= this.#slot.printed && !this.#said.has(keyOf(end)) ? end : null;
   }
 
-  async #sendAll(waiting: readonly Kept[]): Promise<boolean> {
-    // A number that was sent must never be given to other news, whatever happens to this machine.
-    this.sync();
-    for (const kept of waiting) for (const blob of blobsOf(kept)) if (!(await this.#putBlob(blob))) return false;
-    const { groupId } = this.#options;
-    const messages = waiting.map((kept) => packed(this.#message(kept)));
-    const sent = await this.#engine.send(toGroupStream(groupId), messages);
-    if (!sent.ok) return false;
-    for (const [index, kept] of waiting.entries()) kept.entry = sent.value[index];
-    return true;
+  #nextPrinted(): AttemptNews | null {
+    const { offset } = this.#slot.record;
+    const room = Math.min(chunkBytes, underWayMax - (this.#sent - this.#had));
+    if (offset === undefined || room <= 0 || this.#slot.printed <= this.#sent) return null;
+    const data = this.#world.files.readBytes(this.#slot.paths.transcript, offset + this.#sent, room);
+    return { say: 'printed', offset: this.#sent, data };
   }
 
-  async #putBlob(blob: Blob): Promise<boolean> {
+  async #sendOne(news: AttemptNews): Promise<Result<unknown>> {
+    const [before, { record }] = [this.#sent, this.#slot];
+    if (news.say === 'checkpoint') {
+      for (const blob of blobsOf(news)) {
+        const put = await this.#putBlob(blob);
+        if (!put.ok) return put;
+      }
+    }
+    const attempt = { host: this.#host, token: record.token, attemptId: record.order.attemptId };
+    const message: ToGroup = { kind: 'attempt', ...attempt, news };
+    const sent = await this.#engine.send(toGroupStream(record.groupId), [packed(message)]);
+    if (!sent.ok) return sent;
+    // What was to be sent again meanwhile is.
+    if (news.say !== 'printed') this.#said.add(keyOf(news));
+    else if (this.#sent === before) this.#sent += news.data.length;
+    return sent;
+  }
+
+  async #putBlob(blob: Blob): Promise<Result<unknown>> {
     const has = await this.#engine.hasBlob(blob);
-    if (!has.ok || has.value) return has.ok;
-    const size = this.#world.files.info(this.blobPath(blob.id))?.size ?? 0;
-    const put = await this.#engine.putBlob(blob.id, this.#world.files.readBytes(this.blobPath(blob.id), 0, size));
-    return put.ok;
-  }
-
-  #message(kept: Kept): ToGroup {
-    const { host, token, attemptId } = this.#options;
-    const { n } = kept;
-    return { kind: 'attempt', host, token, attemptId, n, news: 'news' in kept ? kept.news : this.#printedNews(kept) };
-  }
-
-  #printedNews({ printed: { offset, length } }: { readonly printed: Printed }): AttemptNews {
-    const bytes = this.#world.files.readBytes(this.#options.transcript, this.#options.offset() + offset, length);
-    return { say: 'printed', offset, data: bytes };
+    if (!has.ok || has.value) return has;
+    const path = this.#blobPath(blob.id);
+    const { files } = this.#world;
+    // The runner had it a moment ago.
+    if (files.entryKind(path) === null) return ok(undefined);
+    return this.#engine.putBlob(blob.id, files.readBytes(path, 0, files.info(path)?.size ?? 0));
   }
 
   /** Sends nothing any more; what was not taken in stays on the disk. */
   close(): void {
     this.#isClosed = true;
     this.#cancelAgain();
-    this.#journal.close();
   }
 }
 
-/**
- * Whether it need not be told again. How it ended is told to a next runner, too: the one that has heard it may be gone
- * before that is on record. What was asked of its place afterwards shows that it was.
- */
-function isDone(kept: Kept, through: number): boolean {
-  const isEnd = 'news' in kept && (kept.news.say === 'ended' || kept.news.say === 'refused');
-  return isEnd ? kept.n < through : kept.n <= through;
+function keyOf(news: AttemptNews): string {
+  if (news.say === 'ran') return `ran ${news.id}`;
+  return news.say === 'checkpoint' ? `checkpoint ${news.n}` : news.say;
 }
 
-function blobsOf(kept: Kept): Blob[] {
-  if (!('news' in kept) || kept.news.say !== 'checkpoint') return [];
-  return [kept.news.files, kept.news.bundle].filter((blob) => blob !== undefined);
+function blobsOf({ files, bundle }: { readonly files?: Blob | undefined; readonly bundle?: Blob | undefined }): Blob[] {
+  return [files, bundle].filter((blob) => blob !== undefined);
 }

@@ -10,21 +10,25 @@ import { parseJson } from '../../store/json.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { FleetPaths } from '../fleet-files.ts';
-import { order, processIdentity } from '../wire.ts';
+import { attemptEnd, checkpoint, order, processIdentity } from '../wire.ts';
 
 const record = z.object({
   token: z.string(),
   groupId: z.string().refine(isGroupId),
   sessionId: z.string().refine(isSessionId),
-  lastN: z.number(),
   order,
   offset: z.number().optional(),
   startedAt: z.string().optional(),
   process: processIdentity.optional(),
-  /** It was told that the attempt is over, or could not begin. */
-  isOver: z.boolean().optional(),
+  /** Ids of what was written to claude. */
+  written: z.array(z.string()).optional(),
+  /** Those that the runner is not known to have. */
+  checkpoints: z.array(checkpoint).optional(),
+  /** How many there were. */
+  lastCheckpoint: z.number().optional(),
+  /** The attempt is over, or could not begin. */
+  end: attemptEnd.optional(),
 });
-const heardFile = 'heard';
 const attempts = z.object({ attempts: z.array(z.string()) });
 export type SlotRecord = Readonly<z.infer<typeof record>>;
 
@@ -69,9 +73,7 @@ export class Slot {
         world.files.remove(join(fleet.slots, name));
         return [];
       }
-      const heard = Number.parseInt(world.files.readText(join(fleet.slots, name, heardFile)) ?? '', 10);
-      const lastN = Math.max(found.data.lastN, Number.isSafeInteger(heard) ? heard : 0);
-      return [new Slot(world, fleet, name, { ...found.data, lastN }, renewedAt(found.data.token))];
+      return [new Slot(world, fleet, name, found.data, renewedAt(found.data.token))];
     });
   }
 
@@ -87,15 +89,16 @@ export class Slot {
     return this.renewedAt < 0;
   }
 
+  /** Bytes that the attempt has printed. */
+  get printed(): number {
+    const { offset } = this.#record;
+    if (offset === undefined) return 0;
+    return Math.max(0, (this.#world.files.info(this.paths.transcript)?.size ?? 0) - offset);
+  }
+
   note(change: Partial<SlotRecord>): void {
     this.#record = { ...this.#record, ...change };
     this.#write();
-  }
-
-  /** The last command that was taken in. Not synced: hearing a command again after a power cut does no harm. */
-  hear(lastN: number): void {
-    this.#record = { ...this.#record, lastN };
-    this.#world.files.writeAtomic(join(this.folder, heardFile), `${lastN}\n`);
   }
 
   /** One of that id was ordered here before, under whatever token. */

@@ -6,8 +6,8 @@ import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
 import type { FleetStanding } from '../../core/progress.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
 import type { SessionStatus } from '../../core/status.ts';
-import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '../../view/format.ts';
-import { safeText } from '../../view/terminal-text.ts';
+import { formatAge, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../../view/format.ts';
+import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { statusTone, titleOf, withAdvice, withLocalTimes } from '../../view/wording.ts';
 import {
   type Cell,
@@ -133,13 +133,19 @@ const roomyColumns = 100;
 const sparkColumnsMin = 8;
 
 /** What is lost or takes nothing is told when there is such a machine. */
-function fleetRow({ up, drained, refusing, lost, used, slots }: FleetStanding, { columns }: Terminal): Row {
+function fleetRow({ up, drained, refusing, lost, silent, used, slots }: FleetStanding, { columns }: Terminal): Row {
   const one = (count: number, word: string, tone: Tone): Cell[] =>
     count === 0 ? [] : [{ text: `  ${count} ${word}`, tone }];
   const left: Cell[] = [
     { text: ' fleet:' },
     { text: ` ${up} up`, tone: up === 0 ? 'bad' : 'good' },
     ...one(lost, 'lost', 'bad'),
+    ...Object.entries(silent).map(
+      ([host, ms]): Cell => ({
+        text: `  ${safeLine(host, 20)} last heard ${formatAge(ms)} ago`,
+        tone: 'bad',
+      }),
+    ),
     ...one(refusing, 'refusing', 'bad'),
     ...one(drained, 'drained', 'warn'),
   ];

@@ -3,7 +3,7 @@ import type { SessionDefinition } from '../../core/group.ts';
 import { slotSentence } from '../../core/plan/command-slot.ts';
 import type { Verdict } from '../../core/plan/decision.ts';
 import { unmetOf } from '../../core/plan/plan.ts';
-import { deniedSentence } from '../../core/progress.ts';
+import { deniedSentence, silenceSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import {
   colourStyle,
@@ -193,6 +193,8 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const setupLog = view.runner === 'none' || slot !== undefined ? null : view.setupLog?.(record);
   add('set-up', typeof setupLog === 'string' ? setupSentence(setupLog) : undefined);
   add('trouble', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
+  const { silentMs } = now ?? {};
+  add('host', silentMs === undefined ? undefined : silenceSentence(record.host ?? '', silentMs), 'bad');
   add('denied', now?.denied === undefined ? undefined : deniedSentence(now.denied), 'warn');
   add('tool', now?.currentTool, 'accent');
   const say = (name: string, markdown: string | undefined): void => {

@@ -7,6 +7,7 @@ import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import {
   fitMoney,
+  formatAge,
   formatClock,
   formatCount,
   formatDuration,
@@ -351,6 +352,10 @@ function runningNow({ state, live, runner, setupLog }: View, record: SessionReco
   if (attempt.accepting !== undefined) {
     const command = record.definition.accept;
     return { tool: { text: command === undefined ? 'keeps its work' : `accepting: ${command}`, tone: 'accent' } };
+  }
+  if (now?.silentMs !== undefined) {
+    const text = `${attempt.place?.host ?? 'its host'} last heard ${formatAge(now.silentMs)} ago`;
+    return { tool: { text, tone: 'bad' }, ...words };
   }
   if (now?.retry !== undefined) return { tool: { text: retryWords(now.retry), tone: 'warn' }, ...words };
   if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };

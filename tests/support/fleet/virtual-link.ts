@@ -34,7 +34,7 @@ export class VirtualLink implements FleetLink {
   /** Milliseconds that each lease holds; null = the engine does not answer. */
   left: number | null | 'unreachable' = 60_000;
   machines: RegisteredHost[] = [];
-  hear: (message: ToGroup, taken: () => void) => void = () => {};
+  hear: (message: ToGroup) => void = () => {};
 
   readonly slots: SlotLeases = {
     take: async ({ token }) => {
@@ -54,7 +54,7 @@ export class VirtualLink implements FleetLink {
       this.greeted.push(host);
       return;
     }
-    this.said.push(`${host}: ${message.token} ${message.n} ${message.command.do}`);
+    this.said.push(`${host}: ${message.token} ${message.command.do}`);
   }
   onConnect(action: () => void): void {
     this.reconnect = action;

@@ -167,12 +167,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     test('are listed with what they have and how they stand', async () => {
       await says('gpu1');
       await says('old', {}, 61_000);
+      await says('quiet', {}, 6_000);
       await says('open', { isGuarded: false, used: 4, labels: [] });
       const table = await user.ok('host', 'list');
-      expect(table.split('\n')).toHaveLength(4);
-      expect(table).toMatch(/^HOST +STATE +USED +FREE +LOAD +LOGIN +VERSION +CLAUDE +LEASE +SINCE +LABELS$/m);
-      expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.331 +8s +1m +gpu$/m);
+      expect(table.split('\n')).toHaveLength(5);
+      expect(table).toMatch(/^HOST +STATE +USED +FREE +LOAD +LOGIN +VERSION +CLAUDE +LEASE +HEARD +SINCE +LABELS$/m);
+      expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.331 +8s +\d+s +1m +gpu$/m);
       expect(table).toMatch(/^old +lost /m);
+      expect(table).toMatch(/^quiet +silent .* [67]s +1m +gpu$/m);
       expect(table).toMatch(/^open +unguarded +4 +0 /m);
       await says('untold', { refusal: 'claude 2.1.331 was tried.' });
       const listed = await user.run('host', 'list');

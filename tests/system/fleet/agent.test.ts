@@ -37,11 +37,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     });
     const started = await rig.hear(attemptId, 'started');
     await until(() => rig.living(attemptId).includes(started.process.pid));
-    await rig.say(token, { do: 'write', lines: 'one\ntwo' });
+    await rig.say(token, { do: 'write', id: 'first', lines: 'one\ntwo' });
     // What is repeated, by whoever it may be, is heard once.
-    const repeated = { kind: 'slot', token, groupId: rig.group, n: 2, command: { do: 'write', lines: 'one\ntwo' } };
-    for (const message of [repeated, { ...repeated, n: 1 }]) await rig.sendSigned(message);
-    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.say(token, { do: 'write', id: 'first', lines: 'one\ntwo' });
+    await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
     const { folder, config } = rig.paths();
     const worktree = worktreeOf({ folder });
@@ -83,7 +82,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.git('log', '--format=%s', `${order.work.base}..${head}`)).toBe('work');
     expect(rig.git('diff', '--name-only', head, snapshot)).toBe('dirty.txt');
     expect(rig.git('rev-parse', `${snapshot}^`)).toBe(head);
-    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     await rig.hear(attemptId, 'ended');
     // Nothing was new.
     expect(rig.news(attemptId).filter(({ say }) => say === 'checkpoint')).toHaveLength(1);
@@ -96,10 +95,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.say(token, { do: 'order', order });
     await rig.say(token, { do: 'order', order: { ...order, attemptId: rig.newAttempt() } });
     // One that was repeated word for word is no second one.
-    await rig.sendSigned({ kind: 'slot', token, groupId: order.groupId, n: 1, command: { do: 'order', order } });
+    await rig.sendSigned({ kind: 'slot', token, groupId: order.groupId, command: { do: 'order', order } });
     await rig.say(await rig.takeSlot(), { do: 'order', order });
     await until(() => rig.told().split('was done before').length === 2);
-    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     await rig.hear(attemptId, 'ended');
     expect(readFileSync(starts, 'utf8').trim().split('\n')).toHaveLength(1);
   });
@@ -107,7 +106,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test('an order that no accepted runner has signed, or that is not sealed, starts nothing', async () => {
     const token = await rig.takeSlot();
     const order = await rig.makeOrder({ script: 'touch ../../started' });
-    const message = { kind: 'slot', token, groupId: order.groupId, n: 1, command: { do: 'order', order } };
+    const message = { kind: 'slot', token, groupId: order.groupId, command: { do: 'order', order } };
     await rig.sendSigned(message, new Signer(newFleetKeys().signingKey));
     await until(() => rig.told().includes('no runner that this machine accepts has signed it'));
     await rig.redis.client.xadd('cca:h:one', '*', 'm', JSON.stringify(message));
@@ -178,9 +177,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       files,
     });
     await until(() => rig.printed(attemptId).includes('a secret prompt'));
-    await rig.say(token, { do: 'write', lines: 'a secret word' });
+    await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'a secret word' });
     await until(() => rig.printed(attemptId).includes('a secret word'));
-    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     await rig.hear(attemptId, 'ended');
     const written = readdirSync(join(rig.server.folder, 'appendonlydir'))
       .map((name) => readFileSync(join(rig.server.folder, 'appendonlydir', name), 'latin1'))

@@ -41,13 +41,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const pid = await rig.pidOf(attemptId, 'pid');
     for (const word of ['one', 'two']) {
       await rig.killAgent();
-      await rig.say(token, { do: 'write', lines: word });
+      await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: word });
       rig.startAgent();
       await until(() => rig.printed(attemptId).includes(`heard ${word}\n`));
     }
     expect(isAlive(pid)).toBe(true);
     await rig.killAgent();
-    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     rig.startAgent();
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: false, leftover: false });
     expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\nheard one\nheard two\n`);
@@ -133,10 +133,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     for (const word of ['one', 'two', 'three']) {
       await rig.server.kill();
       await rig.server.restart();
-      await rig.say(token, { do: 'write', lines: word });
+      await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: word });
       await until(() => rig.printed(attemptId).includes(`heard ${word}\n`));
     }
-    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
     expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\nheard one\nheard two\nheard three\n`);
     expect(starts()).toHaveLength(1);

@@ -103,12 +103,15 @@ longFleetTest(
   'a machine that burns is told of, and the session goes on elsewhere with what it had',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000 });
-    const run = ground.group.run(rig.env);
+    const warned: string[] = [];
+    const run = ground.group.run(rig.env, { onWarning: (message) => warned.push(message) });
     const first = await inMidTool('a');
     const { id } = attemptOf('a');
     const second = ground.addMachine('two', {});
     await ground.machines.one?.burn([id]);
     expect(await run.event('session_host_lost')).toMatchObject({ host: 'one', attemptId: id, held: 2 });
+    // Before it counted as lost.
+    expect(warned).toContainEqual(expect.stringMatching(/^Nothing was heard of host one for \d s\. If it stays/));
     const again = await rig.nextFor(ground.group.claudeId('a'));
     expect(again.hello.cwd).toStartWith(second.root);
     expect(await again.prompt()).toContain('do a');

@@ -55,7 +55,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test('a machine can answer for another', async () => {
     const thief = await stolen();
     const news = { say: 'ran', id: 'x', exitCode: 0, timedOut: false, output: 'made up' };
-    const answer = { kind: 'attempt', host: 'two', token: 'two:1:of-others', attemptId: 'of-others', n: 1, news };
+    const answer = { kind: 'attempt', host: 'two', token: 'two:1:of-others', attemptId: 'of-others', news };
     unwrap(await thief.send(toGroupStream(rig.group), [Buffer.from(JSON.stringify(answer))]));
     thief.close();
     expect(await rig.hear('of-others', 'ran')).toMatchObject({ output: 'made up' });
@@ -64,7 +64,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test('a machine cannot give orders to another', async () => {
     const token = await rig.takeSlot();
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
-    const message = { kind: 'slot', token, groupId: wanted.groupId, n: 1, command: { do: 'order', order: wanted } };
+    const message = { kind: 'slot', token, groupId: wanted.groupId, command: { do: 'order', order: wanted } };
     // All of its keys are the runner's public one, and what it signs with one of its own is no runner's.
     const host = unwrap(readHost(world.files, rig.root));
     expect(JSON.stringify(host)).not.toContain(rig.keys.signingKey);
@@ -112,7 +112,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { token, attemptId, order: ordered } = await rig.start({ script: 'echo x >>../../starts' });
     const starts = join(rig.paths().folder, '..', 'starts');
     await rig.hear(attemptId, 'ended');
-    const message = { kind: 'slot', token, groupId: ordered.groupId, n: 1, command: { do: 'order', order: ordered } };
+    const message = { kind: 'slot', token, groupId: ordered.groupId, command: { do: 'order', order: ordered } };
     const thief = await stolen();
     // As the runner signed it, which a thief of Redis and of the sealing key has seen.
     const signed = new Signer(rig.keys.signingKey).sign(stream, JSON.stringify(message));
@@ -140,7 +140,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const token = await rig.takeSlot();
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const command = { do: 'order', order: wanted };
-    await rig.sendSigned({ kind: 'slot', token, groupId: '20260101-000000-other', n: 1, command });
+    await rig.sendSigned({ kind: 'slot', token, groupId: '20260101-000000-other', command });
     await until(() => rig.told().includes('is for another group'));
     expect(rig.living(wanted.attemptId)).toEqual([]);
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);

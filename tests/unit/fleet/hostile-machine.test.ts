@@ -26,10 +26,10 @@ const said = (news: object, host = 'one') =>
 
 describe('what is no message', () => {
   test('a commit with more than its id, which would go into what git is told', () => {
-    expect(said({ say: 'checkpoint', prints: 0, head: hash, snapshot: hash })).toBe(true);
+    expect(said({ say: 'checkpoint', n: 1, prints: 0, head: hash, snapshot: hash })).toBe(true);
     for (const head of [`${hash}\ndelete refs/heads/main`, `${hash} `, 'HEAD', '', hash.slice(1), hash.toUpperCase()]) {
-      expect(said({ say: 'checkpoint', prints: 0, head, snapshot: hash })).toBe(false);
-      expect(said({ say: 'checkpoint', prints: 0, head: hash, snapshot: head })).toBe(false);
+      expect(said({ say: 'checkpoint', n: 1, prints: 0, head, snapshot: hash })).toBe(false);
+      expect(said({ say: 'checkpoint', n: 1, prints: 0, head: hash, snapshot: head })).toBe(false);
     }
   });
 
@@ -40,7 +40,7 @@ describe('what is no message', () => {
       { ...blob, id: 'a:b' },
       { ...blob, id: '' },
     ])
-      expect(said({ say: 'checkpoint', prints: 0, files })).toBe(false);
+      expect(said({ say: 'checkpoint', n: 1, prints: 0, files })).toBe(false);
   });
 
   test('a reason that is no word, and names of machines that nobody could have joined with', () => {
@@ -126,7 +126,7 @@ describe('files of a checkpoint', () => {
     });
     const options = { sessionId: sid(1), paths, offset: 0, places, workspace: () => undefined };
     const mirror = new Mirror({ world, env: { PATH: basePath } }, blobs, options);
-    const taken = await mirror.checkpoint({ say: 'checkpoint', prints: 0, files: blob });
+    const taken = await mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, files: blob });
     return { taken, has: (path: string) => existsSync(join(paths.folder, path)), paths };
   }
 
@@ -211,7 +211,7 @@ describe('commits', () => {
     for (const ref of refs) git(there, 'update-ref', `refs/${ref}`, head);
     git(there, 'bundle', 'create', '--quiet', 'bundle', ...refs.map((ref) => `refs/${ref}`), `^origin/main`);
     bundle = new Uint8Array(readFileSync(join(there, 'bundle')));
-    const taken = await mirror.checkpoint({ say: 'checkpoint', prints: 0, head, snapshot: head, bundle: blob });
+    const taken = await mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, head, snapshot: head, bundle: blob });
     return { head, taken, settled: await mirror.settle() };
   }
 

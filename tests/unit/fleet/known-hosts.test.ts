@@ -86,13 +86,16 @@ test('a refused login is known before and after that is on record; another one i
   const abilities = (loginKey: string) => ({ loginKey }) as HostAbilities;
   let has = 'first';
   let onRecord: RefusedLogin | null = null;
-  const hosts = new KnownHosts({
-    hosts: async () => ok([withLogin(host('a', [], { abilities: abilities(has) }), onRecord)]),
-    refuseLogin: async (_host, refused) => {
-      onRecord = refused;
-      return ok(undefined);
+  const hosts = new KnownHosts(
+    {
+      hosts: async () => ok([withLogin(host('a', [], { abilities: abilities(has) }), onRecord)]),
+      refuseLogin: async (_host, refused) => {
+        onRecord = refused;
+        return ok(undefined);
+      },
     },
-  });
+    () => 0,
+  );
   await hosts.list();
   const trouble = () => hosts.all?.[0]?.loginTrouble;
   expect(trouble()).toBeUndefined();

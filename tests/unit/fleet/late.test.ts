@@ -47,13 +47,13 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
       },
       onRefused: (message) => refused.push(message),
     },
-    { acknowledge: () => {}, later: (action) => tries.push(action) },
+    { have: () => {}, askAgain: () => tries.push(() => {}) },
   );
-  late.greeted(0);
+  late.greeted();
   const news = parcels.map((_, index): AttemptNews => {
-    return { say: 'checkpoint', prints: 0, files: { id: String(index), pieces: 1, size: 1 } };
+    return { say: 'checkpoint', n: index + 1, prints: 0, files: { id: String(index), pieces: 1, size: 1 } };
   });
-  for (const [index, one] of [...news, ended].entries()) late.hear(index + 1, one, () => {});
+  for (const one of [...news, ended]) late.hear(one);
   await until(() => end !== '' || tries.length > 0);
   const kept = join(lateConversations(paths, 'a'), 'projects');
   return { refused, end, tries, kept };

@@ -1,68 +1,103 @@
-/** Promises: what an attempt tells is told until it is known, on the disk, that its runner has it. */
-import { expect, test } from 'bun:test';
-import { existsSync, writeFileSync } from 'node:fs';
+/** Promises: what an attempt tells is sent until its runner has it, what it printed first and its end last. */
+import { beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { ok } from '../../../src/core/failure.ts';
+import { fail, ok } from '../../../src/core/failure.ts';
 import { Outbox } from '../../../src/fleet/agent/outbox.ts';
+import { Slot } from '../../../src/fleet/agent/slot.ts';
 import type { FleetEngine } from '../../../src/fleet/engine.ts';
+import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
+import { type AttemptEnd, type Blob, unpacked } from '../../../src/fleet/wire.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import type { World } from '../../../src/system/world.ts';
+import { slotOrder } from '../../support/fleet/slot-order.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
-const folder = withTempFolder();
+const temp = withTempFolder();
+const world = createRealWorld();
+const end: AttemptEnd = {
+  ...{ say: 'ended', status: { kind: 'exited', code: 0 }, leftover: false, limitsHit: [], stderrTail: '' },
+  fenced: false,
+};
+const settled = () => new Promise<void>((resolve) => setTimeout(resolve, 5));
 
-const engine = {
-  send: async (_: string, messages: readonly unknown[]) => ok(messages.map((_message, index) => String(index))),
-  hasBlob: async () => ok(true),
-  have: async (_: string, ids: readonly string[]) => ok(ids.map(() => true)),
-} as unknown as FleetEngine;
+let said: string[];
+let isDown: boolean;
+let slot: Slot;
+let outbox: Outbox;
 
-/** What is done to the journal and to blobs, in this order. */
-function watched(done: string[]): World {
-  const world = createRealWorld();
-  const { files } = world;
-  return {
-    ...world,
-    files: {
-      ...files,
-      remove: (path) => {
-        done.push('remove');
-        files.remove(path);
-      },
-      openAppend: (path) => {
-        const file = files.openAppend(path);
-        const append = (text: string): void => {
-          done.push(text.includes('through') ? 'acknowledged' : 'news');
-          file.append(text);
-        };
-        const sync = (): void => {
-          done.push('sync');
-          file.sync();
-        };
-        return { ...file, append, sync, close: () => file.close() };
-      },
+beforeEach(() => {
+  [said, isDown] = [[], false];
+  const engine = {
+    send: async (_: string, messages: readonly Uint8Array[]) => {
+      if (isDown) return fail('timeout', 'Redis does not answer.', '');
+      for (const bytes of messages) {
+        const message = unpacked(bytes);
+        if (message?.kind !== 'attempt') continue;
+        const { news } = message;
+        said.push(news.say === 'printed' ? `${news.offset} ${Buffer.from(news.data)}` : news.say);
+      }
+      return ok(['1']);
     },
-  };
-}
+    hasBlob: async () => ok(false),
+    putBlob: async (id: string) => {
+      said.push(`blob ${id === blob.id}`);
+      return ok(blob);
+    },
+  } as unknown as FleetEngine;
+  const fleet = fleetPaths(temp.path);
+  slot = Slot.of(world, fleet, { token: 'one:x', ...slotOrder }) as Slot;
+  slot.keep();
+  mkdirSync(slot.paths.folder, { recursive: true });
+  slot.note({ offset: 0 });
+  outbox = new Outbox(world, engine, slot, 'one', () => {});
+});
+let blob: Blob;
+const print = (text: string) => appendFileSync(slot.paths.transcript, text);
 
-test('a checkpoint’s blob is removed once it is on the disk that the runner has it', async () => {
-  const done: string[] = [];
-  const outbox = new Outbox(watched(done), engine, {
-    ...{ folder: folder.path, host: 'one', token: 't', groupId: 'g', attemptId: 'a', offset: () => 0 },
-    ...{ transcript: join(folder.path, 'transcript'), onRoom: () => {}, tell: () => {} },
-  });
-  writeFileSync(outbox.blobPath('b'), 'blob');
-  outbox.add({ say: 'checkpoint', prints: 0, files: { id: 'b', pieces: 1, size: 4 } });
-  await outbox.sendAgain();
-  done.length = 0;
-  outbox.acknowledge(1);
-  expect(done).toEqual(['acknowledged', 'sync', 'remove']);
-  expect([existsSync(outbox.blobPath('b')), outbox.acknowledged]).toEqual([false, 1]);
-  // What has no blob waits for no disk.
-  outbox.addPrinted(3);
-  await outbox.sendAgain();
-  done.length = 0;
-  outbox.acknowledge(2);
-  expect(done).toEqual(['acknowledged']);
+test('the end is said when the runner has all else, a checkpoint when it has what was printed', async () => {
+  print('abc');
+  const kept = outbox.keepBlob(Buffer.from('files'));
+  if (!kept.ok) throw new Error(kept.failure.message);
+  blob = kept.value;
+  slot.note({ checkpoints: [{ say: 'checkpoint', n: 1, prints: 3, files: blob }], end });
+  await outbox.send();
+  expect(said).toEqual(['0 abc']);
+  outbox.have(3, 0);
+  await settled();
+  expect(said).toEqual(['0 abc', 'blob true', 'checkpoint']);
+  outbox.have(3, 1);
+  await settled();
+  expect(said.at(-1)).toBe('ended');
+  expect(slot.record.checkpoints).toEqual([]);
+  expect(readdirSync(slot.folder)).toEqual(['slot.json']);
+});
+
+test('a blob is kept until the runner has it, also by the record of the slot', async () => {
+  const kept = outbox.keepBlob(Buffer.from('files'));
+  if (!kept.ok) throw new Error(kept.failure.message);
+  slot.note({ checkpoints: [{ say: 'checkpoint', n: 1, prints: 0, files: kept.value }] });
+  const path = join(slot.folder, `blob-${kept.value.id}`);
+  outbox.have(0, 0);
+  expect(existsSync(path)).toBe(true);
+  outbox.have(0, 1);
+  expect(existsSync(path)).toBe(false);
+});
+
+test('what the runner does not have is sent again, from where it has it', async () => {
+  print('abcdef');
+  await outbox.send();
+  outbox.have(4, 0);
+  outbox.sendAgain();
+  await settled();
+  expect(said).toEqual(['0 abcdef', '4 ef']);
+});
+
+test('while the engine does not answer, nothing counts as sent', async () => {
+  print('abc');
+  isDown = true;
+  await outbox.send();
+  isDown = false;
+  await outbox.send();
+  expect(said).toEqual(['0 abc']);
   outbox.close();
 });

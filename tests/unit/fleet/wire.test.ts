@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test';
 import { packed, type ToGroup, unpacked } from '../../../src/fleet/wire.ts';
 
-const attempt = { kind: 'attempt', host: 'one', token: 't', attemptId: 'a', n: 1 } as const;
+const attempt = { kind: 'attempt', host: 'one', token: 't', attemptId: 'a' } as const;
 const printed = (data: Uint8Array): ToGroup => ({ ...attempt, news: { say: 'printed', offset: 7, data } });
 
 test.each([

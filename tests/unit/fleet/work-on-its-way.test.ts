@@ -92,7 +92,15 @@ test('a checkpoint that is being taken in when its machine is lost is taken in w
   const talk = { path: 'claude-config/projects/{{cca:slug}}/talk.jsonl', isText: false, offset: 0 };
   const parcel = { files: [{ ...talk, data: Buffer.from('{"done":1}\n').toString('base64') }] };
   blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
-  const made = { say: 'checkpoint', prints: 0, files: blob('files'), head, snapshot, bundle: blob('work') } as const;
+  const made = {
+    say: 'checkpoint',
+    n: 1,
+    prints: 0,
+    files: blob('files'),
+    head,
+    snapshot,
+    bundle: blob('work'),
+  } as const;
   const taken = mirror.checkpoint(made);
   const settled = mirror.settle();
   // Nothing of the conversation is here before the work is.
@@ -145,10 +153,8 @@ test('a machine that was ended while it made a worktree makes it anew', async ()
 
 test('a checkpoint of which the half was taken in is not had, and comes again', async () => {
   const { mirror, paths } = await mirrorOf(endedInTheMiddle());
-  // A branch that somebody else has broken is not asked.
-  writeFileSync(join(repository.folder, '.git', 'refs', 'heads', 'broken'), `${'1'.repeat(40)}\n`);
   const { head, snapshot, bytes } = await madeElsewhere('made.txt');
-  const made = { say: 'checkpoint', prints: 0, head, snapshot, bundle: blob('work') } as const;
+  const made = { say: 'checkpoint', n: 1, prints: 0, head, snapshot, bundle: blob('work') } as const;
   blobs.set('work', Promise.resolve(bytes));
   expect((await mirror.checkpoint(made)).ok).toBe(false);
   blobs.delete('work');

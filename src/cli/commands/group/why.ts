@@ -9,7 +9,7 @@ import type { SessionId } from '../../../core/group.ts';
 import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
 import { runnerGone } from '../../../core/plan/verdicts.ts';
-import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
+import { deniedSentence, type LiveSession, silenceSentence } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { isDiskFull } from '../../../store/system-failure.ts';
@@ -187,6 +187,7 @@ function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attemp
 }
 
 function activity(state: GroupState, record: SessionRecord, now: LiveSession | undefined, identified: boolean): string {
+  if (now?.silentMs !== undefined) return silenceSentence(record.host ?? '', now.silentMs);
   const doing = doingNow(now, identified);
   if (now?.denied === undefined) return doing;
   const allow = advise('Allow it with', ['session', 'allow', sessionReference(state, record)]);

@@ -9,7 +9,7 @@ import {
   type ToForget,
   takeOut,
 } from '../../../app/fleet/forget-host.ts';
-import { type FleetHost, isLost, listHosts, setDraining } from '../../../app/fleet/hosts.ts';
+import { type FleetHost, isLost, isSilent, listHosts, setDraining } from '../../../app/fleet/hosts.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import { commandText } from '../../../core/advice.ts';
 import {
@@ -53,8 +53,9 @@ export function defineHostList(command: Command, context: Context): void {
     );
 }
 
-function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' | 'refusing' | 'full' {
+function stateOf(host: FleetHost): 'ready' | 'draining' | 'silent' | 'lost' | 'unguarded' | 'refusing' | 'full' {
   if (isLost(host)) return 'lost';
+  if (isSilent(host)) return 'silent';
   if (host.isDrained) return 'draining';
   if (!host.isGuarded) return 'unguarded';
   if (whyRefusing(host) !== undefined) return 'refusing';
@@ -68,7 +69,15 @@ function whyRefusing({ name, refusal, loginTrouble }: FleetHost): string | undef
   return `Its login was refused, and it gets nothing more until that changes, or with: ${again}. ${loginTrouble}`;
 }
 
-const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad', refusing: 'bad', full: 'bad' } as const;
+const tones = {
+  ready: 'good',
+  draining: 'warn',
+  silent: 'bad',
+  lost: 'bad',
+  unguarded: 'bad',
+  refusing: 'bad',
+  full: 'bad',
+} as const;
 
 function plain(host: FleetHost): object {
   const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;
@@ -90,11 +99,12 @@ function plain(host: FleetHost): object {
 
 function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
   const columns = titled(
-    ['HOST', 'STATE', 'USED', 'FREE', 'LOAD', 'LOGIN', 'VERSION', 'CLAUDE', 'LEASE', 'SINCE', 'LABELS'],
+    ['HOST', 'STATE', 'USED', 'FREE', 'LOAD', 'LOGIN', 'VERSION', 'CLAUDE', 'LEASE', 'HEARD', 'SINCE', 'LABELS'],
     'USED',
     'FREE',
     'LOAD',
     'LEASE',
+    'HEARD',
     'SINCE',
   );
   const rows = hosts.map((host): Cell[] => {
@@ -110,6 +120,7 @@ function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
       safeLine(version, 20),
       safeLine(claudeVersion || 'none', 20),
       formatDuration(host.leaseMs),
+      formatAge(host.silentMs),
       formatAge(host.seenAt + host.silentMs - host.since),
       safeLine(host.labels.join(' '), 60),
     ];

@@ -10,7 +10,7 @@ import { sessionReference } from '../../../core/plan/advice.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
 import type { Verdict } from '../../../core/plan/decision.ts';
 import { planOf } from '../../../core/plan/plan.ts';
-import { type Denied, deniedSentence, groupProgress } from '../../../core/progress.ts';
+import { type Denied, deniedSentence, groupProgress, silenceSentence } from '../../../core/progress.ts';
 import { type SessionRecord, workedMs } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { diffStatText } from '../../../template/fill-references.ts';
@@ -118,6 +118,7 @@ function doing({ world }: Context, session: LoadedSession, { live, isInterrupted
   if (now?.slot !== undefined) return slotSentence(session.state, now.slot);
   const setupLog = isInterrupted ? null : runningSetup(world, session.paths, session.record);
   if (setupLog !== null) return setupSentence(setupLog);
+  if (now?.silentMs !== undefined) return silenceSentence(session.record.host ?? '', now.silentMs);
   return now?.retry === undefined ? now?.currentTool : retrySentence(now.retry);
 }
 

@@ -180,13 +180,6 @@ export class EngineClient implements FleetEngine {
     return promise;
   }
 
-  have(stream: string, ids: readonly string[]): Promise<Result<boolean[]>> {
-    return this.#ask(() => {
-      const there = new Set(this.#engine.after(stream, 0).map(({ id }) => String(id)));
-      return ids.map((id) => there.has(id));
-    });
-  }
-
   drop(stream: string, ids: readonly string[]): Promise<Result<void>> {
     if (ids.length === 0) return Promise.resolve(ok(undefined));
     return this.#ask(() => this.#engine.remove(stream, ids));

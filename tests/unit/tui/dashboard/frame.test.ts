@@ -65,10 +65,11 @@ test('where another machine has to do with a group, each row says which', () => 
 });
 
 test('a line for the fleet says what is wrong with it first, where the group has one', () => {
-  const fleet = { up: 2, lost: 0, refusing: 0, drained: 0, used: 3, slots: 12 };
+  const fleet = { up: 2, lost: 0, refusing: 0, drained: 0, silent: {}, used: 3, slots: 12 };
   const line = (more: object, columns = 80): string =>
     textOf(frame({ columns, view: { fleet: { ...fleet, ...more } } })).split('\n')[2] ?? '';
   expect(line({})).toMatch(/^ fleet: 2 up +3\/12 slots used$/);
+  expect(line({ silent: { gpu1: 14_000 } })).toMatch(/^ fleet: 2 up {2}gpu1 last heard 14s ago +3\/12/);
   expect(line({ up: 0, lost: 1, refusing: 2, drained: 3 })).toMatch(
     /^ fleet: 0 up {2}1 lost {2}2 refusing {2}3 drained +3\/12/,
   );
@@ -96,7 +97,7 @@ describe('golden frames', () => {
     ['help', { ui: { mode: { kind: 'help', top: 0 } } }],
     ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
     ['runner-gone', { view: { runner: 'none' } }],
-    ['fleet', { view: { fleet: { up: 2, lost: 1, refusing: 0, drained: 1, used: 5, slots: 12 } } }],
+    ['fleet', { view: { fleet: { up: 2, lost: 1, refusing: 0, drained: 1, silent: {}, used: 5, slots: 12 } } }],
   ] as [string, Wanted][])('%s', (name, wanted) => {
     expectGolden(name, timeless(textOf(frame(wanted))));
   });

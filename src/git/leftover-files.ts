@@ -36,13 +36,8 @@ export async function changedTracked(git: Git, folder: string): Promise<Result<r
   const status = await runOwn(git, folder, args, { timeoutMs: longTimeoutMs });
   if (!status.ok) return status;
   const names = status.value.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
-  return ok(
-    withoutSetUp(
-      git,
-      folder,
-      names.filter((name) => !isOurFile(name)),
-    ),
-  );
+  const others = names.filter((name) => !isOurFile(name));
+  return ok(withoutSetUp(git, folder, others));
 }
 
 const timeoutMs = 10_000;

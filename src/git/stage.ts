@@ -1,6 +1,7 @@
 /** Makes a commit of everything that is uncommitted in a worktree, except what is not the session's work. */
 import { join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
+import { parseOwn } from '../store/json.ts';
 import { type Git, gitDirOf } from './git.ts';
 import { askOwn, commitOf, identityOptions, longTimeoutMs, refusal, runOwn } from './run-git.ts';
 
@@ -71,19 +72,17 @@ export async function noteSetUp(git: Git, path: string): Promise<Result<void>> {
   const found = await uncommittedIn(git, path);
   if (!found.ok || gitDir === null) return found.ok ? ok(undefined) : found;
   const names = [...found.value.files, ...found.value.ofSetUp].slice(0, setUpFilesMax);
-  const lines = names.map((name) => `${digestOf(git, join(path, name))} ${name}`);
-  if (names.length > 0) files.writeAtomic(join(gitDir, setUpList), lines.join('\0'));
+  const left = Object.fromEntries(names.map((name) => [name, digestOf(git, join(path, name))]));
+  if (names.length > 0) files.writeAtomic(join(gitDir, setUpList), JSON.stringify(left));
   return ok(undefined);
 }
 
 /** Those of the paths, from the top, that are not as the set-up command left them. */
 export function withoutSetUp(git: Git, path: string, names: readonly string[]): readonly string[] {
   const gitDir = names.length === 0 ? null : gitDirOf(git.world.files, path);
-  const noted = gitDir === null ? null : git.world.files.readText(join(gitDir, setUpList));
-  if (noted === null) return names;
-  const left = new Set(noted.split('\0'));
-  const known = new Set([...left].map((line) => line.slice(line.indexOf(' ') + 1)));
-  return names.filter((name) => !known.has(name) || !left.has(`${digestOf(git, join(path, name))} ${name}`));
+  const text = gitDir === null ? null : git.world.files.readText(join(gitDir, setUpList));
+  const left = new Map(Object.entries(parseOwn<Record<string, string>>(text) ?? {}));
+  return names.filter((name) => !left.has(name) || left.get(name) !== digestOf(git, join(path, name)));
 }
 
 function digestOf({ world: { files } }: Git, path: string): string {

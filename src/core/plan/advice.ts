@@ -78,32 +78,24 @@ export function groupAdvice(state: GroupState): Advice {
     const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
     return adviseInOrder('Wait for tomorrow, or raise it and go on with', raise, goOnCommand(state));
   }
-  const denied = deniedRecords(state);
+  // The same again would be denied again, for the same money.
+  const denied = failedBy(state, 'permission');
   if (denied.length > 0) {
     const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
     return adviseInOrder('Allow what was denied, then try again', ...allow.slice(0, allowedMax), goOnCommand(state));
   }
-  if (isClaudeUnproven(state)) return advise('With another version of claude, go on with', goOnCommand(state));
-  return advise(canGoOn(state) ? 'Go on with' : 'Once the cause is gone, go on with', goOnCommand(state));
-}
-
-/** A session that could not be started cannot be started again before something else has changed. */
-function canGoOn({ failed, sessions }: GroupState): boolean {
-  const failures = [...failed].map((id) => sessions.get(id)?.state);
-  return failures.every((session) => session?.status !== 'failed' || session.failure.reason !== 'spawn-failed');
+  if (failedBy(state, 'claude-unproven').length > 0) {
+    return advise('With another version of claude, go on with', goOnCommand(state));
+  }
+  const isStuck = failedBy(state, 'spawn-failed').length > 0;
+  return advise(isStuck ? 'Once the cause is gone, go on with' : 'Go on with', goOnCommand(state));
 }
 
 const allowedMax = 3;
 
-/** The same again would be denied again, for the same money. */
-export function deniedRecords({ failed, sessions }: GroupState): SessionRecord[] {
+export function failedBy({ failed, sessions }: GroupState, reason: SessionFailure['reason']): SessionRecord[] {
   const records = [...failed].flatMap((id) => sessions.get(id) ?? []);
-  return records.filter(({ state }) => state.status === 'failed' && state.failure.reason === 'permission');
-}
-
-function isClaudeUnproven({ failed, sessions }: GroupState): boolean {
-  const failures = [...failed].map((id) => sessions.get(id)?.state);
-  return failures.some((session) => session?.status === 'failed' && session.failure.reason === 'claude-unproven');
+  return records.filter(({ state }) => state.status === 'failed' && state.failure.reason === reason);
 }
 
 function heldRecord({ reason, sessions }: GroupState): SessionRecord | undefined {

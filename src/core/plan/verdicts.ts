@@ -6,7 +6,7 @@ import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { momentText } from '../text.ts';
 import {
-  deniedRecords,
+  failedBy,
   failureAdvice,
   groupAdvice,
   raiseAdvice,
@@ -108,7 +108,7 @@ function waitingFor(
   const culprits = unmet.length === 0 ? undefined : blockersOf(record.definition.id);
   if (culprits !== undefined) {
     const message = `Blocked by ${list(culprits)}, which failed.`;
-    const isDenied = state.status !== 'running' && deniedRecords(state).length > 0;
+    const isDenied = state.status !== 'running' && failedBy(state, 'permission').length > 0;
     const advice = isDenied ? groupAdvice(state) : advise('Try again with', retryFailedCommand(state));
     return { reason: 'blocked', message, advice, on: culprits };
   }

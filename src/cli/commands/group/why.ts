@@ -161,7 +161,8 @@ function whatItDoes(
   }
   if (isDiskFull(world, group.root)) {
     const message = `The disk of ${group.root} is full; it is halted until there is room again.`;
-    return { reason: 'disk', message: withAdvice(message, freeSpace) };
+    const free = advise('Free some space, for example with', ['group', 'prune', '--older-than', '30d']);
+    return { reason: 'disk', message: withAdvice(message, free) };
   }
   const now = live.get(record.definition.id);
   if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
@@ -175,8 +176,6 @@ function whatItDoes(
     message: activity(group.state, record, now, identified),
   };
 }
-
-const freeSpace = advise('Free some space, for example with', ['group', 'prune', '--older-than', '30d']);
 
 function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attempt: Attempt): string {
   const left = leftWorker(world, attempt);

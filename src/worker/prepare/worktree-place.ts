@@ -23,7 +23,6 @@ import type { CommandSlots } from '../attempt/command-slots.ts';
 import { stoppedWaiting, type Workplace, type WorkplaceInput } from '../host.ts';
 import { sessionVariables } from '../session-variables.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
-import { contextOf } from './session-context.ts';
 import {
   changedLinked,
   layOutAround,
@@ -95,7 +94,8 @@ async function originOf(git: Git, projectPath: string, known: Base | undefined):
 }
 
 function faberNotes({ world }: Git, { definition }: SessionRecord): string[] {
-  if (!contextOf(definition).includes('faber') || !isFaberRunning(world.files, definition.projectPath)) return [];
+  // Every session has FABER's hooks; who chose it wants to take part.
+  if (definition.context?.includes('faber') !== true || !isFaberRunning(world.files, definition.projectPath)) return [];
   return [
     'It works beside the FABER run of its project: a run belongs to a checkout, and what is recorded of it in a ' +
       'worktree goes with that. To take part in it, add such a session with --isolate none.',

@@ -72,6 +72,24 @@ test('two that may run at once get a worktree each, and the checkout stays as it
   git(group.project('app'), 'fsck', '--strict');
 });
 
+test('beside a FABER run a session in a worktree for which FABER was chosen is told so, no other', async () => {
+  const group = make([
+    { name: 'a', in: 'app', fields: { context: ['faber'] } },
+    { name: 'b', in: 'app' },
+  ]);
+  // As a version of before 2026 left it: committed, so that each worktree has a copy.
+  new Repository(group.project('app')).commit({
+    '.fractary/faber/.active-run-id': 'run-1\n',
+    '.fractary/runs/run-1/state.json': JSON.stringify({ status: 'in_progress' }),
+  });
+  const run = group.run(rig.env);
+  for (const name of ['a', 'b']) await (await begin(group, name)).succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  const isTold = (name: string) =>
+    recordOf(group, name)?.warnings.some(({ message }) => message.includes('beside the FABER run'));
+  expect([isTold('a'), isTold('b')]).toEqual([true, false]);
+});
+
 test('a chain in one repository works in the checkout itself, one after another', async () => {
   const group = make([
     { name: 'a', in: 'app' },

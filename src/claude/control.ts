@@ -6,6 +6,7 @@
 const interruptPrefix = 'interrupt:';
 const usagePrefix = 'usage:';
 const baseId = `${usagePrefix}base`;
+const modelPrefix = 'model:';
 const withdrawalPrefix = 'withdraw:';
 
 /**
@@ -71,6 +72,16 @@ export function answersBase(requestId: string): boolean {
 
 export function usageRequest(id: string): string {
   return controlRequest(`${usagePrefix}${id}`, 'get_usage');
+}
+
+/** From its next request on claude uses this model. */
+export function modelRequest(model: string): string {
+  return controlRequest(`${modelPrefix}${model}`, 'set_model', { model });
+}
+
+/** The model that claude was asked to use; undefined when the id says another thing. */
+export function modelAsked(requestId: string): string | undefined {
+  return requestId.startsWith(modelPrefix) ? requestId.slice(modelPrefix.length) : undefined;
 }
 
 export function answersInterrupt(requestId: string): boolean {

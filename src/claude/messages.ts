@@ -122,6 +122,7 @@ export interface ControlResponseMessage {
   readonly kind: 'control-response';
   readonly requestId: string;
   readonly ok: boolean;
+  readonly error?: string;
   readonly costUsd?: number;
   readonly models?: Readonly<Record<string, ModelUsage>>;
   readonly unpriced?: readonly string[];
@@ -470,6 +471,7 @@ function readControlResponse(value: JsonObject): ControlResponseMessage {
     kind: 'control-response',
     requestId: text(response.request_id) ?? '',
     ok: response.subtype === 'success',
+    ...optional('error', text(response.error)),
     ...optional('costUsd', typeof session.total_cost_usd === 'number' ? usd(session.total_cost_usd) : undefined),
     ...optional('models', isObject(models) ? modelsOf(models) : undefined),
     ...optional('unpriced', isObject(models) ? unpricedIn(models) : undefined),

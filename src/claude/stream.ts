@@ -27,13 +27,14 @@ import {
   type OpenTool,
 } from './at-work.ts';
 import { type Complaints, noteHookFailure, noteServer, noteWords } from './complaints.ts';
-import { answersBase, answersInterrupt } from './control.ts';
+import { answersBase, answersInterrupt, modelAsked } from './control.ts';
 import { endingOf } from './endings.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
   AssistantMessage,
   ClaudeMessage,
+  ControlResponseMessage,
   Denial,
   HookMessage,
   InitMessage,
@@ -245,10 +246,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       s.unrestored = 0;
       break;
     case 'control-response':
-      if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
-      if (m.costUsd !== undefined) {
-        foldAnswer(s, m.requestId, { costUsd: m.costUsd, models: m.models ?? {}, unpriced: m.unpriced ?? [] });
-      }
+      foldResponse(s, m);
       break;
     case 'denied':
       noteDenial(s.denials, m, s.openTools.get(m.id)?.target ?? '');
@@ -393,6 +391,17 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   foldTotal(s, m);
   noteTurnEnd(s);
   showTool(s, undefined, undefined);
+}
+
+function foldResponse(
+  s: AttemptStream,
+  { requestId, ok, error, costUsd, models, unpriced }: ControlResponseMessage,
+): void {
+  const model = modelAsked(requestId);
+  if (!ok && model !== undefined)
+    noteWords(s.complaints, `it goes on with its model, not with ${model}: ${error ?? ''}`);
+  if (ok && answersInterrupt(requestId)) s.interruptAnswered = true;
+  if (costUsd !== undefined) foldAnswer(s, requestId, { costUsd, models: models ?? {}, unpriced: unpriced ?? [] });
 }
 
 /** The base is asked for before anything; an answer after a message of the model is a total like any other. */

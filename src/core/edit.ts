@@ -7,7 +7,7 @@ import type { SessionDefinition } from './group.ts';
 import { sessionLabel, sessionTitle } from './id.ts';
 import { isBudgetExhausted } from './plan/budget.ts';
 import { takenFailure } from './plan/take-over.ts';
-import type { SessionRecord } from './session-state.ts';
+import { ownDefinition, type SessionRecord } from './session-state.ts';
 import { sessionProblem } from './setting-values.ts';
 import type { GroupState } from './state.ts';
 
@@ -44,7 +44,7 @@ export function editProblem(
 
 /** The same without a look at other sessions, which may be about to change as well. */
 export function ownProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
-  return statusProblem(state, record) ?? placeProblem(state, record, session) ?? valueProblem(record, session);
+  return statusProblem(state, record, session) ?? placeProblem(state, record, session) ?? valueProblem(record, session);
 }
 
 /** The sessions of the group as they would be with these, changed or new. */
@@ -61,7 +61,7 @@ function titleOf({ id, name }: SessionDefinition): string {
   return `Session ${sessionTitle(id, name)}`;
 }
 
-function statusProblem(state: GroupState, record: SessionRecord): Result<never> | null {
+function statusProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
   if (record.takenOver !== undefined) return takenFailure(state, record);
   const {
     definition,
@@ -69,13 +69,19 @@ function statusProblem(state: GroupState, record: SessionRecord): Result<never> 
   } = record;
   const groupId = state.group.id;
   const { id, name } = definition;
-  if (status === 'running') {
+  if (status === 'running' && !isOnlyModel(record, session)) {
     const next = advise('Pause it first', ['session', 'pause', `${groupId}/${sessionLabel(id, name)}`]);
     return fail('illegal-transition', `${titleOf(definition)} is running and cannot be edited.`, next);
   }
   if (status !== 'completed') return null;
   const next = advise('Do it again with', ['group', 'copy', groupId, '--from', sessionLabel(id, name)]);
   return fail('illegal-transition', `${titleOf(definition)} is completed; its result stays as it is.`, next);
+}
+
+/** claude takes another model while it works. */
+function isOnlyModel(record: SessionRecord, session: SessionDefinition): boolean {
+  const names = changedNames(ownDefinition(record), session);
+  return session.model !== undefined && names.every((name) => name === 'model');
 }
 
 /** What was fixed when it began to work: the place in which its files and its conversation are. */

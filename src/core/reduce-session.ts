@@ -106,7 +106,11 @@ function changeDefinition(state: GroupState, record: SessionRecord, own: Session
   define(state, record, own);
   const { definition } = record;
   // What claude said it uses is passed again, unless the user wants another one.
-  if (before.model !== definition.model) delete record.model;
+  if (before.model !== definition.model) {
+    delete record.model;
+    if (record.state.status === 'running' && definition.model !== undefined)
+      record.state.attempt.model = definition.model;
+  }
   if (before.prompt !== definition.prompt) changeTask(record);
   if (before.accept !== definition.accept) judgeAnew(record);
   if (before.maxBudgetUsd !== definition.maxBudgetUsd) {
@@ -323,7 +327,8 @@ function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 's
   attempt.identified = true;
   delete record.resumeAt;
   if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
-  if (event.model !== undefined) record.model = event.model;
+  // Of a turn that began with another one than is wanted now, claude goes on to say so.
+  if (event.model !== undefined && attempt.model === undefined) record.model = event.model;
 }
 
 function completeSession(

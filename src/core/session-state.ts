@@ -16,6 +16,8 @@ export interface Attempt extends AttemptIntent {
   /** When its process was started, and when its worker had ended, ISO 8601. */
   spawnedAt?: string;
   acceptingAt?: string;
+  /** What the user wants claude to use from now on, whatever it began with. */
+  model?: string;
   /** What its worker used, once that is gone and counted and the work is being accepted. */
   accepting?: Usage;
   isLost?: true;

@@ -156,6 +156,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_attaching: 'running',
     session_detached: 'running',
     session_message: 'running',
+    // Another model only.
+    session_changed: 'running',
     session_warning: 'running',
     session_cost_settled: 'running',
     session_host_lost: 'running',

@@ -361,6 +361,12 @@ export class GroupRunner {
       case 'session_message':
         this.#workers.get(event.sessionId)?.worker.say(event.text);
         return;
+      case 'session_changed':
+        // While it works only the model can be another one.
+        if (event.session.model !== undefined) {
+          this.#workers.get(event.sessionId)?.worker.changeModel(event.session.model);
+        }
+        return;
       case 'group_frozen':
         this.#halt();
         return;

@@ -28,6 +28,8 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   /** The managed settings that turn our hooks off. */
   readonly managedHooks?: string;
   readonly expectStructured: boolean;
+  /** What the user wants since the attempt began. */
+  readonly model?: string;
   readonly prices: PriceTable;
   readonly earlier?: Earlier;
   /** What the model said last is missing in the conversation that claude has kept. */
@@ -64,7 +66,7 @@ export function workerOptions(
   const { definition, told = [] } = record;
   const ours = sessionPaths(paths, definition.id);
   const earlier = earlierThan(attempt, world, ours, record);
-  const { reservedUsd } = attempt;
+  const { reservedUsd, model } = attempt;
   const prices = group.config.prices ?? {};
   const managed = managedHooks(world);
   return {
@@ -78,7 +80,7 @@ export function workerOptions(
     told,
     prices,
     hasBegun: attempt.identified,
-    ...defined({ reservedUsd }),
+    ...defined({ reservedUsd, model }),
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
     isDiskFull: () => isDiskFull(world, ours.folder),
     isBlank: ({ claudeSessionId = conversationId(record) }) => isBlank(world, [ours.config], claudeSessionId),

@@ -9,6 +9,7 @@ import {
   interruptGraceMs,
   interruptRequest,
   isSlashCommand,
+  modelRequest,
   openingLines,
   readWithdrawal,
   refusal,
@@ -72,6 +73,7 @@ export class Worker {
   #prompt: string | null = null;
   #stopPreparing: (() => void) | null = null;
   readonly #said: MessageQueue;
+  #model: string | undefined;
   #stop: Stop | null = null;
   #endedByUs = false;
   #timers: (() => void)[] = [];
@@ -95,6 +97,7 @@ export class Worker {
     this.#hosted = hosted;
     this.#options = options;
     this.stream = emptyStream(options.prices, options.earlier);
+    this.#model = options.model;
     this.#said = new MessageQueue(options.attemptId, options.told);
   }
 
@@ -143,6 +146,7 @@ export class Worker {
     this.#isHistory = false;
     this.#emit({ kind: 'spawned', process });
     if (stopping !== undefined) this.#beginStop();
+    else this.#tellModel();
   }
 
   /**
@@ -160,8 +164,23 @@ export class Worker {
   sendPrompt(): void {
     if (this.#prompt === null || this.#stop) return;
     // In one write, for whoever adopts a worker that has its prompt takes it to have heard all that was said before.
-    this.#hosted.write([...openingLines(this.#prompt), ...this.#said.take()].join('\n'));
+    const [base = '', ...prompt] = openingLines(this.#prompt);
+    this.#hosted.write([base, ...this.#modelLines(), ...prompt, ...this.#said.take()].join('\n'));
     this.#prompt = null;
+  }
+
+  /** From its next request on. What is said while it stops counts for the next attempt. */
+  changeModel(model: string): void {
+    this.#model = model;
+    if (this.#prompt === null && this.#isThere && !this.#stop && !this.#endedByUs) this.#tellModel();
+  }
+
+  #tellModel(): void {
+    for (const line of this.#modelLines()) this.#hosted.write(line);
+  }
+
+  #modelLines(): string[] {
+    return this.#model === undefined ? [] : [modelRequest(this.#model)];
   }
 
   stop(reason: StopReason): void {

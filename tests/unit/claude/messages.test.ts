@@ -166,6 +166,7 @@ describe('parseLine', () => {
       kind: 'control-response',
       requestId: 'x',
       ok: false,
+      error: 'no',
     });
     const session = { total_cost_usd: 0.01, model_usage: { m: { inputTokens: 3, costUSD: 0.01 } } };
     expect(answer({ subtype: 'success', request_id: 'u', response: { session } })).toMatchObject({

@@ -231,6 +231,16 @@ describe('the tables of the contract say what becomes of a session', () => {
     }
   });
 
+  test('a model that claude does not take is shown', () => {
+    const response = { subtype: 'error', request_id: 'model:opus-9', error: 'no such model' };
+    expect(judged([init, { type: 'control_response', response }, success]).warnings).toEqual([
+      {
+        code: 'claude-reports',
+        message: 'claude reports: it goes on with its model, not with opus-9: no such model.',
+      },
+    ]);
+  });
+
   test('what claude could not do is shown', () => {
     const shown = (line: object) => judged([init, { type: 'system', ...line }, success]).warnings.map((w) => w.message);
     expect(shown({ subtype: 'status', compact_result: 'failed', compact_error: 'too long' })).toEqual([

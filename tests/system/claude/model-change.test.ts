@@ -1,0 +1,88 @@
+/**
+ * Promises, with the real claude: a running session takes another model from its next request on, without a pause; that
+ * outlives a pause and the death of the runner.
+ */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
+import { patienceMs } from '../../support/claude/rig.ts';
+import { User } from '../../support/cli/user.ts';
+import { pinnedClaude, until } from '../../support/cli.ts';
+
+setDefaultTimeout(patienceMs);
+
+const [first, second] = ['claude-opus-4-8', 'claude-haiku-4-5'];
+const waitFor = (name: string) => ({
+  tool: 'Bash',
+  input: { command: `touch begun-${name}; until [ -e go-${name} ]; do sleep 0.05; done` },
+});
+
+let api: ScriptedApi;
+let user: User;
+let group: string;
+let project: string;
+
+beforeEach(async () => {
+  const steps = [waitFor('one'), waitFor('two'), { text: 'done' }];
+  api = startScriptedApi({ script: { version: 1, sessions: { '*': { steps } } }, nameOf: () => undefined });
+  user = new User({
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+  });
+  group = await user.ok('group', 'create', 'change');
+  await user.add(group, 'work', '--allowed-tools', 'Bash', '--model', first);
+  project = user.project('work');
+});
+afterEach(async () => {
+  user.remove();
+  await api.stop();
+});
+
+const begun = (name: string) => until(() => existsSync(join(project, `begun-${name}`)));
+const go = (name: string) => writeFileSync(join(project, `go-${name}`), '');
+/** Of the requests of the work: claude tries a model with a request for one token before it takes it. */
+const models = () =>
+  api.requests.flatMap(({ body }) => {
+    const { model, max_tokens: most } = body as { model?: string; max_tokens?: number };
+    return most === 1 ? [] : [model];
+  });
+const edit = (...changes: string[]) => user.run('session', 'edit', `${group}/work`, ...changes);
+const show = () => user.json<{ status: string; attempts: number }>('session', 'show', `${group}/work`);
+
+test('a running session takes another model at once, and keeps it after a pause', async () => {
+  const run = user.start('group', 'run', group);
+  await begun('one');
+  expect((await edit('--model', second)).code).toBe(0);
+  expect(await edit('--model', first, '--prompt', 'Other.')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('Pause it first'),
+  });
+  go('one');
+  await begun('two');
+  expect(models()).toEqual([first, second]);
+  expect(await show()).toMatchObject({ status: 'running', attempts: 1 });
+  await user.ok('session', 'pause', `${group}/work`);
+  await run.finished;
+  go('two');
+  await user.ok('session', 'resume', `${group}/work`);
+  await user.ok('group', 'run', group, '--output', 'quiet');
+  expect(await show()).toMatchObject({ status: 'completed' });
+  expect(new Set(models().slice(1))).toEqual(new Set([second]));
+});
+
+test('a model that was changed while no runner was alive is used once the next one is', async () => {
+  const run = user.start('group', 'run', group);
+  await begun('one');
+  run.kill('SIGKILL');
+  await run.finished;
+  expect((await edit('--model', second)).code).toBe(0);
+  const again = user.start('group', 'run', group);
+  go('one');
+  await begun('two');
+  go('two');
+  expect((await again.finished).code).toBe(0);
+  expect(await show()).toMatchObject({ status: 'completed', attempts: 1 });
+  expect(models().at(-1)).toBe(second);
+});

@@ -9,6 +9,7 @@ import type { Decision, OtherGroups } from '../core/plan/decision.ts';
 import { checkoutsInUse } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { loadGroup } from '../store/group-store.ts';
+import { parseOwn } from '../store/json.ts';
 import type { World } from '../system/world.ts';
 
 interface Claim {
@@ -66,7 +67,7 @@ export class Checkouts {
     for (const repository of this.#claimed) {
       if (used.has(repository)) continue;
       this.#claimed.delete(repository);
-      quietly(() => this.#world.files.remove(claimPath(this.#root, repository)));
+      this.#world.files.remove(claimPath(this.#root, repository));
     }
   }
 
@@ -84,25 +85,21 @@ export class Checkouts {
     });
   }
 
-  /** True also when it cannot be written down: on a broken disk the turns are not what a run should end for. */
+  /** True when this group may work there. */
   #claim(repository: string): boolean {
     if (this.#claimed.has(repository)) return true;
     const { files, locks, machine } = this.#world;
     const folder = checkoutsFolder(this.#root);
+    files.makeFolder(folder);
+    const lock = locks.tryLock(join(folder, 'lock'), { identity: machine.self, runId: this.#runId });
+    if (lock === null) return false;
     try {
-      files.makeFolder(folder);
-      const lock = locks.tryLock(join(folder, 'lock'), { identity: machine.self, runId: this.#runId });
-      if (lock === null) return false;
-      try {
-        const holder = holderOf(this.#world, this.#root, repository);
-        if (holder !== undefined && holder !== this.#groupId) return false;
-        const claim: Claim = { groupId: this.#groupId, runner: machine.self };
-        files.writeAtomic(claimPath(this.#root, repository), `${JSON.stringify(claim)}\n`);
-      } finally {
-        lock.release();
-      }
-    } catch {
-      return true;
+      const holder = holderOf(this.#world, this.#root, repository);
+      if (holder !== undefined && holder !== this.#groupId) return false;
+      const claim: Claim = { groupId: this.#groupId, runner: machine.self };
+      files.writeAtomic(claimPath(this.#root, repository), `${JSON.stringify(claim)}\n`);
+    } finally {
+      lock.release();
     }
     this.#claimed.add(repository);
     return true;
@@ -111,11 +108,11 @@ export class Checkouts {
 
 /** The group that works in the repository's checkouts now: under its runner, or with workers whose runner has gone. */
 function holderOf(world: World, root: string, repository: string): GroupId | undefined {
-  const claim = quietly(() => parse(world.files.readText(claimPath(root, repository))));
-  if (claim === undefined) return undefined;
+  const claim = parseOwn<Claim>(world.files.readText(claimPath(root, repository)));
+  if (claim === null) return undefined;
   if (world.processes.isAlive(claim.runner)) return claim.groupId;
-  const group = quietly(() => loadGroup(world, root, claim.groupId));
-  if (group === undefined || !group.ok) return undefined;
+  const group = loadGroup(world, root, claim.groupId);
+  if (!group.ok) return undefined;
   const works = [...group.value.running].some((id) => {
     const record = group.value.sessions.get(id);
     if (record?.state.status !== 'running' || record.isolated === true) return false;
@@ -126,12 +123,6 @@ function holderOf(world: World, root: string, repository: string): GroupId | und
   return works ? claim.groupId : undefined;
 }
 
-function parse(text: string | null): Claim | undefined {
-  if (text === null) return undefined;
-  const claim = JSON.parse(text) as Claim;
-  return typeof claim.groupId === 'string' && typeof claim.runner.pid === 'number' ? claim : undefined;
-}
-
 function checkoutsFolder(root: string): string {
   return join(root, 'checkouts');
 }
@@ -139,12 +130,4 @@ function checkoutsFolder(root: string): string {
 function claimPath(root: string, repository: string): string {
   const digest = new Bun.CryptoHasher('sha256').update(repository).digest('hex').slice(0, 32);
   return join(checkoutsFolder(root), `${digest}.json`);
-}
-
-function quietly<T>(action: () => T): T | undefined {
-  try {
-    return action();
-  } catch {
-    return undefined;
-  }
 }

@@ -44,13 +44,16 @@ export function listGroups(world: World, root: string): GroupListing[] {
 function listGroup(world: World, root: string, id: GroupId): GroupListing | null {
   const paths = groupPaths(root, id);
   try {
-    const meta = parseGroupMeta(Buffer.from(readQuietly(world, paths.meta, Number.POSITIVE_INFINITY)).toString());
+    // A FIFO in its place has no bytes.
+    const bytes = world.files.readBytes(paths.meta, 0, Number.POSITIVE_INFINITY);
+    const meta = parseGroupMeta(Buffer.from(bytes).toString());
     const view = meta.ok && meta.value.id === id ? meta.value : null;
     if (view !== null) {
       const writtenAt = (path: string) => world.files.info(path)?.mtimeMs ?? 0;
       // A runner that was killed had no time to update meta.json.
       const isStale = activeGroupStatuses.has(view.status) && writtenAt(paths.events) >= writtenAt(paths.meta);
-      if (!isStale && hasHeaderOf(id, readQuietly(world, paths.events, headerBytesMax))) return { id, meta: view };
+      if (!isStale && hasHeaderOf(id, world.files.readBytes(paths.events, 0, headerBytesMax)))
+        return { id, meta: view };
     }
     if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
@@ -59,31 +62,15 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
     if (state.failure.reason === 'not-found') return null;
     return { id, problem: state.failure, ...(view === null ? {} : { meta: view }) };
   } catch (error) {
-    return { id, problem: unreadable(paths.folder, error).failure };
-  }
-}
-
-function unreadable(folder: string, error: unknown): { readonly ok: false; readonly failure: Failure } {
-  return fail('corrupt-file', `Cannot read ${folder}: ${errorText(error)}.`, 'Check its permissions.');
-}
-
-/** meta.json is only a view: when it cannot be read, whatever it is (a FIFO has no bytes), the log tells the same. */
-function readQuietly({ files }: World, path: string, maxBytes: number): Uint8Array {
-  try {
-    return files.readBytes(path, 0, maxBytes);
-  } catch {
-    return new Uint8Array(0);
+    const message = `Cannot read ${paths.folder}: ${errorText(error)}.`;
+    return { id, problem: fail('corrupt-file', message, 'Check its permissions.').failure };
   }
 }
 
 /** The group's state, from its log; changes nothing. Fails with `not-found`, `corrupt-file` or `newer-version`. */
 export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
   const paths = isGroupId(id) ? groupPaths(root, id) : null;
-  try {
-    if (paths === null || !isFolder(world, paths.folder)) return noSuchGroup(id);
-  } catch (error) {
-    return unreadable(paths?.folder ?? '', error);
-  }
+  if (paths === null || !isFolder(world, paths.folder)) return noSuchGroup(id);
   const log = readLog(world, paths.events);
   if (log.ok) return foldLog(paths.events, id, log.value);
   return isGone(world, paths) ? noSuchGroup(id) : log;
@@ -96,11 +83,7 @@ export function noSuchGroup(id: GroupId): Extract<Result<never>, { readonly ok: 
 
 /** Whether the group's folder is not there (any more): then nothing in it is damaged. */
 export function isGone({ files }: World, { folder }: GroupPaths): boolean {
-  try {
-    return files.entryKind(folder) === null;
-  } catch {
-    return false;
-  }
+  return files.entryKind(folder) === null;
 }
 
 export function isFolder({ files }: World, path: string): boolean {
@@ -221,15 +204,10 @@ export function leftovers(world: World, root: string): string[] {
   return found.map((name) => join(all, name)).filter((path) => isLeftover(world, path));
 }
 
-/** What we may not even look at may be one: it cannot be removed by us, but it is told. */
 function isLeftover({ files, clock, locks }: World, path: string): boolean {
-  try {
-    if (basename(path).startsWith(deletedPrefix)) return locks.holder(groupPathsIn(path).lock) === null;
-    const info = files.info(path);
-    return info !== null && clock.now() - info.mtimeMs > abandonedAfterMs;
-  } catch {
-    return true;
-  }
+  if (basename(path).startsWith(deletedPrefix)) return locks.holder(groupPathsIn(path).lock) === null;
+  const info = files.info(path);
+  return info !== null && clock.now() - info.mtimeMs > abandonedAfterMs;
 }
 
 /** The first error is the one worth telling. */

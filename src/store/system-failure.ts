@@ -14,11 +14,7 @@ export function systemFailure(path: string, error: unknown): Failure {
 /** With less it is too late: nothing more can be written down, so that an interrupt would only lose the work. */
 export const fullDiskBytes = 16 * 1000 ** 2;
 
-/** Nothing more can be written down below this folder. False when the disk does not answer. */
+/** Nothing more can be written down below this folder. */
 export function isDiskFull({ files }: Pick<World, 'files'>, folder: string): boolean {
-  try {
-    return files.freeBytes(folder) < fullDiskBytes;
-  } catch {
-    return false;
-  }
+  return files.freeBytes(folder) < fullDiskBytes;
 }

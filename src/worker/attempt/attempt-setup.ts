@@ -178,15 +178,7 @@ async function askLogin(
   } catch (error) {
     return { ok: false, failure: systemFailure(config, error) };
   } finally {
-    removeQuietly(world, config);
-  }
-}
-
-function removeQuietly(world: World, path: string): void {
-  try {
-    world.files.remove(path);
-  } catch {
-    // It is removed before the next check.
+    world.files.remove(config);
   }
 }
 

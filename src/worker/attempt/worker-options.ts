@@ -125,22 +125,8 @@ export function watchRoom(world: World, root: string): Room {
       const message = `Only ${megabytes(memory)} MB of memory are free, of which ${megabytes(keep)} MB are kept free.`;
       return { starts: Math.max(0, starts), reason: 'memory', message };
     },
-    isDiskLow() {
-      try {
-        const bytes = diskBytes();
-        return bytes < lowDiskBytes && bytes >= fullDiskBytes;
-      } catch {
-        // A disk that does not even answer this is told of by whoever writes to it next.
-        return false;
-      }
-    },
-    isDiskFull() {
-      try {
-        return diskBytes() < fullDiskBytes;
-      } catch {
-        return false;
-      }
-    },
+    isDiskLow: () => diskBytes() < lowDiskBytes && diskBytes() >= fullDiskBytes,
+    isDiskFull: () => diskBytes() < fullDiskBytes,
   };
 }
 

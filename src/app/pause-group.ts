@@ -1,7 +1,7 @@
 /** Pausing a whole group, whoever runs it: what `group pause`, `stop --all` and the dashboard share. */
 import { defined } from '../core/defined.ts';
 import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
-import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
+import { describeFailure, errorText, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
@@ -13,7 +13,6 @@ import { readUserConfig } from './config/user-config.ts';
 import { createRunHooks } from './event-commands.ts';
 import { stopDamagedGroup } from './leftovers.ts';
 import { liveRunner } from './live-runner.ts';
-import { tryPath } from './path-argument.ts';
 import type { Place } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 import type { PauseOutcome, Tell } from './submit.ts';
@@ -106,21 +105,12 @@ export function runningGroups(place: Place): Result<RunningGroups> {
     if (listing.problem === undefined && listing.meta?.status === 'archived') continue;
     const group = { root: root.value, groupId: listing.id, paths: groupPaths(root.value, listing.id) };
     const state = loadGroup(world, root.value, listing.id);
-    const isRunning = state.ok
-      ? tryPath(() => state.value.status === 'running' || liveRunner(world, group) !== null)
-      : null;
     // Deleted since it was listed.
     if (!state.ok && state.failure.reason === 'not-found') continue;
     if (!state.ok) unreadable.push({ group, failure: state.failure });
-    else if (isRunning?.ok === false) unreadable.push({ group, failure: unreadableLock(group, isRunning.trouble) });
-    else if (isRunning?.value) running.push(group);
+    else if (state.value.status === 'running' || liveRunner(world, group) !== null) running.push(group);
   }
   return ok({ running, unreadable });
-}
-
-function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
-  const message = `The lock file ${paths.lock} ${trouble}.`;
-  return fail('corrupt-file', message, 'Check the permissions of file and folder.').failure;
 }
 
 export type StoppedUnreadable =
@@ -128,7 +118,6 @@ export type StoppedUnreadable =
   | { readonly kind: 'runner'; readonly pid: number; readonly isTold: boolean }
   /** Another command holds it; nothing was stopped. */
   | { readonly kind: 'held' }
-  /** What runs of it cannot be seen from here. */
   /** So many processes were ended; -1 when some could not be. `runner`: the pid of the one that had started them. */
   | { readonly kind: 'ended'; readonly processes: number; readonly runner?: number }
   | { readonly kind: 'failed'; readonly text: string };

@@ -14,10 +14,8 @@ const key = z.string().base64();
 
 export const fleetConfig = z.object({
   version: z.literal(1),
-  /** With the user and password of the runner. */
+  /** With user and password. */
   redis: text,
-  /** The same with those of the machines; absent = the same. */
-  hostRedis: text.optional(),
   /** 32 bytes with which all that goes through Redis is sealed. */
   sealingKey: key,
   /** Ed25519: PKCS #8 and SPKI, DER. */
@@ -34,7 +32,6 @@ export type FleetConfig = z.infer<typeof fleetConfig>;
 
 export const joinTicket = fleetConfig
   .pick({ version: true, sealingKey: true, leaseMs: true, ca: true, insecure: true })
-  // Redis with the user and password of the machines.
   .extend({ redis: text, runnerKeys: z.array(key).min(1) });
 export type JoinTicket = z.infer<typeof joinTicket>;
 
@@ -88,9 +85,9 @@ export function writeAdded(files: Files, root: string, hosts: Readonly<Record<st
 }
 
 export function ticketOf(config: FleetConfig): JoinTicket {
-  const { version, sealingKey, leaseMs, publicKey, redis, hostRedis = redis, ca, insecure } = config;
+  const { version, sealingKey, leaseMs, publicKey, redis, ca, insecure } = config;
   const trust = defined({ ca, insecure });
-  return { version, redis: hostRedis, sealingKey, leaseMs, runnerKeys: [publicKey], ...trust };
+  return { version, redis, sealingKey, leaseMs, runnerKeys: [publicKey], ...trust };
 }
 
 const inOrder = advise('Make the fleet anew', ['fleet', 'init', '--redis', 'URL']);

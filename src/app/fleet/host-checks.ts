@@ -67,7 +67,7 @@ export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealt
 }
 
 /** For a user of Redis that reaches only what belongs to the fleet, and of the server only what INFO reports. */
-export function aclLine(user: string, password: string): string {
+export function aclLine(password: string): string {
   const commands = '+@all -@admin -@dangerous +info +client|setname';
-  return `ACL SETUSER ${user} on >${password} resetkeys ~cca:* resetchannels &cca:* ${commands}`;
+  return `ACL SETUSER cca on >${password} resetkeys ~cca:* resetchannels &cca:* ${commands}`;
 }

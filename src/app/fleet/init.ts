@@ -16,7 +16,6 @@ import { aclLine, checkRedis } from './host-checks.ts';
 
 export interface FleetOptions {
   readonly redis: string;
-  readonly hostRedis?: string | undefined;
   readonly leaseMs?: number | undefined;
   readonly ca?: string | undefined;
   readonly insecure?: boolean | undefined;
@@ -31,8 +30,8 @@ export interface MadeFleet {
   readonly redis: string;
   readonly version: string;
   readonly leaseMs: number;
-  /** What Redis is to be told so that there are users who reach nothing but the fleet; empty when there are. */
-  readonly acl: readonly string[];
+  /** What Redis is to be told so that there is a user who reaches nothing but the fleet; absent when there is. */
+  readonly acl?: string;
   readonly file: string;
 }
 
@@ -46,8 +45,6 @@ export async function makeFleet(place: Place, root: string, given: FleetOptions)
   const insecure = given.insecure === true;
   const url = checkAddress({ redis: given.redis, insecure });
   if (!url.ok) return url;
-  const hostUrl = checkAddress({ redis: given.hostRedis ?? given.redis, insecure });
-  if (!hostUrl.ok) return hostUrl;
   const ca = given.ca === undefined ? ok(before.value?.ca) : readCertificate(place, given.ca);
   if (!ca.ok) return ca;
   const trust = { ...defined({ ca: ca.value }), ...(insecure ? { insecure } : {}) };
@@ -55,7 +52,6 @@ export async function makeFleet(place: Place, root: string, given: FleetOptions)
   const config: FleetConfig = {
     version: 1,
     redis: given.redis,
-    ...defined({ hostRedis: given.hostRedis }),
     sealingKey,
     signingKey,
     publicKey,
@@ -73,7 +69,7 @@ export async function makeFleet(place: Place, root: string, given: FleetOptions)
     redis: withoutPassword(given.redis),
     version: checked.value.version,
     leaseMs: config.leaseMs,
-    acl: aclLines(url.value, hostUrl.value),
+    ...(hasUser(url.value) ? {} : { acl: aclLine('PASSWORD') }),
     file: fleetPaths(root).config,
   });
 }
@@ -83,10 +79,7 @@ async function checkServers(world: World, config: FleetConfig): Promise<Result<R
   if (!health.ok) return health;
   const checked = checkRedis(health.value);
   if (!checked.ok) return checked;
-  const { hostRedis } = config;
-  if (hostRedis === undefined) return health;
-  const forHosts = await withRedis(world, { ...config, redis: hostRedis }, (redis) => redis.nowMs());
-  return forHosts.ok ? health : forHosts;
+  return health;
 }
 
 export async function withRedis<T>(
@@ -137,9 +130,6 @@ function changesOf(before: FleetConfig, now: FleetConfig): ('redis' | 'lease' | 
   ];
 }
 
-/** Whoever has a user of its own for runners and another one for machines has done what these lines do. */
-function aclLines(runner: URL, host: URL): string[] {
-  const isOwn = ({ username }: URL) => username !== '' && username !== 'default';
-  if (isOwn(runner) && isOwn(host) && runner.username !== host.username) return [];
-  return [aclLine('cca-runner', 'RUNNER-PASSWORD'), aclLine('cca-host', 'HOST-PASSWORD')];
+function hasUser({ username }: URL): boolean {
+  return username !== '' && username !== 'default';
 }

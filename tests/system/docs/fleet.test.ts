@@ -60,10 +60,9 @@ test('a unit keeps what the agent must know, with every character that means som
   expect(text).not.toMatch(/secret|mark/);
 });
 
-test('the users are those that fleet init tells how to make', () => {
+test('the user is the one that fleet init tells how to make', () => {
   const users = read('fleet/users.acl').trim().split('\n').slice(1);
-  const lines = [aclLine('cca-runner', 'RUNNER-PASSWORD'), aclLine('cca-host', 'HOST-PASSWORD')];
-  expect(users).toEqual(lines.map((line) => line.replace('ACL SETUSER', 'user')));
+  expect(users).toEqual([aclLine('PASSWORD').replace('ACL SETUSER', 'user')]);
 });
 
 test('the compose file runs Redis with that configuration', () => {
@@ -109,16 +108,15 @@ test.skipIf(!hasRedis || Bun.which('openssl') === null)(
     writeFileSync(join(folder, 'redis.conf'), `${config}\nbind 127.0.0.1\n`);
     const stop = await startRedisWith(folder, 'redis.conf');
     try {
-      const at = (name: string, password: string) => `rediss://${name}:${password}@localhost:${port}`;
-      const [runner, host] = [at('cca-runner', 'RUNNER-PASSWORD'), at('cca-host', 'HOST-PASSWORD')];
-      const untrusted = await user.run('fleet', 'init', '--redis', runner);
+      const at = (password: string) => `rediss://cca:${password}@localhost:${port}`;
+      const untrusted = await user.run('fleet', 'init', '--redis', at('PASSWORD'));
       expect([untrusted.code, untrusted.stderr.includes('--ca')]).toEqual([2, true]);
-      const options = ['--redis', runner, '--host-redis', host, '--ca', crt];
+      const options = ['--redis', at('PASSWORD'), '--ca', crt];
       const { code, stdout, stderr } = await user.run('fleet', 'init', ...options);
       expect([code, stderr.includes('ACL SETUSER')]).toEqual([0, false]);
-      expect(unwrap(parseJoinLine(stdout))).toMatchObject({ redis: host, ca: readFileSync(crt, 'utf8') });
+      expect(unwrap(parseJoinLine(stdout))).toMatchObject({ redis: at('PASSWORD'), ca: readFileSync(crt, 'utf8') });
       expect(await user.json('host', 'list')).toEqual({ hosts: [] });
-      const wrong = await user.run('fleet', 'init', '--redis', at('cca-runner', 'wrong'), '--ca', crt);
+      const wrong = await user.run('fleet', 'init', '--redis', at('wrong'), '--ca', crt);
       expect([wrong.code, wrong.stderr.includes('refuses the user or the password')]).toEqual([2, true]);
     } finally {
       await stop();

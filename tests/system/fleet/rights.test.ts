@@ -1,6 +1,6 @@
 /**
- * Promises: with the users that `fleet init` tells how to make, a fleet can do all that it does in Redis, and who has
- * stolen one of their passwords can reach nothing else there, read nothing of what is sent, and make nothing up.
+ * Promises: with the user that `fleet init` tells how to make, a fleet can do all that it does in Redis, and who has
+ * stolen the password can reach nothing else there, read nothing of what is sent, and make nothing up.
  * Not covered: what such a thief can destroy, which is all of the fleet's keys.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
@@ -16,7 +16,6 @@ import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
 
 const world = createRealWorld();
 const { sealingKey } = newFleetKeys();
-const users = ['cca-runner', 'cca-host'] as const;
 
 describe.skipIf(!hasRedis)('with redis-server', () => {
   let temp: ReturnType<typeof makeTempFolder>;
@@ -36,10 +35,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     server = await startRedis(temp.path);
     admin = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
     opened.push(admin);
-    for (const user of users) {
-      const [, ...words] = aclLine(user, `password-of-${user}`).split(' ');
-      expect(unwrap(await admin.ask((redis) => redis.call('ACL', ...words)))).toBe('OK');
-    }
+    const [, ...words] = aclLine('password').split(' ');
+    expect(unwrap(await admin.ask((redis) => redis.call('ACL', ...words)))).toBe('OK');
     await admin.client.set('theirs', 'of another program');
     // Now a user is asked for.
     await admin.client.call('ACL', 'SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
@@ -51,12 +48,12 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     temp.remove();
   });
 
-  test.each(users)('%s can do all that a fleet does', async (user) => {
-    const redis = await as(user, `password-of-${user}`);
+  test('the user of a fleet can do all that a fleet does', async () => {
+    const redis = await as('cca', 'password');
     expect(unwrap(await redis.health()).version).not.toBe('');
 
     const leases = new Leases(redis, 8_000);
-    const lease = { host: 'gpu1', token: user };
+    const lease = { host: 'gpu1', token: 'token' };
     expect(unwrap(await leases.take(lease, 1))).toBe(true);
     expect(unwrap(await leases.renew([lease])).size).toBe(0);
     expect(unwrap(await leases.look([lease]))[0]).toBeGreaterThan(0);
@@ -75,8 +72,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     for (const act of [drainHost, resumeHost, forgetHost]) unwrap(await act(redis, 'gpu1'));
   });
 
-  test.each(users)('who has only the password of %s reaches nothing but the fleet', async (user) => {
-    const thief = await as(user, `password-of-${user}`);
+  test('who has only the password of the fleet reaches nothing else', async () => {
+    const thief = await as('cca', 'password');
     const refused: readonly string[][] = [
       ['GET', 'theirs'],
       ['SET', 'ours', 'x'],
@@ -111,10 +108,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 
   test('who has only a password reads nothing of what is sent, and nothing that they say is believed', async () => {
-    const [owner, thief] = [
-      await as('cca-runner', 'password-of-cca-runner'),
-      await as('cca-host', 'password-of-cca-host', newFleetKeys().sealingKey),
-    ];
+    const [owner, thief] = [await as('cca', 'password'), await as('cca', 'password', newFleetKeys().sealingKey)];
     const secret = 'ANTHROPIC_API_KEY in a prompt';
     const stream = toHostStream('gpu2');
     unwrap(await owner.send(stream, [Buffer.from(secret)]));
@@ -136,7 +130,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test.each([
     ['no user', () => server.url],
-    ['a wrong password', () => server.url.replace('//', '//cca-runner:wrong@')],
+    ['a wrong password', () => server.url.replace('//', '//cca:wrong@')],
   ])('who has %s is refused', async (_, url) => {
     const redis = unwrap(await FleetRedis.open(world, { redis: url(), sealingKey }));
     opened.push(redis);

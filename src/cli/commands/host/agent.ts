@@ -154,16 +154,14 @@ their program. To forget the machine undoes all of it.`)
 const initExample = `
 Example:
   $ claude-code-agent fleet init --redis redis://127.0.0.1:6379
-  $ claude-code-agent fleet init --redis rediss://cca-runner:PASSWORD@redis.example.org:6380 \\
-      --host-redis rediss://cca-host:PASSWORD@redis.example.org:6380
+  $ claude-code-agent fleet init --redis rediss://cca:PASSWORD@redis.example.org:6380
   $ ssh gpu1 claude-code-agent host join "$(claude-code-agent fleet join-line)" --label gpu`;
 
 export function defineFleetInit(command: Command, context: Context): void {
   command
     .description(`Makes a fleet of the machines that meet at a Redis, and prints the line with which one joins. The line
 holds keys: give it to nobody but the machines. Done again, it keeps the keys that there are.`)
-    .option('--redis <url>', 'with the user and password of whoever runs groups (default: CLAUDE_CODE_AGENT_FLEET)')
-    .option('--host-redis <url>', 'the same Redis with the user and password of the machines (default: the same)')
+    .option('--redis <url>', 'its address, with user and password (default: CLAUDE_CODE_AGENT_FLEET)')
     .option('--lease <seconds>', 'how long a machine may work without an answer of Redis (default: 60)', parseLease)
     .option('--ca <file>', 'PEM file of the authority that signed the certificate of Redis')
     .option('--insecure', 'Redis on another machine without encryption, in a network that only you use')
@@ -193,15 +191,15 @@ function notes({ isNew, changed, redis, version, leaseMs, acl, file }: MadeFleet
     : `There was a fleet; its keys stay. It is at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}).`;
   const what = changed.map((one) => changes[one]).join(', ');
   const again = `Changed: ${what}. Machines that have joined must join again.`;
-  const users = [
-    'Redis has no users of its own for this fleet. To make them, type in redis-cli, each with another password:',
-    ...acl.map((line) => `  ${line}`),
-    'then do this again with --redis for cca-runner and --host-redis for cca-host.',
+  const user = [
+    'Redis has no user of its own for this fleet. To make one, type in redis-cli, with a password of your own:',
+    `  ${acl}`,
+    'then do this again with --redis rediss://cca:PASSWORD@...',
   ];
   return [
     begun,
     ...(changed.length > 0 ? [again] : []),
-    ...(acl.length > 0 ? users : []),
+    ...(acl === undefined ? [] : user),
     'With this line a machine joins; whoever has it can read what goes through Redis:',
   ];
 }

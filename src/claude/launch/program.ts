@@ -15,7 +15,7 @@ export const forRehearsal = { preferPinned: true } as const;
 
 export interface ClaudeProgram {
   readonly program: string;
-  readonly origin: 'CLAUDE_CODE_AGENT_CLAUDE' | 'PATH' | 'package';
+  readonly origin: 'CLAUDE_CODE_AGENT_CLAUDE' | 'PATH' | 'home folder' | 'package';
 }
 
 /** Finds the program; whether it can be executed shows when it is started. Fails with `claude-missing`. */
@@ -34,9 +34,12 @@ export function findClaude(
     return fail('claude-missing', message, 'Set it to the path of the claude program, or unset it.');
   }
   const onPath = pathEntries(caller.PATH).find(isFile);
+  const atHome = isAbsolute(caller.HOME ?? '') ? join(caller.HOME ?? '', '.local/bin/claude') : undefined;
   const pinned = pinnedPaths(world, options.packageRoot).find(isFile);
   const candidates: (ClaudeProgram | undefined)[] = [
     onPath === undefined ? undefined : { program: onPath, origin: 'PATH' },
+    // Where claude's own installer puts it: cron and a command over ssh have a shorter PATH.
+    atHome !== undefined && isFile(atHome) ? { program: atHome, origin: 'home folder' } : undefined,
     pinned === undefined ? undefined : { program: pinned, origin: 'package' },
   ];
   if (options.preferPinned === true) candidates.reverse();
@@ -45,7 +48,11 @@ export function findClaude(
   const next =
     'Install it with: npm install -g @anthropic-ai/claude-code. Or set CLAUDE_CODE_AGENT_CLAUDE to its path. ' +
     'A rehearsal (--rehearse) needs no account.';
-  return fail('claude-missing', 'There is no claude on PATH, and this package’s own is not installed.', next);
+  return fail(
+    'claude-missing',
+    'There is no claude on PATH or in ~/.local/bin, and this package’s own is not installed.',
+    next,
+  );
 }
 
 /** PATH may name folders into which we cannot look; they hold nothing for us. */

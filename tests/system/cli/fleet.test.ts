@@ -177,6 +177,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       const listed = await user.run('host', 'list');
       expect(listed.stdout).toMatch(/^untold +refusing /m);
       expect(listed.stderr).toBe('untold: claude 2.1.331 was tried.\n');
+      const checks = { git: {}, logins: [{ name: 'team-a', trouble: 'Not logged in.' }] };
+      await says('untold', { checks });
+      expect(await user.ok('host', 'list')).toMatch(/^untold +refusing /m);
       const { hosts } = await user.json<{ hosts: Record<string, unknown>[] }>('host', 'list');
       expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
     });

@@ -104,7 +104,7 @@ describe('findClaude', () => {
   const packageRoot = () => join(folder, 'app');
   const pin = () => write('app/node_modules/@anthropic-ai/claude-code-linux-x64/claude');
 
-  test('takes the chosen one, then PATH, then the package’s own', () => {
+  test('takes the chosen one, then PATH, then that of the home folder, then the package’s own', () => {
     const pinned = pin();
     const onPath = write('bin/claude');
     const chosen = write('mine/claude');
@@ -115,6 +115,11 @@ describe('findClaude', () => {
     expect<unknown>(find({ PATH })).toEqual(found(onPath, 'PATH'));
     expect<unknown>(find({ PATH }, true)).toEqual(found(pinned, 'package'));
     expect<unknown>(find({})).toEqual(found(pinned, 'package'));
+    const atHome = write('home/.local/bin/claude');
+    const HOME = join(folder, 'home');
+    expect<unknown>(find({ PATH, HOME })).toEqual(found(onPath, 'PATH'));
+    expect<unknown>(find({ PATH: '/nowhere', HOME })).toEqual(found(atHome, 'home folder'));
+    expect<unknown>(find({ HOME }, true)).toEqual(found(pinned, 'package'));
     const CLAUDE_CODE_AGENT_CLAUDE = chosen;
     expect<unknown>(find({ PATH, CLAUDE_CODE_AGENT_CLAUDE }, true)).toEqual(found(chosen, 'CLAUDE_CODE_AGENT_CLAUDE'));
   });

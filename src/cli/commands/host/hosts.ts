@@ -62,8 +62,12 @@ function stateOf(host: FleetHost): 'ready' | 'draining' | 'silent' | 'lost' | 'u
   return host.isFull === true ? 'full' : 'ready';
 }
 
-/** Why nothing can be started there. */
-function whyRefusing({ name, refusal, loginTrouble }: FleetHost): string | undefined {
+/** Why nothing can be started there, or nothing would work. */
+function whyRefusing({ name, refusal, loginTrouble, login, checks }: FleetHost): string | undefined {
+  const unusable = checks?.logins.find((one) => one.name === login)?.trouble;
+  if (refusal === undefined && loginTrouble === undefined && unusable !== undefined) {
+    return `Sessions will fail there, because its login cannot be used. ${unusable}`;
+  }
   if (refusal !== undefined || loginTrouble === undefined) return refusal;
   const again = commandText(['host', 'resume', name]);
   return `Its login was refused, and it gets nothing more until that changes, or with: ${again}. ${loginTrouble}`;

@@ -79,6 +79,8 @@ test('a model that was changed while no runner was alive is used once the next o
   await run.finished;
   expect((await edit('--model', second)).code).toBe(0);
   const again = user.start('group', 'run', group);
+  // The next runner has told claude, which tries the model first.
+  await until(() => api.requests.some(({ body }) => (body as { model?: string }).model === second));
   go('one');
   await begun('two');
   go('two');

@@ -5,7 +5,7 @@ import type { Workspace } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Git } from '../git.ts';
 import { gitDirOf } from '../git.ts';
-import { askOwn, currentBranch, longTimeoutMs, runOwn } from '../run-git.ts';
+import { askOwn, currentBranch, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 import { setRefs } from './bundles.ts';
 
 const long = { timeoutMs: longTimeoutMs };
@@ -42,6 +42,8 @@ const maker = {
   ...{ GIT_AUTHOR_DATE: '@0 +0000', GIT_COMMITTER_DATE: '@0 +0000' },
 };
 
+const noRoom = /No space left|Disk quota/i;
+
 /** Of all files but the ignored ones that git does not know. */
 async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
   const kept = snapshotIndex(git, path);
@@ -56,8 +58,12 @@ async function treeOf(git: Git, path: string, head: string): Promise<Result<stri
     const read = known === null ? await runOwn(git, path, ['read-tree', head], call) : ok('');
     if (!read.ok) return read;
     // What vanishes meanwhile, or cannot be read, is no reason to keep back all others.
-    const added = await askOwn(git, path, ['add', '--all', '--ignore-errors'], call);
+    const add = ['add', '--all', '--ignore-errors'];
+    const added = await askOwn(git, path, add, call);
     if (!added.ok) return added;
+    const { exitCode, stderr } = added.value;
+    // The tree would be that of files which were kept before.
+    if (exitCode > 1 || noRoom.test(stderr)) return refusal(add, added.value);
     const tree = await runOwn(git, path, ['write-tree'], call);
     if (!tree.ok) return tree;
     files.rename(index, kept);

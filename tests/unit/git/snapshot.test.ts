@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ok } from '../../../src/core/failure.ts';
 import { applySnapshot, type Snapshot, snapshotOf } from '../../../src/git/worktrees/snapshot.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { git, Repository } from '../../support/git/repository.ts';
@@ -138,3 +139,24 @@ test('what was begun is finished after a crash, whatever lies there', async () =
   expect((await apply(known, wanted)).ok).toBe(true);
   expect(read('kept.txt')).toBe('changed\n');
 });
+
+test.each([
+  [128, 'fatal: unable to write loose object file: No space left on device'],
+  [1, 'error: unable to write file: No space left on device'],
+])(
+  'on a full disk (exit code %i) there is no snapshot, which would be that of other files',
+  async (exitCode, stderr) => {
+    write('new.txt', 'new\n');
+    const { processes } = own.world;
+    const run: typeof processes.run = async (options) =>
+      options.args.includes('add') ? ok({ exitCode, stdout: '', stderr }) : processes.run(options);
+    const world = { ...own.world, processes: Object.assign(Object.create(processes), { run }) };
+    expect(await snapshotOf({ ...own, world }, path)).toMatchObject({
+      ok: false,
+      failure: {
+        message: expect.stringContaining('No space left'),
+        next: { sentence: 'Free some disk space, then try again.' },
+      },
+    });
+  },
+);

@@ -21,6 +21,8 @@ interface ValueOfKind {
   readonly text: string;
   /** One word without blanks, which may become a word of a command line. */
   readonly word: string;
+  /** Words with commas between. */
+  readonly wordList: string;
   readonly name: string;
   readonly host: string;
   readonly command: string;
@@ -157,7 +159,7 @@ export const plainSettings = {
     without: "the group's model, or claude's own default",
   },
   fallbackModel: {
-    kind: 'word',
+    kind: 'wordList',
     value: 'models',
     help: 'models that answer when the first is overloaded or not there, in this order: a,b',
     without: 'no other model answers',

@@ -81,7 +81,7 @@ function statusProblem(state: GroupState, record: SessionRecord, session: Sessio
 /** claude takes another model while it works. */
 function isOnlyModel(record: SessionRecord, session: SessionDefinition): boolean {
   const names = changedNames(ownDefinition(record), session);
-  return session.model !== undefined && names.every((name) => name === 'model');
+  return names.every((name) => name === 'model' && session.model !== undefined);
 }
 
 /** What was fixed when it began to work: the place in which its files and its conversation are. */

@@ -28,6 +28,7 @@ import {
   promptProblem,
   sessionNameLengthMax,
   sessionNamePattern,
+  wordListPattern,
   wordPattern,
   wordRule,
 } from './values.ts';
@@ -139,6 +140,8 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
       return unless(text !== null, 'must be a text');
     case 'word':
       return unless(text !== null && wordPattern.test(text), `must be ${wordRule}`) ?? slipIn(text ?? '', setting);
+    case 'wordList':
+      return unless(text !== null && wordListPattern.test(text), 'must be words with commas between, such as a,b');
     case 'name': {
       const letters = `must have 1 to ${sessionNameLengthMax} letters, digits, "-", "_" or "."`;
       const rule = `${letters}, not only digits, and begin with a letter or digit`;

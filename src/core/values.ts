@@ -11,6 +11,11 @@ export const sessionNameLengthMax = 64;
 export const wordPattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,199}$/;
 export const wordRule = 'one word of at most 200 letters, digits and . _ : / @ [ ] -, a letter or digit first';
 
+/** Several of them with commas between. */
+export const wordListPattern = new RegExp(
+  `^${wordPattern.source.slice(1, -1)}(?:,${wordPattern.source.slice(1, -1)}){0,9}$`,
+);
+
 /** May be a part of names of files, folders and git branches, and a word of a shell's command line. */
 export const plainNamePattern = /^(?!.*\.\.)(?!.*\.(?:lock)?$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export const plainNameRule =

@@ -111,9 +111,15 @@ async function settings(git: Git, repository: string, kind: string, source: read
 
 function hooks(files: Files, repository: string): string[] {
   const names = files.list(join(repository, 'hooks')).filter((name) => !name.endsWith('.sample'));
-  return [...names.map((name) => `hooks/${name}`), 'info/exclude', 'info/attributes'].flatMap((name) => {
-    const info = files.info(join(repository, name));
-    return info?.kind === 'file' ? [`file ${name} ${info.size}-${info.mtimeMs}`] : [];
+  const others = names.map((name) => `hooks/${name}`);
+  return [...others, 'info/attributes', 'info/exclude'].flatMap((name) => {
+    const path = join(repository, name);
+    const info = files.info(path);
+    if (info?.kind !== 'file') return [];
+    if (name !== 'info/exclude') return [`file ${name} ${info.size}-${info.mtimeMs}`];
+    // FABER's commands write that line.
+    const lines = (files.readText(path) ?? '').split('\n').filter((line) => line !== '' && line !== '.active-run-id');
+    return [`file ${name} ${Bun.hash(lines.join('\n')).toString(36)}`];
   });
 }
 

@@ -90,9 +90,17 @@ function readServer(world: World, groupDir: string): RehearsalServer | null {
 
 /** Its own name, else its number, whichever the script knows; sessions may be added while the server runs. */
 function nameOf(world: World, groupDir: string, script: RehearsalScript, claudeId: string): string | undefined {
-  const folder = world.files.list(join(groupDir, 'sessions')).find((entry) => entry.replace(/^\d+-/, '') === claudeId);
+  const folders = world.files.list(join(groupDir, 'sessions'));
+  const metaOf = (entry: string) =>
+    parseOwn<{ name?: unknown; claudeSessionIds?: unknown }>(
+      world.files.readText(join(groupDir, 'sessions', entry, 'meta.json')),
+    );
+  // A conversation that was begun anew has another id than its session.
+  const isOf = (entry: string) =>
+    (metaOf(entry)?.claudeSessionIds as string[] | undefined)?.includes(claudeId) === true;
+  const folder = folders.find((entry) => entry.replace(/^\d+-/, '') === claudeId) ?? folders.find(isOf);
   if (folder === undefined) return undefined;
-  const meta = parseOwn<{ name?: unknown }>(world.files.readText(join(groupDir, 'sessions', folder, 'meta.json')));
+  const meta = metaOf(folder);
   const number = folder.slice(0, folder.indexOf('-'));
   const names = typeof meta?.name === 'string' ? [meta.name, number] : [number];
   return scriptKey(script, names) ?? names[0];

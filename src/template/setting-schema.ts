@@ -2,7 +2,15 @@
 import type { z } from 'zod';
 import { contextNames, type Setting, type Settings, type ValuesOf } from '../core/definitions.ts';
 import { bytesOf, keyOf, settingProblem } from '../core/setting-values.ts';
-import { ageMs, durationPattern, hostNamePattern, moneyUsd, permissionRules, wordPattern } from '../core/values.ts';
+import {
+  ageMs,
+  durationPattern,
+  hostNamePattern,
+  moneyUsd,
+  permissionRules,
+  wordListPattern,
+  wordPattern,
+} from '../core/values.ts';
 import { zod } from '../store/schema.ts';
 
 type Shape = Record<string, z.ZodType>;
@@ -43,6 +51,8 @@ function schemaOf(setting: Setting): z.ZodType {
   switch (kind) {
     case 'word':
       return checked(z.string(rule).meta({ pattern: wordPattern.source }), (text) => text);
+    case 'wordList':
+      return checked(z.string(rule).meta({ pattern: wordListPattern.source }), (text) => text);
     case 'host':
       return checked(z.string(rule).meta({ pattern: hostNamePattern.source }), (text) => text);
     case 'duration':

@@ -297,7 +297,7 @@ export async function editSession(
 ): Promise<Result<EditedSession>> {
   const { record, state, sessionId, paths } = session;
   // Whoever cannot edit it at all is not asked for a prompt on standard input first.
-  const editable = editProblem(state, record, record.definition);
+  const editable = editProblem(state, record, ownDefinition(record));
   if (editable !== null) return editable;
   const before = ownDefinition(record);
   const draft = await draftOf(place, session, given, before);

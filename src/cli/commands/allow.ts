@@ -228,9 +228,10 @@ function callText({ tool, input }: Denial): string {
 }
 
 /** Numbers of what was shown; without a terminal nothing is chosen, and it is said how. */
-async function choose(context: Context, { command }: Subject, offered: readonly string[]): Promise<string[]> {
+async function choose(context: Context, { command, next }: Subject, offered: readonly string[]): Promise<string[]> {
   if (offered.length === 0) return [];
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
+    if (next === null) return [];
     const all = [...command, '--denied', '--retry'];
     context.stdout.line(adviceText(advise('Allow all of it, and go on', all)));
     return [];

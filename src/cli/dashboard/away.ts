@@ -119,7 +119,8 @@ export class Away {
     const session = this.#load(sessionId);
     if (!session.ok) return refused(session.failure);
     const { state, record } = session.value;
-    const problem = editProblem(state, record, record.definition);
+    const { definition } = record;
+    const problem = editProblem(state, record, { ...definition, prompt: `${definition.prompt}\n` });
     if (problem?.ok === false) return refused(problem.failure);
     const opening = taskOpening(this.#options.context, record.definition.prompt);
     try {

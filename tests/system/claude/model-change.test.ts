@@ -72,6 +72,21 @@ test('a running session takes another model at once, and keeps it after a pause'
   expect(new Set(models().slice(1))).toEqual(new Set([second]));
 });
 
+test('also one that has its model and its effort from the group', async () => {
+  const other = await user.ok('group', 'create', 'shared', '--model', first, '--effort', 'low');
+  await user.add(other, 'own', '--allowed-tools', 'Bash');
+  [group, project] = [other, user.project('own')];
+  const run = user.start('group', 'run', group);
+  await begun('one');
+  expect(await user.ok('session', 'show', `${group}/own`)).toMatch(/^ *Effort:? +low$/m);
+  expect((await user.run('session', 'edit', `${group}/own`, '--model', second)).code).toBe(0);
+  go('one');
+  await begun('two');
+  expect(models()).toEqual([first, second]);
+  go('two');
+  expect((await run.finished).code).toBe(0);
+});
+
 test('a model that was changed while no runner was alive is used once the next one is', async () => {
   const run = user.start('group', 'run', group);
   await begun('one');

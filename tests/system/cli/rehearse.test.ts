@@ -137,6 +137,18 @@ test('a rehearsal obeys the hooks, rules and slash commands of the project', asy
   expect(readFileSync(join(project, 'hooked.jsonl'), 'utf8')).toContain('sh allowed.sh');
 }, 120_000);
 
+test('a conversation that is begun anew goes on by the script', async () => {
+  const script = join(user.folder, 'script.json');
+  const steps = [{ status: 400, message: 'Not this one.' }];
+  await Bun.write(script, JSON.stringify({ version: 1, sessions: { api: { steps } } }));
+  const group = await user.ok('group', 'create', 'auth');
+  await user.ok('session', 'add', group, '--name', 'api', '--project', user.project('api'), '--prompt', 'x');
+  expect((await user.run('group', 'run', group, '--rehearse', script)).code).toBe(1);
+  // Without the script it would list its files, and complete.
+  expect((await user.run('session', 'retry', `${group}/api`, '--fresh')).code).toBe(1);
+  expect(await user.json('session', 'show', `${group}/api`)).toMatchObject({ status: 'failed', attempts: 2 });
+}, 120_000);
+
 test('a merge of sessions that changed nothing says that the branch has their work already', async () => {
   new Repository(user.project('api')).commit({ 'base.txt': 'base\n' });
   const group = await user.ok('group', 'create', 'auth');

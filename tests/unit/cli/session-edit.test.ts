@@ -100,7 +100,7 @@ test('a live runner starts it with what it has been told meanwhile, and refuses 
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const run = user.start('group', 'run', group, '--output', 'json');
   const api = await user.begun(group, 'api');
-  expect(await user.run('session', 'edit', 'auth/api', '--model', 'haiku')).toEqual({
+  expect(await user.run('session', 'edit', 'auth/api', '--effort', 'low')).toEqual({
     code: 1,
     stdout: '',
     stderr:

@@ -50,3 +50,9 @@ test.each(texts)('%#: a text becomes a value that is checked like any other', (s
   for (const other of [null, undefined, Number.NaN, {}]) expect(settingProblem(setting, other)).not.toBeNull();
   expect(parseSetting(setting, settingText(setting, value))).toEqual({ value });
 });
+
+test('models that answer for another are words with commas between', () => {
+  const problem = (value: string) => settingProblem(sessionSettings.fallbackModel, value);
+  for (const value of ['sonnet', 'sonnet,haiku', 'claude-opus-4-8[1m],a:b/c@d']) expect(problem(value)).toBeNull();
+  for (const value of ['', ',', 'a,', 'a b', 'a,,b', '--x,a']) expect(problem(value)).toContain('commas between');
+});

@@ -45,7 +45,7 @@ export function defineHostList(command: Command, context: Context): void {
         } else {
           context.stdout.lines(table(context, hosts));
           for (const host of hosts) {
-            const why = whyRefusing(host);
+            const why = whyRefusing(host) ?? loginWarning(host);
             if (why !== undefined) context.stderr.line(safeLine(`${host.name}: ${why}`, 600));
           }
         }
@@ -62,12 +62,14 @@ function stateOf(host: FleetHost): 'ready' | 'draining' | 'silent' | 'lost' | 'u
   return host.isFull === true ? 'full' : 'ready';
 }
 
-/** Why nothing can be started there, or nothing would work. */
-function whyRefusing({ name, refusal, loginTrouble, login, checks }: FleetHost): string | undefined {
-  const unusable = checks?.logins.find((one) => one.name === login)?.trouble;
-  if (refusal === undefined && loginTrouble === undefined && unusable !== undefined) {
-    return `Sessions will fail there, because its login cannot be used. ${unusable}`;
-  }
+/** What its last look at its login said; sessions are started there all the same. */
+function loginWarning({ login, checks }: FleetHost): string | undefined {
+  const trouble = checks?.logins.find((one) => one.name === login)?.trouble;
+  return trouble === undefined ? undefined : `Sessions may fail there, because its login cannot be used. ${trouble}`;
+}
+
+/** Why nothing can be started there. */
+function whyRefusing({ name, refusal, loginTrouble }: FleetHost): string | undefined {
   if (refusal !== undefined || loginTrouble === undefined) return refusal;
   const again = commandText(['host', 'resume', name]);
   return `Its login was refused, and it gets nothing more until that changes, or with: ${again}. ${loginTrouble}`;

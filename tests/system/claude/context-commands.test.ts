@@ -172,9 +172,9 @@ test.each(Object.entries(systems))(
       rows: 40,
     });
     await terminal.shows('❯');
-    for (const [boundary, hasBegun] of [
-      ['/clear', () => hookStarts(group, 'clear') > 0],
-      ['/branch', () => terminal?.text().includes('Branched') === true],
+    for (const [boundary, answer, hasBegun] of [
+      ['/clear', 'Cleared.', () => hookStarts(group, 'clear') > 0],
+      ['/branch', 'Forked.', () => terminal?.text().includes('Branched') === true],
     ] as const) {
       await typeIn(boundary);
       await until(hasBegun);
@@ -184,6 +184,8 @@ test.each(Object.entries(systems))(
       expectCommand(index);
       await until(() => api.requests.length > index + 1);
       expect(resultIn(index + 1)).toContain(printed);
+      // A fork of a turn that has not ended would lack its end.
+      await terminal.shows(answer);
       await until(() => !terminal?.text().includes('esc to interrupt'));
     }
     terminal.type('/exit\r');

@@ -125,8 +125,12 @@ test('rm deletes several groups, or none when one of them is not known', async (
 });
 
 test('@ is the group created last, @1 the one before it; in one second, too', async () => {
-  const ids = [await user.ok('group', 'create', 'zebra'), await user.ok('group', 'create', 'ant')];
-  ids.push(await user.ok('group', 'create', 'moth'));
+  const ids: string[] = [];
+  for (const slug of ['zebra', 'ant', 'moth']) {
+    ids.push(await user.ok('group', 'create', slug));
+    // Inside one process two could be made in the same millisecond.
+    for (const now = Date.now(); Date.now() === now; ) await Bun.sleep(1);
+  }
   const shown = async (reference: string) => (await user.json<{ id: string }>('show', reference)).id;
   for (const [index, id] of ids.toReversed().entries()) expect(await shown(`@${index}`)).toBe(id);
   expect(await shown('@')).toBe(ids[2] as string);

@@ -86,6 +86,14 @@ async function typeIn(text: string): Promise<void> {
   terminal?.type('\r');
 }
 
+/** All that claude has written down. */
+function conversations(group: string): string {
+  const sessions = join(user.data, 'session-groups', group, 'sessions');
+  const files = readdirSync(sessions, { recursive: true, encoding: 'utf8' });
+  const written = files.filter((name) => name.includes('/projects/') && name.endsWith('.jsonl'));
+  return written.map((name) => readFileSync(join(sessions, name), 'utf8')).join('');
+}
+
 function hookStarts(group: string, source: string): number {
   const sessions = join(user.data, 'session-groups', group, 'sessions');
   const lines = readdirSync(sessions).flatMap((name) =>
@@ -185,7 +193,7 @@ test.each(Object.entries(systems))(
       await until(() => api.requests.length > index + 1);
       expect(resultIn(index + 1)).toContain(printed);
       // A fork of a turn that has not ended would lack its end.
-      await terminal.shows(answer);
+      await until(() => conversations(group).includes(answer));
       await until(() => !terminal?.text().includes('esc to interrupt'));
     }
     terminal.type('/exit\r');

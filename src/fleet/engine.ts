@@ -59,7 +59,7 @@ export interface Lease {
 }
 
 export interface SlotLeases {
-  /** Takes one of so many slots of the host for a moment; false when all are held, or the host is drained. */
+  /** Takes one of so many slots of the host; false when all are held, or the host is drained. */
   take(lease: Lease, slots: number): Promise<Result<boolean>>;
   /** Which of them are held no more. Fails without an answer: then that is not known. */
   renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>>;

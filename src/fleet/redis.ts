@@ -359,9 +359,6 @@ for i = 2, #ARGV do
 end
 return left`;
 
-/** An order that its host does not hear in that time is tried elsewhere. */
-export const reservedMs = 15_000;
-
 export class Leases implements SlotLeases {
   readonly #redis: FleetRedis;
   readonly #leaseMs: number;
@@ -373,7 +370,7 @@ export class Leases implements SlotLeases {
 
   async take({ host, token }: Lease, slots: number): Promise<Result<boolean>> {
     const taken = await this.#redis.ask((redis) =>
-      redis.eval(takeScript, 2, slotsKey(host), drainedKey, token, slots, Math.min(reservedMs, this.#leaseMs), host),
+      redis.eval(takeScript, 2, slotsKey(host), drainedKey, token, slots, this.#leaseMs, host),
     );
     return taken.ok ? ok(taken.value === 1) : taken;
   }

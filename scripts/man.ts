@@ -1,132 +1,36 @@
 /**
- * Makes the man pages (man/) from the definitions of the commands, so that they never say anything else than the help.
+ * Makes the man pages (man/) and docs/reference/ from the definitions, so that they always agree with the help.
  *
- *   sh scripts/bun.sh scripts/man.ts [FOLDER]
+ *   sh scripts/bun.sh scripts/man.ts [FOLDER]      with a FOLDER, all of it goes there
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { createContext } from '../src/cli/context.ts';
-import { buildProgram } from '../src/cli/program.ts';
-import { type PageCommand, type PageSection, renderPage } from './man/roff.ts';
+import { readCommands, sections } from './man/commands.ts';
+import { renderPage } from './man/roff.ts';
+import { referencePages } from './reference.ts';
 
 const root = resolve(import.meta.dir, '..');
-const target = resolve(process.argv[2] ?? join(root, 'man'));
+const target = process.argv[2] === undefined ? undefined : resolve(process.argv[2]);
 
-/** Nothing is printed, and no command is run. */
-const context = createContext(root, {
-  env: {},
-  stdout: { on: () => {}, write: () => {} },
-  stderr: { on: () => {}, write: () => {} },
-  stdinIsTerminal: () => false,
-  cwd: () => root,
-});
-
-/** What is looked at of a command. */
-type Node = Pick<
-  Awaited<ReturnType<typeof buildProgram>>['commands'][number],
-  'name' | 'description' | 'commands' | 'createHelp' | 'helpInformation' | 'outputHelp' | 'configureOutput' | 'usage'
->;
-
-const sections: readonly PageSection[] = [
-  {
-    title: 'GROUPS AND SESSIONS',
-    parts: [
-      'A group is named by its id, a unique beginning of it, or its slug, which means the newest of that slug; ' +
-        '@ and latest are the group created last, @1 the one before it.',
-      'A session is named by its id, a unique beginning of it, or GROUP/NUMBER or GROUP/NAME.',
-      'Commands that destroy refuse a slug that several groups have.',
-    ],
-  },
-  {
-    title: 'EXIT STATUS',
-    parts: [
-      ['0', 'done; for group run and group resume: every session completed'],
-      ['1', 'the group ended failed, or the command failed'],
-      ['2', 'usage or bad input: nothing was started'],
-      ['3', 'the group is paused: group resume goes on'],
-      ['4', 'busy: another live runner holds the group'],
-      ['130', 'interrupted twice by the user'],
-    ],
-  },
-  {
-    title: 'ENVIRONMENT',
-    parts: [
-      ['CLAUDE_CODE_AGENT_HOME', 'the folder of all groups; default: ~/.local/claude-code-agent'],
-      ['XDG_CONFIG_HOME', 'config.yaml and templates lie in claude-code-agent below it; default: ~/.config'],
-      ['CLAUDE_CODE_AGENT_CLAUDE', 'the claude program; default: claude on PATH, then the one of this package'],
-      ['CLAUDE_CODE_AGENT_TEMPLATES', 'further folders of templates, with colons between them'],
-      ['NO_COLOR', 'no colours'],
-      ['CLAUDE_CODE_AGENT_DEBUG', '1 shows where a defect of the program happened'],
-    ],
-  },
-  {
-    title: 'FILES',
-    parts: [
-      ['~/.local/claude-code-agent/session-groups/', 'one folder for each group; its events.jsonl is the truth'],
-      ['~/.config/claude-code-agent/config.yaml', 'what holds for all groups; see: config'],
-      ['.claude-code-agent/project.yaml', 'in a project: its setup and accept commands'],
-    ],
-  },
-];
-
-/** What the help of a command says behind its options. */
-function notesOf(command: Node): string {
-  let whole = '';
-  command.configureOutput({
-    writeOut: (text) => {
-      whole += text;
-    },
-  });
-  command.outputHelp();
-  return whole.slice(command.helpInformation().length).trim();
+function write(folder: string, pages: Readonly<Record<string, string>>): void {
+  const path = target ?? join(root, folder);
+  mkdirSync(path, { recursive: true });
+  for (const [name, text] of Object.entries(pages)) writeFileSync(join(path, name), text);
 }
 
-function pagesOf(node: Node, path: readonly string[]): PageCommand[] {
-  const help = node.createHelp();
-  const below = help.visibleCommands(node as never).filter((command) => command.name() !== 'help') as unknown as Node[];
-  const inside = below.flatMap((command) => pagesOf(command, [...path, command.name()]));
-  // The program itself is what the page begins with.
-  if (path.length === 0) return inside;
-  const options = help.visibleOptions(node as never).filter(({ long }) => long !== '--help');
-  return [
-    {
-      path: path.join(' '),
-      usage:
-        below.length > 0
-          ? 'COMMAND'
-          : node
-              .usage()
-              .replace(/\[options\] ?/, '')
-              .trim(),
-      description: node.description(),
-      arguments: help.visibleArguments(node as never).map((argument) => ({
-        flags: help.argumentTerm(argument),
-        description: help.argumentDescription(argument),
-      })),
-      options: options.map((option) => ({
-        flags: help.optionTerm(option),
-        description: help.optionDescription(option),
-      })),
-      notes: notesOf(node),
-    },
-    ...inside,
-  ];
-}
-
-const program = await buildProgram(context, [], manifest.version, true);
+const { summary, commands } = await readCommands();
 const [name] = Object.keys(manifest.bin) as [string];
-mkdirSync(target, { recursive: true });
-writeFileSync(
-  join(target, `${name}.1`),
-  renderPage({
+write('man', {
+  [`${name}.1`]: renderPage({
     name,
     version: manifest.version,
     summary: manifest.description,
     synopsis: [name, `${name} COMMAND [OPTIONS]`, 'cca COMMAND [OPTIONS]'],
-    description: `${program.description()} Without a command, on a terminal, it shows all groups.`,
-    commands: pagesOf(program as unknown as Node, []),
+    description: `${summary} Without a command, on a terminal, it shows all groups.`,
+    commands,
     sections,
   }),
-);
-writeFileSync(join(target, 'cca.1'), `.so man1/${name}.1\n`);
+  'cca.1': `.so man1/${name}.1\n`,
+});
+write('docs/reference', referencePages(commands, sections));

@@ -1,13 +1,15 @@
 /**
- * Promises: the man pages are those that the definitions of the commands make, name commands, options and exit codes,
- * are packed and installed under both names, and a formatter has nothing to complain about.
+ * Promises: the man pages and docs/reference/ are those that the definitions make, name commands, options, exit codes
+ * and reason codes, are packed and installed, and a formatter has nothing to complain about.
  */
 import { expect, test } from 'bun:test';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { renderPage } from '../../../scripts/man/roff.ts';
+import { createJsonReporter } from '../../../src/view/json-reporter.ts';
+import { eventfulRun, groupId, play } from '../../support/view/sample-run.ts';
 
 const root = resolve(import.meta.dir, '../../..');
 const committed = (file: string): string => readFileSync(join(root, file), 'utf8');
@@ -17,9 +19,13 @@ test('npm run man has nothing to change', () => {
   try {
     const made = Bun.spawnSync([process.execPath, join(root, 'scripts', 'man.ts'), folder], { cwd: '/' });
     expect({ code: made.exitCode, said: made.stderr.toString() }).toEqual({ code: 0, said: '' });
-    for (const page of ['claude-code-agent.1', 'cca.1']) {
-      expect(committed(`man/${page}`)).toBe(readFileSync(join(folder, page), 'utf8'));
+    for (const page of readdirSync(folder)) {
+      const file = page.endsWith('.md') ? `docs/reference/${page}` : `man/${page}`;
+      expect(committed(file)).toBe(readFileSync(join(folder, page), 'utf8'));
     }
+    expect(readdirSync(folder).toSorted()).toEqual(
+      [...readdirSync(join(root, 'man')), ...readdirSync(join(root, 'docs/reference'))].toSorted(),
+    );
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -41,6 +47,36 @@ test('commands, options, exit codes and variables stand in it', () => {
   }
   // What answers the shell is no command of people.
   expect(page).not.toContain('.SS claude-code-agent complete');
+});
+
+const codes = committed('docs/reference/codes.md');
+
+test('reference: every reason for which a session or group waits has a line', () => {
+  const sources = [...new Bun.Glob('src/core/plan/*.ts').scanSync({ cwd: root })].map(committed).join('\n');
+  const reasons = [...sources.matchAll(/\breason: '([a-z-]+)'/g)].map(([, reason = '']) => reason);
+  expect(new Set(reasons).size).toBeGreaterThan(20);
+  expect(reasons.filter((reason) => !codes.includes(`\n| \`${reason}\` |`))).toEqual([]);
+});
+
+test('reference: the fields of events are those that are printed', () => {
+  const fieldsOf = (type: string): string[] => {
+    const [, fields = ''] =
+      codes
+        .split('\n')
+        .find((line) => line.startsWith(`| \`${type}\` | `))
+        ?.split(' | ') ?? [];
+    return [...fields.matchAll(/`(\w+)\??`/g)].map(([, field = '']) => field);
+  };
+  const general = ['at', 'type', 'groupId', 'sessionId', 'seq'];
+  const lines: string[] = [];
+  const clock = { now: () => 0, after: () => () => {} };
+  play(createJsonReporter({ write: (text) => lines.push(text), groupId, clock }), eventfulRun);
+  const [, ...events] = lines.map((line) => JSON.parse(line));
+  expect(events.length).toBeGreaterThan(5);
+  for (const event of events) {
+    const known = [...general, ...fieldsOf(event.type)];
+    expect([event.type, Object.keys(event).filter((field) => !known.includes(field))]).toEqual([event.type, []]);
+  }
 });
 
 test('nothing of a text is taken for a request', () => {

@@ -1,0 +1,114 @@
+/** The commands with their options and examples, and the facts beside them, for the man page and docs/reference. */
+import { resolve } from 'node:path';
+import manifest from '../../package.json' with { type: 'json' };
+import { createContext } from '../../src/cli/context.ts';
+import { buildProgram } from '../../src/cli/program.ts';
+import type { PageCommand, PageSection } from './roff.ts';
+
+const root = resolve(import.meta.dir, '../..');
+
+/** Nothing is printed, and no command is run. */
+const context = createContext(root, {
+  env: {},
+  stdout: { on: () => {}, write: () => {} },
+  stderr: { on: () => {}, write: () => {} },
+  stdinIsTerminal: () => false,
+  cwd: () => root,
+});
+
+/** What is looked at of a command. */
+type Node = Pick<
+  Awaited<ReturnType<typeof buildProgram>>['commands'][number],
+  'name' | 'description' | 'commands' | 'createHelp' | 'helpInformation' | 'outputHelp' | 'configureOutput' | 'usage'
+>;
+
+export const sections: readonly PageSection[] = [
+  {
+    title: 'GROUPS AND SESSIONS',
+    parts: [
+      'A group is named by its id, a unique beginning of it, or its slug, which means the newest of that slug; ' +
+        '@ and latest are the group created last, @1 the one before it.',
+      'A session is named by its id, a unique beginning of it, or GROUP/NUMBER or GROUP/NAME.',
+      'Commands that destroy refuse a slug that several groups have.',
+    ],
+  },
+  {
+    title: 'EXIT STATUS',
+    parts: [
+      ['0', 'done; for group run and group resume: every session completed'],
+      ['1', 'the group ended failed, or the command failed'],
+      ['2', 'usage or bad input: nothing was started'],
+      ['3', 'the group is paused: group resume goes on'],
+      ['4', 'busy: another live runner holds the group'],
+      ['130', 'interrupted twice by the user'],
+    ],
+  },
+  {
+    title: 'ENVIRONMENT',
+    parts: [
+      ['CLAUDE_CODE_AGENT_HOME', 'the folder of all groups; default: ~/.local/claude-code-agent'],
+      ['XDG_CONFIG_HOME', 'config.yaml and templates lie in claude-code-agent below it; default: ~/.config'],
+      ['CLAUDE_CODE_AGENT_CLAUDE', 'the claude program; default: claude on PATH, then the one of this package'],
+      ['CLAUDE_CODE_AGENT_TEMPLATES', 'further folders of templates, with colons between them'],
+      ['NO_COLOR', 'no colours'],
+      ['CLAUDE_CODE_AGENT_DEBUG', '1 shows where a defect of the program happened'],
+    ],
+  },
+  {
+    title: 'FILES',
+    parts: [
+      ['~/.local/claude-code-agent/session-groups/', 'one folder for each group; its events.jsonl is the truth'],
+      ['~/.config/claude-code-agent/config.yaml', 'what holds for all groups; see: config'],
+      ['.claude-code-agent/project.yaml', 'in a project: its setup and accept commands'],
+    ],
+  },
+];
+
+/** What the help of a command says behind its options. */
+function notesOf(command: Node): string {
+  let whole = '';
+  command.configureOutput({
+    writeOut: (text) => {
+      whole += text;
+    },
+  });
+  command.outputHelp();
+  return whole.slice(command.helpInformation().length).trim();
+}
+
+function pagesOf(node: Node, path: readonly string[]): PageCommand[] {
+  const help = node.createHelp();
+  const below = help.visibleCommands(node as never).filter((command) => command.name() !== 'help') as unknown as Node[];
+  const inside = below.flatMap((command) => pagesOf(command, [...path, command.name()]));
+  // The program itself is what the page begins with.
+  if (path.length === 0) return inside;
+  const options = help.visibleOptions(node as never).filter(({ long }) => long !== '--help');
+  return [
+    {
+      path: path.join(' '),
+      usage:
+        below.length > 0
+          ? 'COMMAND'
+          : node
+              .usage()
+              .replace(/\[options\] ?/, '')
+              .trim(),
+      description: node.description(),
+      arguments: help.visibleArguments(node as never).map((argument) => ({
+        flags: help.argumentTerm(argument),
+        description: help.argumentDescription(argument),
+      })),
+      options: options.map((option) => ({
+        flags: help.optionTerm(option),
+        description: help.optionDescription(option),
+      })),
+      notes: notesOf(node),
+    },
+    ...inside,
+  ];
+}
+
+export async function readCommands(): Promise<{ readonly summary: string; readonly commands: PageCommand[] }> {
+  const program = await buildProgram(context, [], manifest.version, true);
+  return { summary: program.description(), commands: pagesOf(program as unknown as Node, []) };
+}

@@ -1,7 +1,7 @@
 /** What events and reason codes mean, for docs/reference/codes.md. The compiler asks for a line for each code. */
 import { type PauseReason, publicEventTypes, type Warning } from '../../src/core/event.ts';
 import type { SessionFailureReason } from '../../src/core/failure.ts';
-import type { Hold } from '../../src/core/plan/decision.ts';
+import type { GroupHold } from '../../src/core/plan/decision.ts';
 
 /** Name, fields besides those of every event, and when it is printed. Names as they are printed. */
 export type EventRow = readonly [name: string, fields: readonly string[], meaning: string];
@@ -128,7 +128,7 @@ const paused: Readonly<Record<PauseReason, string>> = {
 };
 
 /** Reasons that `why` gives for sessions that do not run, besides those above. */
-const waiting: Readonly<Record<Hold['reason'], string>> & Readonly<Record<string, string>> = {
+const waiting: Readonly<Record<GroupHold['reason'], string>> & Readonly<Record<string, string>> = {
   attached: 'A terminal is attached to the session.',
   backoff: 'The next attempt waits, or the API is unavailable.',
   blocked: 'A dependency failed.',

@@ -1,4 +1,5 @@
 /** `session show --config`: what a session really gets, each part with the layer that it comes from. */
+
 import { basename } from 'node:path';
 import { inheritedEntries } from '../claude/launch/config-dir.ts';
 import { instructions } from '../claude/launch/instructions.ts';
@@ -6,8 +7,9 @@ import { findSettings, gitSettings, projectInstructions, sharedName } from '../c
 import { overriddenPaths } from '../claude/launch/settings.ts';
 import { isTrusted, memoryOf, readUserClaude } from '../claude/launch/user-claude.ts';
 import { isSecret } from '../claude/launch/variables.ts';
-import { type JsonObject, object } from '../claude/lenient.ts';
+import { object } from '../claude/lenient.ts';
 import { ok, type Result } from '../core/failure.ts';
+import type { JsonObject } from '../store/json.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { userLayer } from '../template/config-layers.ts';
 import { fillPrompt } from '../template/fill-references.ts';
@@ -15,7 +17,7 @@ import type { Style } from '../view/format.ts';
 import { safeLine, safeText } from '../view/terminal-text.ts';
 import { importsOf, ownInstructions } from '../worker/attempt/attempt-setup.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from '../worker/prepare/generated-config.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 import type { LoadedSession } from './resolve.ts';
 
 const ownLayer = 'claude-code-agent';
@@ -48,7 +50,7 @@ export interface ConfigView {
 
 /** Computed anew as for the next attempt. Fails as that attempt would. */
 export function configView(
-  { world, env }: Place,
+  { world, env }: AppContext,
   { state, record, paths, sessionId }: LoadedSession,
 ): Result<ConfigView> {
   const { definition } = record;

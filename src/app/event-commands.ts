@@ -14,7 +14,7 @@ import { type PublicEvent, publicEvent } from '../view/json-reporter.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { safeJson, safeLine } from '../view/terminal-text.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../worker/shell-command.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { onSignal } from './signals.ts';
 
@@ -129,7 +129,7 @@ export interface RunHookOptions {
 
 /** `ofUser`: the command in the user's own configuration; that of the workflow stands in the group. */
 export function createRunHooks(
-  place: Place,
+  place: AppContext,
   { paths }: Pick<GroupReference, 'paths'>,
   { ring, isRehearsal }: RunHookOptions,
   ofUser: string | undefined,

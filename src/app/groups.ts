@@ -7,6 +7,6 @@ export { type GroupListing, listGroups } from '../store/group-store.ts';
 export { type GroupMeta, type SessionMeta, sessionMeta } from '../store/meta.ts';
 export { type GroupPaths, sessionPaths } from '../store/paths.ts';
 
-export function referenceTo(root: string, groupId: GroupId): GroupReference {
+export function groupReference(root: string, groupId: GroupId): GroupReference {
   return { root, groupId, paths: groupPaths(root, groupId) };
 }

@@ -5,7 +5,7 @@ import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import { formatDuration } from '../view/format.ts';
 import { safeLine } from '../view/terminal-text.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 
 /** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
 export const shortRunPrefix = 'command-';
@@ -44,7 +44,7 @@ const columnsMax = 200;
 
 /** Shows on a terminal what is being done once it takes longer than a second. The work may report progress. */
 export async function whileBusy<T>(
-  { notes, world }: Pick<Place, 'notes' | 'world'>,
+  { notes, world }: Pick<AppContext, 'notes' | 'world'>,
   what: string,
   work: (say: (what: string) => void) => Promise<T>,
 ): Promise<T> {

@@ -3,7 +3,7 @@ import { defined } from '../core/defined.ts';
 import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { describeFailure, errorText, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
-import { isGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
+import { isGroupGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
 import { delay } from '../system/clock.ts';
@@ -13,7 +13,7 @@ import { readUserConfig } from './config/user-config.ts';
 import { createRunHooks } from './event-commands.ts';
 import { stopDamagedGroup } from './leftovers.ts';
 import { liveRunner } from './live-runner.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 import type { PauseOutcome, Tell } from './submit.ts';
 import { submit } from './submit.ts';
@@ -27,7 +27,7 @@ export interface ToldPause {
 
 /** Pauses a group; where no runner is there to tell the `onEvent` commands, they are told from here. */
 export async function pauseAndTell(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
   mode: PauseRequestMode,
   why: { readonly toDelete?: true } = {},
@@ -95,7 +95,7 @@ export interface RunningGroups {
 }
 
 /** By their logs: what meta.json says may be older than the death of a runner. */
-export function runningGroups(place: Place): Result<RunningGroups> {
+export function runningGroups(place: AppContext): Result<RunningGroups> {
   const root = place.root();
   if (!root.ok) return root;
   const { world } = place;
@@ -158,5 +158,5 @@ export async function hasEnded({ processes, clock }: World, runner: ProcessIdent
 }
 
 export function goneGroup(world: World, { groupId, paths }: GroupReference): Failure | null {
-  return isGone(world, paths) ? noSuchGroup(groupId).failure : null;
+  return isGroupGone(world, paths) ? noSuchGroup(groupId).failure : null;
 }

@@ -12,19 +12,19 @@ import type { World } from '../system/world.ts';
 import { lookAt, strayIn, tryPath } from './path-argument.ts';
 
 /** Where what is worth a word meanwhile goes; nothing of it is part of an answer. */
-export interface Notes {
+export interface ProgressNotes {
   line(text: string): void;
   /** A line that the next one replaces; null takes it away. */
   passing(text: string | null): void;
 }
 
-export interface Place {
+export interface AppContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder that relative paths are meant from. Throws when it was removed. */
   readonly cwd: string;
   readonly packageRoot: string;
   readonly world: World;
-  readonly notes: Notes;
+  readonly notes: ProgressNotes;
   root(): Result<string>;
 }
 
@@ -36,7 +36,7 @@ export interface OwnPlaceOptions {
   readonly note: (line: string) => void;
 }
 
-export function createPlace({ env, cwd, note }: OwnPlaceOptions): Place {
+export function createPlace({ env, cwd, note }: OwnPlaceOptions): AppContext {
   let world: World | undefined;
   return {
     env,

@@ -12,7 +12,7 @@ import type { GroupPaths } from '../store/paths.ts';
 import { ownCommand } from '../system/own-program.ts';
 import type { ExitStatus, World } from '../system/world.ts';
 import { tryPath } from './path-argument.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 
 export interface RehearsalProcessOptions {
   readonly packageRoot: string;
@@ -27,7 +27,7 @@ const startMsMax = 30_000;
 const lookMs = 20;
 
 /** A script that was piped in, as a file by its content: whoever goes on with the rehearsal reads it again. */
-export function keepScript(place: Pick<Place, 'world' | 'root'>, text: string): Result<string> {
+export function keepScript(place: Pick<AppContext, 'world' | 'root'>, text: string): Result<string> {
   const script = parseScript(text, 'standard input');
   if (!script.ok) return script;
   const data = place.root();

@@ -6,7 +6,7 @@ import type { ReportModel } from '../view/html/model.ts';
 import { isRun } from './live-runner.ts';
 import type { GroupReference } from './resolve.ts';
 import { attemptUsages } from './watch/attempt-usage.ts';
-import { historyOf, readProgress } from './watch/live-view.ts';
+import { readGroupProgress, readHistory } from './watch/live-view.ts';
 
 export interface LoadedReport {
   readonly state: GroupState;
@@ -15,14 +15,14 @@ export interface LoadedReport {
 
 /** One reading of the log makes both, so that they cannot differ however busy the group's runner is. */
 export async function loadReport(world: World, group: GroupReference): Promise<Result<LoadedReport>> {
-  const history = historyOf(world, group);
+  const history = readHistory(world, group);
   if (!history.ok) return history;
   const { events, state } = history.value;
   const { reportModel } = await import('../view/html/model.ts');
   const { paths } = group;
   const hasRunner = isRun(world, paths);
   const live = attemptUsages(world, paths, state, hasRunner);
-  const told = hasRunner ? { verdicts: readProgress(world, paths.progress, state).verdicts } : {};
+  const told = hasRunner ? { verdicts: readGroupProgress(world, paths.progress, state).verdicts } : {};
   return ok({
     state,
     model: reportModel(state, events, world.clock.now(), { live, hasRunner, ...told }),

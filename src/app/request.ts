@@ -2,7 +2,7 @@
 import { loadGroup } from '../store/group-store.ts';
 import { hasRequests } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 
 const lookMs = 1_000;
@@ -15,7 +15,7 @@ const silentMs = 5_000;
  * `afterMs` (milliseconds of such silence) and resolves to `outcome`; what was asked for stays asked for.
  */
 export async function whileWaiting<T>(
-  { world, notes }: Pick<Place, 'notes' | 'world'>,
+  { world, notes }: Pick<AppContext, 'notes' | 'world'>,
   group: GroupReference,
   work: Promise<T>,
   giveUp?: { readonly afterMs: number; readonly outcome: T },

@@ -19,7 +19,7 @@ import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import { liveRunner } from './live-runner.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 
 export interface GroupReference {
   readonly root: string;
@@ -28,7 +28,7 @@ export interface GroupReference {
 }
 
 /** Fails with `not-found`, `ambiguous` or `usage` (no data root). */
-export function resolveGroup(place: Place, reference: string): Result<GroupReference> {
+export function resolveGroup(place: AppContext, reference: string): Result<GroupReference> {
   return resolveBy(place, (root, ids) => {
     const back = recencyOf(reference);
     // A group that really has this word for its slug was meant by those who made it.
@@ -38,7 +38,7 @@ export function resolveGroup(place: Place, reference: string): Result<GroupRefer
 }
 
 /** The same, but of a slug that several groups have nothing is taken for granted: `ambiguous`. */
-export function resolveGroupToDestroy(place: Place, reference: string): Result<GroupReference> {
+export function resolveGroupToDestroy(place: AppContext, reference: string): Result<GroupReference> {
   const certain = resolveBy(place, (root, ids) => {
     const [latest] = recencyOf(reference) === null ? [] : newestFirst(place.world, root);
     return findGroupToDestroy(ids, reference, latest);
@@ -47,7 +47,7 @@ export function resolveGroupToDestroy(place: Place, reference: string): Result<G
 }
 
 function resolveBy(
-  place: Place,
+  place: AppContext,
   find: (root: string, ids: readonly GroupId[]) => Result<GroupId>,
 ): Result<GroupReference> {
   const root = place.root();
@@ -76,7 +76,7 @@ export interface LoadedGroup extends GroupReference {
   readonly hadRunner: boolean;
 }
 
-export function loadReferredGroup(place: Place, reference: string, resolve = resolveGroup): Result<LoadedGroup> {
+export function loadReferredGroup(place: AppContext, reference: string, resolve = resolveGroup): Result<LoadedGroup> {
   const group = resolve(place, reference);
   if (!group.ok) return group;
   return loadWithRunner(place.world, group.value);
@@ -104,7 +104,11 @@ export interface LoadedSession extends LoadedGroup {
 }
 
 /** `<group>/<session>`, or an id or unique prefix in all groups; `resolve` finds the group in the first form. */
-export function loadReferredSession(place: Place, reference: string, resolve = resolveGroup): Result<LoadedSession> {
+export function loadReferredSession(
+  place: AppContext,
+  reference: string,
+  resolve = resolveGroup,
+): Result<LoadedSession> {
   const slash = reference.indexOf('/');
   const split =
     slash >= 0
@@ -117,7 +121,7 @@ export function loadReferredSession(place: Place, reference: string, resolve = r
 }
 
 /** Whether a word means a group, else a session. One that could be either is a group: sessions have further names. */
-export function isGroupNamed(place: Place, reference: string): Result<boolean> {
+export function isGroupNamed(place: AppContext, reference: string): Result<boolean> {
   if (reference.includes('/')) return ok(false);
   const group = resolveGroup(place, reference);
   if (group.ok) return ok(true);
@@ -155,7 +159,7 @@ interface Split {
   readonly session: string;
 }
 
-function searchAllGroups(place: Place, reference: string): Result<Split> {
+function searchAllGroups(place: AppContext, reference: string): Result<Split> {
   const root = place.root();
   if (!root.ok) return root;
   const owners = new Map<SessionId, GroupId>();

@@ -15,7 +15,7 @@ const hangupIsIgnored = ignoresHangup();
 const sameRequestMs = 200;
 
 /** Ends this process as the signal does where nobody subscribes; whoever subscribed has ended that before. */
-export function endOf(signal: RunnerSignal): void {
+export function endProcessBy(signal: RunnerSignal): void {
   process.kill(process.pid, signal);
 }
 

@@ -18,8 +18,8 @@ import {
   type Command,
   type CommandOf,
   commandEvents,
-  type Meaning,
   messageEvent,
+  type RequestEffect,
 } from '../runner/request-answers.ts';
 import { stopGroup, stopSession } from '../runner/stop-group.ts';
 import { readLog } from '../store/event-log.ts';
@@ -39,12 +39,14 @@ import type { World } from '../system/world.ts';
 import { speaks } from '../worker/adopt.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
-import type { Place } from './place.ts';
+import type { AppContext } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { attemptUsages } from './watch/attempt-usage.ts';
 import { awaitRelease, awaitState } from './watch/follow-group.ts';
 
 export type { CommandOf } from '../runner/request-answers.ts';
+
+export type { PauseRequestMode } from '../store/requests.ts';
 
 export type { Command };
 
@@ -55,7 +57,7 @@ export interface Done {
   readonly sessionId?: SessionId;
 }
 
-export type Answer<K extends Kind> = K extends keyof Special ? Special[K] : Done;
+export type RequestOutcome<K extends Kind> = K extends keyof Special ? Special[K] : Done;
 
 export interface SubmitOptions {
   /** What has to go first, once it is known that the command can be carried out; not through a live runner. */
@@ -72,11 +74,11 @@ export interface SubmitOptions {
 
 /** Fails with a sentence when it cannot be done now; `survivor`: a runner that cannot be asked is in the way. */
 export async function submit<C extends Command>(
-  place: Pick<Place, 'world' | 'notes'>,
+  place: Pick<AppContext, 'world' | 'notes'>,
   group: GroupReference,
   command: C,
   options: SubmitOptions = {},
-): Promise<Result<Answer<C['kind']>, OpenFailure>> {
+): Promise<Result<RequestOutcome<C['kind']>, OpenFailure>> {
   const { world } = place;
   const asked: Command = command;
   // The table gives each kind the way of that kind, which the compiler does not see for a kind that it does not know.
@@ -91,7 +93,7 @@ export async function submit<C extends Command>(
     direct: (writer) => carryOut(world, writer, { ...work, ...defined({ gone }) }),
     ...(asked.kind === 'archive' ? {} : { viaRunner: (runId) => viaRunner(runId, asked) }),
   });
-  return submitted as Result<Answer<C['kind']>, OpenFailure>;
+  return submitted as Result<RequestOutcome<C['kind']>, OpenFailure>;
 }
 
 interface Work extends SubmitOptions {
@@ -171,7 +173,7 @@ export interface Change<T> {
 }
 
 export async function changeGroup<T>(
-  { world }: Pick<Place, 'world'>,
+  { world }: Pick<AppContext, 'world'>,
   group: GroupReference,
   change: Change<T>,
 ): Promise<Result<T, OpenFailure>> {
@@ -251,8 +253,6 @@ interface Way<K extends keyof Special> {
 
 // What came of pausing a group.
 
-export type PauseMode = PauseRequestMode;
-
 export type PauseOutcome =
   /** Nobody had to do anything: it was in this status before. */
   | { readonly kind: 'unchanged'; readonly status: GroupStatus }
@@ -271,12 +271,16 @@ export function endedStartText(id: GroupId): string {
 // What a command means for a group that nobody runs, written down.
 
 /** Fails as the answer of a runner would. Changes nothing. */
-function meaningOf(world: World, { state, paths }: Pick<Asked, 'state' | 'paths'>, command: Command): Result<Meaning> {
+function meaningOf(
+  world: World,
+  { state, paths }: Pick<Asked, 'state' | 'paths'>,
+  command: Command,
+): Result<RequestEffect> {
   const used = () => attemptUsages(world, paths, state).values();
   return commandEvents(world, { state, paths, used }, command);
 }
 
-function recordCommand(world: World, writer: GroupWriter, command: Command): Result<Meaning> {
+function recordCommand(world: World, writer: GroupWriter, command: Command): Result<RequestEffect> {
   const meaning = meaningOf(world, writer, command);
   if (meaning.ok) writer.record(meaning.value.events);
   return meaning;

@@ -1,5 +1,5 @@
 /** What works for a session at this moment: a turn, tool calls, background tasks, and how many sub-agents. */
-import type { Task } from './messages.ts';
+import type { BackgroundTask } from './messages.ts';
 
 export interface OpenTool {
   readonly name: string;
@@ -43,7 +43,7 @@ export function runningAgents({ openTasks, openTools }: AtWork): number {
   return Math.max([...tasks].length, [...calls].length);
 }
 
-export function beginTask({ openTasks }: AtWork, { id, isAgent }: Task): void {
+export function beginTask({ openTasks }: AtWork, { id, isAgent }: BackgroundTask): void {
   if (openTasks.size < maxOpen) openTasks.set(id, isAgent);
 }
 
@@ -52,7 +52,7 @@ export function endTask({ openTasks }: AtWork, id: string): void {
 }
 
 /** A task that the list no longer names has ended. The list does not name tasks in the foreground. */
-export function foldBackground(s: AtWork, tasks: readonly Task[]): void {
+export function foldBackground(s: AtWork, tasks: readonly BackgroundTask[]): void {
   const now = tasks.slice(0, maxOpen);
   const ids = new Set(now.map(({ id }) => id));
   for (const id of s.backgroundTasks) if (!ids.has(id)) endTask(s, id);

@@ -1,6 +1,6 @@
 /** What claude, a hook or a server reports that it ignored or could not do, as warnings for the user. */
 import type { Warning } from '../core/event.ts';
-import { clip, oneLine } from './text.ts';
+import { cleanLine, clip } from './text.ts';
 
 /** Sentences without their full stop, and how often each was reported. */
 export type Complaints = Map<string, { readonly code: Warning['code']; times: number }>;
@@ -28,7 +28,7 @@ function note(complaints: Complaints, code: Warning['code'], sentence: string): 
 
 export function noteHookFailure(complaints: Complaints, { hookName, exitCode, stderr }: HookFailure): void {
   if (exitCode === refusalCode) return;
-  const reason = oneLine(stderr, reasonChars) || `exit code ${exitCode}`;
+  const reason = cleanLine(stderr, reasonChars) || `exit code ${exitCode}`;
   const isMissing = notFoundCodes.has(exitCode);
   const cure = isMissing ? '. Its program must exist where the session works: a setup command can install it' : '';
   note(complaints, 'hook-failed', `The ${hookName} hook failed and had no effect: ${reason}${cure}`);
@@ -38,11 +38,11 @@ export function noteHookFailure(complaints: Complaints, { hookName, exitCode, st
 export function noteServer(complaints: Complaints, name: string, status: string): void {
   if (!['failed', 'needs-auth'].includes(status)) return;
   const why = status === 'failed' ? 'could not be started' : 'needs a login';
-  note(complaints, 'mcp-server', `The MCP server ${oneLine(name, reasonChars)} ${why}, so its tools were missing`);
+  note(complaints, 'mcp-server', `The MCP server ${cleanLine(name, reasonChars)} ${why}, so its tools were missing`);
 }
 
 export function noteWords(complaints: Complaints, words: string, code: Warning['code'] = 'claude-reports'): void {
-  note(complaints, code, `claude reports: ${oneLine(words, reasonChars).replace(/\.$/, '')}`);
+  note(complaints, code, `claude reports: ${cleanLine(words, reasonChars).replace(/\.$/, '')}`);
 }
 
 export function complaintsOf(complaints: Complaints, stderr = ''): Warning[] {

@@ -89,7 +89,7 @@ export function answersInterrupt(requestId: string): boolean {
 }
 
 /** The answer to what claude asks of the program that started it. */
-export function refusal(requestId: string): string {
+export function refusalLine(requestId: string): string {
   const response = { subtype: 'error', request_id: requestId, error: 'There is nobody to answer this.' };
   return JSON.stringify({ type: 'control_response', response });
 }

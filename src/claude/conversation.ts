@@ -3,9 +3,9 @@ import { basename, dirname, join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
-import { parseJson } from '../store/json.ts';
+import { isObject, parseJson } from '../store/json.ts';
 import type { World } from '../system/world.ts';
-import { isObject, object, text, usd } from './lenient.ts';
+import { object, text, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
 import { estimateCost, isUnknownModel } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
@@ -150,7 +150,7 @@ function endOf(conversation: Iterable<string>, startedAtMs: number): Claim | nul
   let found: Claim | null = null;
   for (const line of conversation) {
     const totals = readTotals(line);
-    const timeMs = timeOf(line);
+    const timeMs = lineTimeMs(line);
     isOfAttempt ||= timeMs >= startedAtMs;
     if (totals !== null) found = isOfAttempt ? totals : null;
     else if (!Number.isNaN(timeMs)) found = null;
@@ -239,7 +239,7 @@ export function keptMessage(line: string, prices: PriceTable): KeptMessage | nul
   const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
   if (message?.kind !== 'assistant' || message.usage === undefined || message.model === undefined) return null;
   const { messageId, model, usage: tokens } = message;
-  return { id: messageId, model, tokens, usd: estimateCost(model, tokens, prices), atMs: timeOf(line) };
+  return { id: messageId, model, tokens, usd: estimateCost(model, tokens, prices), atMs: lineTimeMs(line) };
 }
 
 const stateMark = '"type":"cost-state"';
@@ -247,7 +247,7 @@ const stateMark = '"type":"cost-state"';
 const timeField = /"timestamp":"([^"]{20,30})"/;
 
 /** When the line was written down, ms since 1970; NaN when it does not tell. */
-export function timeOf(line: string): number {
+export function lineTimeMs(line: string): number {
   return Date.parse(timeField.exec(line)?.[1] ?? '');
 }
 
@@ -260,7 +260,7 @@ function lastTotals(world: World, path: string, startedAtMs: number): Claim | nu
   let found: Claim | null = null;
   // Lines of claude's are long, and few of them are looked at as a whole.
   for (const line of linesOf(world, [path])) {
-    const time = timeOf(line);
+    const time = lineTimeMs(line);
     if (time >= startedAtMs) break;
     if (!Number.isNaN(time)) found ??= noClaim;
     found = readTotals(line) ?? found;

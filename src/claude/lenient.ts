@@ -1,11 +1,7 @@
 /** Reads fields of foreign JSON: a wrong type is no value, a figure beyond all measure the highest that counts. */
+
 import { figureMax } from '../core/group.ts';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+import { isObject, type JsonObject } from '../store/json.ts';
 
 export function object(value: unknown): JsonObject {
   return isObject(value) ? value : {};

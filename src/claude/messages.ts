@@ -1,28 +1,15 @@
 /** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
 import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { wordPattern } from '../core/values.ts';
-import { parseJson } from '../store/json.ts';
+import { isObject, type JsonObject, parseJson } from '../store/json.ts';
 import type { HookFailure } from './complaints.ts';
 import { quietLines } from './endings.ts';
-import {
-  count,
-  isObject,
-  type JsonObject,
-  list,
-  mapped,
-  number,
-  object,
-  objects,
-  optional,
-  secondsAsMs,
-  text,
-  usd,
-} from './lenient.ts';
+import { count, list, mapped, number, object, objects, optional, secondsAsMs, text, usd } from './lenient.ts';
 import type { PricedTokens } from './pricing.ts';
 import { type TaskListChange, taskListChange } from './task-list.ts';
 import { clip } from './text.ts';
 
-export type Block =
+export type ContentBlock =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'tool-use'; readonly id: string; readonly name: string; readonly input: JsonObject }
   | { readonly kind: 'other'; readonly type: string };
@@ -34,7 +21,7 @@ export interface ToolResult {
   readonly text: string;
 }
 
-export interface Denial {
+export interface DeniedToolCall {
   readonly tool: string;
   readonly id: string;
   readonly input: JsonObject;
@@ -54,7 +41,7 @@ export interface AssistantMessage {
   readonly kind: 'assistant';
   /** claude prints one line per content block; the lines of one message share this id. */
   readonly messageId: string;
-  readonly blocks: readonly Block[];
+  readonly blocks: readonly ContentBlock[];
   /** What the API said when the message began: the output count is not the final one. */
   readonly usage?: PricedTokens;
   readonly model?: string;
@@ -85,13 +72,13 @@ export interface ResultMessage {
   readonly models: Readonly<Record<string, ModelUsage>>;
   /** Models whose price claude does not know itself: their dollars are a guess of its own. */
   readonly unpriced: readonly string[];
-  readonly denials: readonly Denial[];
+  readonly denials: readonly DeniedToolCall[];
   readonly apiErrorStatus?: number;
   readonly terminalReason?: string;
   /** Why the model ended its last message. */
   readonly stopReason?: string;
   /** The tool call that a hook put off. */
-  readonly deferred?: Denial;
+  readonly deferred?: DeniedToolCall;
   readonly errors: readonly string[];
   readonly durationMs: number;
 }
@@ -156,7 +143,7 @@ export interface NoticeMessage {
   readonly code?: 'unknown-line';
 }
 
-export interface DeniedMessage extends Denial {
+export interface DeniedMessage extends DeniedToolCall {
   readonly kind: 'denied';
 }
 
@@ -309,7 +296,7 @@ function readSystem(value: JsonObject): Body {
     case 'permission_denied':
       return { kind: 'denied', ...denialOf(value) };
     default:
-      return readTask(subtype, value) ?? troubleIn(subtype, value);
+      return readTaskMessage(subtype, value) ?? troubleIn(subtype, value);
   }
 }
 
@@ -374,9 +361,9 @@ function readAssistant(value: JsonObject): AssistantMessage {
   };
 }
 
-function blocksOf(content: unknown): Block[] {
+function blocksOf(content: unknown): ContentBlock[] {
   if (typeof content === 'string') return [{ kind: 'text', text: content }];
-  return objects(content).map((block): Block => {
+  return objects(content).map((block): ContentBlock => {
     const type = text(block.type) ?? '';
     if (type === 'text') return { kind: 'text', text: text(block.text) ?? '' };
     if (type !== 'tool_use') return { kind: 'other', type };
@@ -442,11 +429,11 @@ function writable(value: unknown): unknown {
   }
 }
 
-function denialOf(value: JsonObject): Denial {
+function denialOf(value: JsonObject): DeniedToolCall {
   return { tool: text(value.tool_name) ?? '', id: text(value.tool_use_id) ?? '', input: object(value.tool_input) };
 }
 
-function deferredOf(value: unknown): Denial {
+function deferredOf(value: unknown): DeniedToolCall {
   const { name, id, input } = object(value);
   return { tool: text(name) ?? '', id: text(id) ?? '', input: object(input) };
 }
@@ -525,20 +512,20 @@ function apiTokens(usage: JsonObject): PricedTokens {
 
 // Lines about tasks: sub-agents and commands in the background. A session is not over while a task is open.
 
-export interface Task {
+export interface BackgroundTask {
   readonly id: string;
   /** A sub-agent or a workflow of sub-agents; a task of an unknown kind counts as one. */
   readonly isAgent: boolean;
 }
 
 export type TaskMessage =
-  | { readonly kind: 'task'; readonly phase: 'started'; readonly task: Task }
+  | { readonly kind: 'task'; readonly phase: 'started'; readonly task: BackgroundTask }
   | { readonly kind: 'task'; readonly phase: 'ended'; readonly taskId: string }
   /** All open tasks in the background; claude prints the list after each change. */
-  | { readonly kind: 'background'; readonly tasks: readonly Task[] };
+  | { readonly kind: 'background'; readonly tasks: readonly BackgroundTask[] };
 
 /** Undefined when the line changes nothing. */
-export function readTask(subtype: string, value: JsonObject): TaskMessage | undefined {
+export function readTaskMessage(subtype: string, value: JsonObject): TaskMessage | undefined {
   if (subtype === 'background_tasks_changed') {
     return { kind: 'background', tasks: objects(value.tasks).flatMap((task) => workingTask(task) ?? []) };
   }
@@ -556,7 +543,7 @@ export function readTask(subtype: string, value: JsonObject): TaskMessage | unde
 }
 
 /** Undefined for tasks of claude's own, such as watching files, and for those that run elsewhere. */
-function workingTask(task: JsonObject): Task | undefined {
+function workingTask(task: JsonObject): BackgroundTask | undefined {
   const isOther = task.ambient === true || task.skip_transcript === true || task.off_host === true;
   const id = text(task.task_id);
   const type = text(task.task_type);

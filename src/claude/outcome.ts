@@ -9,8 +9,15 @@ import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, deniedOf, isSuccess, isWorkPending, unknownModels } from './stream.ts';
 import { openSubjects } from './task-list.ts';
-import { clip, oneLine } from './text.ts';
-import { describeEnding, describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
+import { cleanLine, clip } from './text.ts';
+import {
+  type AttemptVerdict,
+  describeEnding,
+  describeTrouble,
+  describeUnanswered,
+  saidBy,
+  sentence,
+} from './trouble.ts';
 
 export interface JudgeInput {
   readonly stream: AttemptStream;
@@ -40,7 +47,7 @@ export interface JudgeInput {
   readonly stderrTail?: string;
 }
 
-export type Outcome = Verdict & { readonly warnings: readonly Warning[] };
+export type Outcome = AttemptVerdict & { readonly warnings: readonly Warning[] };
 
 export const contextLostCode = 'context-lost';
 
@@ -52,14 +59,14 @@ const resultChars = 50_000;
 const structuredChars = 250_000;
 const stderrChars = 300;
 
-export function judge(input: JudgeInput): Outcome {
+export function judgeAttempt(input: JudgeInput): Outcome {
   const verdict = judgeEnd(input);
   // The end of the file is often the reason of a failure, which is told as such.
   const stderr = verdict.status === 'completed' ? input.stderrTail : '';
   return { ...verdict, warnings: [...warningsOf(input), ...complaintsOf(input.stream.complaints, stderr)] };
 }
 
-function judgeEnd(input: JudgeInput): Verdict {
+function judgeEnd(input: JudgeInput): AttemptVerdict {
   const { stream, stop } = input;
   const result = stream.lastResult;
   if (stop !== undefined) {
@@ -86,7 +93,7 @@ function ignoresSettings({ stream, expectHook, managedHooks }: JudgeInput): bool
   return expectHook && managedHooks === undefined && stream.sawInit && !stream.hookSeen;
 }
 
-const settingsIgnored: Verdict = {
+const settingsIgnored: AttemptVerdict = {
   status: 'failed',
   reason: 'config-invalid',
   message: 'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
@@ -100,7 +107,7 @@ function beganTooEarly({ stream, expectHook, endedByUs }: JudgeInput): boolean {
   return expectHook && endedByUs && stream.beganWithoutHook;
 }
 
-const hookTooLate: Verdict = {
+const hookTooLate: AttemptVerdict = {
   status: 'failed',
   reason: 'config-invalid',
   message:
@@ -109,7 +116,7 @@ const hookTooLate: Verdict = {
   next: 'When this comes again, have doctor try what this claude does, with its option --claude.',
 };
 
-function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
+function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict {
   const { stream, expectStructured } = input;
   if (ignoresSettings(input)) return settingsIgnored;
   const denied = deniedOf(stream);
@@ -131,7 +138,7 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
     : { status: 'completed', result: text, structured };
 }
 
-function unstructured(isAbsent: boolean): Verdict {
+function unstructured(isAbsent: boolean): AttemptVerdict {
   const limit = `more than ${structuredChars.toLocaleString('en-US')} characters long`;
   return {
     status: 'failed',
@@ -141,7 +148,7 @@ function unstructured(isAbsent: boolean): Verdict {
   };
 }
 
-function notSent(result: ResultMessage): Verdict {
+function notSent(result: ResultMessage): AttemptVerdict {
   return {
     status: 'failed',
     reason: 'prompt-not-sent',
@@ -150,7 +157,7 @@ function notSent(result: ResultMessage): Verdict {
   };
 }
 
-function contradiction(input: JudgeInput): Verdict | undefined {
+function contradiction(input: JudgeInput): AttemptVerdict | undefined {
   const { exit, endedByUs } = input;
   const next = 'Look at the end of the session’s log and at stderr.log, then retry the session.';
   if (exit.kind === 'exited' && exit.code !== 0) {
@@ -166,7 +173,7 @@ function contradiction(input: JudgeInput): Verdict | undefined {
   return undefined;
 }
 
-function judgeSilence(input: JudgeInput): Verdict {
+function judgeSilence(input: JudgeInput): AttemptVerdict {
   const { exit, found } = input;
   // What it printed and wrote down as its last is lost, so it is no failure of the session.
   if (input.isDiskFull === true && exit.kind === 'exited' && signalOfCode(exit.code) === undefined) {
@@ -209,7 +216,7 @@ function signalOfCode(code: number): string | undefined {
 }
 
 function stderrPart(input: JudgeInput): string {
-  const tail = oneLine(lastLine(input), stderrChars);
+  const tail = cleanLine(lastLine(input), stderrChars);
   return tail === '' ? '' : `; its last words: ${tail.replace(/\.$/, '')}`;
 }
 
@@ -249,7 +256,7 @@ function warningsOfEnd({ lastResult, lastSaid }: AttemptStream): Warning[] {
     [stopReason, stopReasons],
   ] as const) {
     if (word === undefined || Object.hasOwn(known, word)) continue;
-    const message = `claude ended in a way that is not known here (${oneLine(word, 60)}): check its work.`;
+    const message = `claude ended in a way that is not known here (${cleanLine(word, 60)}): check its work.`;
     warnings.push({ code: 'unknown-end', message });
   }
   if (stopReasons[stopReason ?? ''] === 'unfinished') {
@@ -286,7 +293,7 @@ function warningsOf(input: JudgeInput): Warning[] {
   warnings.push(...warningsOfEnd(stream));
   if (stream.otherModel !== undefined) {
     const { asked, answered } = stream.otherModel;
-    const message = `${oneLine(answered, 60)} answered instead of ${oneLine(asked, 60)}, at least for a part.`;
+    const message = `${cleanLine(answered, 60)} answered instead of ${cleanLine(asked, 60)}, at least for a part.`;
     warnings.push({ code: 'other-model', message });
   }
   const open = openSubjects(stream.taskList);
@@ -312,11 +319,11 @@ function warningsOf(input: JudgeInput): Warning[] {
   }
   if (stream.estimated && stream.costUsd > 0) {
     const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model, stream.prices));
-    const guess = unknown.length > 0 ? ` The price of ${oneLine(unknown.join(', '), 100)} is a guess.` : '';
+    const guess = unknown.length > 0 ? ` The price of ${cleanLine(unknown.join(', '), 100)} is a guess.` : '';
     const message = `claude did not report its final cost; the figure is estimated from its stream.${guess}`;
     warnings.push({ code: 'estimated-cost', message });
   } else if (unknownModels(stream).length > 0) {
-    const names = oneLine(unknownModels(stream).join(', '), 100);
+    const names = cleanLine(unknownModels(stream).join(', '), 100);
     const how = 'so it counts as the dearest that is. `prices` in config.yaml can name it.';
     const message = `The price of ${names} is not known, ${how}`;
     warnings.push({ code: 'estimated-cost', message });

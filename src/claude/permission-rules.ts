@@ -1,6 +1,8 @@
 /** The permission rules that would have allowed a tool call, as `--allowedTools` takes them, and no wider ones. */
+
 import { permissionRules } from '../core/values.ts';
-import { type JsonObject, text } from './lenient.ts';
+import type { JsonObject } from '../store/json.ts';
+import { text } from './lenient.ts';
 
 export interface DeniedCall {
   readonly tool: string;

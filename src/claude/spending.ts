@@ -34,7 +34,7 @@ export interface Earlier {
   readonly booked?: Claim;
 }
 
-export interface Spending {
+export interface ClaudeSpending {
   readonly costUsd: number;
   readonly tokens: Tokens;
   readonly models: Models;
@@ -86,7 +86,7 @@ export function isOddTotal({ costUsd, models }: Claim): boolean {
 }
 
 /** A process whose totals begin with `base`. What claude wrote down and no attempt booked counts for this process. */
-export function spendBegun(base: Claim, booked: Claim = base, prices: PriceTable = {}): Spending {
+export function spendBegun(base: Claim, booked: Claim = base, prices: PriceTable = {}): ClaudeSpending {
   const begun = emptySpending(base);
   // Of what it goes on with claude does not say that it guesses.
   const unpriced = Object.keys(base.models).filter((model) => isUnknownModel(model));
@@ -105,7 +105,7 @@ function tokensOf({ models }: Claim): Tokens {
 }
 
 /** Nothing spent yet, in a process whose totals begin with `base`. */
-export function emptySpending(base: Claim = noClaim): Spending {
+export function emptySpending(base: Claim = noClaim): ClaudeSpending {
   return {
     costUsd: 0,
     tokens: noTokens,
@@ -119,7 +119,7 @@ export function emptySpending(base: Claim = noClaim): Spending {
 }
 
 /** A new conversation begins its totals at nothing again; a total that is no lower goes on with the old ones. */
-export function spendAnew(s: Spending, totalUsd: number): Spending {
+export function spendAnew(s: ClaudeSpending, totalUsd: number): ClaudeSpending {
   if (totalUsd > s.base.costUsd + s.claimed.costUsd - sameUsd) return s;
   const { costUsd, models, tokens, estimated } = s;
   return { ...emptySpending(), costUsd, models, tokens, estimated, settled: { costUsd, models, estimated } };
@@ -136,7 +136,7 @@ const unbookedMinUsd = 1e-6;
  * cover the messages that were seen, as many as they have become more: claude counts an aborted answer as nothing, and
  * the API bills its input, so that one stays in our estimate.
  */
-export function spendClaimed(s: Spending, total: Claim, prices: PriceTable): Spending {
+export function spendClaimed(s: ClaudeSpending, total: Claim, prices: PriceTable): ClaudeSpending {
   const { costUsd, models } = withoutGuesses(ownPart(total, s.base), total.unpriced ?? [], prices);
   if (costUsd < s.claimed.costUsd) return s;
   const claimed = { costUsd, models: Object.keys(models).length > 0 ? models : s.claimed.models };
@@ -184,14 +184,14 @@ function ownPart(total: Claim, base: Claim): Claim {
  * A message began, with this usage. claude adds it to its total when the message ends, after this line: an answer to
  * `get_usage` that comes later may or may not hold it, one that came before does not.
  */
-export function spendSeen(s: Spending, model: string, usage: PricedTokens, prices: PriceTable): Spending {
+export function spendSeen(s: ClaudeSpending, model: string, usage: PricedTokens, prices: PriceTable): ClaudeSpending {
   if (estimateCost(model, usage, prices) === 0) return s;
   const before: PricedTokens = usageIn(s.unclaimed, model).tokens;
   const tokens = priced(addTokens(before, usage), (before.hourly ?? 0) + (usage.hourly ?? 0));
   return summed(s, s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
 }
 
-function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Seen): Spending {
+function summed({ base, settled }: ClaudeSpending, claimed: Claim, unclaimed: Seen): ClaudeSpending {
   // A map, so that a model called `__proto__` is only an odd name.
   const models = new Map<string, ModelUsage>();
   const add = (model: string, more: ModelUsage): void => {

@@ -6,7 +6,7 @@ import { addTokens, type ModelUsage, noTokens, type PriceTable, type Usage } fro
 import { LineSplitter } from '../core/line-splitter.ts';
 import { parseJson } from '../store/json.ts';
 import type { World } from '../system/world.ts';
-import { type KeptMessage, keptMessage, readTotals, timeOf } from './conversation.ts';
+import { type KeptMessage, keptMessage, lineTimeMs, readTotals } from './conversation.ts';
 import { object, objects, text } from './lenient.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type Claim, emptySpending, noClaim, spendClaimed } from './spending.ts';
@@ -166,7 +166,7 @@ class ConversationMeter implements Meter {
       else known.base = totals;
       return;
     }
-    const atMs = timeOf(line);
+    const atMs = lineTimeMs(line);
     const isNew = !Number.isNaN(atMs) && (this.#isSince ?? atMs >= this.#startedAtMs);
     if (isNew) {
       known.atMs = Math.max(known.atMs, atMs);

@@ -3,6 +3,7 @@
  * said so far, the fold over its stream. It costs the same for every line however long the stream is, and the same
  * lines always give the same state, so a later runner knows what an earlier one knew.
  */
+
 import { defined } from '../core/defined.ts';
 import {
   addUsage,
@@ -15,6 +16,7 @@ import {
   type Usage,
 } from '../core/group.ts';
 import type { ApiRetry, Denied } from '../core/progress.ts';
+import type { JsonObject } from '../store/json.ts';
 import {
   type AtWork,
   beginTask,
@@ -29,13 +31,12 @@ import {
 import { type Complaints, noteHookFailure, noteServer, noteWords } from './complaints.ts';
 import { answersBase, answersInterrupt, modelAsked } from './control.ts';
 import { endingOf } from './endings.ts';
-import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
   AssistantMessage,
   ClaudeMessage,
   ControlResponseMessage,
-  Denial,
+  DeniedToolCall,
   HookMessage,
   InitMessage,
   RateLimitMessage,
@@ -45,18 +46,18 @@ import type {
 import { isUnknownModel, type PricedTokens } from './pricing.ts';
 import {
   type Claim,
+  type ClaudeSpending,
   type Earlier,
   emptySpending,
   isOddMessage,
   isOddTotal,
-  type Spending,
   spendAnew,
   spendBegun,
   spendClaimed,
   spendSeen,
 } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
-import { cleanLines, oneLine } from './text.ts';
+import { cleanLine, cleanLines } from './text.ts';
 
 export interface AttemptStream extends AtWork {
   lines: number;
@@ -109,7 +110,7 @@ export interface AttemptStream extends AtWork {
   /** The error code on claude's last report of trouble, until an answer of the model. */
   apiError?: string;
   /** Cost and tokens so far; `costUsd`, `tokens`, `models` and `estimated` are read from it. */
-  spending: Spending;
+  spending: ClaudeSpending;
   /** Another conversation began, and no total has been named since. */
   isNewConversation: boolean;
   /** As long as it is not known what claude's totals begin with. */
@@ -310,7 +311,7 @@ function foldInit(s: AttemptStream, m: InitMessage): void {
 
 function retryOf({ attempt, attemptsMax, error, errorStatus }: ApiRetryMessage): ApiRetry {
   const max = defined({ attemptsMax });
-  return { attempt, ...max, error: oneLine(error, errorChars), errorStatus };
+  return { attempt, ...max, error: cleanLine(error, errorChars), errorStatus };
 }
 
 function noteTrouble(s: AttemptStream, error: string): void {
@@ -342,7 +343,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
       s.lastText = text;
       s.lastSaid = block.text;
     } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
-      const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
+      const tool = { name: cleanLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
       s.openTools.set(block.id, tool);
       showTool(s, block.id, tool);
     }
@@ -452,7 +453,7 @@ function foldHook(s: AttemptStream, m: HookMessage): void {
   if (m.stdout?.includes(ownHookMark)) s.restored = true;
 }
 
-function setSpending(s: AttemptStream, spending: Spending): void {
+function setSpending(s: AttemptStream, spending: ClaudeSpending): void {
   s.spending = spending;
   s.costUsd = spending.costUsd;
   s.tokens = spending.tokens;
@@ -467,7 +468,7 @@ function showTool(s: AttemptStream, id: string | undefined, tool: OpenTool | und
     return;
   }
   s.currentToolId = id;
-  s.currentTool = oneLine(`${tool.name} ${tool.target}`, toolChars);
+  s.currentTool = cleanLine(`${tool.name} ${tool.target}`, toolChars);
 }
 
 /** The input that says best what a tool works on, in this order. */
@@ -478,7 +479,7 @@ export function targetOf(input: JsonObject, cwd: string | undefined, max = toolC
   const value = targetKeys.map((key) => input[key]).find((candidate) => typeof candidate === 'string');
   if (typeof value !== 'string') return '';
   const inside = cwd !== undefined && value.startsWith(`${cwd}/`) ? value.slice(cwd.length + 1) : value;
-  return oneLine(inside, max);
+  return cleanLine(inside, max);
 }
 
 /** More than any session tries in vain; what comes then is not remembered. */
@@ -494,16 +495,16 @@ interface DeniedTool {
 
 export type Denials = Map<string, DeniedTool>;
 
-function noteDenial(denials: Denials, { id, tool }: Denial, target: string): void {
+function noteDenial(denials: Denials, { id, tool }: DeniedToolCall, target: string): void {
   if (denials.size < callsMax) denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
 }
 
 export function deniedOf({ denials }: { readonly denials: Denials }): Denied | undefined {
   const [first] = denials.values();
   if (first === undefined) return undefined;
-  const names = [...new Set([...denials.values()].map(({ tool }) => oneLine(tool, nameChars)))];
+  const names = [...new Set([...denials.values()].map(({ tool }) => cleanLine(tool, nameChars)))];
   const tools = names.filter((name) => name !== '').slice(0, namesMax);
   const { tool, target } = first;
-  const shown = target === '' ? {} : { first: oneLine(`${tool} ${target}`, firstChars) };
+  const shown = target === '' ? {} : { first: cleanLine(`${tool} ${target}`, firstChars) };
   return { calls: denials.size, tools, ...shown };
 }

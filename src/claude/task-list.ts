@@ -1,6 +1,7 @@
 /** claude's own list of tasks, from results of TaskCreate, TaskUpdate and TaskList in one attempt. */
-import { isObject, type JsonObject, objects, text } from './lenient.ts';
-import { oneLine } from './text.ts';
+import { isObject, type JsonObject } from '../store/json.ts';
+import { objects, text } from './lenient.ts';
+import { cleanLine } from './text.ts';
 
 export type TaskListChange =
   | { readonly kind: 'set'; readonly id: string; readonly subject?: string; readonly status: string }
@@ -44,7 +45,7 @@ function set(list: Map<string, ListedTask>, change: { id: string; subject?: stri
   const { id, status } = change;
   if (list.size >= tasksMax && !list.has(id)) return;
   const subject = change.subject === undefined ? (list.get(id)?.subject ?? `task ${id}`) : change.subject;
-  list.set(oneLine(id, subjectChars), { subject: oneLine(subject, subjectChars), status });
+  list.set(cleanLine(id, subjectChars), { subject: cleanLine(subject, subjectChars), status });
 }
 
 /** Subjects of what was begun or planned and neither completed nor taken off the list. */

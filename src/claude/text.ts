@@ -16,7 +16,7 @@ export function clip(text: string, max: number): string {
 }
 
 /** One line without control characters, blanks collapsed, at most `max` UTF-16 units. */
-export function oneLine(text: string, max: number): string {
+export function cleanLine(text: string, max: number): string {
   // Only the part that can be shown is cleaned: a line of claude may be many megabytes long.
   const head = text.length > max * 8 ? text.slice(0, max * 8) : text;
   const clean = head.replace(escapeSequence, '').replace(controlCharacter, ' ').replace(/ {2,}/g, ' ').trim();
@@ -28,7 +28,7 @@ export function cleanLines(text: string, max: number): string {
   return clip(
     head
       .split(/\r?\n/)
-      .map((line) => oneLine(line, max))
+      .map((line) => cleanLine(line, max))
       .join('\n')
       .trim(),
     max,

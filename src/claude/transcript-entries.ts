@@ -1,7 +1,9 @@
 /** Turns the lines of a transcript into what people read. Never throws, and what it remembers is bounded. */
+
 import { defined } from '../core/defined.ts';
 import type { DiffHunk, FileEdit, TranscriptEntry } from '../core/transcript.ts';
-import { isObject, type JsonObject, number, object, objects, text } from './lenient.ts';
+import { isObject, type JsonObject } from '../store/json.ts';
+import { number, object, objects, text } from './lenient.ts';
 import { type ClaudeMessage, contentText, isAborted, parseObject, type ResultMessage } from './messages.ts';
 import { targetOf } from './stream.ts';
 import { clip } from './text.ts';

@@ -7,9 +7,9 @@ import { momentText } from '../core/text.ts';
 import { endingOf, stopReasons } from './endings.ts';
 import { isAborted, type ResultMessage } from './messages.ts';
 import { type AttemptStream, targetOf } from './stream.ts';
-import { oneLine } from './text.ts';
+import { cleanLine } from './text.ts';
 
-export type Verdict =
+export type AttemptVerdict =
   | { readonly status: 'completed'; readonly result: string; readonly structured?: unknown }
   | {
       readonly status: 'failed';
@@ -43,7 +43,7 @@ export function isOverCap({ subtype }: ResultMessage): boolean {
  * the loop ended, and only where these are missing its words. `subtype` alone says little: every API failure comes as
  * `success` with `is_error`.
  */
-export function describeTrouble(stream: AttemptStream, result: ResultMessage): Verdict {
+export function describeTrouble(stream: AttemptStream, result: ResultMessage): AttemptVerdict {
   const said = saidBy(result);
   const error = stream.apiError ?? '';
   const status = result.apiErrorStatus;
@@ -72,7 +72,7 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
 }
 
 /** For a session that timed out while the API did not answer; null when the API is not what it waited for. */
-export function describeUnanswered(stream: AttemptStream): Verdict | null {
+export function describeUnanswered(stream: AttemptStream): AttemptVerdict | null {
   if (stream.lastRetry === undefined) return null;
   const { error, errorStatus } = stream.lastRetry;
   const status = errorStatus ?? undefined;
@@ -83,9 +83,9 @@ export function describeUnanswered(stream: AttemptStream): Verdict | null {
 }
 
 /** Null when the end is as usual, and the result alone decides. Also of results that claude calls a success. */
-export function describeEnding(stream: AttemptStream, result: ResultMessage): Verdict | null {
+export function describeEnding(stream: AttemptStream, result: ResultMessage): AttemptVerdict | null {
   const { stopReason, subtype, isError, deferred } = result;
-  const objection = oneLine(stream.objection ?? '', quoteChars);
+  const objection = cleanLine(stream.objection ?? '', quoteChars);
   if (stopReasons[stopReason ?? ''] === 'refused') {
     const next = 'Say it in other words, or give it another model.';
     return failed('refused', 'The model refuses to answer', firstSentence(saidBy(result)), next);
@@ -96,7 +96,7 @@ export function describeEnding(stream: AttemptStream, result: ResultMessage): Ve
   }
   const ending = endingOf(result);
   if (ending === 'result') return null;
-  const call = deferred && oneLine(`${deferred.tool} ${targetOf(deferred.input, undefined)}`, quoteChars);
+  const call = deferred && cleanLine(`${deferred.tool} ${targetOf(deferred.input, undefined)}`, quoteChars);
   const said = ending.reason === 'hook-stopped' ? objection : (call ?? saidBy(result));
   return failed(ending.reason, ending.what, said, ending.next);
 }
@@ -106,7 +106,7 @@ function firstSentence(said: string): string {
   return said.replace(/^API Error: /, '').split(/(?<=\.) (?=[A-Z])/)[0] ?? '';
 }
 
-type Failed = Extract<Verdict, { status: 'failed' }>;
+type Failed = Extract<AttemptVerdict, { status: 'failed' }>;
 
 function notServed(status: number | undefined, said: string): Failed {
   const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
@@ -121,7 +121,7 @@ function passing(verdict: Failed, status: number | undefined): Failed {
   return { ...verdict, transient: true, ...(isOutage(status) ? { outage: true } : {}) };
 }
 
-function claudeError(result: ResultMessage, said: string): Verdict {
+function claudeError(result: ResultMessage, said: string): AttemptVerdict {
   if (/no conversation found/i.test(said)) {
     const next = 'A retry looks for it once more. Where it is gone for good, begin a new one.';
     return failed('claude-error', 'claude could not find the conversation to continue', said, next);
@@ -130,7 +130,7 @@ function claudeError(result: ResultMessage, said: string): Verdict {
     const next = 'Something other than this program interrupted claude; retry the session.';
     return failed('claude-error', 'claude was interrupted from outside', said, next);
   }
-  const kind = result.subtype === 'success' ? 'an error' : oneLine(result.subtype, 60);
+  const kind = result.subtype === 'success' ? 'an error' : cleanLine(result.subtype, 60);
   return failed('claude-error', `claude reported ${kind}`, said, 'Look at the session’s log, then retry the session.');
 }
 
@@ -147,11 +147,11 @@ function isOutage(status: number | undefined): boolean {
 
 export function saidBy(result: ResultMessage): string {
   const text = result.result ?? '';
-  return oneLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
+  return cleanLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }
 
 /** Any 429 that claude gave up on is a limit, also one without reset time. */
-function limited(stream: AttemptStream, said: string): Verdict {
+function limited(stream: AttemptStream, said: string): AttemptVerdict {
   const limit = stream.rateLimit;
   if (limit?.status !== 'rejected' && !isUsageLimit(said)) {
     const message = sentence('The server throttles requests; this is no usage limit', said);
@@ -187,7 +187,7 @@ function isLoginTrouble(error: string, said: string): boolean {
 }
 
 /** A gateway that rotates its keys, or a proxy, refuses now and then what it takes a moment later. */
-function notLoggedIn(status: number | undefined, said: string): Verdict {
+function notLoggedIn(status: number | undefined, said: string): AttemptVerdict {
   const login = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY.';
   if (status === undefined) return failed('not-logged-in', 'claude has no login that works', said, login);
   if (status !== 403) return passing(failed('not-logged-in', 'claude has no login that works', said, login), status);

@@ -1,5 +1,5 @@
 /** What commands have in common: the context of one command line, refusals, questions, and the exit codes. */
-import { findDataRoot, type Place } from '../app/place.ts';
+import { type AppContext, findDataRoot } from '../app/place.ts';
 import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { programName } from '../core/program-name.ts';
@@ -21,19 +21,19 @@ const sentenceColumnsMax = 1000;
 /** Nobody reads more at once. */
 const problemsShownMax = 100;
 
-export interface Context extends Place {
+export interface Context extends AppContext {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly stdinIsTerminal: boolean;
   /** Its data folder goes when the command ends, so nothing that is in it can be advised. */
   readonly leavesNothing?: true;
-  run(work: () => Work | Promise<Work>): Promise<void>;
+  run(work: () => CommandResult | Promise<CommandResult>): Promise<void>;
   code: ExitCode;
 }
 
 /** What a command comes to: its exit code, nothing when it is done, or a refusal that was not thrown. */
 // biome-ignore lint/suspicious/noConfusingVoidType: most commands end without a value.
-export type Work = ExitCode | Result<ExitCode> | void;
+export type CommandResult = ExitCode | Result<ExitCode> | void;
 
 /** Thrown by a command that cannot do what it was asked to. */
 class Refusal extends Error {
@@ -67,7 +67,7 @@ export async function attempt<T>(work: () => T | Promise<T>): Promise<Result<T>>
   }
 }
 
-export interface Surroundings {
+export interface TerminalEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
@@ -75,7 +75,7 @@ export interface Surroundings {
   cwd(): string;
 }
 
-function ownSurroundings(): Surroundings {
+function ownSurroundings(): TerminalEnvironment {
   return {
     env: process.env,
     stdout: standardOutput(),

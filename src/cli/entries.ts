@@ -5,19 +5,19 @@ import type { Context } from './context.ts';
 export type Define = (command: Command, context: Context) => void;
 
 /** The words that call a command, its summary, what defines it, and whether help leaves it out. */
-export type Entry = readonly [path: string, summary: string, load: () => Promise<Define>, isHidden?: true];
+export type CommandEntry = readonly [path: string, summary: string, load: () => Promise<Define>, isHidden?: true];
 
 /** Whose group is the one created last where none is given: they show one, or say which before they change anything. */
 const ofLatest = /^(?:group (?:show|graph|plan|watch|budget|why|diff|merge|pr|report)|session (?:list))$/;
 
 export const latest = '@';
 
-export async function defineEntry([path, , load]: Entry, command: Command, context: Context): Promise<void> {
+export async function defineEntry([path, , load]: CommandEntry, command: Command, context: Context): Promise<void> {
   (await load())(command, context);
   if (ofLatest.test(path)) command.registeredArguments[0]?.argOptional().default(latest, 'the group created last');
 }
 
-function from<Name extends string>(load: () => Promise<Readonly<Record<Name, Define>>>, name: Name): Entry[2] {
+function from<Name extends string>(load: () => Promise<Readonly<Record<Name, Define>>>, name: Name): CommandEntry[2] {
   return async () => (await load())[name];
 }
 
@@ -43,7 +43,7 @@ const faber = () => import('./commands/context/faber.ts');
 const faberLook = () => import('./commands/context/faber-look.ts');
 const hosts = () => import('./commands/host/hosts.ts');
 
-export const listed: readonly Entry[] = [
+export const commandEntries: readonly CommandEntry[] = [
   ['group create', 'create a session group and print its id', from(make, 'defineCreate')],
   ['group edit', 'change a group, or add what a workflow has more', from(make, 'defineGroupEdit')],
   ['group allow', 'allow all sessions what was denied, and try them again', from(allow, 'defineGroupAllow')],
@@ -86,7 +86,7 @@ export const listed: readonly Entry[] = [
   ['session remove', 'remove a session that is not running', from(control, 'defineRemoveSession')],
   ['session logs', 'read the transcript of a session', from(() => import('./commands/session/logs.ts'), 'define')],
   ['session pause', 'pause one session', from(control, 'definePause')],
-  ['session resume', 'go on with a paused session', from(control, 'defineResume')],
+  ['session resume', 'go on with a paused session', from(control, 'defineSessionResume')],
   ['session retry', 'try a failed session again', from(control, 'defineRetry')],
   [
     'session attach',
@@ -102,19 +102,19 @@ export const listed: readonly Entry[] = [
   ['template add', 'fetch a pack of templates from a git repository', from(packs, 'definePackAdd')],
   ['template update', 'fetch installed packs again', from(packs, 'definePackUpdate')],
   ['template remove', 'remove an installed pack', from(packs, 'definePackRemove')],
-  ['cpm list', 'list the progress files of a project', from(cpm, 'defineList')],
+  ['cpm list', 'list the progress files of a project', from(cpm, 'defineCpmList')],
   ['cpm show', 'print a progress file', from(cpm, 'defineShow')],
   ['cpm clean', 'remove progress files of sessions that were given up', from(cpm, 'defineClean')],
   ['cpm check-skills', 'check CPM skills, and put the shared section into them', from(skills, 'define')],
   ['hook install', 'put our hooks into the settings of a project or of a config dir', from(hook, 'defineInstall')],
   ['hook uninstall', 'take our hooks out again', from(hook, 'defineUninstall')],
-  ['hook status', 'show which hooks are there and whether they can run', from(hook, 'defineStatus')],
+  ['hook status', 'show which hooks are there and whether they can run', from(hook, 'defineHookStatus')],
   ['handover init', 'make a project that sessions find again', from(handover, 'defineInit')],
-  ['handover list', 'list the projects of a folder', from(handover, 'defineList')],
+  ['handover list', 'list the projects of a folder', from(handover, 'defineHandoverList')],
   ['handover find', 'find the project of a session', from(handover, 'defineFind')],
   ['faber start', 'begin a FABER run for a work item', from(faber, 'defineStart')],
-  ['faber resume', 'make a run the active one again', from(faber, 'defineResume')],
-  ['faber status', 'show the active run, its phases and sessions', from(faberLook, 'defineStatus')],
+  ['faber resume', 'make a run the active one again', from(faber, 'defineFaberResume')],
+  ['faber status', 'show the active run, its phases and sessions', from(faberLook, 'defineFaberStatus')],
   ['faber phase', 'record a finished phase', from(faber, 'definePhase')],
   ['faber prime-context', 'print the critical artifacts of the active run', from(faberLook, 'definePrimeContext')],
   ['faber session-end', 'record the end of a session', from(faberLook, 'defineSessionEnd')],

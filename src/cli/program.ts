@@ -16,11 +16,11 @@ import { programName } from '../core/program-name.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import { listTitles, titleOf } from '../view/wording.ts';
 import { attempt, type Context, type ExitCode, exitCode, finishOutput, need, refuse, sayException } from './context.ts';
-import { defineEntry, type Entry, latest, listed } from './entries.ts';
+import { type CommandEntry, commandEntries, defineEntry, latest } from './entries.ts';
 import { chooseOutput } from './options/options.ts';
 
-const entries: readonly Entry[] = [
-  ...listed,
+const entries: readonly CommandEntry[] = [
+  ...commandEntries,
   ['complete', 'answer the completion script', async () => (await completion()).completeFor(wholeProgram), true],
 ];
 
@@ -105,7 +105,7 @@ async function takePipedScript(context: Context, command: CommandUnknownOpts): P
   }
 }
 
-function entryOf(path: readonly string[]): Entry {
+function entryOf(path: readonly string[]): CommandEntry {
   const entry = entries.find(([words]) => words === path.join(' '));
   if (entry === undefined) throw new Error(`Internal error: there is no command ${path.join(' ')}`);
   return entry;
@@ -332,7 +332,7 @@ export const shortForms: readonly ShortForm[] = [
     ['session', 'retry'],
   ),
   ...['plan', 'graph', 'budget', 'report', 'merge', 'pr'].map((word) => {
-    const [, summary = ''] = listed.find(([path]) => path === `group ${word}`) ?? [];
+    const [, summary = ''] = commandEntries.find(([path]) => path === `group ${word}`) ?? [];
     return shortForm(word, summary, ['group', word]);
   }),
 ];

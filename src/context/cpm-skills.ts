@@ -68,7 +68,7 @@ const isStateless = (text: string): boolean => /\bstateless\b/i.test(text);
  * is taken away. Null for a text that cannot be added to safely: a block of code is never closed, or the skill keeps
  * its state in another way than in a progress file.
  */
-export function withSection(
+export function withProcedures(
   { text, procedures }: Pick<SkillSource, 'text' | 'procedures'>,
   shared: string,
 ): string | null {

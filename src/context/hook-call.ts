@@ -141,7 +141,7 @@ export function fitted(text: string, path: string, max: number): string {
 }
 
 /** Harmless, blanks and line ends collapsed, at most `max` characters. */
-export function oneLine(text: string, max = 300): string {
+export function harmlessLine(text: string, max = 300): string {
   const line = harmless(text).replace(/\s+/g, ' ').trim();
   return line.length <= max ? line : `${cut(line, max - 1)}…`;
 }

@@ -11,7 +11,7 @@ import type { GroupState } from './state.ts';
 import { formatMoney } from './text.ts';
 import { lineProblem } from './values.ts';
 
-export function descriptionOf({ group }: Pick<GroupState, 'group'>): GroupDescription {
+export function groupDescription({ group }: Pick<GroupState, 'group'>): GroupDescription {
   const { id: _id, slug: _slug, createdAt: _createdAt, config: _config, ...description } = group;
   return description;
 }

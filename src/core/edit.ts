@@ -4,7 +4,7 @@ import type { ChangesOf } from './definitions.ts';
 import { fail, type Result } from './failure.ts';
 import { ancestorsOf, buildGraph } from './graph.ts';
 import type { SessionDefinition } from './group.ts';
-import { sessionLabel, sessionTitle } from './id.ts';
+import { numberedName, sessionLabel } from './id.ts';
 import { isBudgetExhausted } from './plan/budget.ts';
 import { takenFailure } from './plan/take-over.ts';
 import { ownDefinition, type SessionRecord } from './session-state.ts';
@@ -58,7 +58,7 @@ export function definitionsWith(
 }
 
 function titleOf({ id, name }: SessionDefinition): string {
-  return `Session ${sessionTitle(id, name)}`;
+  return `Session ${numberedName(id, name)}`;
 }
 
 function statusProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
@@ -126,7 +126,7 @@ export function graphProblem(state: GroupState, changed: readonly SessionDefinit
     const lost = definition.promptReferences.flatMap(({ sessionIds }) => sessionIds).find((id) => !before.has(id));
     if (lost === undefined) continue;
     const { name } = byId.get(lost) ?? {};
-    const quote = `${titleOf(definition)} quotes ${sessionTitle(lost, name)} in its prompt`;
+    const quote = `${titleOf(definition)} quotes ${numberedName(lost, name)} in its prompt`;
     const message = `${quote} and would not depend on it any more.`;
     return fail('usage', message, 'Give that prompt first without the quote, or keep the dependency.');
   }

@@ -4,6 +4,7 @@
  */
 import type { SessionFailureReason } from './failure.ts';
 import type {
+  Changes,
   GroupConfig,
   GroupDefinition,
   GroupDescription,
@@ -11,7 +12,6 @@ import type {
   SessionDefinition,
   SessionId,
   Usage,
-  Work,
   Workspace,
 } from './group.ts';
 
@@ -38,7 +38,7 @@ export interface RunInfo {
 export type AttemptKind = 'start' | 'resume' | 'retry';
 
 /** A slot of another machine, which was granted to one attempt. The machine does nothing for another token. */
-export interface Place {
+export interface SlotLease {
   readonly host: string;
   readonly token: string;
 }
@@ -60,7 +60,7 @@ export interface AttemptIntent {
   readonly isolated?: true;
   /** The first of ten ports of the session's own, reserved with its first attempt. */
   readonly portBase?: number;
-  readonly place?: Place;
+  readonly place?: SlotLease;
 }
 
 /** Why we asked a worker to stop. The first cause stays; later ones may only escalate. */
@@ -162,7 +162,7 @@ export type EventBody =
       readonly from: InheritedFrom;
       readonly result: string;
       readonly structured?: unknown;
-      readonly work?: Work;
+      readonly work?: Changes;
       readonly isolated: boolean;
       readonly workspace?: Workspace;
       readonly mergedInto?: string;
@@ -220,7 +220,7 @@ export type EventBody =
       readonly type: 'session_completed';
       readonly result: string;
       readonly structured?: unknown;
-      readonly work?: Work;
+      readonly work?: Changes;
       readonly usage: Usage;
     })
   /** The attempt ended without doing so; only a retry goes on. */

@@ -144,7 +144,7 @@ export interface Workspace {
   readonly remade?: Remade;
 }
 
-export interface Work {
+export interface Changes {
   readonly commit: string;
   /** Differences between the workspace's base and that commit. */
   readonly files: number;

@@ -95,7 +95,7 @@ export function sessionLabel(id: SessionId, name: string | undefined): string {
 }
 
 /** `002 update-lib`, or `002` for a session without a name. */
-export function sessionTitle(id: SessionId, name: string | undefined): string {
+export function numberedName(id: SessionId, name: string | undefined): string {
   const number = String(sessionNumber(id)).padStart(3, '0');
   return name === undefined ? number : `${number} ${name}`;
 }

@@ -4,7 +4,7 @@ import { adviceText } from './advice.ts';
 import { defined } from './defined.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
-import { endingText, loggedContext, type Verdict, type Verdicts } from './plan/decision.ts';
+import { endingText, loggedContext, type Verdicts, type WaitReason } from './plan/decision.ts';
 import { unmetOf } from './plan/plan.ts';
 import { verdictsOf } from './plan/verdicts.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
@@ -206,7 +206,7 @@ function slotExplanation(state: GroupState, slot: SlotWait) {
 type VerdictFields = Pick<SessionProgress, 'reason' | 'message' | 'why' | 'waitsFor' | 'on' | 'retryAt'>;
 
 /** As programs read it, in progress.json and elsewhere. */
-export function verdictFields(state: GroupState, record: SessionRecord, verdict: Verdict | null): VerdictFields {
+export function verdictFields(state: GroupState, record: SessionRecord, verdict: WaitReason | null): VerdictFields {
   if (verdict === null) return {};
   const { reason, message, advice, until, on } = verdict;
   const told = `${message} ${advice === undefined ? '' : adviceText(advice)}`.trim();

@@ -14,7 +14,6 @@ import { noteMoney } from './plan/settle.ts';
 import { isPlaceEvent, noteLost, notePlace, reduceTakeOver, settleCost } from './plan/take-over.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
-  type Answer,
   type Attempt,
   attemptOf,
   goesOnAfter,
@@ -23,6 +22,7 @@ import {
   queue,
   type Rejection,
   type SessionRecord,
+  type SessionResult,
 } from './session-state.ts';
 import { withShared } from './setting-values.ts';
 import type { GroupState } from './state.ts';
@@ -72,7 +72,7 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
     claudeSessionIds: [],
     warnings: [],
   };
-  define(state, record, definition);
+  applyDefinition(state, record, definition);
   state.sessions.set(definition.id, record);
   state.counts.pending += 1;
   state.definitionsVersion += 1;
@@ -95,7 +95,7 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
 }
 
 /** `own` is what the user wrote; what the group gives to all sessions is added. */
-export function define({ group }: GroupState, record: SessionRecord, own: SessionDefinition): void {
+export function applyDefinition({ group }: GroupState, record: SessionRecord, own: SessionDefinition): void {
   record.definition = withShared(own, group.config);
   if (record.definition === own) delete record.own;
   else record.own = own;
@@ -103,7 +103,7 @@ export function define({ group }: GroupState, record: SessionRecord, own: Sessio
 
 function changeDefinition(state: GroupState, record: SessionRecord, own: SessionDefinition): void {
   const before = record.definition;
-  define(state, record, own);
+  applyDefinition(state, record, own);
   const { definition } = record;
   // What claude said it uses is passed again, unless the user wants another one.
   if (before.model !== definition.model) {
@@ -316,7 +316,7 @@ function accept(
   record.finished = answerOf(event);
 }
 
-function answerOf({ result, structured }: Answer): Answer {
+function answerOf({ result, structured }: SessionResult): SessionResult {
   return { result, ...defined({ structured }) };
 }
 

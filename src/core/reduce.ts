@@ -7,7 +7,7 @@
 import { defined } from './defined.ts';
 import type { GroupEvent, MergedRepository } from './event.ts';
 import { noteMoney } from './plan/settle.ts';
-import { define, reduceSession, type SessionEvent } from './reduce-session.ts';
+import { applyDefinition, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent, ownDefinition, queue } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
 import { nextGroupStatus } from './status.ts';
@@ -40,7 +40,7 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
   switch (event.type) {
     case 'group_changed':
       state.group = { ...state.group, config: event.config };
-      for (const record of state.sessions.values()) define(state, record, ownDefinition(record));
+      for (const record of state.sessions.values()) applyDefinition(state, record, ownDefinition(record));
       state.budgetExceeded = false;
       state.definitionsVersion += 1;
       noteMoney(state);

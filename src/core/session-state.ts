@@ -1,7 +1,7 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
 import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
 import type { SessionFailure } from './failure.ts';
-import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
+import { type Changes, roundUsd, type SessionDefinition, type Usage, type Workspace } from './group.ts';
 import { sessionUuid } from './id.ts';
 
 export interface Attempt extends AttemptIntent {
@@ -31,7 +31,7 @@ export interface LostAttempt {
 }
 
 /** A person has a session, or is about to have it. */
-export interface TakeOver {
+export interface Attachment {
   readonly id: string;
   readonly process: ProcessIdentity;
   /** ISO 8601. */
@@ -55,10 +55,10 @@ export function goesOnAfter(reason: StopReason): boolean {
 export interface Rejection {
   readonly message: string;
   readonly output: string;
-  readonly answer?: Answer;
+  readonly answer?: SessionResult;
 }
 
-export interface Answer {
+export interface SessionResult {
   readonly result: string;
   readonly structured?: unknown;
 }
@@ -68,7 +68,7 @@ export type SessionState =
   | { readonly status: 'pending' }
   | { readonly status: 'running'; readonly attempt: Attempt }
   | { readonly status: 'paused'; readonly reason: PauseReason; readonly message: string }
-  | ({ readonly status: 'completed'; readonly work?: Work } & Answer)
+  | ({ readonly status: 'completed'; readonly work?: Changes } & SessionResult)
   | { readonly status: 'failed'; readonly failure: SessionFailure };
 
 export interface SessionRecord {
@@ -96,7 +96,7 @@ export interface SessionRecord {
   /** Times it was interrupted because the disk was nearly full. */
   diskPauses?: number;
   /** Present while a person has it, see plan/take-over.ts. */
-  takenOver?: TakeOver;
+  takenOver?: Attachment;
   spokenWith?: true;
   /** They have cleared its conversation: what it goes on with begins with nothing. */
   cleared?: true;
@@ -127,7 +127,7 @@ export interface SessionRecord {
   /** All that its attempts did is in commits of its branch. */
   committed?: true;
   /** What claude answered, while nothing but acceptance is left to do. */
-  finished?: Answer;
+  finished?: SessionResult;
   rejections?: number;
   rejection?: Rejection;
   /** Its work was done in another group, on a branch of that. */

@@ -3,7 +3,7 @@
  * that are there. Nothing here decides; whoever does is told whenever something has changed.
  */
 import { takesPart } from '../context/handover/projects.ts';
-import type { Place } from '../core/event.ts';
+import type { SlotLease } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { FleetView, Needs, Wish } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
@@ -159,7 +159,7 @@ export class Fleet {
     this.hello(place.host);
   }
 
-  booked({ token }: Place): void {
+  booked({ token }: SlotLease): void {
     const late = this.#late.get(token);
     if (late === undefined) return;
     this.#late.delete(token);
@@ -167,7 +167,7 @@ export class Fleet {
   }
 
   /** claude could do nothing with the login of that machine, so nobody gets anything more there. */
-  refuseLogin({ host, token }: Place, trouble: string): void {
+  refuseLogin({ host, token }: SlotLease, trouble: string): void {
     const offered = this.#abilities.get(token);
     // Which one an attempt of an earlier runner had is not known; what the machine has by now is tried once.
     if (offered !== undefined) this.#hosts.refuse(host, offered, trouble);
@@ -179,7 +179,7 @@ export class Fleet {
     this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId, asker: this.#asker });
   }
 
-  #senderFor(place: Place): Sender {
+  #senderFor(place: SlotLease): Sender {
     return {
       say: (command) => this.#say(place, command),
       hello: () => this.hello(place.host),
@@ -187,14 +187,14 @@ export class Fleet {
     };
   }
 
-  #say(place: Place, command: SlotCommand): void {
+  #say(place: SlotLease, command: SlotCommand): void {
     const { token, host } = place;
     this.#spokenTo.add(host);
     if (command.do === 'order') this.#placement.ordered(place);
     this.#link.send(host, { kind: 'slot', token, groupId: this.#options.groupId, command });
   }
 
-  #release(place: Place): void {
+  #release(place: SlotLease): void {
     if (this.#placement.release(place)) this.#say(place, { do: 'release' });
     this.#abilities.delete(place.token);
   }

@@ -4,7 +4,7 @@
  * gone on without it.
  */
 import { basename, dirname, join } from 'node:path';
-import type { Place } from '../core/event.ts';
+import type { SlotLease } from '../core/event.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from '../git/git.ts';
 import { lateConversations, latePath, type SessionPaths } from '../store/paths.ts';
@@ -19,7 +19,7 @@ const ofAgent = /[^/.]+\/subagents\/[^/]+\.jsonl$/;
 
 export interface LateOptions {
   readonly attemptId: string;
-  readonly place: Place;
+  readonly place: SlotLease;
   readonly paths: SessionPaths;
   readonly offset: number;
   readonly onEnd: (path: string) => void;
@@ -28,7 +28,7 @@ export interface LateOptions {
 }
 
 export class LateAttempt {
-  readonly place: Place;
+  readonly place: SlotLease;
   readonly #options: LateOptions;
   readonly #git: Git;
   readonly #blobs: BlobStore;

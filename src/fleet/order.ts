@@ -2,7 +2,7 @@
 import { basename, join, relative } from 'node:path';
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
-import type { Place } from '../core/event.ts';
+import type { SlotLease } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
@@ -80,7 +80,7 @@ export function placesHere(
 
 export interface RemoteSubject extends AttemptSubject {
   readonly groupId: string;
-  readonly place: Place;
+  readonly place: SlotLease;
   readonly number: number;
   readonly offset: number;
   readonly definition: SessionDefinition;

@@ -4,7 +4,7 @@ import { type Failure, type FailureReason, fail, ok, type Result } from '../core
 import type { Attempt } from '../core/session-state.ts';
 import type { SpawnOptions } from '../system/world.ts';
 import { speaks } from '../worker/adopt.ts';
-import type { AttemptEnd, HostedAttempt, HostedCommand, Remains, TakeOver } from '../worker/host.ts';
+import type { AdoptionPlan, AttemptExit, HostedAttempt, HostedCommand, Remains } from '../worker/host.ts';
 import { nameTranscript } from '../worker/session-files.ts';
 import type { CommandEnd } from '../worker/shell-command.ts';
 import { Intake } from './intake.ts';
@@ -30,7 +30,7 @@ export class RemoteAttempt implements HostedAttempt {
   readonly #sender: Sender;
   readonly #mirror: Mirror;
   readonly #started = Promise.withResolvers<Result<ProcessIdentity>>();
-  readonly #ended = Promise.withResolvers<AttemptEnd>();
+  readonly #ended = Promise.withResolvers<AttemptExit>();
   /** Nothing of it runs on its machine: it has ended, or was not begun. */
   readonly #gone = Promise.withResolvers<void>();
   readonly #commands = new Map<string, (end: CommandEnd) => void>();
@@ -77,7 +77,7 @@ export class RemoteAttempt implements HostedAttempt {
   }
 
   /** An earlier runner has begun it. What it said last, and what it heard, is asked of the machine. */
-  async takeOver(attempt: Attempt): Promise<TakeOver> {
+  async takeOver(attempt: Attempt): Promise<AdoptionPlan> {
     const known = new Promise<boolean>((resolve) => {
       this.#knows = resolve;
     });
@@ -94,7 +94,7 @@ export class RemoteAttempt implements HostedAttempt {
     return { do: 'finalizeDead', signalled: true, wasInterrupted: true };
   }
 
-  #adopted(process: ProcessIdentity): TakeOver {
+  #adopted(process: ProcessIdentity): AdoptionPlan {
     this.#isThere = true;
     return { do: 'adopt', process, silentMs: 0, signalled: false };
   }
@@ -186,7 +186,7 @@ export class RemoteAttempt implements HostedAttempt {
     const { host } = this.subject.place;
     this.#started.resolve(lostBefore(host));
     this.#gone.resolve();
-    this.#ended.resolve(news.fenced ? { kind: 'fenced', host } : (news.status as AttemptEnd));
+    this.#ended.resolve(news.fenced ? { kind: 'fenced', host } : (news.status as AttemptExit));
     return true;
   }
 
@@ -211,7 +211,7 @@ export class RemoteAttempt implements HostedAttempt {
     this.#commands.clear();
   }
 
-  onExit(action: (status: AttemptEnd) => void): void {
+  onExit(action: (status: AttemptExit) => void): void {
     void this.#ended.promise.then((end) => {
       if (!this.#hasLeft) action(end);
     });

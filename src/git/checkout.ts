@@ -2,7 +2,7 @@
 import { defined } from '../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { type Git, runGit } from './git.ts';
-import type { Login } from './source.ts';
+import type { UrlCredentials } from './source.ts';
 
 /** A slow line and a large repository; a server that never answers is not waited for all day. */
 const fetchTimeoutMs = 5 * 60_000;
@@ -13,7 +13,7 @@ export interface CheckoutInput {
   readonly repository: string;
   /** Branch, tag or full commit id, checked by parseRef; absent = what the repository calls HEAD. */
   readonly ref?: string;
-  readonly login?: Login;
+  readonly login?: UrlCredentials;
   readonly folder: string;
 }
 

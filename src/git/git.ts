@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Files, RunOutput, World } from '../system/world.ts';
-import type { Login } from './source.ts';
+import type { UrlCredentials } from './source.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -24,7 +24,7 @@ export interface GitCall {
   readonly cwd: string;
   readonly timeoutMs: number;
   /** For a server that asks who is there; in the environment of this one call, never among the arguments. */
-  readonly login?: Login;
+  readonly login?: UrlCredentials;
   /**
    * It is the user's own repository: ends of lines, links, large files and servers are handled as the user has set it
    * up, with all that the user's shell knows.
@@ -132,7 +132,7 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
   return fail('timeout', message, 'Check the connection, then run the command again.');
 }
 
-function gitEnvironment(env: Environment, login?: Login, own?: true): Record<string, string> {
+function gitEnvironment(env: Environment, login?: UrlCredentials, own?: true): Record<string, string> {
   const isKept = (name: string): boolean =>
     passed.includes(name) || passedPattern.test(name) || (own === true && isOfUser(name));
   const kept = Object.entries(env).flatMap(([name, value]) =>

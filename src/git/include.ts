@@ -5,7 +5,7 @@ import type { Workspace } from '../core/group.ts';
 import type { World } from '../system/world.ts';
 import type { Git } from './git.ts';
 import { findRepository } from './git.ts';
-import { askOwn, longTimeoutMs, nameFiles, refusal, runOwn } from './run-git.ts';
+import { askOwn, gitFailure, longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
 
 const listName = '.worktreeinclude';
 const listBytesMax = 1024 * 1024;
@@ -90,7 +90,7 @@ async function namedFiles(git: Git, top: string, list: string): Promise<Result<N
   const asked = await askOwn(git, top, args, { ...long, input });
   if (!asked.ok) return asked;
   // It exits with 1 when git ignores none of them.
-  if (asked.value.exitCode > 1) return refusal(args, asked.value);
+  if (asked.value.exitCode > 1) return gitFailure(args, asked.value);
   const ignored = new Set(asked.value.stdout.split('\0'));
   const isIgnored = (path: string): boolean => ignored.has(`./${path}`);
   return ok({ wanted: paths.filter(isIgnored), notIgnored: paths.filter((path) => !isIgnored(path)) });

@@ -5,10 +5,10 @@ import { quoted } from '../core/id.ts';
 import type { MergeJournal, Move } from '../store/merge-journal.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { Git } from './git.ts';
-import { askOwn, isAncestor, longTimeoutMs, refusal, runOwn } from './run-git.ts';
+import { askOwn, gitFailure, isAncestor, longTimeoutMs, runOwn } from './run-git.ts';
 import { inParts } from './stage.ts';
 import { type ChangedPath, changedPaths, tipOf } from './target.ts';
-import { listed, repositoryDir } from './worktrees/scratch.ts';
+import { quotedNames, repositoryDir } from './worktrees/scratch.ts';
 
 export interface Wording {
   readonly forwards: string;
@@ -130,7 +130,7 @@ async function update(
   const args = ['update-ref', '-m', reason, `refs/heads/${into}`, to, from];
   const asked = await askOwn(git, repositoryDir(repository), args);
   if (!asked.ok) return asked;
-  return asked.value.exitCode === 0 ? ok(undefined) : refusal(args, asked.value);
+  return asked.value.exitCode === 0 ? ok(undefined) : gitFailure(args, asked.value);
 }
 
 async function follow(git: Git, move: Move, way: Pick<Follow, 'from' | 'to' | 'isReturn'>): Promise<Result<string[]>> {
@@ -185,7 +185,7 @@ export async function followBranch(git: Git, repository: string, step: Follow): 
     const read = await askOwn(git, checkout, args, long);
     if (!read.ok) return read;
     if (read.value.exitCode === 0) return ok([]);
-    if (heldOrForbidden.test(read.value.stderr)) return refusal(args, read.value);
+    if (heldOrForbidden.test(read.value.stderr)) return gitFailure(args, read.value);
     // A file that was only touched counts as changed until the index is refreshed.
     if (!isLast) await askOwn(git, checkout, ['update-index', '-q', '--refresh'], long);
   }
@@ -222,7 +222,9 @@ async function mend(
   const stale = hasOldIndex ? changed.map(({ path }) => path) : [];
   const reset = await inParts(git, checkout, ['reset', '--quiet', to, '--'], stale);
   if (!reset.ok || kept.length === 0) return reset.ok ? ok([]) : reset;
-  return ok([`In ${checkout} these files were changed meanwhile and stay as they are: ${listed(kept)}; see git diff.`]);
+  return ok([
+    `In ${checkout} these files were changed meanwhile and stay as they are: ${quotedNames(kept)}; see git diff.`,
+  ]);
 }
 
 /** The file is as one of the commits has it, or holds the beginning of that, as after a kill or on a full disk. */

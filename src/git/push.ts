@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn } from './run-git.ts';
-import { listed, repositoryDir } from './worktrees/scratch.ts';
+import { askOwn, gitFailure, longTimeoutMs, runOwn } from './run-git.ts';
+import { quotedNames, repositoryDir } from './worktrees/scratch.ts';
 
-export interface Remote {
+export interface PushRemote {
   /** To which branches are pushed; a fork, perhaps, of the one that takes the pull request. */
   readonly name: string;
   /** Of the fork. */
@@ -23,7 +23,7 @@ const long = { timeoutMs: longTimeoutMs };
  * The remote from which the branch comes, else the only one, and where the user pushes to. Fails with `usage` and
  * `worktree-failed`.
  */
-export async function remoteOf(git: Git, repository: string, branch: string): Promise<Result<Remote>> {
+export async function remoteOf(git: Git, repository: string, branch: string): Promise<Result<PushRemote>> {
   const names = await runOwn(git, repositoryDir(repository), ['remote']);
   if (!names.ok) return names;
   const known = names.value.split('\n').filter((name) => name !== '');
@@ -50,11 +50,11 @@ export async function remoteOf(git: Git, repository: string, branch: string): Pr
 
 async function slugOfRemote(git: Git, repository: string, name: string): Promise<Result<string | null>> {
   const url = await runOwn(git, repositoryDir(repository), ['remote', 'get-url', '--push', '--', name]);
-  return url.ok ? ok(slugOf(url.value.trim())) : url;
+  return url.ok ? ok(repositorySlug(url.value.trim())) : url;
 }
 
 /** What a pull request calls the branch. */
-export function headIn({ owner }: Remote, branch: string): string {
+export function headIn({ owner }: PushRemote, branch: string): string {
   return owner === undefined ? branch : `${owner}:${branch}`;
 }
 
@@ -64,7 +64,8 @@ function noRemote(repository: string, branch: string, known: readonly string[]):
     const next = 'Add one with git remote add, or merge the group here instead.';
     return fail('usage', `${place} has no remote repository to push to.`, next);
   }
-  const message = `${place} has several remote repositories (${listed(known)}) and ${quoted(branch)} belongs to none.`;
+  const remotes = quotedNames(known);
+  const message = `${place} has several remote repositories (${remotes}) and ${quoted(branch)} belongs to none.`;
   return fail('usage', message, `Choose with: git branch --set-upstream-to=<remote>/${branch} ${branch}`);
 }
 
@@ -80,7 +81,7 @@ const urlForms = [
 ];
 
 /** `HOST/OWNER/NAME`; null for a path, and for a host that only the user's ssh knows. */
-export function slugOf(url: string): string | null {
+export function repositorySlug(url: string): string | null {
   const found = urlForms.map((form) => form.exec(url)).find((match) => match !== null);
   const [, host, owner, name] = found ?? [];
   return host?.includes('.') ? `${host.replace(/^ssh\.github\.com$/, 'github.com')}/${owner}/${name}` : null;
@@ -147,8 +148,8 @@ function usesLfs({ world: { files } }: Git, repository: string): boolean {
   return files.entryKind(join(repository, 'lfs', 'objects')) !== null;
 }
 
-function unreachable(args: readonly string[], answer: Parameters<typeof refusal>[1], remote: string): Result<never> {
-  const refused = refusal(args, answer);
+function unreachable(args: readonly string[], answer: Parameters<typeof gitFailure>[1], remote: string): Result<never> {
+  const refused = gitFailure(args, answer);
   if (refused.ok) return refused;
   const next = /is not a git command/.test(answer.stderr)
     ? 'Install git-lfs, then run the command again.'

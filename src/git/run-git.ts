@@ -54,10 +54,10 @@ export async function runOwn(
 ): Promise<Result<string>> {
   const asked = await askOwn(git, cwd, args, options);
   if (!asked.ok) return asked;
-  return asked.value.exitCode === 0 ? ok(asked.value.stdout) : refusal(args, asked.value);
+  return asked.value.exitCode === 0 ? ok(asked.value.stdout) : gitFailure(args, asked.value);
 }
 
-export function refusal(args: readonly string[], { stderr, exitCode }: GitAnswer): Result<never> {
+export function gitFailure(args: readonly string[], { stderr, exitCode }: GitAnswer): Result<never> {
   const command = args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
   const message = `git ${command} refused: ${reasonIn(stderr, exitCode)}.`;
   const refused = fail('worktree-failed', message, cureFor(stderr));
@@ -117,7 +117,7 @@ export async function commitOf(git: Git, cwd: string, revision: string): Promise
   if (!asked.ok) return asked;
   if (asked.value.exitCode === 0) return ok(asked.value.stdout.trim());
   // It says nothing when there is no such thing, and complains when it cannot look.
-  return asked.value.stderr.trim() === '' ? ok(null) : refusal(args, asked.value);
+  return asked.value.stderr.trim() === '' ? ok(null) : gitFailure(args, asked.value);
 }
 
 /** Whether the first commit is part of the history of the second one, or is that one. Fails with `worktree-failed`. */
@@ -126,7 +126,7 @@ export async function isAncestor(git: Git, cwd: string, commit: string, of: stri
   const asked = await askOwn(git, cwd, args);
   if (!asked.ok) return asked;
   const { exitCode } = asked.value;
-  return exitCode === 0 || exitCode === 1 ? ok(exitCode === 0) : refusal(args, asked.value);
+  return exitCode === 0 || exitCode === 1 ? ok(exitCode === 0) : gitFailure(args, asked.value);
 }
 
 /** The branch that is checked out, without `refs/heads/`; null when none is. Fails with `worktree-failed`. */
@@ -135,7 +135,7 @@ export async function currentBranch(git: Git, cwd: string): Promise<Result<strin
   const asked = await askOwn(git, cwd, args);
   if (!asked.ok) return asked;
   const { exitCode, stdout } = asked.value;
-  if (exitCode !== 0 && exitCode !== 1) return refusal(args, asked.value);
+  if (exitCode !== 0 && exitCode !== 1) return gitFailure(args, asked.value);
   const ref = stdout.replace(/\n$/, '');
   return ok(ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : null);
 }

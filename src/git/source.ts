@@ -6,15 +6,15 @@ import { posix } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 
 /** A user name and a password or token that stood in a URL. They are used once and written nowhere. */
-export interface Login {
+export interface UrlCredentials {
   readonly user: string;
   readonly password: string;
 }
 
-export interface Repository {
+export interface CloneSource {
   /** As git takes it, without a password; also what is stored and shown. */
   readonly url: string;
-  readonly login?: Login;
+  readonly login?: UrlCredentials;
 }
 
 const kinds = 'Give an https://, ssh:// or file:// URL, user@host:path, or the path of a folder.';
@@ -25,7 +25,7 @@ const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 const hostAndPath = /^(?:([^/:@]+)@)?([^/:@]+):(.+)$/;
 
 /** The repository that `text` names, or null when it is a path on this machine. Fails with `usage`. */
-export function parseRepository(text: string): Result<Repository | null> {
+export function parseRepository(text: string): Result<CloneSource | null> {
   if (text.trim() === '') return fail('usage', 'The place of the pack is empty.', kinds);
   if (control.test(text)) return fail('usage', 'The place of the pack holds a control character.', kinds);
   if (/^[^/]*::/.test(text)) {
@@ -40,7 +40,7 @@ export function parseRepository(text: string): Result<Repository | null> {
   return ok({ url: text });
 }
 
-function parseUrl(text: string, protocol: string): Result<Repository> {
+function parseUrl(text: string, protocol: string): Result<CloneSource> {
   if (protocol === 'http' || protocol === 'git') {
     const message = `${protocol}:// is not encrypted: anybody on the way could change the templates.`;
     return fail('usage', message, 'Use the https:// or ssh:// URL of the repository.');
@@ -73,7 +73,7 @@ function parseUrl(text: string, protocol: string): Result<Repository> {
   return ok({ ...repository, login: { user, password } });
 }
 
-function fileUrl(text: string, url: URL): Result<Repository> {
+function fileUrl(text: string, url: URL): Result<CloneSource> {
   if (url.host === '' && /^file:\/\/\//i.test(text)) return ok({ url: `file://${url.pathname}` });
   return fail(
     'usage',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import { parseOwn } from '../store/json.ts';
 import { type Git, gitDirOf } from './git.ts';
-import { askOwn, commitOf, identityOptions, longTimeoutMs, refusal, runOwn } from './run-git.ts';
+import { askOwn, commitOf, gitFailure, identityOptions, longTimeoutMs, runOwn } from './run-git.ts';
 
 /** Arguments of one command are limited by the system. */
 const pathsAtOnce = 200;
@@ -66,7 +66,7 @@ const setUpList = 'cca-set-up';
 /** More would make every look at the worktree slow. */
 const setUpFilesMax = 1_000;
 
-export async function noteSetUp(git: Git, path: string): Promise<Result<void>> {
+export async function recordSetUpFiles(git: Git, path: string): Promise<Result<void>> {
   const { files } = git.world;
   const gitDir = gitDirOf(files, path);
   const found = await uncommittedIn(git, path);
@@ -239,7 +239,7 @@ async function commitIndex(git: Git, path: string, message: string): Promise<Res
   const same = await askOwn(git, path, ['diff', '--cached', '--quiet', '--no-ext-diff'], { timeoutMs: longTimeoutMs });
   if (!same.ok) return same;
   // So git refuses when all is as in the last commit.
-  return made.value.exitCode === 1 && same.value.exitCode === 0 ? ok(false) : refusal(args, made.value);
+  return made.value.exitCode === 1 && same.value.exitCode === 0 ? ok(false) : gitFailure(args, made.value);
 }
 
 // * Files that this program, its hooks or the skills they serve keep in a project. They tell of one session's run

@@ -5,10 +5,10 @@ import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
 import { askOwn, commitOf, runOwn } from './run-git.ts';
 import { isCheckoutState } from './stage.ts';
-import { listed, repositoryDir } from './worktrees/scratch.ts';
+import { quotedNames, repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 
-export interface Target {
+export interface MergeTarget {
   readonly repository: string;
   readonly branch: string;
   readonly commit: string;
@@ -22,7 +22,7 @@ export function tipOf(git: Git, repository: string, branch: string): Promise<Res
 }
 
 /** Fails with `usage` (no such branch) and `worktree-failed`. */
-export async function readTarget(git: Git, repository: string, branch: string): Promise<Result<Target>> {
+export async function readTarget(git: Git, repository: string, branch: string): Promise<Result<MergeTarget>> {
   if (git.world.files.info(repository)?.kind !== 'folder') {
     return fail(
       'usage',
@@ -63,7 +63,7 @@ async function checkoutsOf(git: Git, repository: string, branch: string): Promis
  * Fails with `usage` when a checkout of the branch holds changes or is in the middle of something, or when another
  * worktree is in the middle of something with the branch.
  */
-export async function checkTarget(git: Git, { repository, branch, checkouts }: Target): Promise<Result<void>> {
+export async function checkTarget(git: Git, { repository, branch, checkouts }: MergeTarget): Promise<Result<void>> {
   const { files } = git.world;
   const linked = join(repository, 'worktrees');
   for (const folder of [repository, ...files.list(linked).map((name) => join(linked, name))]) {
@@ -114,7 +114,7 @@ async function checkCheckout(git: Git, checkout: string, branch: string): Promis
   const changed = status.value.split('\0').flatMap((line) => (line === '' || isOwn(line) ? [] : [line.slice(3)]));
   if (changed.length === 0) return ok(undefined);
   const next = 'Commit them or put them aside with git stash, then merge again.';
-  return fail('usage', `${where} holds changes that are in no commit: ${listed(changed)}.`, next);
+  return fail('usage', `${where} holds changes that are in no commit: ${quotedNames(changed)}.`, next);
 }
 
 export interface ChangedPath {
@@ -148,7 +148,7 @@ const pathsAtOnce = 200;
  * Fails with `usage` when a checkout holds a file that git does not track, ignored or not, where moving the branch to
  * `to` would put one: it would be lost.
  */
-export async function checkRoom(git: Git, target: Target, to: string): Promise<Result<void>> {
+export async function checkRoom(git: Git, target: MergeTarget, to: string): Promise<Result<void>> {
   const { repository, branch, commit, checkouts } = target;
   if (checkouts.length === 0 || commit === to) return ok(undefined);
   const changed = await changedPaths(git, repository, commit, to);
@@ -165,7 +165,7 @@ export async function checkRoom(git: Git, target: Target, to: string): Promise<R
     }
     if (inTheWay.size > 0) {
       const where = `${checkout}, where ${quoted(branch)} is checked out`;
-      const message = `Files that git does not track are in the way in ${where}: ${listed([...inTheWay])}.`;
+      const message = `Files that git does not track are in the way in ${where}: ${quotedNames([...inTheWay])}.`;
       return fail('usage', message, 'Move them away or commit them, then merge again.');
     }
   }
@@ -173,7 +173,11 @@ export async function checkRoom(git: Git, target: Target, to: string): Promise<R
 }
 
 /** The same for commits that are not merged yet, as far as it can be told before. */
-export async function checkRoomBefore(git: Git, target: Target, sources: readonly string[]): Promise<Result<void>> {
+export async function checkRoomBefore(
+  git: Git,
+  target: MergeTarget,
+  sources: readonly string[],
+): Promise<Result<void>> {
   // What one session adds and a later one removes is never there.
   const args = ['merge-base', '--independent', ...sources];
   const last = sources.length === 0 ? ok('') : await runOwn(git, repositoryDir(target.repository), args);

@@ -6,7 +6,7 @@ import { readWorkflow } from '../app/create/workflow-group.ts';
 import { finishInterruptedMerge } from '../app/delivery/merge.ts';
 import { type SessionMeta, sessionMeta } from '../app/groups.ts';
 import { pauseAndTell } from '../app/pause-group.ts';
-import { createPlace, type Place } from '../app/place.ts';
+import { type AppContext, createPlace } from '../app/place.ts';
 import { archiveGroup, removeSession } from '../app/removal/archive-group.ts';
 import { deleteGroup } from '../app/removal/delete-group.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../app/resolve.ts';
@@ -123,7 +123,7 @@ export function unwrap<T>(result: Result<T>): T {
 }
 
 interface Behind {
-  readonly place: Place;
+  readonly place: AppContext;
   readonly reference: GroupReference;
 }
 
@@ -133,7 +133,7 @@ export function keepPlace(group: object, behind: Behind): void {
   places.set(group, behind);
 }
 
-export function placeOf(group: object): Behind {
+export function internalsOf(group: object): Behind {
   const found = places.get(group);
   if (found === undefined) throw new TypeError('This is no SessionGroup.');
   return found;
@@ -155,7 +155,7 @@ export class SessionGroup {
   /** Its folder on disk: events.jsonl, meta.json, transcripts. */
   readonly folder: string;
 
-  private constructor(place: Place, reference: GroupReference) {
+  private constructor(place: AppContext, reference: GroupReference) {
     this.id = reference.groupId;
     this.folder = reference.paths.folder;
     keepPlace(this, { place, reference });
@@ -200,7 +200,7 @@ export class SessionGroup {
 
   /** Adds a session, also while the group is running. */
   async add(session: NewGroupSession): Promise<GroupSession> {
-    const { place } = placeOf(this);
+    const { place } = internalsOf(this);
     const { projectPath, prompt, variables = {}, dependsOn = [], config, ...rest } = session;
     const added = await addSession(place, this.#load(), {
       ...rest,
@@ -233,7 +233,7 @@ export class SessionGroup {
 
   /** How it stands at this moment. */
   async progress(): Promise<GroupProgress> {
-    return progressOf(placeOf(this).place.world, this.#load());
+    return progressOf(internalsOf(this).place.world, this.#load());
   }
 
   /**
@@ -241,7 +241,7 @@ export class SessionGroup {
    * `signal` says so. Throws when the log is damaged, or the group is deleted.
    */
   async *events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<GroupEvent, void> {
-    const { place, reference } = placeOf(this);
+    const { place, reference } = internalsOf(this);
     const queue = new EventQueue<GroupEvent>();
     let problem: SessionGroupError | undefined;
     const follower = followGroup(
@@ -270,7 +270,7 @@ export class SessionGroup {
    * `freeze`: everything is halted where it stands, for a minute at most.
    */
   async pause(mode: 'now' | 'drain' | 'freeze' = 'now'): Promise<PauseResult> {
-    const { place, reference } = placeOf(this);
+    const { place, reference } = internalsOf(this);
     const { outcome, warnings } = unwrap(await pauseAndTell(place, reference, mode));
     for (const warning of warnings) place.notes.line(warning);
     return outcome;
@@ -297,7 +297,7 @@ export class SessionGroup {
 
   /** Tells a session something; whether it hears it now or with its next attempt. */
   async say(session: SessionReference, text: string): Promise<'now' | 'next-attempt'> {
-    const { place, reference } = placeOf(this);
+    const { place, reference } = internalsOf(this);
     return unwrap(await submit(place, reference, { kind: 'say', sessionId: this.#idOf(session), text }));
   }
 
@@ -308,7 +308,7 @@ export class SessionGroup {
 
   /** Takes out a session that is not running. With `force` work that is in no commit is committed first. */
   async remove(session: SessionReference, { force = false }: { readonly force?: boolean } = {}): Promise<void> {
-    const { place } = placeOf(this);
+    const { place } = internalsOf(this);
     const group = this.#load();
     const sessionId = this.#idOf(session);
     const record = unwrap(present(group.state.sessions.get(sessionId)));
@@ -319,25 +319,25 @@ export class SessionGroup {
 
   /** Puts a finished group away. With `force` unmerged work in its worktrees is thrown away. */
   async archive({ force = false }: { readonly force?: boolean } = {}): Promise<void> {
-    const { place, reference } = placeOf(this);
+    const { place, reference } = internalsOf(this);
     unwrap(await archiveGroup(place, reference, force));
   }
 
   /** Deletes it with its transcripts; it must not be running. With `force` work that is in no commit is committed. */
   async delete({ force = false }: { readonly force?: boolean } = {}): Promise<void> {
-    const { place, reference } = placeOf(this);
+    const { place, reference } = internalsOf(this);
     const command = ['group', 'delete', this.id];
     const release = { force, command, tell: (note: string) => place.notes.line(note) };
     unwrap(await deleteGroup(place, reference, release));
   }
 
   async #submit(command: Parameters<typeof submit>[2]): Promise<void> {
-    const { place, reference } = placeOf(this);
+    const { place, reference } = internalsOf(this);
     unwrap(await submit(place, reference, command));
   }
 
   #load(): LoadedGroup {
-    const { place, reference } = placeOf(this);
+    const { place, reference } = internalsOf(this);
     return unwrap(loadWithRunner(place.world, reference));
   }
 
@@ -346,7 +346,7 @@ export class SessionGroup {
   }
 }
 
-function here({ env = process.env, onNote = () => {} }: GroupSurroundings): Place {
+function here({ env = process.env, onNote = () => {} }: GroupSurroundings): AppContext {
   return createPlace({ env, cwd: () => process.cwd(), note: onNote });
 }
 
@@ -446,7 +446,7 @@ export class SessionGroupRunner {
    * runner of its own is thawed there, and the result is null.
    */
   async resume(group: SessionGroup, config: RunSettings = {}): Promise<GroupResult | null> {
-    const { place, reference } = placeOf(group);
+    const { place, reference } = internalsOf(group);
     const { state, hadRunner } = unwrap(loadWithRunner(place.world, reference));
     if (hadRunner && state.frozenUntil !== undefined) {
       if (unwrap(await submit(place, reference, { kind: 'thaw' })) === 'thawed') return null;
@@ -472,7 +472,7 @@ export class SessionGroupRunner {
     retryFailed: boolean,
     tell: (event: GroupEvent) => void,
   ): Promise<GroupResult> {
-    const { place, reference } = placeOf(group);
+    const { place, reference } = internalsOf(group);
     const { rehearse, acceptClaude, signal } = this.#options;
     const { maxConcurrent, ...same } = settings;
     const config: RunConfig = {

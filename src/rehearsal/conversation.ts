@@ -1,7 +1,7 @@
 /** Finds from a request alone how far its conversation is in the script, and what the real API would refuse. */
 import { type Step, type ToolCall, toolCalls } from './script.ts';
 
-export interface Block {
+export interface ScriptedBlock {
   readonly type: string;
   readonly text?: string;
   readonly id?: string;
@@ -14,7 +14,7 @@ export interface Block {
 
 export interface Message {
   readonly role: string;
-  readonly content: string | readonly Block[];
+  readonly content: string | readonly ScriptedBlock[];
 }
 
 export interface MessagesBody {
@@ -26,7 +26,7 @@ export interface MessagesBody {
   readonly messages?: readonly Message[];
 }
 
-export function blocksOf(message: Message): readonly Block[] {
+export function blocksOf(message: Message): readonly ScriptedBlock[] {
   if (typeof message.content === 'string') return [{ type: 'text', text: message.content }];
   // Anything may arrive over HTTP; what is no list holds no blocks.
   return Array.isArray(message.content) ? message.content : [];
@@ -50,7 +50,7 @@ const markPattern = /\(rehearsal: (\d+) steps done\)/g;
 const interruptedPattern =
   /doesn't want to (proceed with this tool use|take this action)|\[Request interrupted by user/;
 
-export interface Place {
+export interface ScriptPosition {
   /** Index of the step; equal to the number of steps when the script is at its end. */
   readonly step: number;
   /** Indices of the step's tool calls that still have to be asked for. */
@@ -75,7 +75,7 @@ export function findPlace(
   messages: readonly Message[],
   steps: readonly Step[],
   passed: (step: number) => boolean,
-): Place {
+): ScriptPosition {
   const answered = answeredCalls(messages);
   const done = new Set<string>();
   let next = 0;
@@ -104,20 +104,20 @@ export function findPlace(
       if (isOver(index)) next = Math.max(next, index + 1);
     }
   }
-  while (next < steps.length && isSilent(steps[next] as Step) && passed(next)) next++;
+  while (next < steps.length && isInvisible(steps[next] as Step) && passed(next)) next++;
   const calls: readonly ToolCall[] = next < steps.length ? toolCalls(steps[next] as Step) : [];
   const tools = calls.map((_, tool) => tool).filter((tool) => !done.has(`${next}.${tool}`));
   return { step: next, tools };
 }
 
 /** True for a step that only fails, hangs or thinks: nothing of it can be seen in the conversation. */
-export function isSilent(step: Step): boolean {
+export function isInvisible(step: Step): boolean {
   return step.text === undefined && toolCalls(step).length === 0;
 }
 
 function nextSpoken(steps: readonly Step[], from: number): number {
   let index = from;
-  while (index < steps.length && isSilent(steps[index] as Step)) index++;
+  while (index < steps.length && isInvisible(steps[index] as Step)) index++;
   return index;
 }
 
@@ -135,7 +135,7 @@ function answeredCalls(messages: readonly Message[]): Set<string> {
 }
 
 /** Text of the user side; results of tools are left out, because a tool may print anything, even a mark. */
-function userText(block: Block): string {
+function userText(block: ScriptedBlock): string {
   return block.type === 'text' ? (block.text ?? '') : '';
 }
 
@@ -162,7 +162,7 @@ export function projectOf(body: MessagesBody): string {
 
 function systemText(system: unknown): string {
   if (typeof system === 'string') return system;
-  return Array.isArray(system) ? system.map((block: Block) => block.text ?? '').join('\n') : '';
+  return Array.isArray(system) ? system.map((block: ScriptedBlock) => block.text ?? '').join('\n') : '';
 }
 
 /** What the real Messages API would refuse in this request; empty when all is well. */
@@ -195,7 +195,7 @@ export function requestProblems(body: MessagesBody, headers: Readonly<Record<str
 
 interface Turn {
   readonly role: string;
-  readonly blocks: Block[];
+  readonly blocks: ScriptedBlock[];
 }
 
 /** Neighbouring messages of one role count as one, as in the real API. Notes of claude (role system) are no turn. */

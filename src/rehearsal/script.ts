@@ -165,13 +165,13 @@ export function toolCalls(item: Step): readonly ToolCall[] {
 }
 
 /** Fills `{{session}}` and `{{project}}` in every string of `value`, once: what is filled in is not looked at again. */
-export function fillIn<T>(value: T, values: { readonly session: string; readonly project: string }): T {
+export function fillScript<T>(value: T, values: { readonly session: string; readonly project: string }): T {
   if (typeof value === 'string') {
     return value.replace(/\{\{(session|project)\}\}/g, (_, name: 'session' | 'project') => values[name]) as T;
   }
-  if (Array.isArray(value)) return value.map((item) => fillIn(item, values)) as T;
+  if (Array.isArray(value)) return value.map((item) => fillScript(item, values)) as T;
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, values)])) as T;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillScript(item, values)])) as T;
 }
 
 /** Reads a script. `file` is only used in messages. Fails with `usage` and names every problem with its place. */

@@ -10,13 +10,13 @@ import { createClock } from '../system/clock.ts';
 import {
   blocksOf,
   findPlace,
-  isSilent,
+  isInvisible,
   isSummaryRequest,
   type MessagesBody,
-  type Place,
   progressMark,
   projectOf,
   requestProblems,
+  type ScriptPosition,
   toolUseId,
 } from './conversation.ts';
 import {
@@ -28,7 +28,7 @@ import {
   type ReplyContent,
   withStructuredAnswer,
 } from './reply.ts';
-import { faultsOf, fillIn, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
+import { faultsOf, fillScript, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
 
 export interface CapturedRequest {
   readonly number: number;
@@ -149,7 +149,7 @@ class Server implements ScriptedApi {
     const key = faultKey(captured.session, captured.agentId, place.step);
     const isFaulty = faultsOf(step).length > 0;
     const isPassed = this.hasPassed(key, step, body);
-    const isCounted = isFaulty || (step.thinking !== undefined && isSilent(step));
+    const isCounted = isFaulty || (step.thinking !== undefined && isInvisible(step));
     if (!isPassed && isCounted) this.faults.set(key, (this.faults.get(key) ?? 0) + 1);
     if (!isPassed && isFaulty) return this.answerFault(step, content, body, delivery);
     if (!request.signal.aborted && !this.stopping.signal.aborted) this.book(captured, content);
@@ -186,7 +186,7 @@ class Server implements ScriptedApi {
     const agentId = headers['x-claude-code-agent-id'];
     const name = this.options.nameOf(session, path);
     const script = stepsFor(this.options.script, name, agentId !== undefined);
-    const filled = fillIn(script, { session: name ?? session, project: projectOf(body) });
+    const filled = fillScript(script, { session: name ?? session, project: projectOf(body) });
     const steps = agentId === undefined ? withStructuredAnswer(filled, body.tools) : filled;
     const messages = body.messages ?? [];
     const place = findPlace(messages, steps, (index) => {
@@ -282,7 +282,12 @@ async function readBody(request: Request): Promise<MessagesBody | null> {
   }
 }
 
-function replyContent(kind: CapturedRequest['kind'], step: Step, place: Place, body: MessagesBody): ReplyContent {
+function replyContent(
+  kind: CapturedRequest['kind'],
+  step: Step,
+  place: ScriptPosition,
+  body: MessagesBody,
+): ReplyContent {
   const unique = crypto.randomUUID().replaceAll('-', '').slice(0, 16);
   const calls = toolCalls(step);
   const tools = (kind === 'step' ? place.tools : []).map((index) => ({

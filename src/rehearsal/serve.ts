@@ -11,7 +11,7 @@ import { type ScriptedApi, startScriptedApi } from './scripted-api.ts';
 const idleLimitMs = 10 * 60 * 1000;
 const idleCheckMs = 30 * 1000;
 
-export interface ServeOptions {
+export interface ScriptedServerOptions {
   readonly groupDir: string;
   readonly scriptFile?: string;
   /** Ends the server, for example on SIGTERM. */
@@ -39,7 +39,7 @@ export function loadScript(world: World, file: string | undefined): Result<Rehea
  * no runner holds the group.
  * Fails with `usage` when the script is not usable; nothing was started then.
  */
-export async function serveRehearsal(world: World, options: ServeOptions): Promise<Result<void>> {
+export async function serveRehearsal(world: World, options: ScriptedServerOptions): Promise<Result<void>> {
   const loaded = loadScript(world, options.scriptFile);
   if (!loaded.ok) return loaded;
   const { groupDir } = options;

@@ -13,7 +13,7 @@ import { parseLine } from '../claude/messages.ts';
 import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
 import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
-import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
+import { type GroupEvent, type SlotLease, thisMachine } from '../core/event.ts';
 import type { PriceTable, SessionId, Usage, Workspace } from '../core/group.ts';
 import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
 import { lacksOf } from '../core/plan/elsewhere.ts';
@@ -97,7 +97,7 @@ export class Elsewhere {
   }
 
   /** The attempt in its place; `isRecalled`: an earlier runner has begun it. */
-  attempt(sessionId: SessionId, attempt: Attempt, place: Place, isRecalled = false): RemoteAttempt {
+  attempt(sessionId: SessionId, attempt: Attempt, place: SlotLease, isRecalled = false): RemoteAttempt {
     const fleet = this.#fleet;
     this.#placed.set(attempt.id, attempt);
     if (fleet === null) throw new Error(`Internal error: ${place.host} is not to be reached without a fleet`);

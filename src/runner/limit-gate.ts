@@ -51,7 +51,7 @@ const probeMsMax = 10 * 60_000;
 const guessMs = 30_000;
 const guessMsMax = 15 * 60_000;
 
-export interface GateOptions {
+export interface LimitGateOptions {
   readonly root: string;
   /** Names the login, see `gateKey`. */
   readonly key: string;
@@ -103,7 +103,7 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
 }
 
 /** The file of the gate. `warn` is called once when it cannot be used: this run then keeps its limits in memory. */
-function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptions) {
+function gateFile(world: World, { root, key, runId, warn = () => {} }: LimitGateOptions) {
   const { files, locks, machine } = world;
   const folder = join(root, 'limits');
   const path = join(folder, `${key}.json`);
@@ -155,7 +155,7 @@ function gateFile(world: World, { root, key, runId, warn = () => {} }: GateOptio
   return { read, update, clear };
 }
 
-export function openLimitGate(world: World, options: GateOptions): LimitGate {
+export function openLimitGate(world: World, options: LimitGateOptions): LimitGate {
   const { clock, machine, processes } = world;
   const { runId } = options;
   const { read, update, clear } = gateFile(world, options);

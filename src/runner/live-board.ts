@@ -1,7 +1,7 @@
 /** What sessions do right now, and why they do not run: shown to reporters and noted for others, never logged. */
 import { defined } from '../core/defined.ts';
 import type { SessionId } from '../core/group.ts';
-import type { Verdict, Verdicts } from '../core/plan/decision.ts';
+import type { Verdicts, WaitReason } from '../core/plan/decision.ts';
 import { readySessions } from '../core/plan/plan.ts';
 import {
   type FleetStanding,
@@ -154,16 +154,16 @@ export class LiveBoard {
   #progress(): GroupProgress {
     const { state } = this.#options.writer;
     const found = this.#tellVerdicts();
-    const verdicts = ({ definition }: SessionRecord): Verdict | null => found.get(definition.id) ?? null;
+    const verdicts = ({ definition }: SessionRecord): WaitReason | null => found.get(definition.id) ?? null;
     const fleet = this.#options.standing();
     const progress = groupProgress(state, this.live, this.#world.clock.now(), verdicts);
     return fleet === undefined ? progress : { ...progress, fleet };
   }
 
   /** Tells which are others than before; returns all of them. */
-  #tellVerdicts(): ReadonlyMap<SessionId, Verdict> {
+  #tellVerdicts(): ReadonlyMap<SessionId, WaitReason> {
     const { reporter, verdicts, writer } = this.#options;
-    const found = new Map<SessionId, Verdict>();
+    const found = new Map<SessionId, WaitReason>();
     const others: SessionId[] = [];
     for (const [id, record] of writer.state.sessions) {
       const why = verdicts(record);

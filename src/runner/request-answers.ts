@@ -14,12 +14,12 @@ import {
   ownProblem,
   type SessionChanges,
 } from '../core/edit.ts';
-import { configEvents, descriptionOf } from '../core/edit-group.ts';
+import { configEvents, groupDescription } from '../core/edit-group.ts';
 import type { EventBody, EventType } from '../core/event.ts';
 import { describeFailure, errorText, fail, ok, type Result } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
 import { type GroupId, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
-import { makeSessionId, sessionLabel, sessionNumber, sessionTitle, sessionUuid } from '../core/id.ts';
+import { makeSessionId, numberedName, sessionLabel, sessionNumber, sessionUuid } from '../core/id.ts';
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import {
@@ -99,7 +99,7 @@ export interface Asked {
   readonly used: () => Iterable<Usage>;
 }
 
-export interface Meaning {
+export interface RequestEffect {
   readonly events: EventBody[];
   readonly sessionId?: SessionId;
 }
@@ -108,7 +108,7 @@ export interface Meaning {
  * The events that fulfil a command in the present state, the same whoever asks and on which way. Fails with a sentence
  * when it cannot be fulfilled now.
  */
-export function commandEvents(world: World, asked: Asked, command: Command): Result<Meaning> {
+export function commandEvents(world: World, asked: Asked, command: Command): Result<RequestEffect> {
   const { state } = asked;
   const refusal = statusProblem(state, command.kind);
   if (refusal !== null) return refusal;
@@ -365,7 +365,7 @@ function refused(record: SessionRecord, what: string, next: string | Advice): Re
 function removalEvents(state: GroupState, record: SessionRecord): Result<EventBody[]> {
   const { id: sessionId, name } = record.definition;
   const { id: groupId } = state.group;
-  const about = `Session ${sessionTitle(sessionId, name)}`;
+  const about = `Session ${numberedName(sessionId, name)}`;
   if (record.state.status === 'completed') {
     const next = advise('Delete the group as a whole with', ['group', 'delete', groupId]);
     return fail('illegal-transition', `${about} is completed; its result stays in the group.`, next);
@@ -376,7 +376,7 @@ function removalEvents(state: GroupState, record: SessionRecord): Result<EventBo
   }
   const needing = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.includes(sessionId));
   if (needing.length === 0) return ok([{ type: 'session_removed', sessionId }]);
-  const names = needing.map(({ definition: { id, name } }) => sessionTitle(id, name));
+  const names = needing.map(({ definition: { id, name } }) => numberedName(id, name));
   return fail('usage', `${about} is needed by ${listNames(names, namesShownMax)}.`, 'Remove those first.');
 }
 
@@ -441,7 +441,7 @@ export function editGroupEvents({ state, used }: AskedGroup, asked: GroupEdit): 
   const sessions = changedSessions(state, asked);
   if (!sessions.ok) return sessions;
   const events = [...own.value];
-  const before = descriptionOf(state);
+  const before = groupDescription(state);
   const group = changed(before, asked.group ?? {});
   const ofGroup = changedNames(before, group);
   if (ofGroup.length > 0) events.push({ type: 'group_redefined', group, changed: ofGroup });

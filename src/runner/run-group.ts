@@ -26,7 +26,7 @@ import { Checkouts } from './checkouts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import type { LinkFleet } from './open-fleet.ts';
-import { type StartOptions, startEvents } from './run-start.ts';
+import { type RunStartOptions, startEvents } from './run-start.ts';
 
 /** Milliseconds after the begin of a run; the first sessions are starting then. */
 const preloadDelayMs = 50;
@@ -168,7 +168,7 @@ async function runOpened(
 async function startOrBook(
   world: World,
   writer: GroupWriter,
-  options: StartOptions,
+  options: RunStartOptions,
   link: LinkFleet | null,
   reporter: Reporter,
 ): Promise<{ readonly events: ReturnType<typeof startEvents>; readonly booked: number }> {

@@ -8,7 +8,7 @@ import type { GroupConfig, SessionId } from '../core/group.ts';
 import { goOnCommand, retryFailedCommand } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
 
-export interface StartOptions {
+export interface RunStartOptions {
   readonly run: RunInfo;
   readonly overrides: Partial<GroupConfig>;
   readonly retryFailed: boolean;
@@ -23,7 +23,7 @@ export interface StartOptions {
  * The events with which the run begins; an empty list when every session is completed already. Fails with `usage` or
  * `illegal-transition` when the group cannot run, with `other-host` when a worker belongs to another machine.
  */
-export function startEvents(state: GroupState, options: StartOptions): Result<EventBody[]> {
+export function startEvents(state: GroupState, options: RunStartOptions): Result<EventBody[]> {
   const { id } = state.group;
   if (state.status === 'archived') {
     return fail('illegal-transition', `Group ${id} is archived.`, 'Create a new group to run its sessions again.');
@@ -109,7 +109,7 @@ function refuseReal({ group: { id }, run }: GroupState): ReturnType<typeof fail>
 export function refuseForeignWorkers(
   state: GroupState,
   self: ProcessIdentity,
-  lives: StartOptions['lives'],
+  lives: RunStartOptions['lives'],
 ): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
@@ -125,7 +125,7 @@ export function refuseForeignWorkers(
   return null;
 }
 
-function refuseWithoutFleet(state: GroupState, { hasFleet = false }: StartOptions): ReturnType<typeof fail> | null {
+function refuseWithoutFleet(state: GroupState, { hasFleet = false }: RunStartOptions): ReturnType<typeof fail> | null {
   if (hasFleet) return null;
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;

@@ -3,7 +3,7 @@
 import { defined } from '../core/defined.ts';
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
-import type { DayBudget, Verdict, Verdicts } from '../core/plan/decision.ts';
+import type { DayBudget, Verdicts, WaitReason } from '../core/plan/decision.ts';
 import {
   type Decision,
   type FleetView,
@@ -146,7 +146,7 @@ export class SchedulerInputs {
   }
 
   /** Why the session does not run, by what was seen for the last decisions. */
-  verdictOn(state: GroupState, record: SessionRecord): Verdict | null {
+  verdictOn(state: GroupState, record: SessionRecord): WaitReason | null {
     this.#verdicts ??= verdictsOf(state, loggedContext(state, this.#world.clock.now()));
     return this.#verdicts(record);
   }

@@ -8,7 +8,7 @@ export interface Delayed {
 }
 
 /** `delayMs` is asked anew for each stretch. */
-export function delay(world: World, delayMs: () => number, action: () => void): Delayed {
+export function delayedAction(world: World, delayMs: () => number, action: () => void): Delayed {
   let cancel: (() => void) | null = null;
   return {
     request() {

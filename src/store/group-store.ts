@@ -73,7 +73,7 @@ export function loadGroup(world: World, root: string, id: GroupId): Result<Group
   if (paths === null || !isFolder(world, paths.folder)) return noSuchGroup(id);
   const log = readLog(world, paths.events);
   if (log.ok) return foldLog(paths.events, id, log.value);
-  return isGone(world, paths) ? noSuchGroup(id) : log;
+  return isGroupGone(world, paths) ? noSuchGroup(id) : log;
 }
 
 /** The failure of every command that was given its id. */
@@ -82,7 +82,7 @@ export function noSuchGroup(id: GroupId): Extract<Result<never>, { readonly ok: 
 }
 
 /** Whether the group's folder is not there (any more): then nothing in it is damaged. */
-export function isGone({ files }: World, { folder }: GroupPaths): boolean {
+export function isGroupGone({ files }: World, { folder }: GroupPaths): boolean {
   return files.entryKind(folder) === null;
 }
 
@@ -173,7 +173,7 @@ function taken(id: GroupId): Result<never> {
 }
 
 /** Deletes a group; the caller holds its lock. It leaves the list in one step. Throws the system's error. */
-export function deleteGroup(world: World, root: string, id: GroupId): void {
+export function deleteGroupFolder(world: World, root: string, id: GroupId): void {
   const { folder } = groupPaths(root, id);
   const doomed = join(groupsFolder(root), `${deletedPrefix}${id}-${world.random.uuid()}`);
   if (world.files.info(folder) !== null) {

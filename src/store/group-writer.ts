@@ -12,10 +12,10 @@ import { reduce } from '../core/reduce.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Lock, LockHolder, World } from '../system/world.ts';
-import { delay, delayFor } from './delayed.ts';
+import { delayedAction, delayFor } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
-import { isFolder, isGone, noSuchGroup } from './group-store.ts';
+import { isFolder, isGroupGone, noSuchGroup } from './group-store.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
@@ -70,12 +70,12 @@ export function openGroupWriter(
     if (lock === null) return busy(id, world.locks.holder(paths.lock));
     const writer = openLocked(world, paths, id, lock);
     if (!writer.ok) lock.release();
-    return !writer.ok && isGone(world, paths) ? noSuchGroup(id) : writer;
+    return !writer.ok && isGroupGone(world, paths) ? noSuchGroup(id) : writer;
   } catch (error) {
     const place = lock === null ? paths.lock : paths.folder;
     lock?.release();
     // It may have been deleted between our look and the lock.
-    return isGone(world, paths) ? noSuchGroup(id) : { ok: false, failure: systemFailure(place, error) };
+    return isGroupGone(world, paths) ? noSuchGroup(id) : { ok: false, failure: systemFailure(place, error) };
   }
 }
 
@@ -106,7 +106,11 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     writeQuietly(world, paths.progress, `${JSON.stringify(latest())}\n`);
     latest = null;
   };
-  const laterProgress = delay(world, () => delayFor(state.sessions.size, longestProgressDelayMs), writeProgress);
+  const laterProgress = delayedAction(
+    world,
+    () => delayFor(state.sessions.size, longestProgressDelayMs),
+    writeProgress,
+  );
   return {
     paths,
     state,

@@ -1,6 +1,8 @@
 /** JSON of our own files: its syntax is checked, the fields are not. */
 
-export function isObject(value: unknown): value is Record<string, unknown> {
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

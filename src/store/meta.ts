@@ -5,6 +5,7 @@
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import {
+  type Changes,
   defaultGroupConfig,
   type GroupConfig,
   type GroupDefinition,
@@ -12,7 +13,6 @@ import {
   type SessionDefinition,
   type SessionId,
   type Tokens,
-  type Work,
   type Workspace,
 } from '../core/group.ts';
 import { sessionUuid } from '../core/id.ts';
@@ -80,7 +80,7 @@ export interface SessionMeta extends SessionDefinition {
   readonly machine?: string;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
   readonly workspace?: Workspace;
-  readonly work?: Work;
+  readonly work?: Changes;
   readonly mergedInto?: string;
 }
 

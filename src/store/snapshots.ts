@@ -7,7 +7,7 @@ import type { Failure } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Files, World } from '../system/world.ts';
-import { delay, delayFor } from './delayed.ts';
+import { delayedAction, delayFor } from './delayed.ts';
 import { groupMeta, renderMeta, sessionMeta } from './meta.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';
 import { systemFailure } from './system-failure.ts';
@@ -43,7 +43,7 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
       problem = systemFailure(paths.folder, error);
     }
   };
-  const later = delay(world, () => delayFor(state.sessions.size, longestDelayMs), flush);
+  const later = delayedAction(world, () => delayFor(state.sessions.size, longestDelayMs), flush);
   return {
     /** The group changed, and with it these sessions; their files are written within the delay. */
     mark(sessionIds: Iterable<SessionId>): void {

@@ -45,7 +45,7 @@ export interface YamlText {
   scalarAt(path: YamlPath): { readonly offset: number; readonly source: string; readonly isPlain: boolean } | null;
 }
 
-export type Checked<T> =
+export type Validated<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
@@ -57,14 +57,14 @@ export interface YamlSource {
 }
 
 /** Parses, or names the first syntax error: those after it mostly follow from it. Never throws. */
-export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<YamlText> {
+export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Validated<YamlText> {
   const { LineCounter, parseDocument } = library();
   const lines = new LineCounter();
   const at = (offset: number, message: string): Problem => {
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line) + linesBefore, column: Math.max(1, col), message };
   };
-  const refuse = (message: string): Checked<YamlText> => ({
+  const refuse = (message: string): Validated<YamlText> => ({
     ok: false,
     problems: [{ file, line: 1 + linesBefore, column: 1, message }],
   });
@@ -156,7 +156,7 @@ function frameOf({ line, column }: Problem, source: string): readonly string[] {
 }
 
 /** What `schema` makes of the file, or everything that is wrong with it. `whole` is what the file as such is called. */
-export function checkYaml<T>(yaml: YamlText, schema: z.ZodType<T>, whole: string): Checked<T> {
+export function checkYaml<T>(yaml: YamlText, schema: z.ZodType<T>, whole: string): Validated<T> {
   const parsed = schema.safeParse(yaml.value, { error: knownKeys });
   if (parsed.success) return { ok: true, value: parsed.data };
   return { ok: false, problems: inOrder(parsed.error.issues.flatMap((issue) => describeIssue(issue, yaml, whole))) };

@@ -167,7 +167,7 @@ export interface Processes {
    */
   spawn(options: SpawnOptions): Result<RunningProcess>;
   /** Runs a short program to its end and returns what it printed; `timeoutMs` ends it. */
-  run(options: RunOptions): Promise<Result<RunOutput>>;
+  run(options: CommandOptions): Promise<Result<RunOutput>>;
   /**
    * Follows a process that somebody else started, with what is held under the name `contained`; null when that very
    * process no longer lives.
@@ -204,7 +204,7 @@ export interface Processes {
   signal(identity: ProcessIdentity, signal: SignalName): boolean;
 }
 
-export interface RunOptions {
+export interface CommandOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly cwd: string;

@@ -2,9 +2,9 @@
 
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
-import { isObject, parseJson } from '../store/json.ts';
+import { isObject, type JsonObject, parseJson } from '../store/json.ts';
 import { findObjectFault } from '../store/json-places.ts';
-import { textOf } from './text-file.ts';
+import { decodeText } from './text-file.ts';
 
 export interface ConfigFile {
   /** Relative to the template's folder, with "/". `.mcp.json` is called `mcp.json`. */
@@ -74,7 +74,7 @@ function jsonOf(
   return layers.flatMap(({ layer, files }) => {
     const file = files.find((one) => one.path === path);
     if (file === undefined) return [];
-    const text = textOf(file.bytes) ?? '';
+    const text = decodeText(file.bytes) ?? '';
     const fault = findObjectFault(text);
     const value = parseJson(text);
     const found = fault === null && isObject(value) ? faultsOf(value) : [fault?.message ?? 'is not a JSON object'];
@@ -87,7 +87,7 @@ function jsonOf(
 function claudeMdOf(layers: readonly ConfigLayer[], own: string | undefined): ResolvedConfig['claudeMd'] {
   const texts = layers.flatMap(({ layer, files }) => {
     const file = files.find(({ path }) => path === 'CLAUDE.md');
-    return file === undefined ? [] : [{ layer, text: textOf(file.bytes) ?? '' }];
+    return file === undefined ? [] : [{ layer, text: decodeText(file.bytes) ?? '' }];
   });
   if (own === undefined) return texts;
   const replaced = texts.findLastIndex(({ layer }) => layer !== sharedConfigLayer);
@@ -252,8 +252,6 @@ function plain(node: Node, path: string, origins: Map<string, string>): unknown 
   }
   return Object.fromEntries([...node.children].map(([key, child]) => [key, plain(child, below(key), origins)]));
 }
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const permissionLists = ['allow', 'deny', 'ask', 'additionalDirectories'] as const;
 

@@ -5,16 +5,17 @@
 
 import { basename, join } from 'node:path';
 import type { z } from 'zod';
+import type { JsonObject } from '../store/json.ts';
 import { findObjectFault } from '../store/json-places.ts';
 import { schema } from '../store/schema.ts';
-import { type Checked, checkYaml, type Problem, readYaml, wholeFile } from '../store/yaml-text.ts';
+import { checkYaml, type Problem, readYaml, type Validated, wholeFile } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
-import { aboutFile, type ConfigFile, type JsonObject, mcpFaults, settingsFaults } from './config-layers.ts';
+import { aboutFile, type ConfigFile, mcpFaults, settingsFaults } from './config-layers.ts';
 import { type RenderedJson, renderJson } from './json-template.ts';
 import { isTemplateName } from './places.ts';
 import { implicitVariables, undeclared } from './prompt-template.ts';
 import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
-import { readBytesFile, sizeText, systemCode, textOf } from './text-file.ts';
+import { decodeText, readBytesFile, sizeText, systemCode } from './text-file.ts';
 import { exampleValue, type VariableSpec, variableList } from './variables.ts';
 
 export interface ConfigTemplate {
@@ -42,7 +43,7 @@ const about = schema((z) =>
 type About = z.output<ReturnType<typeof about>>;
 
 /** Reads and checks the folder; every problem at once. Never throws for what stands in it. */
-export function loadConfigTemplate(world: World, folder: string): Checked<ConfigTemplate> {
+export function loadConfigTemplate(world: World, folder: string): Validated<ConfigTemplate> {
   const read = readFolder(world, folder);
   if (!read.ok) return read;
   const { files, description = '', variables: declared } = read.value;
@@ -61,7 +62,7 @@ export function loadConfigTemplate(world: World, folder: string): Checked<Config
 }
 
 /** The group's shared-config, checked like a template; nothing in it is filled in. An empty folder is fine. */
-export function loadSharedConfig(world: World, folder: string): Checked<readonly ConfigFile[]> {
+export function loadSharedConfig(world: World, folder: string): Validated<readonly ConfigFile[]> {
   const read = readFolder(world, folder);
   if (!read.ok) return read;
   const { files } = read.value;
@@ -82,7 +83,7 @@ const allowed =
   'a config template holds CLAUDE.md, settings.json, mcp.json, commands, skills, agents, rules, plugins, config.yaml';
 
 /** Reads the folder's files by path; every problem at once. The folder itself may be a link, nothing in it may. */
-function readConfigFiles(world: World, folder: string): Checked<ConfigFile[]> {
+function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> {
   const { files: disk } = world;
   const files: ConfigFile[] = [];
   const problems: Problem[] = [];
@@ -97,7 +98,7 @@ function readConfigFiles(world: World, folder: string): Checked<ConfigFile[]> {
     else if (!read.ok) report(path, read.trouble);
     else {
       bytes += read.bytes.length;
-      const text = textOf(read.bytes);
+      const text = decodeText(read.bytes);
       const isText = text !== null && !text.includes('\0');
       files.push({ path: path === '.mcp.json' ? 'mcp.json' : path, bytes: read.bytes, isText });
     }
@@ -146,7 +147,7 @@ function readConfigFiles(world: World, folder: string): Checked<ConfigFile[]> {
 }
 
 /** Whatever can be said of the files before anybody looks for variables in them. */
-function readFolder(world: World, folder: string): Checked<About & { readonly files: readonly ConfigFile[] }> {
+function readFolder(world: World, folder: string): Validated<About & { readonly files: readonly ConfigFile[] }> {
   const read = readConfigFiles(world, folder);
   if (!read.ok) return read;
   const files = read.value;
@@ -158,10 +159,10 @@ function readFolder(world: World, folder: string): Checked<About & { readonly fi
   return described.ok ? { ok: true, value: { ...described.value, files } } : described;
 }
 
-function readAbout(files: readonly ConfigFile[], folder: string): Checked<About> {
+function readAbout(files: readonly ConfigFile[], folder: string): Validated<About> {
   const found = files.find(({ path }) => path === aboutFile);
   if (found === undefined) return { ok: true, value: {} };
-  const yaml = readYaml({ text: textOf(found.bytes) ?? '', file: join(folder, aboutFile) });
+  const yaml = readYaml({ text: decodeText(found.bytes) ?? '', file: join(folder, aboutFile) });
   if (!yaml.ok) return yaml;
   if ((yaml.value.value ?? null) === null) return { ok: true, value: {} };
   return checkYaml(yaml.value, about(), aboutFile);
@@ -170,7 +171,7 @@ function readAbout(files: readonly ConfigFile[], folder: string): Checked<About>
 function templatesOf(files: readonly ConfigFile[], folder: string): { path: string; template: Template }[] {
   return files
     .filter(({ path, isText }) => isText && path !== aboutFile)
-    .map(({ path, bytes }) => ({ path, template: { text: textOf(bytes) ?? '', file: join(folder, path) } }));
+    .map(({ path, bytes }) => ({ path, template: { text: decodeText(bytes) ?? '', file: join(folder, path) } }));
 }
 
 function faultsOfJson(
@@ -232,7 +233,7 @@ export function renderConfigTemplate(
     .filter(({ path }) => path !== aboutFile)
     .map((file) => {
       if (!file.isText) return file;
-      const source: Template = { text: textOf(file.bytes) ?? '', file: join(template.path, file.path) };
+      const source: Template = { text: decodeText(file.bytes) ?? '', file: join(template.path, file.path) };
       const rendered = render(source, lookup, known);
       problems.push(...rendered.problems, ...tooLate(source, lookup));
       const json = jsonFiles.has(file.path) ? renderJson(source, lookup) : null;

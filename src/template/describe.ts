@@ -1,7 +1,7 @@
 /** A template of any kind as far as a list or a page about it needs: what it is for and what is wrong with it. */
 import { basename, extname } from 'node:path';
 import { isObject } from '../store/json.ts';
-import { type Checked, readYaml, wholeFile, yamlBytesMax } from '../store/yaml-text.ts';
+import { readYaml, type Validated, wholeFile, yamlBytesMax } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from './config-template.ts';
 import { aliasesOf, type FoundTemplate } from './places.ts';
@@ -9,7 +9,7 @@ import { loadPromptTemplate, type PromptTemplate } from './prompt-template.ts';
 import { readTextFile } from './text-file.ts';
 import type { VariableSpec } from './variables.ts';
 
-export interface WorkflowText {
+export interface WorkflowDescription {
   readonly name: string;
   readonly description: string;
   readonly text: string;
@@ -18,13 +18,13 @@ export interface WorkflowText {
 export type LoadedTemplate =
   | { readonly kind: 'prompt'; readonly prompt: PromptTemplate }
   | { readonly kind: 'config'; readonly config: ConfigTemplate; readonly aliases: readonly string[] }
-  | { readonly kind: 'workflow'; readonly workflow: WorkflowText };
+  | { readonly kind: 'workflow'; readonly workflow: WorkflowDescription };
 
 /** Loads it; of a workflow only the text, whose sessions depend on where it is used. */
 export function loadTemplate(
   world: World,
   { kind, path }: Pick<FoundTemplate, 'kind' | 'path'>,
-): Checked<LoadedTemplate> {
+): Validated<LoadedTemplate> {
   switch (kind) {
     case 'prompt': {
       const prompt = loadPromptTemplate(world, path);
@@ -42,7 +42,7 @@ export function loadTemplate(
   }
 }
 
-function readWorkflowText(world: World, path: string): Checked<WorkflowText> {
+function readWorkflowText(world: World, path: string): Validated<WorkflowDescription> {
   const read = readTextFile(world, path, yamlBytesMax);
   if (!read.ok) return { ok: false, problems: [wholeFile(path, read.trouble)] };
   const yaml = readYaml({ text: read.text, file: path });
@@ -54,7 +54,7 @@ function readWorkflowText(world: World, path: string): Checked<WorkflowText> {
   return { ok: true, value: { name, description: typeof said === 'string' ? said : '', text: read.text } };
 }
 
-export function descriptionOf(loaded: LoadedTemplate): string {
+export function templateDescription(loaded: LoadedTemplate): string {
   if (loaded.kind === 'prompt') return loaded.prompt.description;
   return loaded.kind === 'config' ? loaded.config.description : loaded.workflow.description;
 }

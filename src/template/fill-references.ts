@@ -2,7 +2,7 @@
  * What a session learns from those it depends on: the places in its prompt that are filled with their results when it
  * becomes ready. Long results go into files, because a prompt that holds everything leaves no room for the work.
  */
-import type { PromptReference, SessionDefinition, SessionId, Work } from '../core/group.ts';
+import type { Changes, PromptReference, SessionDefinition, SessionId } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -71,7 +71,7 @@ function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: G
   if (field === 'result') return { text: asData(session.result), from: label };
   if (field === 'diffStat') return ours(session.work ? diffStatText(session.work) : noWorktree(label, field));
   if (field === 'branch') return ours(branchOf(record as SessionRecord, label));
-  const value = valueAt(session.structured, path);
+  const value = documentValue(session.structured, path);
   if (value === undefined) return ours(`(the result of ${label} has no ${path.join('.')})`);
   const text = asData(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
   // A word or a number may have to stand in the middle of a command.
@@ -102,7 +102,7 @@ function noWorktree(label: string, field: 'diffStat' | 'branch'): string {
 }
 
 /** As `git diff --shortstat` has it: `3 files changed, 10 insertions(+), 2 deletions(-)`. */
-export function diffStatText({ files, insertions, deletions }: Omit<Work, 'commit'>): string {
+export function diffStatText({ files, insertions, deletions }: Omit<Changes, 'commit'>): string {
   if (files === 0) return 'no files changed';
   const counted = (count: number, noun: string, mark: string) =>
     count === 0 ? [] : [`${count} ${noun}${count === 1 ? '' : 's'}(${mark})`];
@@ -111,7 +111,7 @@ export function diffStatText({ files, insertions, deletions }: Omit<Work, 'commi
 }
 
 /** The value a path leads to; only what the document itself holds counts. */
-export function valueAt(document: unknown, path: readonly string[]): unknown {
+export function documentValue(document: unknown, path: readonly string[]): unknown {
   let value = document;
   for (const part of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;

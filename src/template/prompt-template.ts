@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { z } from 'zod';
 import { hint } from '../core/nearest.ts';
 import { schema } from '../store/schema.ts';
-import { type Checked, checkYaml, type Problem, readYaml, wholeFile } from '../store/yaml-text.ts';
+import { checkYaml, type Problem, readYaml, type Validated, wholeFile } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import { type Lookup, parsePieces, problemIn, type Rendered, render, type Template } from './render.ts';
 import { readTextFile } from './text-file.ts';
@@ -37,17 +37,17 @@ export function isProgramName(name: string): boolean {
 }
 
 /** Reads and checks the template; every problem at once. Never throws for what stands in the file. */
-export function loadPromptTemplate(world: World, path: string): Checked<PromptTemplate> {
+export function loadPromptTemplate(world: World, path: string): Validated<PromptTemplate> {
   const read = readTextFile(world, path, templateBytesMax);
   if (!read.ok) return { ok: false, problems: [wholeFile(path, read.trouble)] };
   return parsePromptTemplate(read.text, path);
 }
 
-export function parsePromptTemplate(text: string, path: string): Checked<PromptTemplate> {
+export function parsePromptTemplate(text: string, path: string): Validated<PromptTemplate> {
   const parts = splitFrontMatter(text, path);
   if (!parts.ok) return parts;
   const { front, body } = parts.value;
-  const head: Checked<FrontMatter> = front === null ? { ok: true, value: {} } : readFrontMatter(front, path);
+  const head: Validated<FrontMatter> = front === null ? { ok: true, value: {} } : readFrontMatter(front, path);
   if (!head.ok) return head;
   const declared = head.value.variables ?? [];
   const variables = front === null ? implicitVariables([body]) : declared;
@@ -58,7 +58,7 @@ export function parsePromptTemplate(text: string, path: string): Checked<PromptT
   return { ok: true, value: { name, description: head.value.description ?? '', path, variables, body } };
 }
 
-function readFrontMatter(text: string, file: string): Checked<FrontMatter> {
+function readFrontMatter(text: string, file: string): Validated<FrontMatter> {
   const yaml = readYaml({ text, file, linesBefore: 1 });
   if (!yaml.ok) return yaml;
   // Nothing between the fences is a front matter that says nothing.
@@ -74,8 +74,8 @@ interface Parts {
 
 const fenced = /^---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|$)/;
 
-function splitFrontMatter(text: string, file: string): Checked<Parts> {
-  const refuse = (message: string): Checked<Parts> => ({ ok: false, problems: [wholeFile(file, message)] });
+function splitFrontMatter(text: string, file: string): Validated<Parts> {
+  const refuse = (message: string): Validated<Parts> => ({ ok: false, problems: [wholeFile(file, message)] });
   const first = text.split('\n', 1)[0]?.trimEnd() ?? '';
   // More dashes are a line across the page.
   if (!first.startsWith('---') || /^-{4,}$/.test(first))

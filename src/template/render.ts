@@ -150,7 +150,7 @@ export function problemIn({ text, file, startsAt }: Template, offset: number, me
   };
 }
 
-export interface Surroundings {
+export interface TemplateVariables {
   readonly projectPath: string;
   readonly session: string;
   readonly group: { readonly name: string; readonly slug: string };
@@ -158,7 +158,7 @@ export interface Surroundings {
 
 export const surroundingNames = ['project.path', 'project.name', 'session.name', 'group.name', 'group.slug'] as const;
 
-export function lookupSurroundings({ projectPath, session, group }: Surroundings): Lookup {
+export function lookupSurroundings({ projectPath, session, group }: TemplateVariables): Lookup {
   const values: Readonly<Record<(typeof surroundingNames)[number], string>> = {
     'project.path': projectPath,
     'project.name': basename(projectPath),

@@ -15,7 +15,7 @@ import { zod } from '../store/schema.ts';
 
 type Shape = Record<string, z.ZodType>;
 
-export function shapeOf(settings: Settings, isKnown: (setting: Setting) => boolean = () => true): Shape {
+export function schemaShape(settings: Settings, isKnown: (setting: Setting) => boolean = () => true): Shape {
   const shape: Shape = {};
   for (const [name, setting] of Object.entries(settings)) {
     if (setting.key === false || !isKnown(setting)) continue;

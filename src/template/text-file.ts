@@ -13,7 +13,7 @@ export type BytesFile =
 export function readTextFile(world: World, path: string, bytesMax: number): TextFile {
   const read = readBytesFile(world, path, bytesMax);
   if (!read.ok) return read;
-  const text = textOf(read.bytes);
+  const text = decodeText(read.bytes);
   if (text === null) return { ok: false, trouble: 'is not text in UTF-8' };
   return text.includes('\0') ? { ok: false, trouble: 'holds a NUL character, so it is no text' } : { ok: true, text };
 }
@@ -42,7 +42,7 @@ export function systemCode(error: unknown): string {
 }
 
 /** The text without a byte order mark; null when it is not UTF-8. */
-export function textOf(bytes: Uint8Array): string | null {
+export function decodeText(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {

@@ -12,7 +12,7 @@ import { quoted, slugify } from '../core/id.ts';
 import { hint } from '../core/nearest.ts';
 import { storedSettings } from '../core/setting-values.ts';
 import { hasControl } from '../core/values.ts';
-import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
+import { type Problem, readYaml, type Validated } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';
 import type { TemplatePlace } from './places.ts';
 import { settingsIn } from './setting-schema.ts';
@@ -24,7 +24,7 @@ import { checkForm, type GroupSpec, type WorkflowFile } from './workflow/schema.
 import { draftSession, taken, type WorkflowDraft } from './workflow/session.ts';
 import { wire } from './workflow/session-references.ts';
 import { noRepository, Shelf } from './workflow/shelf.ts';
-import { fillYamlText, meaningsIn, oneLine } from './workflow/text.ts';
+import { collapsedLine, fillYamlText, meaningsIn } from './workflow/text.ts';
 import { shellCommand } from './workflow/work-settings.ts';
 
 export interface WorkflowInput {
@@ -50,7 +50,7 @@ export interface WorkflowInput {
 
 type LoadInput = Omit<WorkflowInput, 'given' | 'repositoryOf'> & Partial<Pick<WorkflowInput, 'repositoryOf'>>;
 
-export function loadWorkflow(input: WorkflowInput): Checked<WorkflowDraft> {
+export function loadWorkflow(input: WorkflowInput): Validated<WorkflowDraft> {
   return load(input, input.given);
 }
 
@@ -64,7 +64,7 @@ export function validateWorkflowFile(
   return loaded.ok ? [] : loaded.problems;
 }
 
-function load(input: LoadInput, given: GivenVariables | null): Checked<WorkflowDraft> {
+function load(input: LoadInput, given: GivenVariables | null): Validated<WorkflowDraft> {
   const { file } = input;
   // A mark at the begin would only shift the columns of the first line.
   const text = input.text.replace(/^\ufeff/, '');
@@ -170,7 +170,7 @@ function headerOf(
   if (slug === '') problems.at([], 'name is missing: no slug can be made of the name of the file');
   const meanings = meaningsIn({ variables: [values] });
   const line = (key: 'title' | 'description', text: string) => {
-    const filled = oneLine(fillYamlText([key], text, meanings, problems).text);
+    const filled = collapsedLine(fillYamlText([key], text, meanings, problems).text);
     if (hasControl(filled)) problems.at([key], 'it holds control characters');
     return filled;
   };

@@ -16,7 +16,7 @@ import { settleCommands } from '../core/plan/advice.ts';
 import type { DayBudget } from '../core/plan/decision.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { type Cell, formatCount, formatMoney, formatTable, type Style, titled } from './format.ts';
+import { formatCount, formatMoney, formatTable, type Style, type TableCell, titled } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 import { estimateNote, lostHosts, rehearsalNote, sessionTitle, statusTone } from './wording.ts';
 
@@ -179,8 +179,8 @@ of your account does.`;
   return [`${held} ${why}`, `  it is spent: ${commandText(book)}`, `  it is not:   ${commandText(free)}`];
 }
 
-function sessionRows({ sessions, removedUsd }: BudgetReport): Cell[][] {
-  const rows = sessions.map((session): Cell[] => [
+function sessionRows({ sessions, removedUsd }: BudgetReport): TableCell[][] {
+  const rows = sessions.map((session): TableCell[] => [
     sessionTitle(session.id, session.name),
     { text: session.status, tone: statusTone(session.status) },
     formatMoney(session.spentUsd, session.estimated),
@@ -190,9 +190,9 @@ function sessionRows({ sessions, removedUsd }: BudgetReport): Cell[][] {
   return removedUsd > 0 ? [...rows, ['(removed)', '', formatMoney(removedUsd)]] : rows;
 }
 
-function modelRows({ models, spentUsd, estimated }: BudgetReport): Cell[][] {
+function modelRows({ models, spentUsd, estimated }: BudgetReport): TableCell[][] {
   const sum = models.reduce((tokens, model) => addTokens(tokens, model.tokens), noTokens);
-  const row = (name: string, cost: string, tokens: typeof sum): Cell[] => {
+  const row = (name: string, cost: string, tokens: typeof sum): TableCell[] => {
     const counts = [tokens.input, tokens.output, tokens.cacheRead, tokens.cacheCreation];
     return [name, cost, ...counts.map(formatCount)];
   };

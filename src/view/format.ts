@@ -121,22 +121,22 @@ export function titled(titles: readonly string[], ...alignedRight: readonly stri
   return titles.map((title) => ({ title, align: alignedRight.includes(title) ? 'right' : 'left' }));
 }
 
-export type Cell = string | { readonly text: string; readonly tone: Tone };
+export type TableCell = string | { readonly text: string; readonly tone: Tone };
 
 /** Columns without any text are left out, and spare ones while the lines are wider than `columnsMax`. */
 export function formatTable(
   columns: readonly Column[],
-  rows: readonly (readonly Cell[])[],
+  rows: readonly (readonly TableCell[])[],
   style: Style,
   columnsMax = Number.POSITIVE_INFINITY,
 ): string[] {
-  const text = (cell: Cell | undefined): string => (typeof cell === 'object' ? cell.text : (cell ?? ''));
+  const text = (cell: TableCell | undefined): string => (typeof cell === 'object' ? cell.text : (cell ?? ''));
   const widths = columns.map(({ title }, index) =>
     rows.reduce((width, row) => Math.max(width, Bun.stringWidth(text(row[index]))), title.length),
   );
   const filled = columns.map((_, index) => index).filter((index) => rows.some((row) => text(row[index]) !== ''));
   const shown = withoutSpare(columns, widths, filled, columnsMax);
-  const line = (cells: readonly Cell[]): string =>
+  const line = (cells: readonly TableCell[]): string =>
     shown
       .map((index, place) => {
         const cell = cells[index];
@@ -148,7 +148,7 @@ export function formatTable(
       })
       .join(' '.repeat(gapColumns))
       .trimEnd();
-  const titles = columns.map(({ title }): Cell => ({ text: title, tone: 'dim' }));
+  const titles = columns.map(({ title }): TableCell => ({ text: title, tone: 'dim' }));
   return [line(titles), ...rows.map(line)];
 }
 

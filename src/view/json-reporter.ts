@@ -6,7 +6,7 @@ import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../core/plan/command-slot.ts';
-import type { Verdict } from '../core/plan/decision.ts';
+import type { WaitReason } from '../core/plan/decision.ts';
 import { type LiveSession, sessionFigures, verdictFields } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -105,7 +105,7 @@ function shown(now: LiveSession, record: SessionRecord, state: GroupState): obje
   };
 }
 
-function resting(state: GroupState, record: SessionRecord, verdict: Verdict): object {
+function resting(state: GroupState, record: SessionRecord, verdict: WaitReason): object {
   return { status: record.state.status, ...verdictFields(state, record, verdict), ...sessionFigures(record) };
 }
 

@@ -9,7 +9,6 @@ import { type SessionRecord, workedMs } from '../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../core/state.ts';
 import { listNames } from '../core/text.ts';
 import {
-  type Cell,
   type Column,
   formatCount,
   formatDuration,
@@ -20,6 +19,7 @@ import {
   inputTokens,
   plural,
   type Style,
+  type TableCell,
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
@@ -98,7 +98,7 @@ interface Seen {
   readonly verdicts: Verdicts;
 }
 
-function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: number): Cell[] {
+function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: number): TableCell[] {
   const { definition } = record;
   const { status } = record.state;
   const now = status === 'running' ? live.get(definition.id)?.usage : undefined;

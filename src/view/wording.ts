@@ -4,9 +4,9 @@ import { type Advice, adviceText } from '../core/advice.ts';
 import { thisMachine } from '../core/event.ts';
 import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
-import { sessionTitle as titleInFull } from '../core/id.ts';
+import { numberedName as titleInFull } from '../core/id.ts';
 import { failureAdvice } from '../core/plan/advice.ts';
-import type { Verdict } from '../core/plan/decision.ts';
+import type { WaitReason } from '../core/plan/decision.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -111,8 +111,8 @@ export function withLocalTimes(sentence: string, nowMs: number): string {
 export function troubleWith(
   state: GroupState,
   record: SessionRecord,
-  why: Verdict | null,
-): Pick<Verdict, 'message' | 'advice'> | undefined {
+  why: WaitReason | null,
+): Pick<WaitReason, 'message' | 'advice'> | undefined {
   const now = record.state;
   if (now.status === 'failed') {
     return { message: now.failure.message, advice: failureAdvice(state, record, now.failure) };

@@ -2,7 +2,7 @@
 import type { Outcome } from '../claude/outcome.ts';
 import type { EventBody, ProcessIdentity, StopReason, Warning } from '../core/event.ts';
 import type { SessionFailure } from '../core/failure.ts';
-import type { SessionId, Usage, Work, Workspace } from '../core/group.ts';
+import type { Changes, SessionId, Usage, Workspace } from '../core/group.ts';
 
 export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
@@ -20,7 +20,7 @@ export type WorkerNews =
   /** What a person should know of it, before its worker exists. */
   | { readonly kind: 'noticed'; readonly warnings: readonly Warning[] }
   /** Its work was judged, after the worker was gone. */
-  | { readonly kind: 'judged'; readonly verdict: Verdict }
+  | { readonly kind: 'judged'; readonly verdict: AcceptanceVerdict }
   /** The model answered for the first time; others may have waited for that. */
   | { readonly kind: 'answered' }
   /** The worker said something; what it does now may look different. */
@@ -39,8 +39,8 @@ export type WorkerNews =
       readonly unread: readonly string[];
     };
 
-export type Verdict = { readonly warnings: readonly Warning[] } & (
-  | { readonly status: 'accepted'; readonly work?: Work }
+export type AcceptanceVerdict = { readonly warnings: readonly Warning[] } & (
+  | { readonly status: 'accepted'; readonly work?: Changes }
   /** The command failed; `message` is a sentence, `output` the end of what it printed. */
   | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
   | { readonly status: 'failed'; readonly failure: SessionFailure }

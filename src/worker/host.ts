@@ -17,7 +17,7 @@ export interface AttemptSubject {
 }
 
 /** How to go on with an attempt that an earlier runner left as running. */
-export type TakeOver =
+export type AdoptionPlan =
   /** It lives and has begun to work, and is followed from now on. `silentMs`: it said nothing for so long. */
   | { readonly do: 'adopt'; readonly process: ProcessIdentity; readonly silentMs: number; readonly signalled: boolean }
   /** It was not told its task, or printed nothing, so it cost nothing. What was there has been ended. */
@@ -29,7 +29,7 @@ export type TakeOver =
  * How it ended. `fenced`: its machine ended it, because nobody could reach that any more. `lost`: nothing is heard of
  * the machine, nothing of the attempt runs there any more, and what it did last is not known here.
  */
-export type AttemptEnd =
+export type AttemptExit =
   | ExitStatus
   | { readonly kind: 'fenced'; readonly host: string }
   | { readonly kind: 'lost'; readonly host: string };
@@ -61,9 +61,9 @@ export interface HostedAttempt {
    */
   start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>>;
   /** Judges what an earlier runner left of it, and follows or ends that. */
-  takeOver(attempt: Attempt): Promise<TakeOver>;
+  takeOver(attempt: Attempt): Promise<AdoptionPlan>;
   /** Calls `action` once when the process has ended and all it printed is in the transcript. */
-  onExit(action: (status: AttemptEnd) => void): void;
+  onExit(action: (status: AttemptExit) => void): void;
   readonly listens: boolean;
   /** One line for its input, or several with newlines between; the last newline is added. */
   write(lines: string): void;

@@ -12,7 +12,7 @@ import type {
   World,
 } from '../system/world.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
-import type { AttemptSubject, HostedAttempt, Remains, TakeOver } from './host.ts';
+import type { AdoptionPlan, AttemptSubject, HostedAttempt, Remains } from './host.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { nameTranscript, tidyUp } from './session-files.ts';
 
@@ -46,7 +46,7 @@ export class LocalAttempt implements HostedAttempt {
     return ok(spawned.value.identity);
   }
 
-  async takeOver(attempt: Attempt): Promise<TakeOver> {
+  async takeOver(attempt: Attempt): Promise<AdoptionPlan> {
     const { transcript } = this.#subject.paths;
     const found = judgeUnfinished(this.#world, attempt, transcript);
     const { signalled } = found;

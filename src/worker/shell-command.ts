@@ -1,6 +1,6 @@
 /** Runs a command line of the user's with a log of its own and the attempt's mark, by which it is found and ended. */
 import { attemptMark } from '../claude/launch/environment.ts';
-import { oneLine } from '../claude/text.ts';
+import { cleanLine } from '../claude/text.ts';
 import type { Failure } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import { gatherProcesses, reap } from './reap.ts';
@@ -153,7 +153,7 @@ const commandCharsMax = 200;
 
 /** A sentence that says which `command` of the user's failed, and how; `what` is it. */
 export function commandFailure(name: string, command: string, end: CommandEnd, timeoutMs: number): string {
-  const what = `${name} \`${oneLine(command, commandCharsMax)}\``;
+  const what = `${name} \`${cleanLine(command, commandCharsMax)}\``;
   if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
   if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
   const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;

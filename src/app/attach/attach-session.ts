@@ -11,7 +11,7 @@ import type { Conversed } from '../../core/event.ts';
 import { errorText, fail, ok, type Result } from '../../core/failure.ts';
 import { noUsage } from '../../core/group.ts';
 import { sessionReference } from '../../core/plan/advice.ts';
-import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
+import type { Attachment, SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { withAnswerHeld } from '../../runner/attach/recover.ts';
 import { Checkouts } from '../../runner/checkouts.ts';
@@ -31,7 +31,7 @@ import { CommandSlots } from '../../worker/attempt/command-slots.ts';
 import { reap } from '../../worker/reap.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { whileWaiting } from '../request.ts';
 import type { LoadedSession } from '../resolve.ts';
 import { gateForGroup } from '../run/claude-gate.ts';
@@ -59,7 +59,11 @@ export interface Attached {
 }
 
 /** Resolves when the person has left. Fails with a sentence, and then the session is as it was, or paused. */
-export async function attachSession(place: Place, session: LoadedSession, ways: AttachWays): Promise<Result<Attached>> {
+export async function attachSession(
+  place: AppContext,
+  session: LoadedSession,
+  ways: AttachWays,
+): Promise<Result<Attached>> {
   const { world } = place;
   const { sessionId } = session;
   const { random, machine } = world;
@@ -92,14 +96,14 @@ export async function attachSession(place: Place, session: LoadedSession, ways: 
 type Visited = Pick<Attached, 'isSpent' | 'reservedUsd'>;
 
 class Visit {
-  readonly #place: Place;
+  readonly #place: AppContext;
   readonly #session: LoadedSession;
   readonly #attachmentId: string;
   readonly #ways: AttachWays;
   readonly #checkouts: Checkouts;
   #rehearsal: Rehearsal | undefined;
 
-  constructor(place: Place, session: LoadedSession, attachmentId: string, ways: AttachWays) {
+  constructor(place: AppContext, session: LoadedSession, attachmentId: string, ways: AttachWays) {
     this.#place = place;
     this.#session = session;
     this.#attachmentId = attachmentId;
@@ -237,7 +241,7 @@ class Visit {
   async #speak(
     launch: ForegroundOptions,
     { state, record }: { readonly state: GroupState; readonly record: SessionRecord },
-    { openedAt = '', reservedUsd }: TakeOver,
+    { openedAt = '', reservedUsd }: Attachment,
     tell: (conversed: Conversed) => void,
   ): Promise<Result<Visited>> {
     const { world } = this.#place;

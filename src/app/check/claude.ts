@@ -9,21 +9,21 @@ import { commandText, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { judge, withResults } from '../claude-check/checks.ts';
+import { judgeCheck, withResults } from '../claude-check/checks.ts';
 import { type CheckedClaude, CheckGate, lastCheckOf } from '../claude-check/gate.ts';
 import { whileBusy } from '../live-runner.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { onSignal } from '../signals.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
-export async function checkClaudeNow(place: Place, root: string): Promise<Result<CheckedClaude | 'interrupted'>> {
+export async function checkClaudeNow(place: AppContext, root: string): Promise<Result<CheckedClaude | 'interrupted'>> {
   const gate = new CheckGate(place, { root, isQuiet: true });
   const unsubscribe = onSignal(place.world.clock, () => gate.interrupt());
   const checked = await whileBusy(place, 'Checking claude at no cost', () => gate.again()).finally(unsubscribe);
   return gate.isInterrupted ? ok('interrupted') : checked;
 }
 
-export async function rememberedCheck(place: Place, root: string): Promise<Finding[]> {
+export async function rememberedCheck(place: AppContext, root: string): Promise<Finding[]> {
   const { world, env, packageRoot } = place;
   const found = findClaude(world, env, { packageRoot });
   if (!found.ok) return [];
@@ -40,13 +40,13 @@ export async function rememberedCheck(place: Place, root: string): Promise<Findi
   const message = `claude ${version}: ${held} on ${at.slice(0, 10)}`;
   if (failed.length === 0) return [fine(name, message)];
   const names = failed.map(({ id, verdict }) => `${id} is ${verdict}`).join(', ');
-  const level = judge(checked, undefined).ok ? 'warning' : 'broken';
+  const level = judgeCheck(checked, undefined).ok ? 'warning' : 'broken';
   return [finding(name, level, `${message}; ${names}`, see('doctor', '--claude'))];
 }
 
 /** Asks as a worker would, outside the data root, which may be read-only. Fails with `not-logged-in`. */
 export async function askLogin(
-  { world, env }: Pick<Place, 'world' | 'env'>,
+  { world, env }: Pick<AppContext, 'world' | 'env'>,
   program: string,
   session?: Pick<SessionDefinition, 'projectPath' | 'untrusted'>,
 ): Promise<Result<{ readonly source: string; readonly method: string }>> {

@@ -10,7 +10,7 @@ import { runCommand } from '../../core/plan/advice.ts';
 import type { GroupState } from '../../core/state.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
-import { groupIds, isGone, leftovers } from '../../store/group-store.ts';
+import { groupIds, isGroupGone, leftovers } from '../../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
@@ -48,7 +48,7 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   const findings = checkHalted(world, id, paths);
   const log = readLog(world, paths.events);
   const state = log.ok ? foldLog(paths.events, id, log.value) : log;
-  if (!state.ok && isGone(world, paths)) return { findings: [], ended: [] };
+  if (!state.ok && isGroupGone(world, paths)) return { findings: [], ended: [] };
   if (!state.ok) {
     findings.push(unreadable(id, state.failure), ...checkDamaged(world, id, paths));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {

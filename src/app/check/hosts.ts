@@ -10,7 +10,7 @@ import { formatAge, formatDuration, plural } from '../../view/format.ts';
 import { checkRedis } from '../fleet/host-checks.ts';
 import type { FleetHost } from '../fleet/hosts.ts';
 import { knownFleet, withRedis } from '../fleet/init.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
 const mebibyte = 1024 * 1024;
@@ -18,7 +18,7 @@ const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
 
 /** Fails with `not-found` without a fleet, else with why its Redis cannot be asked. */
-export async function checkHosts(place: Place, root: string): Promise<Result<Finding[]>> {
+export async function checkHosts(place: AppContext, root: string): Promise<Result<Finding[]>> {
   const fleet = knownFleet(place, root);
   if (!fleet.ok) return fleet;
   const asked = await withRedis(place.world, fleet.value, async (redis) => {

@@ -9,7 +9,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { isBundled, isCompiled, ownCommand } from '../../system/own-program.ts';
 import type { Containment, LimitKind, World } from '../../system/world.ts';
 import { readUserConfig } from '../config/user-config.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { askLogin } from './claude.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
@@ -18,7 +18,7 @@ const mebibyte = 1024 * 1024;
 const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
 
-export async function checkMachine(place: Place, root: Result<string>): Promise<Finding[]> {
+export async function checkMachine(place: AppContext, root: Result<string>): Promise<Finding[]> {
   const { world, env, packageRoot } = place;
   const claude = findClaude(world, env, { packageRoot });
   const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
@@ -68,7 +68,7 @@ function failed(check: string, result: Result<unknown>): Finding {
   return finding(check, 'broken', result.failure.message, result.failure.next);
 }
 
-async function checkClaude(place: Place, claude: Result<ClaudeProgram>): Promise<Finding> {
+async function checkClaude(place: AppContext, claude: Result<ClaudeProgram>): Promise<Finding> {
   if (!claude.ok) return failed('claude', claude);
   const { program, origin } = claude.value;
   const version = await versionOf(place.world, program, place.env);
@@ -78,12 +78,12 @@ async function checkClaude(place: Place, claude: Result<ClaudeProgram>): Promise
   return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
 }
 
-async function checkUserConfig(place: Place): Promise<Finding[]> {
+async function checkUserConfig(place: AppContext): Promise<Finding[]> {
   const config = await readUserConfig(place);
   return config.ok ? [] : [failed('config', config)];
 }
 
-async function checkGit(place: Place): Promise<Finding> {
+async function checkGit(place: AppContext): Promise<Finding> {
   const { world, env, cwd } = place;
   const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
   const ran = await world.processes.run({ program: 'git', args: ['--version'], cwd, env: path, timeoutMs });
@@ -93,7 +93,7 @@ async function checkGit(place: Place): Promise<Finding> {
   return finding('git', 'warning', 'git cannot be run.', next);
 }
 
-export async function checkClaudeLogin(place: Place, { program }: ClaudeProgram): Promise<Finding> {
+export async function checkClaudeLogin(place: AppContext, { program }: ClaudeProgram): Promise<Finding> {
   const asked = await askLogin(place, program);
   if (asked.ok) return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
   if (asked.failure.reason !== 'write-failed') return failed('login', asked);

@@ -65,7 +65,7 @@ export function isConclusive(results: readonly CheckResult[]): boolean {
 }
 
 /** Warnings. Fails with `claude-unproven` when a required check does not hold, unless `accepted` is this version. */
-export function judge(
+export function judgeCheck(
   { version, results }: { readonly version: string; readonly results: readonly CheckResult[] },
   accepted: string | undefined,
 ): Result<readonly string[]> {

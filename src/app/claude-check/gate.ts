@@ -26,11 +26,11 @@ import { delay } from '../../system/clock.ts';
 import type { Lock, World } from '../../system/world.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { ClaudeGate } from '../../worker/attempt/attempt-setup.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { checkClaude } from './check-claude.ts';
-import { type CheckResult, checkAccepted, isConclusive, judge, refuseUnchecked } from './checks.ts';
+import { type CheckResult, checkAccepted, isConclusive, judgeCheck, refuseUnchecked } from './checks.ts';
 
-export interface GateOptions {
+export interface ClaudeCheckOptions {
   readonly root: string;
   readonly isQuiet?: boolean;
   readonly stop?: AbortSignal | undefined;
@@ -49,8 +49,8 @@ const lookMs = 100;
 const columnsMax = 600;
 
 export class CheckGate implements ClaudeGate {
-  readonly #place: Pick<Place, 'world' | 'env' | 'packageRoot' | 'notes'>;
-  readonly #options: GateOptions;
+  readonly #place: Pick<AppContext, 'world' | 'env' | 'packageRoot' | 'notes'>;
+  readonly #options: ClaudeCheckOptions;
   readonly #interruption = new AbortController();
   readonly #stop: AbortSignal;
   #isQuiet: boolean;
@@ -58,7 +58,7 @@ export class CheckGate implements ClaudeGate {
   #underWay: Promise<Result<FoundClaude>> | null = null;
   isLoggedIn = false;
 
-  constructor(place: Pick<Place, 'world' | 'env' | 'packageRoot' | 'notes'>, options: GateOptions) {
+  constructor(place: Pick<AppContext, 'world' | 'env' | 'packageRoot' | 'notes'>, options: ClaudeCheckOptions) {
     const { signal } = this.#interruption;
     this.#place = place;
     this.#options = options;
@@ -143,7 +143,7 @@ export class CheckGate implements ClaudeGate {
       this.#say(`claude ${version} could not be checked, and is used anyway: ${checked.failure.message}`);
       return found;
     }
-    const judged = judge(checked.value, accepted);
+    const judged = judgeCheck(checked.value, accepted);
     if (!judged.ok) return judged;
     for (const warning of judged.value) this.#say(warning);
     return found;
@@ -284,7 +284,7 @@ export function remember(world: World, root: string, checked: CheckedClaude): Re
   }
 }
 
-type Checking = Pick<Place, 'world' | 'env'>;
+type Checking = Pick<AppContext, 'world' | 'env'>;
 
 function recall({ world, env }: Checking, root: string, file: ProgramFile): CheckedClaude | undefined {
   const login = loginOf(world, env).login.kind;

@@ -45,7 +45,7 @@ export interface CheckSession {
   readonly project: string;
 }
 
-export interface StartOptions {
+export interface CheckStartOptions {
   readonly isResumed?: boolean;
   readonly deny?: readonly string[];
   readonly reservedUsd?: number;
@@ -103,7 +103,7 @@ export class Sandbox {
   }
 
   /** Starts claude as a worker and sends it the task; `name` selects its script. Throws `SandboxError`. */
-  start(name: string, session: CheckSession, options: StartOptions = {}): CheckedProcess {
+  start(name: string, session: CheckSession, options: CheckStartOptions = {}): CheckedProcess {
     const { world } = this;
     const { program, stop } = this.#options;
     if (stop.aborted) throw new SandboxError('The check was stopped.');
@@ -125,7 +125,7 @@ export class Sandbox {
     return claude;
   }
 
-  #prepare(name: string, session: CheckSession, options: StartOptions, env: Environment): string[] {
+  #prepare(name: string, session: CheckSession, options: CheckStartOptions, env: Environment): string[] {
     const { paths, project: projectPath, claudeSessionId } = session;
     const { isResumed = false, deny = [], reservedUsd } = options;
     const echo = { program: '/bin/echo', args: [`Claude Code session ${hookTextFor(name)}`] };

@@ -12,13 +12,13 @@ import { configRoot, worktreesFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
 import { briefPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { readUserConfig } from './user-config.ts';
 import { parseUserConfig } from './user-config-schema.ts';
 
 export type SettingSource = 'default' | 'config.yaml' | 'environment';
 
-export interface Setting {
+export interface EffectiveSetting {
   readonly key: string;
   /** Plain data; null = nothing. */
   readonly value: unknown;
@@ -28,7 +28,7 @@ export interface Setting {
 }
 
 /** Fails as `readUserConfig` does, or when the environment names no folders. */
-export async function listSettings(place: Place): Promise<Result<readonly Setting[]>> {
+export async function listSettings(place: AppContext): Promise<Result<readonly EffectiveSetting[]>> {
   const { env } = place;
   const root = place.root();
   if (!root.ok) return root;
@@ -39,14 +39,14 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
   const { config, onEvent, worktrees, dayUsd } = own.value;
   const claude = findClaude(place.world, env, place);
   const templates = (env.CLAUDE_CODE_AGENT_TEMPLATES ?? '').split(delimiter).filter((path) => path !== '');
-  const byVariable = (key: string, variable: string, value: unknown): Setting => ({
+  const byVariable = (key: string, variable: string, value: unknown): EffectiveSetting => ({
     key,
     value,
     source: (env[variable] ?? '') === '' ? 'default' : 'environment',
     variable,
   });
   const prices = config.prices ?? {};
-  const inFile = (key: string, value: unknown, byDefault: unknown): Setting => ({
+  const inFile = (key: string, value: unknown, byDefault: unknown): EffectiveSetting => ({
     key,
     value: value ?? byDefault,
     source: value === undefined ? 'default' : 'config.yaml',
@@ -74,7 +74,7 @@ export async function listSettings(place: Place): Promise<Result<readonly Settin
 }
 
 /** The value of one setting, or of a part of it such as `prices.opus.input`. Fails with `not-found`. */
-export function settingOf(settings: readonly Setting[], key: string): Result<unknown> {
+export function settingOf(settings: readonly EffectiveSetting[], key: string): Result<unknown> {
   for (const { key: known, value } of settings) {
     if (known === key) return ok(value);
     const part = key.slice(known.length + 1);
@@ -84,19 +84,19 @@ export function settingOf(settings: readonly Setting[], key: string): Result<unk
   return unknownKey(key, settings);
 }
 
-function unknownKey(key: string, settings: readonly Setting[]): Result<never> {
+function unknownKey(key: string, settings: readonly EffectiveSetting[]): Result<never> {
   const known = settings.map((setting) => setting.key);
   const near = hint(key, known);
   return fail('not-found', `There is no setting ${quoted(key)}${near || '.'}`, see('config', 'list'));
 }
 
-export function configPath({ env }: Pick<Place, 'env'>): Result<string> {
+export function configPath({ env }: Pick<AppContext, 'env'>): Result<string> {
   const folder = configRoot(env);
   return folder.ok ? ok(join(folder.value, 'config.yaml')) : folder;
 }
 
 /** Sets one value of config.yaml and keeps the rest with its comments; an empty text removes it. Returns the value. */
-export async function changeSetting(place: Place, key: string, text: string): Promise<Result<unknown>> {
+export async function changeSetting(place: AppContext, key: string, text: string): Promise<Result<unknown>> {
   const settings = await listSettings(place);
   if (!settings.ok) return settings;
   const known = settings.value.find((setting) => setting.key === key);
@@ -130,7 +130,7 @@ export async function changeSetting(place: Place, key: string, text: string): Pr
 }
 
 /** Null for what was taken out and has no default. */
-function valueNow(settings: readonly Setting[], key: string): unknown {
+function valueNow(settings: readonly EffectiveSetting[], key: string): unknown {
   const found = settingOf(settings, key);
   return found.ok ? found.value : null;
 }

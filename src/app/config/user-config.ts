@@ -6,7 +6,7 @@ import type { GroupConfig, GroupId } from '../../core/group.ts';
 import type { DayBudget } from '../../core/plan/decision.ts';
 import { configRoot } from '../../store/paths.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 export interface UserSettings {
   readonly config: Partial<GroupConfig>;
@@ -20,7 +20,7 @@ export interface UserSettings {
 const noSettings: UserSettings = { config: {} };
 
 /** What the file says. Fails with `usage` and every problem of the file at its place. */
-export async function readUserConfig({ world, env }: Place): Promise<Result<UserSettings>> {
+export async function readUserConfig({ world, env }: AppContext): Promise<Result<UserSettings>> {
   const root = configRoot(env);
   // Without a home there is no such file; what else that means others say.
   if (!root.ok) return ok(noSettings);
@@ -41,7 +41,7 @@ export async function readUserConfig({ world, env }: Place): Promise<Result<User
 }
 
 /** The user's cap of a day and what counts towards it now; undefined = there is no cap, or it cannot be read. */
-export async function dayBudget(place: Place, root: string, own?: GroupId): Promise<DayBudget | undefined> {
+export async function dayBudget(place: AppContext, root: string, own?: GroupId): Promise<DayBudget | undefined> {
   const user = await readUserConfig(place);
   if (!user.ok || user.value.dayUsd === undefined) return undefined;
   const { DaySpending } = await import('../../store/day-spending.ts');

@@ -6,14 +6,14 @@ import {
   type ProgressFile,
   type ProgressHeader,
   progressFolder,
-  readProgress,
+  readProgressText,
 } from '../../context/cpm/state.ts';
 import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { Files } from '../../system/world.ts';
 import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 /** How users call the file that has no id in its name. */
 const legacyReference = 'legacy';
@@ -43,7 +43,7 @@ export interface ProjectProgress {
 }
 
 /** Fails with `usage` when `project` is no folder, with `not-found` when its plans cannot be read. */
-export function loadProgress(place: Place, project: string | undefined): Result<ProjectProgress> {
+export function loadProgress(place: AppContext, project: string | undefined): Result<ProjectProgress> {
   const { files, clock } = place.world;
   const folder = folderNamed(place, project, 'project', 'Give the path of an existing folder to --project.');
   if (!folder.ok) return folder;
@@ -60,9 +60,9 @@ export function loadProgress(place: Place, project: string | undefined): Result<
   return ok({ folder: folder.value, listed, oddNames: found.oddNames });
 }
 
-function listedOf({ world }: Place, folder: string, file: ProgressFile): ListedProgress {
+function listedOf({ world }: AppContext, folder: string, file: ProgressFile): ListedProgress {
   const base = { file, id: file.sessionId ?? legacyReference };
-  const read = readProgress(world.files, folder, file.path);
+  const read = readProgressText(world.files, folder, file.path);
   if (!read.ok) return { ...base, header: {}, text: '', truncated: false, trouble: read.trouble };
   return { ...base, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
@@ -131,7 +131,7 @@ export function removalTrouble(files: Files, folder: string, { file }: ListedPro
 
 /** Returns the names of what is gone, and what stands in the way of the others (each completes a list). */
 export function removeProgress(
-  { world: { files } }: Place,
+  { world: { files } }: AppContext,
   chosen: readonly ListedProgress[],
 ): { readonly removed: readonly string[]; readonly failed: readonly string[] } {
   const results = chosen.map(({ file }) => ({ file, done: tryPath(() => files.remove(file.path)) }));

@@ -12,12 +12,12 @@ import { ownDefinition, type SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { commitOf } from '../../git/run-git.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
-import { deleteGroup, loadGroup } from '../../store/group-store.ts';
+import { deleteGroupFolder, loadGroup } from '../../store/group-store.ts';
 import type { ConfigTemplate } from '../../template/config-template.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { titleOf } from '../../view/wording.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { findSessionOf, type LoadedGroup } from '../resolve.ts';
 import { rehearsalFor } from '../run/run-here.ts';
 import { changeGroup } from '../submit.ts';
@@ -34,7 +34,7 @@ export interface CopyOptions {
 const workflowBytesMax = 16 * 1024 * 1024;
 
 /** Returns the id of the copy. The original stays locked meanwhile, because the copy names its branches. */
-export async function copyGroup(place: Place, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
+export async function copyGroup(place: AppContext, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
   const rehearsal = await rehearsalOf(place, group.state, given.rehearse);
   if (!rehearsal.ok) return rehearsal;
   return changeGroup<GroupId>(place, group, {
@@ -45,7 +45,7 @@ export async function copyGroup(place: Place, group: LoadedGroup, given: CopyOpt
 }
 
 async function copyNow(
-  place: Place,
+  place: AppContext,
   { root, groupId, paths }: LoadedGroup,
   { from, name }: CopyOptions,
   rehearsal: EventBody | null,
@@ -84,13 +84,13 @@ async function copyNow(
   const { id } = created.value.group;
   const lost = await lostWork(place, kept.value);
   if (lost === null) return ok(id);
-  deleteGroup(world, root, id);
+  deleteGroupFolder(world, root, id);
   const next = advise('Do that again as well', ['group', 'copy', groupId]);
   return fail('not-found', `The work of session ${titleOf(state, lost)} is no longer in its repository.`, next);
 }
 
 async function rehearsalOf(
-  place: Place,
+  place: AppContext,
   state: GroupState,
   rehearse: CopyOptions['rehearse'],
 ): Promise<Result<EventBody | null>> {
@@ -138,7 +138,7 @@ function inherited(groupId: GroupId, record: SessionRecord, ids: ReadonlyMap<Ses
 }
 
 /** The frozen ones: a template that has changed meanwhile changes nothing in a copy. */
-function templatesOf(place: Place, state: GroupState, paths: LoadedGroup['paths']): Result<ConfigTemplate[]> {
+function templatesOf(place: AppContext, state: GroupState, paths: LoadedGroup['paths']): Result<ConfigTemplate[]> {
   const store = frozenTemplates(place.world, paths);
   const named = [state.group, ...[...state.sessions.values()].map(({ definition }) => definition)];
   const references = new Map<string, ConfigTemplateRef>();
@@ -156,7 +156,7 @@ function templatesOf(place: Place, state: GroupState, paths: LoadedGroup['paths'
 }
 
 /** The first session whose last commit its repository has no more; null when all is there. */
-async function lostWork(place: Place, kept: readonly SessionRecord[]): Promise<SessionId | null> {
+async function lostWork(place: AppContext, kept: readonly SessionRecord[]): Promise<SessionId | null> {
   for (const { definition, state, workspace } of kept) {
     const work = state.status === 'completed' ? state.work : undefined;
     const repository = workspace?.repository ?? definition.repository;

@@ -1,7 +1,7 @@
 /** A group that is changed after it was made: its settings, what it is, and the sessions that a workflow describes. */
 import { defined } from '../../core/defined.ts';
 import { changed, changesOf, type SessionChanges } from '../../core/edit.ts';
-import { descriptionOf, type GroupChanges } from '../../core/edit-group.ts';
+import { type GroupChanges, groupDescription } from '../../core/edit-group.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition, GroupDescription, SessionDefinition, SessionId } from '../../core/group.ts';
 import { ownDefinition } from '../../core/session-state.ts';
@@ -10,7 +10,7 @@ import type { GroupEdit } from '../../store/requests.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import { parseGiven } from '../../template/variables.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
 import { checkConfigsOf, type NewGroup, unfrozen, withIds } from './new-group.ts';
@@ -35,7 +35,7 @@ export interface EditedGroup {
 
 /** All of it or nothing, also while it runs. Fails with `usage` and everything that is wrong with it. */
 export async function editGroup(
-  place: Place,
+  place: AppContext,
   group: LoadedGroup,
   given: GroupEditOptions,
 ): Promise<Result<EditedGroup>> {
@@ -75,7 +75,7 @@ const nothing: Sessions = { added: [], edits: [], kept: [] };
 
 /** Loaded when it is needed. Values that the group was made with need not be given again. */
 async function workflowOf(
-  place: Place,
+  place: AppContext,
   { state }: LoadedGroup,
   named: string | { readonly text: string },
   vars: readonly string[],
@@ -99,7 +99,7 @@ function describe(
   workflow: NewGroup | null,
   vars: Readonly<Record<string, string>>,
 ): NonNullable<GroupChanges['group']> {
-  const before = descriptionOf(state);
+  const before = groupDescription(state);
   const variables = { ...before.variables, ...workflow?.definition.variables, ...vars };
   const ofWorkflow = workflow?.definition.workflow;
   const after: GroupDescription = {
@@ -150,14 +150,14 @@ function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
 
 /** Whoever has not completed must still get a configuration that claude can use. */
 function checkSessions(
-  place: Place,
+  place: AppContext,
   { state, paths }: LoadedGroup,
   { config = {}, group = {}, add = [], edit = [] }: GroupEdit,
   fresh: readonly ConfigTemplate[],
 ): Result<void> {
   if (fresh.length === 0 && add.length === 0 && edit.length === 0) return ok(undefined);
   const store = unfrozen({ configTemplates: fresh }, frozenTemplates(place.world, paths));
-  const definition: GroupDefinition = { ...state.group, ...changed<GroupDescription>(descriptionOf(state), group) };
+  const definition: GroupDefinition = { ...state.group, ...changed<GroupDescription>(groupDescription(state), group) };
   const edits = new Map(edit.map(({ sessionId, changes }) => [sessionId, changes]));
   const open = [...state.sessions.values()].filter((record) => record.state.status !== 'completed');
   const sessions = open.map((record) =>

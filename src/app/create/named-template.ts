@@ -13,24 +13,27 @@ import {
   upToRepository,
 } from '../../template/places.ts';
 import { briefPath, lookAt } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 /** A template without a place was named by its path. */
 export type NamedTemplate = Omit<FoundTemplate, 'place'> & { readonly place?: TemplatePlace };
 
 /** Where templates of these folders are looked up, nearest first, up to the root of each repository. */
-export function placesFor({ env, packageRoot, world }: Place, folders: readonly string[]): readonly TemplatePlace[] {
+export function placesFor(
+  { env, packageRoot, world }: AppContext,
+  folders: readonly string[],
+): readonly TemplatePlace[] {
   return templatePlaces({ env, packageRoot, projects: folders.flatMap((folder) => upToRepository(world, folder)) });
 }
 
 /** Where templates are looked for by somebody who stands in the current folder. */
-export function placesHere(place: Place): readonly TemplatePlace[] {
+export function templateFolders(place: AppContext): readonly TemplatePlace[] {
   return placesFor(place, [place.cwd]);
 }
 
 /** Fails when nothing goes by the name, or more than one kind of template and `kind` does not say which is meant. */
 export function findNamed(
-  place: Place,
+  place: AppContext,
   places: readonly TemplatePlace[],
   name: string,
   kind: TemplateKind | undefined,
@@ -64,14 +67,14 @@ function unknownName(
   return fail('not-found', `There is no template "${name}".`, see('template', 'list'));
 }
 
-function atPath(place: Place, typed: string): Result<NamedTemplate> {
+function atPath(place: AppContext, typed: string): Result<NamedTemplate> {
   const path = resolve(place.cwd, typed);
   const kind = kindOfPath(place, path);
   return kind.ok ? ok({ kind: kind.value, name: typed, path }) : kind;
 }
 
 /** What a file or folder would be as a template. Fails with `usage`. */
-export function kindOfPath(place: Place, path: string): Result<TemplateKind> {
+export function kindOfPath(place: AppContext, path: string): Result<TemplateKind> {
   const next = 'Give a .md file (a prompt), a folder (a config) or a .yaml file (a workflow).';
   const found = lookAt(place.world.files, path);
   if (!found.ok) return fail('usage', `${briefPath(path)} ${found.trouble}.`, next);

@@ -11,11 +11,11 @@ import { makeGroupId, sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { createGroup, draftGroup } from '../../store/group-store.ts';
 import type { GroupPaths } from '../../store/paths.ts';
-import type { Checked } from '../../store/yaml-text.ts';
+import type { Validated } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import { generatedConfig, type TemplateStore } from '../../worker/prepare/generated-config.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 /** Groups of one slug made in the same second get the next free second in their id; more than this is no accident. */
 const idTriesMax = 60;
@@ -33,7 +33,7 @@ export interface NewGroup {
 }
 
 /** Creates the group as a whole or not at all. Fails as `createGroup` does, or for a configuration. */
-export function createNewGroup(place: Place, root: string, group: NewGroup): Result<GroupState> {
+export function createNewGroup(place: AppContext, root: string, group: NewGroup): Result<GroupState> {
   const usable = checkConfigs(place, group);
   if (!usable.ok) return usable;
   const { world } = place;
@@ -54,7 +54,7 @@ export function createNewGroup(place: Place, root: string, group: NewGroup): Res
   }
 }
 
-function fill({ world }: Place, paths: GroupPaths, { configTemplates, workflow, sharedConfig }: NewGroup): void {
+function fill({ world }: AppContext, paths: GroupPaths, { configTemplates, workflow, sharedConfig }: NewGroup): void {
   for (const template of configTemplates) freezeConfigTemplate(world, template, paths.templates);
   if (workflow !== undefined) world.files.writeAtomic(paths.workflow, workflow);
   if (sharedConfig !== undefined) copyFolder(world, sharedConfig, paths.sharedConfig);
@@ -73,7 +73,7 @@ function copyFolder({ files }: World, from: string, to: string): void {
 }
 
 /** The state that the group would have; nothing is written. */
-export function draftState({ world }: Place, { definition, sessions }: NewGroup): Result<GroupState> {
+export function draftState({ world }: AppContext, { definition, sessions }: NewGroup): Result<GroupState> {
   const atMs = world.clock.now();
   const id = makeGroupId(atMs, definition.slug);
   return draftGroup(world, { ...definition, id, createdAt: new Date(atMs).toISOString() }, sessions);
@@ -86,7 +86,7 @@ export function unfrozen(
 ): TemplateStore {
   return {
     sharedConfig: frozen?.sharedConfig ?? sharedConfig,
-    load(digest): Checked<ConfigTemplate> {
+    load(digest): Validated<ConfigTemplate> {
       const value = configTemplates.find((template) => template.digest === digest);
       if (value !== undefined) return { ok: true, value };
       if (frozen === undefined) throw new Error(`Internal error: no config template ${digest} was loaded`);
@@ -95,7 +95,7 @@ export function unfrozen(
   };
 }
 
-function checkConfigs(place: Place, group: NewGroup): Result<void> {
+function checkConfigs(place: AppContext, group: NewGroup): Result<void> {
   const state = draftState(place, group);
   if (!state.ok) return state;
   const sessions = [...state.value.sessions.values()].map(({ definition }) => definition);
@@ -104,7 +104,7 @@ function checkConfigs(place: Place, group: NewGroup): Result<void> {
 
 /** Fails with the first session whose configuration could not be used: nothing of the group must have cost anything. */
 export function checkConfigsOf(
-  { world }: Place,
+  { world }: AppContext,
   store: TemplateStore,
   group: GroupDefinition,
   sessions: readonly SessionDefinition[],
@@ -123,7 +123,7 @@ export function checkConfigsOf(
   return ok(undefined);
 }
 
-export function referenceTo({ name, path, digest }: ConfigTemplate): ConfigTemplateRef {
+export function templateReference({ name, path, digest }: ConfigTemplate): ConfigTemplateRef {
   return { name, origin: path, digest };
 }
 

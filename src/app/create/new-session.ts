@@ -29,12 +29,12 @@ import {
 } from '../../template/workflow/work-settings.ts';
 import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated-config.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { findSessionOf, type LoadedGroup, type LoadedSession, resolveGroup } from '../resolve.ts';
 import { startCheck } from '../run/run-check.ts';
 import { submit } from '../submit.ts';
 import { unfrozen } from './new-group.ts';
-import { readTask, referencesOf, type TaskOptions } from './session-task.ts';
+import { readSessionTask, referencesOf, type TaskOptions } from './session-task.ts';
 
 /** Settings as they are given; null takes one away, false for a command means none, whatever others say. */
 type GivenSettings = Omit<ChangesOf<SessionSettings>, 'outputSchema' | keyof GivenWork> & GivenWork;
@@ -65,14 +65,14 @@ export interface Draft {
 
 /** Adds it, also to a group that is running. Fails with `usage` and everything that is wrong with it. */
 export async function addSession(
-  place: Place,
+  place: AppContext,
   group: LoadedGroup,
   given: NewSessionOptions,
 ): Promise<Result<AddedSession>> {
   const draft = await draftOf(place, group, given);
   if (!draft.ok) return draft;
   // A mistake is told before anybody is asked; what may have changed meanwhile is checked again then.
-  const dependencies = withinGroup(place, group.groupId, given.dependsOn ?? []);
+  const dependencies = dependenciesInGroup(place, group.groupId, given.dependsOn ?? []);
   if (!dependencies.ok) return dependencies;
   const possible = newSession(place, group.state, draft.value, dependencies.value);
   if (!possible.ok) return possible;
@@ -90,7 +90,7 @@ export async function addSession(
 }
 
 /** What would keep it from starting as the group is now, in sentences: it may be cured before the run. */
-async function startNotes(place: Place, group: LoadedGroup, id: SessionId): Promise<string[]> {
+async function startNotes(place: AppContext, group: LoadedGroup, id: SessionId): Promise<string[]> {
   const state = loadGroup(place.world, group.root, group.groupId);
   const session = state.ok ? state.value.sessions.get(id) : undefined;
   if (!state.ok || session === undefined) return [];
@@ -101,7 +101,7 @@ async function startNotes(place: Place, group: LoadedGroup, id: SessionId): Prom
 
 /** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */
 function checkConfig(
-  place: Place,
+  place: AppContext,
   { state, paths }: LoadedGroup,
   session: SessionDefinition,
   own: ConfigTemplate | undefined,
@@ -113,7 +113,7 @@ function checkConfig(
 
 /** Of a session that is edited (`kept`) what is not given stays as it is. */
 export async function draftOf(
-  place: Place,
+  place: AppContext,
   group: LoadedGroup,
   given: Omit<NewSessionOptions, 'project'> & { readonly project?: string | undefined },
   kept?: SessionDefinition,
@@ -143,7 +143,7 @@ export async function draftOf(
     untrusted,
     ...(kept === undefined ? {} : { kept: { definition: kept, configTemplate: ownConfig.value } }),
   };
-  const task = await readTask(place, surroundings, {
+  const task = await readSessionTask(place, surroundings, {
     ...given,
     name: given.name ?? kept?.name,
     claudeMdTemplate,
@@ -182,12 +182,12 @@ function omit(session: SessionDefinition, names: readonly (keyof SessionDefiniti
   return Object.fromEntries(left);
 }
 
-function groupConfigOf(place: Place, group: LoadedGroup): Result<ConfigTemplate | undefined> {
+function groupConfigOf(place: AppContext, group: LoadedGroup): Result<ConfigTemplate | undefined> {
   return frozenConfig(place, group, group.state.group.configTemplate);
 }
 
 function frozenConfig(
-  place: Place,
+  place: AppContext,
   { paths }: LoadedGroup,
   template: ConfigTemplateRef | undefined,
 ): Result<ConfigTemplate | undefined> {
@@ -198,7 +198,7 @@ function frozenConfig(
 }
 
 /** The project's absolute path without symbolic links: claude keeps a conversation under exactly that path. */
-function projectOf(place: Place, project: string): Result<string> {
+function projectOf(place: AppContext, project: string): Result<string> {
   const next = 'Give the path of an existing folder to --project.';
   if (project === '') return fail('usage', 'The path of the project is empty.', next);
   const path = resolve(place.cwd, project);
@@ -230,7 +230,7 @@ export function dependenciesOf(
 }
 
 function newSession(
-  place: Place,
+  place: AppContext,
   state: GroupState,
   draft: Draft,
   dependencies: readonly string[],
@@ -258,7 +258,11 @@ function newSession(
 }
 
 /** The names of dependencies within the group; `<group>/<session>` must name this group. */
-export function withinGroup(place: Place, groupId: GroupId, references: readonly string[]): Result<readonly string[]> {
+export function dependenciesInGroup(
+  place: AppContext,
+  groupId: GroupId,
+  references: readonly string[],
+): Result<readonly string[]> {
   const names: string[] = [];
   for (const reference of references) {
     const slash = reference.indexOf('/');
@@ -291,7 +295,7 @@ export interface EditedSession {
 
 /** Edits it, also in a group that is running. Fails with `usage` and everything that is wrong with it. */
 export async function editSession(
-  place: Place,
+  place: AppContext,
   session: LoadedSession,
   given: EditOptions,
 ): Promise<Result<EditedSession>> {
@@ -318,13 +322,13 @@ export async function editSession(
 }
 
 function definitionOf(
-  place: Place,
+  place: AppContext,
   { state, groupId, record }: LoadedSession,
   given: EditOptions,
   { definition, later }: Draft,
 ): Result<SessionDefinition> {
   const before = ownDefinition(record);
-  const named = given.dependsOn === undefined ? ok(null) : withinGroup(place, groupId, given.dependsOn ?? []);
+  const named = given.dependsOn === undefined ? ok(null) : dependenciesInGroup(place, groupId, given.dependsOn ?? []);
   if (!named.ok) return named;
   const own = given.name ?? before.name;
   const dependsOn = named.value === null ? ok(before.dependsOn) : dependenciesOf(state, named.value, own);
@@ -359,7 +363,7 @@ interface AskedWork {
 
 /** The requested settings with those of the project's own file; an edited session (`kept`) keeps the others. */
 function workOf(
-  { world }: Place,
+  { world }: AppContext,
   { projectPath, untrusted, work: asked }: AskedWork,
   kept?: SessionDefinition,
 ): Result<SessionWork> {

@@ -27,9 +27,9 @@ import {
 import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
 import { parseAccess } from '../../template/workflow/session-references.ts';
 import { noBranchFault } from '../../template/workflow/work-settings.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { placesFor } from './named-template.ts';
-import { referenceTo } from './new-group.ts';
+import { templateReference } from './new-group.ts';
 import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
 
 export interface TaskOptions extends TemplateOptions {
@@ -65,8 +65,8 @@ export interface KeptSession {
   readonly configTemplate: ConfigTemplate | undefined;
 }
 
-export async function readTask(
-  place: Place,
+export async function readSessionTask(
+  place: AppContext,
   surroundings: TaskSurroundings,
   given: TaskOptions,
 ): Promise<Result<SessionTask>> {
@@ -123,7 +123,7 @@ export async function readTask(
         ? optionalTemplate(kept.definition.template)
         : optionalTemplate(body === undefined ? undefined : promptReference)),
       ...(Object.keys(values.value).length === 0 ? {} : { variables: values.value }),
-      ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
+      ...(config === undefined ? {} : { configTemplate: templateReference(config) }),
     },
     later: rendered.later,
     ...defined({ configTemplate: config }),
@@ -157,7 +157,7 @@ interface ValuesInput {
 }
 
 /** The group's values count where the session gives none. A value for nothing is a mistyped name. */
-function valuesFor({ world, cwd }: Place, input: ValuesInput): Result<Record<string, string>> {
+function valuesFor({ world, cwd }: AppContext, input: ValuesInput): Result<Record<string, string>> {
   const { parts, typed, ofGroup, known, given } = input;
   const specs = new Map<string, VariableSpec>();
   for (const part of parts)

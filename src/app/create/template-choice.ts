@@ -10,9 +10,9 @@ import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, loadConfigTemplate } from '../../template/config-template.ts';
 import { findTemplate, type TemplatePlace } from '../../template/places.ts';
 import { loadPromptTemplate, type PromptTemplate } from '../../template/prompt-template.ts';
-import type { Place } from '../place.ts';
-import { placesHere } from './named-template.ts';
-import { referenceTo } from './new-group.ts';
+import type { AppContext } from '../place.ts';
+import { templateFolders } from './named-template.ts';
+import { templateReference } from './new-group.ts';
 
 /** Says that the group's own template is not wanted. */
 export const noTemplate = 'none';
@@ -32,7 +32,7 @@ const next = see('template', 'list');
 
 /** Loads what is named. Fails when nothing or two things go by the name, or with the problems of the template. */
 export function chooseTemplates(
-  place: Place,
+  place: AppContext,
   places: readonly TemplatePlace[],
   { template, configTemplate }: TemplateOptions,
 ): Result<ChosenTemplates> {
@@ -50,7 +50,11 @@ export function chooseTemplates(
 }
 
 /** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
-export function chooseClaudeMd(place: Place, places: readonly TemplatePlace[], given: string): Result<PromptTemplate> {
+export function chooseClaudeMd(
+  place: AppContext,
+  places: readonly TemplatePlace[],
+  given: string,
+): Result<PromptTemplate> {
   const path = given.endsWith('.md') ? resolve(place.cwd, given) : pathOf(place, given);
   const found = path === null ? findTemplate(place.world, places, 'prompt', given) : ok({ path });
   if (!found.ok) return found;
@@ -59,7 +63,7 @@ export function chooseClaudeMd(place: Place, places: readonly TemplatePlace[], g
 }
 
 /** Looked up as a prompt, then as a config; one that is both is a clash. */
-function eitherKind(place: Place, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
+function eitherKind(place: AppContext, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
   const path = pathOf(place, name);
   if (path !== null) return byPath(place, path);
   const prompt = findTemplate(place.world, places, 'prompt', name);
@@ -74,30 +78,30 @@ function eitherKind(place: Place, places: readonly TemplatePlace[], name: string
   return prompt.ok ? promptAt(place, prompt.value.path, name) : prompt;
 }
 
-function pathOf(place: Place, reference: string): string | null {
+function pathOf(place: AppContext, reference: string): string | null {
   return reference.includes('/') ? resolve(place.cwd, reference) : null;
 }
 
-function byPath(place: Place, path: string): Result<ChosenTemplates> {
+function byPath(place: AppContext, path: string): Result<ChosenTemplates> {
   const kind = place.world.files.info(path)?.kind;
   if (kind === 'folder') return configAt(place, path);
   if (kind === 'file' && extname(path) === '.md') return promptAt(place, path, path);
   return fail('not-found', `${path} is neither a prompt template (a .md file) nor a config template (a folder).`, next);
 }
 
-function promptAt(place: Place, path: string, promptReference: string): Result<ChosenTemplates> {
+function promptAt(place: AppContext, path: string, promptReference: string): Result<ChosenTemplates> {
   const prompt = loadPromptTemplate(place.world, path);
   if (prompt.ok) return ok({ prompt: prompt.value, promptReference });
   return problemsFailure('The prompt template', prompt.problems);
 }
 
-function configAt(place: Place, path: string): Result<ChosenTemplates> {
+function configAt(place: AppContext, path: string): Result<ChosenTemplates> {
   const config = loadConfigTemplate(place.world, path);
   if (config.ok) return ok({ config: config.value });
   return problemsFailure('The config template', config.problems);
 }
 
-function loadConfig(place: Place, places: readonly TemplatePlace[], name: string) {
+function loadConfig(place: AppContext, places: readonly TemplatePlace[], name: string) {
   const path = pathOf(place, name);
   const found = path === null ? findTemplate(place.world, places, 'config', name) : ok({ path });
   if (!found.ok) return found;
@@ -111,14 +115,14 @@ export interface GroupTemplates {
 }
 
 /** The defaults of a group. A prompt is kept by name, because a session's project may have one of its own. */
-export function groupTemplates(place: Place, given: TemplateOptions): Result<GroupTemplates> {
-  const chosen = chooseTemplates(place, placesHere(place), given);
+export function groupTemplates(place: AppContext, given: TemplateOptions): Result<GroupTemplates> {
+  const chosen = chooseTemplates(place, templateFolders(place), given);
   if (!chosen.ok) return chosen;
   const { promptReference, config } = chosen.value;
   return ok({
     definition: {
       ...defined({ template: promptReference }),
-      ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
+      ...(config === undefined ? {} : { configTemplate: templateReference(config) }),
     },
     configTemplates: config === undefined ? [] : [config],
   });

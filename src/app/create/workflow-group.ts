@@ -16,9 +16,9 @@ import type { SessionDraft, WorkflowDraft } from '../../template/workflow/sessio
 import { loadWorkflow } from '../../template/workflow.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { briefPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
-import { placesFor, placesHere } from './named-template.ts';
-import { type NewGroup, referenceTo } from './new-group.ts';
+import type { AppContext } from '../place.ts';
+import { placesFor, templateFolders } from './named-template.ts';
+import { type NewGroup, templateReference } from './new-group.ts';
 import { projectNotes } from './new-session.ts';
 
 const noteColumnsMax = 1000;
@@ -28,7 +28,7 @@ const noteColumnsMax = 1000;
  * folder. `pairs` are the values of `--var`, `alsoKnown` names among them that are for others.
  */
 export function readWorkflow(
-  place: Place,
+  place: AppContext,
   reference: string | { readonly text: string },
   pairs: readonly string[],
   alsoKnown: readonly string[] = [],
@@ -69,13 +69,13 @@ interface WorkflowText extends WorkflowFile {
 }
 
 /** What looks like a path is one; a name is looked for among the templates, unless such a file lies here. */
-function fileOf(place: Place, reference: string): Result<WorkflowFile> {
+function fileOf(place: AppContext, reference: string): Result<WorkflowFile> {
   const { world, cwd } = place;
   const path = resolve(cwd, reference);
   const looksLikePath = /\/|\.ya?ml$/i.test(reference);
   if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
   if (/\s/.test(reference)) return noWorkflow(reference);
-  const found = findTemplate(world, placesHere(place), 'workflow', reference);
+  const found = findTemplate(world, templateFolders(place), 'workflow', reference);
   // A shared workflow does not lie beside the projects: its paths are those of whoever runs it.
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
 }
@@ -92,7 +92,7 @@ function noWorkflow(reference: string): Result<never> {
 }
 
 function load(
-  place: Place,
+  place: AppContext,
   { path, name, baseFolder, text }: WorkflowText,
   given: GivenVariables,
   alsoKnown: readonly string[],
@@ -119,7 +119,7 @@ function load(
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');
 }
 
-function groupOf(place: Place, draft: WorkflowDraft, text: string): NewGroup {
+function groupOf(place: AppContext, draft: WorkflowDraft, text: string): NewGroup {
   const { world } = place;
   const createdAt = new Date(world.clock.now()).toISOString();
   const ids = new Map(draft.sessions.map(({ key }, index) => [key, makeSessionId(index + 1, world.random.uuid())]));
@@ -136,7 +136,7 @@ function groupOf(place: Place, draft: WorkflowDraft, text: string): NewGroup {
       description,
       config: { ...defaultGroupConfig, ...config },
       ...defined({ template }),
-      ...(configTemplate === undefined ? {} : { configTemplate: referenceTo(configTemplate) }),
+      ...(configTemplate === undefined ? {} : { configTemplate: templateReference(configTemplate) }),
       variables,
       workflow,
     },
@@ -155,7 +155,7 @@ function sessionOf(draft: SessionDraft, idOf: (key: string) => SessionId, create
     ...(references.length === 0
       ? {}
       : { promptReferences: references.map(({ keys, ...rest }) => ({ ...rest, sessionIds: keys.map(idOf) })) }),
-    ...(configTemplate === undefined ? {} : { configTemplate: referenceTo(configTemplate) }),
+    ...(configTemplate === undefined ? {} : { configTemplate: templateReference(configTemplate) }),
     createdAt,
   };
 }

@@ -13,9 +13,9 @@ import { tipOf } from '../../git/target.ts';
 import { layOutLevels, placeBelow } from '../../git/worktrees/levels.ts';
 import {
   changedSince,
-  listed,
   makeScratch,
   mergeInto,
+  quotedNames,
   removeScratch,
   repositoryDir,
   restore,
@@ -35,8 +35,8 @@ import {
   runShellCommand,
   type ShellCommand,
 } from '../../worker/shell-command.ts';
-import type { Place } from '../place.ts';
-import { endOf, onSignal } from '../signals.ts';
+import type { AppContext } from '../place.ts';
+import { endProcessBy, onSignal } from '../signals.ts';
 import { isWorktree, type MergeItem, placeName, type RepositoryPlan, say, titleOfItem, uncommittedOf } from './plan.ts';
 import { removeAround } from './worktree-cleanup.ts';
 
@@ -44,7 +44,7 @@ import { removeAround } from './worktree-cleanup.ts';
 const patienceMs = 60_000;
 const lookMs = 20;
 
-export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: string): Git {
+export function markedGit({ world, env }: Pick<AppContext, 'world' | 'env'>, mark: string): Git {
   return { world, env, mark: { [attemptMark]: mark } };
 }
 
@@ -66,7 +66,7 @@ export async function waitForGitExit(
   return ok(undefined);
 }
 
-export interface Task {
+export interface SandboxMerge {
   readonly plan: RepositoryPlan;
   readonly start: string;
   readonly startName: string;
@@ -74,7 +74,7 @@ export interface Task {
 }
 
 export interface Integrated {
-  readonly task: Task;
+  readonly task: SandboxMerge;
   readonly commit: string;
   /** Sessions whose work was there already. */
   readonly contained: ReadonlySet<SessionId>;
@@ -93,7 +93,7 @@ function checkoutOf({ repository, items }: RepositoryPlan): string {
 
 export class MergeSandbox {
   readonly git: Git;
-  readonly #place: Place;
+  readonly #place: AppContext;
   readonly #paths: GroupPaths;
   readonly #state: GroupState;
   readonly #mark: string;
@@ -103,7 +103,12 @@ export class MergeSandbox {
   #interrupted = false;
 
   /** `worktrees`: the folder below which scratch worktrees are made. */
-  constructor(place: Place, { paths, state }: Pick<GroupWriter, 'paths' | 'state'>, mark: string, worktrees: string) {
+  constructor(
+    place: AppContext,
+    { paths, state }: Pick<GroupWriter, 'paths' | 'state'>,
+    mark: string,
+    worktrees: string,
+  ) {
     this.git = markedGit(place, mark);
     this.#place = place;
     this.#paths = paths;
@@ -122,7 +127,7 @@ export class MergeSandbox {
     const ignore = onSignal(this.#place.world.clock, (signal) => {
       if (this.#interrupted) {
         ignore();
-        endOf(signal);
+        endProcessBy(signal);
         return;
       }
       this.#interrupted = true;
@@ -148,7 +153,7 @@ export class MergeSandbox {
    * Merges all pieces of all repositories, and has each accepted with all of them merged, so that a change over several
    * repositories is checked as one. The scratch worktrees stay.
    */
-  async integrate(tasks: readonly Task[]): Promise<Result<Integrated[]>> {
+  async integrate(tasks: readonly SandboxMerge[]): Promise<Result<Integrated[]>> {
     const done: Integrated[] = [];
     for (const task of tasks) {
       const integrated = await this.#mergeAll(task);
@@ -160,7 +165,7 @@ export class MergeSandbox {
     return accepted.ok ? ok(done) : accepted;
   }
 
-  async #mergeAll(task: Task): Promise<Result<Integrated>> {
+  async #mergeAll(task: SandboxMerge): Promise<Result<Integrated>> {
     const { plan, start, scratch } = task;
     const contained = new Set<SessionId>();
     let commit = start;
@@ -212,7 +217,7 @@ export class MergeSandbox {
     return ok(undefined);
   }
 
-  async #merge(task: Task, item: MergeItem, before: readonly MergeItem[]): Promise<Result<string>> {
+  async #merge(task: SandboxMerge, item: MergeItem, before: readonly MergeItem[]): Promise<Result<string>> {
     const { plan, start, startName, scratch } = task;
     const message = mergeMessage(this.#state, item);
     const merged = await mergeInto(this.git, scratch.path, item.source, message);
@@ -260,7 +265,7 @@ export class MergeSandbox {
     );
   }
 
-  #environmentOf({ scratch }: Task, { record, workspace }: MergeItem, cwd: string, all: readonly Integrated[]) {
+  #environmentOf({ scratch }: SandboxMerge, { record, workspace }: MergeItem, cwd: string, all: readonly Integrated[]) {
     const there = { ...workspace, path: scratch.path, folder: cwd };
     const folderOf = (other: Workspace): string | undefined => {
       const merged = all.find(({ task: { plan } }) => plan.repository === other.repository)?.task.scratch.path;
@@ -271,7 +276,7 @@ export class MergeSandbox {
 
   /** Ignored files and the set-up command, once for each project of a scratch worktree. */
   async #prepare(
-    task: Task,
+    task: SandboxMerge,
     item: MergeItem,
     { cwd, env }: Pick<ShellCommand, 'cwd' | 'env'>,
     prepared: Set<string>,
@@ -364,7 +369,7 @@ async function conflictFailure(git: Git, { repository, item, sides, files }: Con
   return fail(
     'merge-conflict',
     `The work of ${titleOfItem(item)} does not go together with ${whom} in ${repositoryDir(repository)}: both sides ` +
-      `changed ${listed(files)}.`,
+      `changed ${quotedNames(files)}.`,
     `No branch was moved. ${advice.value}`,
   );
 }

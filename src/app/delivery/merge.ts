@@ -9,7 +9,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import type { Git } from '../../git/git.ts';
 import { ignoredSentence } from '../../git/ignored-output.ts';
 import { type Settlement, settleMoves } from '../../git/move-refs.ts';
-import { checkRoom, checkRoomBefore, checkTarget, readTarget, type Target } from '../../git/target.ts';
+import { checkRoom, checkRoomBefore, checkTarget, type MergeTarget, readTarget } from '../../git/target.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import {
@@ -24,10 +24,10 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { plural } from '../../view/format.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
-import { clearScratches, MergeSandbox, markedGit, type Task, waitForGitExit } from './merge-sandbox.ts';
+import { clearScratches, MergeSandbox, markedGit, type SandboxMerge, waitForGitExit } from './merge-sandbox.ts';
 import { type MergePlan, type MergeSelection, placeName, planMerge, type RepositoryPlan, say } from './plan.ts';
 import { type CleanUp, cleanUpSessions, leftoverOf } from './worktree-cleanup.ts';
 
@@ -39,7 +39,7 @@ export interface MergeOptions extends MergeSelection {
 
 export interface Prepared {
   readonly plan: RepositoryPlan;
-  readonly target: Target;
+  readonly target: MergeTarget;
 }
 
 export interface MergeReport {
@@ -61,7 +61,7 @@ const noCleanUp: CleanUp = { cleaned: [], kept: [], notes: [] };
  * command).
  */
 export async function mergeGroup(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   options: MergeOptions,
 ): Promise<Result<MergeReport>> {
@@ -92,7 +92,7 @@ export async function mergeGroup(
 
 /** What no commit has and goes with the worktrees once this is merged. */
 async function ignoredNotes(
-  place: Place,
+  place: AppContext,
   { paths }: GroupWriter,
   prepared: readonly Prepared[],
 ): Promise<readonly string[]> {
@@ -126,7 +126,7 @@ async function prepare(
 
 /** Worktrees and branches of all sessions that are merged, also of those an earlier command could not remove. */
 async function tidied(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   report: MergeReport,
   { keepIgnored = false }: MergeOptions,
@@ -150,7 +150,7 @@ async function mergeAll(
   const { git } = bench;
   const { paths } = writer;
   const tasks = prepared.map(
-    ({ plan, target }, index): Task => ({
+    ({ plan, target }, index): SandboxMerge => ({
       plan,
       start: target.commit,
       startName: plan.into,
@@ -188,7 +188,7 @@ interface Tried {
 }
 
 /** Everything that can fail without a trace; last of all, that nothing has changed since it began. */
-async function tryOut(bench: MergeSandbox, tasks: readonly Task[]): Promise<Result<Tried>> {
+async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Promise<Result<Tried>> {
   const integrated = await bench.integrate(tasks);
   if (!integrated.ok) return integrated;
   const moves: Move[] = [];
@@ -223,7 +223,7 @@ export type Finished =
  * none. Fails with `corrupt-file` (the journal), `busy` (a git of it still runs), `worktree-failed` and
  * `write-failed`; called again, it goes on.
  */
-export async function finishMerge(place: Place, holder: Holder): Promise<Result<Finished>> {
+export async function finishMerge(place: AppContext, holder: Holder): Promise<Result<Finished>> {
   const { world } = place;
   const read = readMergeJournal(world, holder.paths);
   if (!read.ok) return read;
@@ -252,7 +252,7 @@ export async function finishMerge(place: Place, holder: Holder): Promise<Result<
 }
 
 /** As finishMerge, for commands that do not hold the group. Fails with `busy` as well while a merge is at work. */
-export async function finishInterruptedMerge(place: Place, group: GroupReference): Promise<Result<Finished>> {
+export async function finishInterruptedMerge(place: AppContext, group: GroupReference): Promise<Result<Finished>> {
   const journal = readMergeJournal(place.world, group.paths);
   if (journal.ok && journal.value === null) return ok('nothing');
   if (liveRunner(place.world, group) !== null) return ok('nothing');
@@ -346,7 +346,7 @@ export interface Beginning {
 
 /** Ends what an earlier hand-over left, unless this one only looks, and plans. Fails as both of them do. */
 export async function beginMerge(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   options: MergeSelection & { readonly dryRun: boolean },
 ): Promise<Result<Beginning>> {

@@ -2,7 +2,7 @@
 import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionId, Work, Workspace } from '../../core/group.ts';
+import type { Changes, SessionId, Workspace } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
 import { planOf } from '../../core/plan/plan.ts';
@@ -15,10 +15,10 @@ import { findRepository, type Git } from '../../git/git.ts';
 import { isAncestor, nameFiles } from '../../git/run-git.ts';
 import { uncommittedIn } from '../../git/stage.ts';
 import { tipOf } from '../../git/target.ts';
-import { listed, repositoryDir } from '../../git/worktrees/scratch.ts';
+import { quotedNames, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle, titleOf } from '../../view/wording.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 export interface RepositoryPlan {
   readonly repository: string;
@@ -42,7 +42,7 @@ export interface MergeSelection {
   readonly partial: boolean;
 }
 
-export function say({ notes }: Pick<Place, 'notes'>, text: string): void {
+export function say({ notes }: Pick<AppContext, 'notes'>, text: string): void {
   notes.line(safeLine(text, 1000));
 }
 
@@ -63,7 +63,7 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
   const items = new Map<string, MergeItem[]>();
   for (const record of records) {
     const { workspace, mergedInto } = record;
-    if (mergedInto === undefined && workspace !== undefined && isGone(git, workspace.repository)) {
+    if (mergedInto === undefined && workspace !== undefined && isRepositoryGone(git, workspace.repository)) {
       const message = `The repository ${placeName(workspace.repository)} is gone.`;
       return fail('usage', message, 'Put it back where it was, then merge again.');
     }
@@ -138,7 +138,7 @@ function branchFor(repository: string, items: readonly MergeItem[], into: string
     return fail('usage', message, 'Name the branch with --into.');
   }
   if (others.length === 0) return ok(first);
-  const message = `The work in ${place} is for several branches: ${listed([first, ...others])}.`;
+  const message = `The work in ${place} is for several branches: ${quotedNames([first, ...others])}.`;
   return fail('usage', message, `Name one of them with --into, such as --into ${quoted(first)}.`);
 }
 
@@ -192,14 +192,14 @@ function mergedElsewhere(records: readonly SessionRecord[], into: string): Resul
   const who = listNames(titles, titlesShown);
   const where = [...new Set(places.map((one) => one.where))].join(' and ');
   const commands = [...new Set(places.map(({ merge }) => merge))].join(' && ');
-  const message = `${who}: merged into ${where} before, and not in ${listed([into])}.`;
+  const message = `${who}: merged into ${where} before, and not in ${quotedNames([into])}.`;
   return fail('usage', message, `Merge it from there: ${commands}`);
 }
 
 export interface MergeItem {
   readonly record: SessionRecord;
   readonly workspace: Workspace;
-  readonly work: Work;
+  readonly work: Changes;
   readonly source: string;
   /** The branch that it is for unless the user names one; absent = none was checked out. */
   readonly target?: string;
@@ -219,7 +219,7 @@ export interface LeftOut {
 
 export function programsSentence(files: readonly string[]): string | null {
   if (files.length === 0) return null;
-  return `Review before you run anything there: it changes ${listed(files)}, from which programs are started.`;
+  return `Review before you run anything there: it changes ${quotedNames(files)}, from which programs are started.`;
 }
 
 export function titleOfItem({ record }: Pick<MergeItem, 'record'>): string {
@@ -263,7 +263,7 @@ async function mergeItemSince(
   const repository = workspace?.repository ?? definition.repository;
   const work = state.status === 'completed' ? state.work : undefined;
   if (work === undefined || repository === undefined) return ok(null);
-  if (isGone(git, repository)) return ok(isThere ? null : 'elsewhere');
+  if (isRepositoryGone(git, repository)) return ok(isThere ? null : 'elsewhere');
   const target = await tipOf(git, repository, into);
   if (!target.ok) return target;
   // Where the branch is gone that it was merged into, nobody wants it there any more.
@@ -290,7 +290,7 @@ async function holds(git: Git, repository: string, tip: string | null, commit: s
   return known.ok ? isAncestor(git, repositoryDir(repository), commit, tip) : ok(false);
 }
 
-export function isGone({ world }: Git, repository: string): boolean {
+export function isRepositoryGone({ world }: Git, repository: string): boolean {
   return world.files.info(repository)?.kind !== 'folder';
 }
 
@@ -316,7 +316,7 @@ async function sourceOf(
   git: Git,
   record: SessionRecord,
   { repository, branch }: Workspace,
-  { commit }: Work,
+  { commit }: Changes,
 ): Promise<Result<string>> {
   const tip = await tipOf(git, repository, branch);
   if (!tip.ok) return tip;

@@ -5,8 +5,8 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { foreignText } from '../../core/text.ts';
-import { fetchBranch, headIn, pushCommit, type Remote, remoteOf, remoteTip } from '../../git/push.ts';
-import { readTarget, type Target } from '../../git/target.ts';
+import { fetchBranch, headIn, type PushRemote, pushCommit, remoteOf, remoteTip } from '../../git/push.ts';
+import { type MergeTarget, readTarget } from '../../git/target.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type MergeJournal, type ScratchPlace, writeMergeJournal } from '../../store/merge-journal.ts';
 import { type Proposal, readProposals, writeProposals } from '../../store/pull-requests.ts';
@@ -14,9 +14,9 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { RunOutput } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { beginMerge, endMerge } from './merge.ts';
-import type { Integrated, MergeSandbox, Task } from './merge-sandbox.ts';
+import type { Integrated, MergeSandbox, SandboxMerge } from './merge-sandbox.ts';
 import {
   type MergeItem,
   type MergePlan,
@@ -38,8 +38,8 @@ export interface ProposalOptions extends MergeSelection {
 
 export interface Destination {
   readonly plan: RepositoryPlan;
-  readonly target: Target;
-  readonly remote: Remote;
+  readonly target: MergeTarget;
+  readonly remote: PushRemote;
   readonly branch: string;
   readonly scratch: ScratchPlace;
   /** The commit at which merging begins: what was pushed before, else where the target stands. */
@@ -69,7 +69,7 @@ export interface ProposalReport {
  * goes on.
  */
 export async function proposeGroup(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   options: ProposalOptions,
 ): Promise<Result<ProposalReport>> {
@@ -153,7 +153,7 @@ async function choosePlaces(
 }
 
 /** Before anything is tried or pushed. Fails as checkGh. */
-async function checkHosts(place: Place, destinations: readonly Destination[]): Promise<Result<void>> {
+async function checkHosts(place: AppContext, destinations: readonly Destination[]): Promise<Result<void>> {
   for (const { plan, remote } of destinations) {
     const ready = await checkGh(place, placeName(plan.repository), remote.slug);
     if (!ready.ok) return fail(ready.failure.reason, `${ready.failure.message} ${nothingPushed}`, ready.failure.next);
@@ -171,7 +171,7 @@ interface Pushed {
 
 /** All is merged and accepted before anything is pushed. Repositories in which nothing is new are left out. */
 async function pushAll(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   bench: MergeSandbox,
   mark: string,
@@ -181,7 +181,12 @@ async function pushAll(
   const { paths } = writer;
   const tasks = destinations.map(
     // What others added to the pushed branch is on no branch here.
-    ({ plan, start, isPushed, scratch }): Task => ({ plan, start, startName: isPushed ? start : plan.into, scratch }),
+    ({ plan, start, isPushed, scratch }): SandboxMerge => ({
+      plan,
+      start,
+      startName: isPushed ? start : plan.into,
+      scratch,
+    }),
   );
   const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
   const noted = writeMergeJournal(git.world, paths, journal);
@@ -195,7 +200,7 @@ async function pushAll(
 }
 
 async function pushIntegrated(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   { git }: MergeSandbox,
   destinations: readonly Destination[],
@@ -230,7 +235,7 @@ async function pushIntegrated(
 
 function note(
   { paths }: GroupWriter,
-  world: Place['world'],
+  world: AppContext['world'],
   { plan: { repository }, remote, branch }: Destination,
   more: Pick<Partial<Proposal>, 'commit' | 'url'>,
 ): Result<void> {
@@ -244,7 +249,7 @@ function note(
 
 /** One request for each repository; those that exist are brought up to date, and all name each other. */
 async function requestAll(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   pushed: readonly Pushed[],
   draft: boolean,
@@ -264,7 +269,7 @@ async function requestAll(
     found.push({ destination, commit, pushed: isNew, url: url.value, created: open.value === null, body });
   }
   for (const { destination, url, body } of found) {
-    const wanted = withSection(body, proposalSection(state, destination.plan.items, relatedTo(destination, found)));
+    const wanted = withOurSection(body, proposalSection(state, destination.plan.items, relatedTo(destination, found)));
     if (wanted === body) continue;
     const edited = await withBody(writer, place, wanted, (file) =>
       text(place, placeName(destination.plan.repository), editArgs(url, file)),
@@ -284,7 +289,7 @@ function relatedTo(
 }
 
 async function create(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   { plan, remote, branch }: Destination,
   body: string,
@@ -313,7 +318,7 @@ export function bodyFileOf({ paths }: Pick<GroupWriter, 'paths'>): string {
 
 async function withBody<T>(
   writer: GroupWriter,
-  { world: { files } }: Place,
+  { world: { files } }: AppContext,
   body: string,
   act: (file: string) => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -359,7 +364,7 @@ export function editArgs(url: string, bodyFile: string): string[] {
 }
 
 /** Fails with `spawn-failed` when gh is not there and `not-logged-in` when it has no login. */
-async function checkGh(place: Place, cwd: string, slug: string | undefined): Promise<Result<void>> {
+async function checkGh(place: AppContext, cwd: string, slug: string | undefined): Promise<Result<void>> {
   const host = slug?.split('/')[0];
   const asked = await run(place, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
   if (!asked.ok) return asked;
@@ -369,7 +374,7 @@ async function checkGh(place: Place, cwd: string, slug: string | undefined): Pro
 }
 
 async function findRequest(
-  place: Place,
+  place: AppContext,
   cwd: string,
   slug: string | undefined,
   head: string,
@@ -386,7 +391,7 @@ async function findRequest(
 }
 
 /** What gh printed on standard output. Fails with `spawn-failed` and gh's reason. */
-async function text(place: Place, cwd: string, args: readonly string[]): Promise<Result<string>> {
+async function text(place: AppContext, cwd: string, args: readonly string[]): Promise<Result<string>> {
   const asked = await run(place, cwd, args);
   if (!asked.ok) return asked;
   const { exitCode, stdout, stderr } = asked.value;
@@ -396,7 +401,7 @@ async function text(place: Place, cwd: string, args: readonly string[]): Promise
   return fail('spawn-failed', message, 'Correct that, then run the command again: it goes on where it stopped.');
 }
 
-async function run(place: Place, cwd: string, args: readonly string[]): Promise<Result<RunOutput>> {
+async function run(place: AppContext, cwd: string, args: readonly string[]): Promise<Result<RunOutput>> {
   const kept = Object.entries(place.env).flatMap(([name, value]) =>
     value === undefined || repositoryVariables.has(name) ? [] : [[name, value] as const],
   );
@@ -468,7 +473,7 @@ function plain(text: string): string {
 }
 
 /** A text that holds our part already gets the new one in its place; any other keeps what it says in front of it. */
-export function withSection(text: string, section: string): string {
+export function withOurSection(text: string, section: string): string {
   const from = text.indexOf(begin);
   const to = text.indexOf(end);
   if (from >= 0 && to > from) return `${text.slice(0, from)}${section}${text.slice(to + end.length)}`;

@@ -16,7 +16,7 @@ import { readLog } from '../../store/event-log.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { titleOf } from '../../view/wording.ts';
 import { briefPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { LoadedGroup, LoadedSession } from '../resolve.ts';
 
 export interface WorkDiff {
@@ -42,7 +42,7 @@ export interface DiffForm {
 }
 
 /** The worktree each session has or had last. Fails as readLog does. */
-export function workspacesOf(place: Place, group: LoadedGroup): Result<ReadonlyMap<SessionId, Workspace>> {
+export function workspacesOf(place: AppContext, group: LoadedGroup): Result<ReadonlyMap<SessionId, Workspace>> {
   const events = readLog(place.world, group.paths.events);
   if (!events.ok) return events;
   const found = new Map<SessionId, Workspace>();
@@ -55,7 +55,7 @@ export function workspacesOf(place: Place, group: LoadedGroup): Result<ReadonlyM
 
 /** Fails with `illegal-transition` (nothing to compare), `not-found` (the work is gone) and `worktree-failed`. */
 export async function diffOf(
-  place: Place,
+  place: AppContext,
   session: LoadedSession,
   workspace: Workspace | undefined,
   form: DiffForm,
@@ -91,7 +91,7 @@ export async function diffOf(
 }
 
 /** Since it began. What others have changed there meanwhile cannot be told apart. */
-async function diffInPlace(place: Place, session: LoadedSession, form: DiffForm): Promise<Result<WorkDiff>> {
+async function diffInPlace(place: AppContext, session: LoadedSession, form: DiffForm): Promise<Result<WorkDiff>> {
   const { record, sessionId, paths } = session;
   const { projectPath: folder, repository, name } = record.definition;
   const begin = place.world.files.readText(sessionPaths(paths, sessionId).begin);
@@ -111,7 +111,7 @@ interface Sides {
   readonly gone?: string;
 }
 
-async function sidesOf(place: Place, session: LoadedSession, workspace: Workspace): Promise<Result<Sides>> {
+async function sidesOf(place: AppContext, session: LoadedSession, workspace: Workspace): Promise<Result<Sides>> {
   const { record, state, sessionId } = session;
   const { files } = place.world;
   const { path, repository, branch, base } = workspace;
@@ -139,7 +139,7 @@ async function sidesOf(place: Place, session: LoadedSession, workspace: Workspac
   return fail('not-found', message, next);
 }
 
-function goneSentence({ world }: Place, { record, state, sessionId }: LoadedSession, { path }: Workspace): string {
+function goneSentence({ world }: AppContext, { record, state, sessionId }: LoadedSession, { path }: Workspace): string {
   const title = titleOf(state, sessionId);
   const isThere = world.files.list(path).length > 0;
   const what = `The worktree of session ${title} is ${isThere ? 'no longer one' : 'gone'}: ${briefPath(path)}.`;

@@ -12,7 +12,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import { listNames } from '../../core/text.ts';
 import { findRepository } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
-import { discard, halfRemoved, listBranches, standingOf } from '../../git/worktrees/discard.ts';
+import { discard, halfRemoved, inspectWorktree, listBranches } from '../../git/worktrees/discard.ts';
 import { checkoutsBelow } from '../../git/worktrees/levels.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { listWorktrees, type Worktree } from '../../git/worktrees/worktree.ts';
@@ -31,8 +31,8 @@ import { titleOf } from '../../view/wording.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { lookAt, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
-import { withinGroup } from '../removal/prune-groups.ts';
+import type { AppContext } from '../place.ts';
+import { catchWriteErrors } from '../removal/prune-groups.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
 import { finishMerge } from './merge.ts';
@@ -60,7 +60,7 @@ interface KnownGroup {
 }
 
 interface Survey {
-  readonly place: Place;
+  readonly place: AppContext;
   readonly root: string;
   readonly fix: boolean;
   /** Folders below which worktrees of sessions are made. */
@@ -68,7 +68,7 @@ interface Survey {
   readonly groups: readonly KnownGroup[];
 }
 
-export async function checkWorktrees(place: Place, root: string, fix: boolean): Promise<Finding[]> {
+export async function checkWorktrees(place: AppContext, root: string, fix: boolean): Promise<Finding[]> {
   const { world } = place;
   const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
   const ids = groupIds(world, root).filter(isThere);
@@ -103,7 +103,7 @@ export async function checkWorktrees(place: Place, root: string, fix: boolean): 
 
 /** What the system refuses of one group is what there is to say of it. */
 async function lookedAt(group: Pick<GroupReference, 'paths'>, look: () => Promise<Finding[]>): Promise<Finding[]> {
-  const looked = await withinGroup(group, async () => ok(await look()));
+  const looked = await catchWriteErrors(group, async () => ok(await look()));
   return looked.ok ? looked.value : [trouble('broken', looked.failure.message, looked.failure.next)];
 }
 
@@ -131,7 +131,7 @@ function repositoriesOf({ place, worktrees, groups }: Survey): string[] {
 }
 
 /** Its scratch worktrees are the merge's own; with them goes what tells how far it came. */
-async function checkMerge(place: Place, group: GroupReference, fix: boolean): Promise<Finding[]> {
+async function checkMerge(place: AppContext, group: GroupReference, fix: boolean): Promise<Finding[]> {
   const journal = readMergeJournal(place.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
   if (journal.value === null || isBusy(place.world, group.paths)) return [];
@@ -244,7 +244,7 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   // Sessions of the log, and what lies in their folders, were looked at with the group.
   if (record !== undefined || (sessionId !== undefined && files.entryKind(registered.path) !== null)) return null;
   const doomed = { repository, path: registered.path, into: [] };
-  const standing = await standingOf(place, doomed);
+  const standing = await inspectWorktree(place, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = group === undefined ? 'whose group is gone' : 'that is not in use';
   // Nothing tells any more which of them the session wrote.

@@ -10,7 +10,14 @@ import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import type { Git } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
-import { type Doomed, discard, discardFolder, rescue, type Standing, standingOf } from '../../git/worktrees/discard.ts';
+import {
+  discard,
+  discardFolder,
+  inspectWorktree,
+  type RemovalCandidate,
+  rescue,
+  type WorktreeState,
+} from '../../git/worktrees/discard.ts';
 import { removeLevels, topOf } from '../../git/worktrees/levels.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
@@ -25,7 +32,7 @@ import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } f
 import { removeUpstreams } from '../../worker/prepare/surroundings.ts';
 import { whileBusy } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 const namesShownMax = 3;
 const noteColumns = 1000;
@@ -43,9 +50,9 @@ export type Care =
 export interface Leftover {
   readonly sessionId: SessionId;
   readonly title: string;
-  readonly doomed: Doomed;
+  readonly doomed: RemovalCandidate;
   readonly record?: SessionRecord;
-  readonly standing: Result<Standing> | null;
+  readonly standing: Result<WorktreeState> | null;
   /** Files that git ignores and the session wrote, by paths from the top of its worktree. */
   readonly ignored: readonly string[];
 }
@@ -63,7 +70,7 @@ export interface CleanUp {
  * the log cannot be written.
  */
 export async function cleanUpSessions(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
   how: CleanUpOptions,
@@ -77,7 +84,7 @@ export interface CleanUpOptions {
 }
 
 async function cleanUpAll(
-  place: Place,
+  place: AppContext,
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
   { force, keepIgnored = false }: CleanUpOptions,
@@ -110,7 +117,12 @@ interface Outcome {
   readonly notes: readonly string[];
 }
 
-async function cleanUp(place: Place, writer: GroupWriter, leftover: Leftover, care: Care): Promise<Result<Outcome>> {
+async function cleanUp(
+  place: AppContext,
+  writer: GroupWriter,
+  leftover: Leftover,
+  care: Care,
+): Promise<Result<Outcome>> {
   const kept = whyKept(place, leftover, care);
   if (kept !== null) return ok({ kept, notes: [] });
   const removed = await removeLeftover(place, writer.paths, leftover, care);
@@ -132,7 +144,7 @@ export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result
   }
 }
 
-export async function leftoversOf(place: Place, paths: GroupPaths, state: GroupState | null): Promise<Leftover[]> {
+export async function leftoversOf(place: AppContext, paths: GroupPaths, state: GroupState | null): Promise<Leftover[]> {
   const onDisk = place.world.files.list(paths.sessions).filter(isSessionId);
   const ids = new Set([...(state?.sessions.keys() ?? []), ...onDisk]);
   return whileBusy(place, 'Looking at worktrees', async (say) => {
@@ -158,7 +170,7 @@ export interface Release {
 
 /** Fails with `illegal-transition`, naming what would be lost with the worktrees. Nothing is changed. */
 export function checkReleasable(
-  place: Place,
+  place: AppContext,
   leftovers: readonly Leftover[],
   { force, command }: Omit<Release, 'tell'>,
 ): Result<void> {
@@ -186,7 +198,7 @@ const careOf = (force: boolean): Care => (force ? 'keep-commits' : 'keep-branche
  * unmerged commits stay, with `force` as well.
  */
 export async function releaseWorktrees(
-  place: Place,
+  place: AppContext,
   paths: GroupPaths,
   leftovers: readonly Leftover[],
   release: Release,
@@ -205,7 +217,7 @@ export async function releaseWorktrees(
 }
 
 export async function leftoverOf(
-  place: Place,
+  place: AppContext,
   paths: GroupPaths,
   sessionId: SessionId,
   record: SessionRecord | undefined,
@@ -213,7 +225,7 @@ export async function leftoverOf(
   const doomed = await doomedOf(place, paths, sessionId, record);
   if (doomed === null) return null;
   const isGone = place.world.files.info(doomed.repository)?.kind !== 'folder';
-  const standing = isGone ? null : await standingOf(place, doomed);
+  const standing = isGone ? null : await inspectWorktree(place, doomed);
   const { ignoredBefore } = sessionPaths(paths, sessionId);
   const ignored =
     standing?.ok === true && standing.value.isReadable
@@ -234,11 +246,11 @@ export const ownBranches = 'cca/';
 
 /** From the log, else the intent file, which is written before anything is made. */
 async function doomedOf(
-  place: Place,
+  place: AppContext,
   paths: GroupPaths,
   sessionId: SessionId,
   record: SessionRecord | undefined,
-): Promise<Doomed | null> {
+): Promise<RemovalCandidate | null> {
   const { files } = place.world;
   // A branch of another group is this one's once that is gone.
   const maker = record?.inherited && groupPaths(dirname(dirname(paths.folder)), record.inherited.groupId).folder;
@@ -258,7 +270,7 @@ async function doomedOf(
   };
 }
 
-export function whyKept(place: Place, { doomed, record, standing }: Leftover, care: Care): string | null {
+export function whyKept(place: AppContext, { doomed, record, standing }: Leftover, care: Care): string | null {
   const { path, repository } = doomed;
   if (record?.state.status === 'running') return 'The session is running.';
   const cwd = tryPath(() => place.cwd);
@@ -288,7 +300,7 @@ export function whyKept(place: Place, { doomed, record, standing }: Leftover, ca
   return care === 'keep-unmerged' ? whyUnmerged(doomed, standing.value) : null;
 }
 
-function whyUnmerged({ branch, into }: Doomed, { unmerged }: Standing): string | null {
+function whyUnmerged({ branch, into }: RemovalCandidate, { unmerged }: WorktreeState): string | null {
   if (unmerged === 0) return null;
   const where = into.length > 0 ? `in ${into.join(' or ')}` : 'in the branch of the project';
   const verb = unmerged === 1 ? 'is' : 'are';
@@ -307,7 +319,7 @@ function countOf(count: number, noun: string): string {
  * `write-failed`; tried again, it goes on where it stopped.
  */
 export async function removeLeftover(
-  place: Place,
+  place: AppContext,
   paths: GroupPaths,
   leftover: Leftover,
   care: Care,
@@ -341,7 +353,7 @@ export async function removeLeftover(
 }
 
 /** Removes the levels around a worktree that is gone. Returns sentences about what stays. */
-export function removeAround({ world: { files } }: Pick<Place, 'world'>, top: string): Result<string[]> {
+export function removeAround({ world: { files } }: Pick<AppContext, 'world'>, top: string): Result<string[]> {
   try {
     return ok(removeLevels(files, top).map((path) => `It is part of no work, so it stays: ${path}`));
   } catch (error) {
@@ -351,11 +363,11 @@ export function removeAround({ world: { files } }: Pick<Place, 'world'>, top: st
 
 /** How it stands when all that git can keep is on a branch; null when the repository is gone. */
 async function saveFirst(
-  place: Place,
+  place: AppContext,
   { doomed, standing, title }: Leftover,
   care: Care,
   tell: (note: string) => void,
-): Promise<Result<Standing | null>> {
+): Promise<Result<WorktreeState | null>> {
   const known = standing?.ok === true ? standing.value : null;
   if (known === null || care !== 'keep-commits') return ok(known);
   const rescued = await rescue(place, doomed, known, title);
@@ -369,9 +381,9 @@ async function saveFirst(
 }
 
 async function removeWorktree(
-  place: Place,
+  place: AppContext,
   { doomed, title }: Leftover,
-  standing: Standing | null,
+  standing: WorktreeState | null,
   care: Care,
 ): Promise<Result<readonly string[]>> {
   if (standing === null) {
@@ -418,7 +430,7 @@ function copiesIn(git: Git, record: SessionRecord | undefined, paths: SessionPat
 
 /** The other group, than that of the folder `own`, that builds on the branch; null when there is none. */
 export function namedElsewhere(
-  { world }: Pick<Place, 'world'>,
+  { world }: Pick<AppContext, 'world'>,
   own: GroupPaths,
   { repository, branch }: Pick<Workspace, 'repository' | 'branch'>,
 ): GroupId | null {

@@ -5,7 +5,6 @@
 import { dirname, join, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { readGitHead } from '../../context/faber/git-head.ts';
-import type { JsonObject } from '../../context/faber/json-text.ts';
 import {
   activeRunPath,
   type FaberProject,
@@ -23,13 +22,14 @@ import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { runOwn } from '../../git/run-git.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
+import type { JsonObject } from '../../store/json.ts';
 import { platform } from '../../system/machine.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { folderNamed, lookAt } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 /** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
-export function projectHere(place: Place, given: string | undefined): Result<FaberProject> {
+export function faberProjectHere(place: AppContext, given: string | undefined): Result<FaberProject> {
   const { files } = place.world;
   const named = folderNamed(place, given, 'project', 'Give the folder of the project with --project.');
   if (!named.ok) return named;
@@ -44,7 +44,7 @@ export function projectHere(place: Place, given: string | undefined): Result<Fab
 const sessionId = /^[A-Za-z0-9][\w-]{0,127}$/;
 
 /** Who asks: inside of claude, its session. */
-export function whoAsks(place: Place, project: FaberProject): Who {
+export function whoAsks(place: AppContext, project: FaberProject): Who {
   const { env, world } = place;
   const id = env.CLAUDE_CODE_SESSION_ID ?? '';
   const commit = readGitHead(world.files, project.top)?.commit;
@@ -67,7 +67,11 @@ export interface FoundRun {
  * The run of `--run-id`, else the active one, else the only one in progress. Null when there is none to speak of; fails
  * with `ambiguous`, `usage`, `not-found` or `corrupt-file`.
  */
-export function runHere(place: Place, project: FaberProject, given: string | undefined): Result<FoundRun | null> {
+export function faberRunHere(
+  place: AppContext,
+  project: FaberProject,
+  given: string | undefined,
+): Result<FoundRun | null> {
   const { files } = place.world;
   const load = (runId: string): Result<FoundRun> => {
     const state = loadState(files, project, runId);
@@ -98,7 +102,7 @@ export function runHere(place: Place, project: FaberProject, given: string | und
 }
 
 /** A sentence for an active run that is not one of this work tree, or was never committed; null when it is. */
-export function danglingRun({ world }: Place, project: FaberProject): string | null {
+export function danglingRun({ world }: AppContext, project: FaberProject): string | null {
   const { files } = world;
   const active = readActiveRun(files, project);
   if (active.kind !== 'run') return null;
@@ -115,7 +119,7 @@ export function danglingRun({ world }: Place, project: FaberProject): string | n
 }
 
 /** What a command says that needs a run where there is none. */
-export function noRunHere(place: Place, project: FaberProject): Failure {
+export function noRunHere(place: AppContext, project: FaberProject): Failure {
   const dangling = danglingRun(place, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
   const next = advise(
@@ -138,7 +142,7 @@ export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<Fo
 }
 
 /** The id that begins with what was typed. Fails with `usage`, `not-found` or `ambiguous`. */
-export function runNamed(place: Place, project: FaberProject, typed: string): Result<string> {
+export function runNamed(place: AppContext, project: FaberProject, typed: string): Result<string> {
   if (!isRunId(typed)) {
     const next = 'It has letters, digits, "-", "_" and ".", 200 at most.';
     return fail('usage', `That cannot be the id of a run: ${JSON.stringify(typed.slice(0, 100))}.`, next);
@@ -153,7 +157,7 @@ export function runNamed(place: Place, project: FaberProject, typed: string): Re
   return fail('not-found', `There is no run ${typed} in ${project.root}/${project.runs}.`, next);
 }
 
-function runsInProgress(place: Place, project: FaberProject): FoundRun[] {
+function runsInProgress(place: AppContext, project: FaberProject): FoundRun[] {
   return listRuns(place.world.files, project).flatMap((runId) => {
     const state = loadState(place.world.files, project, runId);
     const isOpen =
@@ -163,7 +167,7 @@ function runsInProgress(place: Place, project: FaberProject): FoundRun[] {
 }
 
 /** Fails with all problems of the file when it has any. */
-export function soundConfig(place: Place, project: FaberProject, name: string): Result<WorkflowConfig> {
+export function soundConfig(place: AppContext, project: FaberProject, name: string): Result<WorkflowConfig> {
   const config = loadWorkflowConfig(place.world.files, project, name);
   if (!config.ok || config.value.problems.length === 0) return config;
   const { problems, file } = config.value;
@@ -175,7 +179,7 @@ export function soundConfig(place: Place, project: FaberProject, name: string): 
  * The state of a run goes to other machines with git, the name of the active one does not: each work tree has its own.
  * Says what stands in the way of either.
  */
-export async function settleWithGit(place: Place, project: FaberProject, runId: string): Promise<void> {
+export async function settleWithGit(place: AppContext, project: FaberProject, runId: string): Promise<void> {
   const [active, state] = [activeRunPath(project), statePath(project, runId)];
   const ignored = await ignoredFiles(place, project.root, [active, state]);
   // Outside of a repository there is nothing to settle.
@@ -196,7 +200,7 @@ export async function settleWithGit(place: Place, project: FaberProject, runId: 
 }
 
 /** In the repository's own list, which all its work trees share and no commit changes. */
-async function exclude(place: Place, { root }: FaberProject, name: string): Promise<Result<boolean>> {
+async function exclude(place: AppContext, { root }: FaberProject, name: string): Promise<Result<boolean>> {
   const { files } = place.world;
   const found = await runOwn(place, root, ['rev-parse', '--git-path', 'info/exclude']);
   if (!found.ok) return found;

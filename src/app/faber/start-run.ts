@@ -1,9 +1,10 @@
 /** Begins a run in a work tree, this one or a new one beside it, and records its finished phases. */
+
 import { dirname, join, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { fillIn, portablePath } from '../../context/faber/artifacts.ts';
+import { fillPlaceholders, portablePath } from '../../context/faber/artifacts.ts';
 import { readGitHead } from '../../context/faber/git-head.ts';
-import { type JsonObject, objectOf } from '../../context/faber/json-text.ts';
+import { objectOf } from '../../context/faber/json-text.ts';
 import { primeContext } from '../../context/faber/prime.ts';
 import { activeRunPath, type FaberProject, makeFolderInProject, readActiveRun } from '../../context/faber/project.ts';
 import {
@@ -24,9 +25,10 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { nearest } from '../../core/nearest.ts';
 import { foreignText } from '../../core/text.ts';
 import { removeWorktree } from '../../git/worktrees/worktree.ts';
+import type { JsonObject } from '../../store/json.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { type FoundRun, whoAsks } from './here.ts';
 import { makeWorktree, repositoryOf, trackWorktree, untrackWorktree } from './worktrees.ts';
 
@@ -37,7 +39,7 @@ export interface NewRun {
   readonly config: WorkflowConfig;
 }
 
-export function newRun(place: Place, run: Omit<NewRun, 'runId'>): NewRun {
+export function newRun(place: AppContext, run: Omit<NewRun, 'runId'>): NewRun {
   const { clock, random } = place.world;
   const suffix = random.uuid().replaceAll('-', '').slice(0, 6);
   return { ...run, runId: `fractary-faber-${run.workId}-${stamp(clock.now())}-${suffix}` };
@@ -48,7 +50,7 @@ export function newRun(place: Place, run: Omit<NewRun, 'runId'>): NewRun {
  * with `busy` when another one is by now. `isOwnTree`: the work tree was made for it.
  */
 export function startHere(
-  place: Place,
+  place: AppContext,
   project: FaberProject,
   run: NewRun,
   decidedOn: string | null,
@@ -58,7 +60,7 @@ export function startHere(
   const nowMs = clock.now();
   const { phases } = run.config;
   const workflowId = `fractary-faber:${run.workflow}`;
-  const made = newState({ ...run, phases, workflowId, nowMs, place: placeOf(place, project, isOwnTree) });
+  const made = newState({ ...run, phases, workflowId, nowMs, place: runLocation(place, project, isOwnTree) });
   const who = whoAsks(place, project);
   // The hook of its start found no run yet. In a work tree beside its own the session takes no part.
   const state = isOwnTree || who.sessionId === undefined ? made : beginSession(made, who).state;
@@ -71,13 +73,17 @@ export function startHere(
 }
 
 /** The work tree and the branch in which a run is begun or gone on with, as its state names them. */
-export function placeOf({ world }: Place, { top }: FaberProject, isMade = false): RunPlace {
+export function runLocation({ world }: AppContext, { top }: FaberProject, isMade = false): RunPlace {
   const { branch } = readGitHead(world.files, top) ?? {};
   return { path: top, ...defined({ branch }), ...(isMade ? { created_by: 'fractary-faber', auto_cleanup: true } : {}) };
 }
 
 /** Begins it in a new work tree and returns the project there; nothing half made stays behind. */
-export async function startBeside(place: Place, project: FaberProject, run: NewRun): Promise<Result<FaberProject>> {
+export async function startBeside(
+  place: AppContext,
+  project: FaberProject,
+  run: NewRun,
+): Promise<Result<FaberProject>> {
   const { files, clock } = place.world;
   const repository = await repositoryOf(place, project);
   if (!repository.ok) return repository;
@@ -108,7 +114,7 @@ export interface Conflict {
 }
 
 /** Fails with `corrupt-file` when `.active-run-id` cannot be used. */
-export function conflictWith(place: Place, project: FaberProject, newRunId: string): Result<Conflict | null> {
+export function conflictWith(place: AppContext, project: FaberProject, newRunId: string): Result<Conflict | null> {
   const active = readActiveRun(place.world.files, project);
   if (active.kind === 'unusable') {
     return fail('corrupt-file', `${activeRunPath(project)} ${active.trouble}.`, 'Look at it, then remove it.');
@@ -130,7 +136,12 @@ export function conflictWith(place: Place, project: FaberProject, newRunId: stri
  * Makes the run active, unless `.active-run-id` names another one by now than it did when the user decided. Fails with
  * `busy` then, and with `write-failed`.
  */
-export function activate(place: Place, project: FaberProject, runId: string, decidedOn: string | null): Result<void> {
+export function activate(
+  place: AppContext,
+  project: FaberProject,
+  runId: string,
+  decidedOn: string | null,
+): Result<void> {
   const { files } = place.world;
   const made = makeFolderInProject(files, project, dirname(activeRunPath(project)));
   if (!made.ok) return made;
@@ -150,7 +161,7 @@ export function activate(place: Place, project: FaberProject, runId: string, dec
 }
 
 /** What `.active-run-id` says now; null when nothing usable. */
-export function activeNow(place: Place, project: FaberProject): string | null {
+export function activeNow(place: AppContext, project: FaberProject): string | null {
   const active = readActiveRun(place.world.files, project);
   return active.kind === 'run' ? active.runId : null;
 }
@@ -165,7 +176,7 @@ const primes = /^\/(?:[\w-]+:)?prime-context\s*$/;
 
 /** A person at a terminal has no conversation to load anything into: their session does it at its start. */
 export function beginPhase(
-  place: Place,
+  place: AppContext,
   project: FaberProject,
   { runId, phase, config }: { readonly runId: string; readonly phase: string; readonly config: WorkflowConfig },
 ): void {
@@ -195,7 +206,7 @@ export function beginPhase(
 
 // A finished phase, and where the documents are that it made.
 
-export interface Artifact {
+export interface NamedValue {
   readonly name: string;
   readonly value: string;
 }
@@ -205,10 +216,10 @@ export interface Artifact {
  * is not in the project, with `illegal-transition` when the run is not in progress.
  */
 export function recordPhase(
-  place: Place,
+  place: AppContext,
   project: FaberProject,
   run: FoundRun,
-  finished: { readonly name: string; readonly phases: readonly string[]; readonly made: readonly Artifact[] },
+  finished: { readonly name: string; readonly phases: readonly string[]; readonly made: readonly NamedValue[] },
 ): Result<JsonObject> {
   const { name, phases, made } = finished;
   if (!phases.includes(name)) {
@@ -241,14 +252,14 @@ const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} a
  * Fails with `usage` for paths out of the project and for placeholders without a value.
  */
 function portableArtifacts(
-  place: Place,
+  place: AppContext,
   project: FaberProject,
   { runId, state }: FoundRun,
-  given: readonly Artifact[],
+  given: readonly NamedValue[],
 ): Result<Record<string, string>> {
   const made: Record<string, string> = {};
   for (const { name, value } of given) {
-    const filled = fillIn(value, { project, runId, state });
+    const filled = fillPlaceholders(value, { project, runId, state });
     if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, placeholders);
     if (!name.endsWith('_path')) {
       made[name] = value;

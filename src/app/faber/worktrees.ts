@@ -4,7 +4,7 @@
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { type JsonObject, listOf, readJson, textOf } from '../../context/faber/json-text.ts';
+import { listOf, nonEmptyText, readJson } from '../../context/faber/json-text.ts';
 import {
   activeRunPath,
   type FaberProject,
@@ -27,10 +27,10 @@ import {
   removeWorktree,
   type Worktree,
 } from '../../git/worktrees/worktree.ts';
-import { isObject } from '../../store/json.ts';
+import { isObject, type JsonObject } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 const worktreesPath = '.fractary/faber/worktrees.json';
 
@@ -45,7 +45,7 @@ export interface TrackedWorktree {
 const bytesMax = 1024 ** 2;
 
 /** Fails with `corrupt-file`, with file, line and column. Entries that name no run and no path are passed over. */
-function loadWorktrees(files: Place['world']['files'], project: FaberProject): Result<readonly TrackedWorktree[]> {
+function loadWorktrees(files: AppContext['world']['files'], project: FaberProject): Result<readonly TrackedWorktree[]> {
   const read = readProjectText(files, project.root, join(project.root, worktreesPath), bytesMax);
   if (!read.ok && read.trouble === 'does not exist') return ok([]);
   if (!read.ok)
@@ -56,7 +56,7 @@ function loadWorktrees(files: Place['world']['files'], project: FaberProject): R
 
 /** Adds an entry; one for the same folder is replaced. Fails with `write-failed`, `busy` or `corrupt-file`. */
 export function trackWorktree(
-  files: Place['world']['files'],
+  files: AppContext['world']['files'],
   project: FaberProject,
   entry: TrackedWorktree,
 ): Result<void> {
@@ -73,21 +73,25 @@ export function trackWorktree(
   ]);
 }
 
-export function untrackWorktree(files: Place['world']['files'], project: FaberProject, path: string): Result<void> {
+export function untrackWorktree(
+  files: AppContext['world']['files'],
+  project: FaberProject,
+  path: string,
+): Result<void> {
   return change(files, project, (entries) => entries.filter((entry) => trackedOf(project, entry)?.path !== path));
 }
 
 function trackedOf(project: FaberProject, entry: unknown): TrackedWorktree | null {
   if (!isObject(entry)) return null;
-  const path = textOf(entry.path);
-  const runId = textOf(entry.run_id);
+  const path = nonEmptyText(entry.path);
+  const runId = nonEmptyText(entry.run_id);
   if (path === undefined || path.includes('\0') || runId === undefined || !isRunId(runId)) return null;
   return {
-    workId: textOf(entry.work_id) ?? '',
+    workId: nonEmptyText(entry.work_id) ?? '',
     runId,
     path: resolve(project.root, path),
-    branch: textOf(entry.branch) ?? '',
-    createdAt: textOf(entry.created_at) ?? '',
+    branch: nonEmptyText(entry.branch) ?? '',
+    createdAt: nonEmptyText(entry.created_at) ?? '',
   };
 }
 
@@ -100,7 +104,7 @@ function parse(text: string): Result<JsonObject> {
 }
 
 function change(
-  files: Place['world']['files'],
+  files: AppContext['world']['files'],
   project: FaberProject,
   edit: (entries: readonly unknown[]) => readonly unknown[],
 ): Result<void> {
@@ -123,7 +127,7 @@ function change(
   return written.ok ? ok(undefined) : written;
 }
 
-export interface Repository {
+export interface FaberWorktrees {
   /** The project in the first work tree: it keeps the list. */
   readonly main: FaberProject;
   /** All work trees that git knows, the first one in front. */
@@ -131,7 +135,7 @@ export interface Repository {
 }
 
 /** Fails with `not-found` outside of a repository. */
-export async function repositoryOf(place: Place, project: FaberProject): Promise<Result<Repository>> {
+export async function repositoryOf(place: AppContext, project: FaberProject): Promise<Result<FaberWorktrees>> {
   const listed = await listWorktrees(place, project.top);
   if (!listed.ok) return listed;
   const worktrees = listed.value;
@@ -147,9 +151,9 @@ export interface MadeWorktree {
 
 /** `../<project>-issue-<work-id>` on the branch `feature/<work-id>`. Fails with git's reason, or `duplicate`. */
 export async function makeWorktree(
-  place: Place,
+  place: AppContext,
   project: FaberProject,
-  { main }: Repository,
+  { main }: FaberWorktrees,
   workId: string,
 ): Promise<Result<MadeWorktree>> {
   const folder = join(dirname(main.top), `${basename(main.top)}-issue-${workId}`);
@@ -173,7 +177,7 @@ export interface WorktreeView extends TrackedWorktree {
   readonly hasOpenSession: boolean;
 }
 
-export function viewWorktrees(place: Place, { main, worktrees }: Repository): Result<readonly WorktreeView[]> {
+export function viewWorktrees(place: AppContext, { main, worktrees }: FaberWorktrees): Result<readonly WorktreeView[]> {
   const { files } = place.world;
   const tracked = loadWorktrees(files, main);
   if (!tracked.ok) return tracked;
@@ -191,7 +195,7 @@ export function viewWorktrees(place: Place, { main, worktrees }: Repository): Re
   );
 }
 
-function projectIn(files: Place['world']['files'], main: FaberProject, path: string): FaberProject {
+function projectIn(files: AppContext['world']['files'], main: FaberProject, path: string): FaberProject {
   return projectAt(files, path, join(path, relative(main.top, main.root)));
 }
 
@@ -205,8 +209,8 @@ export interface Removal {
 
 /** What must not be lost keeps a work tree: changes, a session that goes on, the folder the user is in. */
 export async function removeFinished(
-  place: Place,
-  repository: Repository,
+  place: AppContext,
+  repository: FaberWorktrees,
   view: WorktreeView,
   { openSessionsToo }: { readonly openSessionsToo: boolean },
 ): Promise<Removal> {
@@ -244,7 +248,7 @@ function isInside(folder: string, path: string): boolean {
 }
 
 /** Files of the run that were never committed move to the first work tree; anything else that is not keeps it all. */
-async function keepRun(place: Place, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
+async function keepRun(place: AppContext, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
   const { files } = place.world;
   const changed = await changedFiles(place, path);
   if (!changed.ok) return changed;
@@ -281,7 +285,7 @@ async function keepRun(place: Place, main: FaberProject, { path, runId }: Worktr
 }
 
 /** What is completed, merged and holds nothing that could be lost goes away by itself. Says what it did. */
-export async function tidyWorktrees(place: Place, project: FaberProject): Promise<void> {
+export async function tidyWorktrees(place: AppContext, project: FaberProject): Promise<void> {
   const repository = await repositoryOf(place, project);
   const views = repository.ok ? viewWorktrees(place, repository.value) : repository;
   if (!repository.ok || !views.ok) return;

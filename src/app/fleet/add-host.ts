@@ -10,10 +10,10 @@ import { readAdded, ticketOf, writeAdded } from '../../fleet/fleet-files.ts';
 import { joinLine } from '../../fleet/join-line.ts';
 import { loginText, readLogin } from '../../fleet/login-files.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { knownFleet } from './init.ts';
 import { checkHostName, checkLabels, joinSteps } from './join.ts';
-import { checkDestination, lastLine, Remote } from './ssh.ts';
+import { checkDestination, lastLine, SshTarget } from './ssh.ts';
 
 export interface AddOptions {
   readonly name: string;
@@ -39,7 +39,7 @@ interface Found {
 
 /** `say` is told what is being done. Resolves with what `host join` said there. */
 export async function addHost(
-  place: Place,
+  place: AppContext,
   root: string,
   given: AddOptions,
   say: (step: string) => void,
@@ -47,7 +47,7 @@ export async function addHost(
   const checked = checkAsked(place, root, given);
   if (!checked.ok) return checked;
   const { line, login } = checked.value;
-  const remote = new Remote(place, given.ssh);
+  const remote = new SshTarget(place, given.ssh);
   say(`Connecting to ${given.ssh} ...`);
   const found = await probe(remote);
   if (!found.ok) return found;
@@ -95,7 +95,7 @@ interface Asked {
   readonly login: { readonly name: string; readonly text: string } | undefined;
 }
 
-function checkAsked(place: Place, root: string, given: AddOptions): Result<Asked> {
+function checkAsked(place: AppContext, root: string, given: AddOptions): Result<Asked> {
   const fleet = knownFleet(place, root);
   if (!fleet.ok) return fleet;
   const name = checkHostName(given.name);
@@ -117,7 +117,7 @@ function checkAsked(place: Place, root: string, given: AddOptions): Result<Asked
 }
 
 /** The login of that name here, else the one that runs here would use now. */
-function loginToSend({ world, env }: Place, root: string, name: string | undefined): Result<Asked['login']> {
+function loginToSend({ world, env }: AppContext, root: string, name: string | undefined): Result<Asked['login']> {
   if (name === undefined) return ok(undefined);
   if (!plainNamePattern.test(name)) {
     return fail('usage', `${JSON.stringify(name)} is no name of a login: ${plainNameRule}.`, 'Give another one.');
@@ -147,7 +147,7 @@ say data "\${XDG_DATA_HOME:-$HOME/.local/share}"
 say root "\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"
 `;
 
-async function probe(remote: Remote): Promise<Result<Found>> {
+async function probe(remote: SshTarget): Promise<Result<Found>> {
   const ran = await remote.run(probeScript);
   if (!ran.ok) return ran;
   // A profile there may print what it likes.
@@ -194,7 +194,11 @@ interface Installing {
 }
 
 /** Beside earlier programs, because sessions that work there use their paths. A link names the current one. */
-async function install(place: Place, remote: Remote, { own, found, program, say }: Installing): Promise<Result<void>> {
+async function install(
+  place: AppContext,
+  remote: SshTarget,
+  { own, found, program, say }: Installing,
+): Promise<Result<void>> {
   const name = `${program}-${place.world.random.uuid().slice(0, 8)}`;
   const [target, fresh] = [shellWord(program), shellWord(name)];
   const here = await systemHere(place);
@@ -232,7 +236,11 @@ done
 `;
 
 /** Bun is a part of every installation by npm; here it is sent along to a machine that has none, or an old one. */
-async function bringBun(remote: Remote, here: string, { own, found, program, say }: Installing): Promise<Result<void>> {
+async function bringBun(
+  remote: SshTarget,
+  here: string,
+  { own, found, program, say }: Installing,
+): Promise<Result<void>> {
   const missing = (why: string) =>
     fail(
       'usage',
@@ -251,7 +259,7 @@ async function bringBun(remote: Remote, here: string, { own, found, program, say
     : there(remote.destination, sent.value.stderr, 'Free some disk space there.');
 }
 
-async function systemHere({ world, env }: Place): Promise<string> {
+async function systemHere({ world, env }: AppContext): Promise<string> {
   const command = { program: 'uname', args: ['-sm'], cwd: '/', env: { PATH: env.PATH ?? '' }, timeoutMs: 10_000 };
   const ran = await world.processes.run(command);
   return ran.ok ? ran.value.stdout.trim() : '';
@@ -265,7 +273,7 @@ const isNewEnough = (version: string): boolean => Bun.semver.satisfies(version, 
 
 /** Once, by ssh's input, into a file that is nobody else's from its first byte on. */
 async function sendLogin(
-  remote: Remote,
+  remote: SshTarget,
   root: string,
   { name, text }: NonNullable<Asked['login']>,
 ): Promise<Result<void>> {
@@ -279,7 +287,7 @@ async function sendLogin(
     : there(remote.destination, sent.value.stderr, 'Cure that, then add it again.');
 }
 
-function note({ world }: Place, root: string, { name, ssh, login }: AddOptions, program: string): Result<void> {
+function note({ world }: AppContext, root: string, { name, ssh, login }: AddOptions, program: string): Result<void> {
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
   const sent = login ?? added.value[name]?.login;
@@ -302,7 +310,7 @@ export interface OwnPackage {
 }
 
 export async function withOwnPackage<T>(
-  place: Place,
+  place: AppContext,
   use: (own: OwnPackage) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { world, packageRoot } = place;
@@ -325,7 +333,7 @@ export async function withOwnPackage<T>(
 
 const [bundle, released] = ['dist/program', 'dist/claude-code-agent'];
 
-async function bundled(place: Place, folder: string): Promise<Result<{ root: string; program: string }>> {
+async function bundled(place: AppContext, folder: string): Promise<Result<{ root: string; program: string }>> {
   const { world, packageRoot } = place;
   if (world.files.info(join(packageRoot, 'scripts', 'bundle.ts')) === null) {
     const isBundled = world.files.info(join(packageRoot, bundle)) !== null;
@@ -335,7 +343,7 @@ async function bundled(place: Place, folder: string): Promise<Result<{ root: str
   return built.ok ? ok({ root: folder, program: bundle }) : built;
 }
 
-async function bunArchive(place: Place, folder: string): Promise<Result<Uint8Array | undefined>> {
+async function bunArchive(place: AppContext, folder: string): Promise<Result<Uint8Array | undefined>> {
   const script = '. "$1/bin/find-bun.sh"; find_bun "$1"; [ -n "$bun" ] && readlink -f "$bun"';
   const found = await run(place, 'sh', ['-c', script, 'sh', place.packageRoot], bundleMs);
   const { program } = ownCommand('main');
@@ -349,13 +357,18 @@ async function bunArchive(place: Place, folder: string): Promise<Result<Uint8Arr
   return pack(place, archive, ['-C', at, rename, name]);
 }
 
-async function pack(place: Place, archive: string, what: readonly string[]): Promise<Result<Uint8Array>> {
+async function pack(place: AppContext, archive: string, what: readonly string[]): Promise<Result<Uint8Array>> {
   // Most of it is Bun, which takes long to be made much smaller.
   const packed = await run(place, 'tar', ['--use-compress-program=gzip -1', '-cf', archive, ...what], bundleMs);
   return packed.ok ? ok(place.world.files.readBytes(archive, 0, archiveBytesMax)) : packed;
 }
 
-async function run(place: Place, program: string, args: readonly string[], timeoutMs: number): Promise<Result<string>> {
+async function run(
+  place: AppContext,
+  program: string,
+  args: readonly string[],
+  timeoutMs: number,
+): Promise<Result<string>> {
   const { world, env, packageRoot } = place;
   const given = { PATH: env.PATH ?? '', HOME: env.HOME ?? '', TMPDIR: env.TMPDIR ?? '/tmp' };
   const ran = await world.processes.run({ program, args, cwd: packageRoot, env: given, timeoutMs });

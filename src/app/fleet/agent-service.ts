@@ -9,7 +9,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import { launcherIn, ownCommand } from '../../system/own-program.ts';
 import type { SignalName, World } from '../../system/world.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { lastLine } from './ssh.ts';
 
 const commandMs = 30_000;
@@ -31,7 +31,7 @@ const kept = new RegExp(
     .join('|'),
 );
 
-export function unitText({ env, packageRoot }: Pick<Place, 'env' | 'packageRoot'>): string {
+export function unitText({ env, packageRoot }: Pick<AppContext, 'env' | 'packageRoot'>): string {
   const variables = Object.entries(env).filter(([name, value]) => kept.test(name) && value !== undefined);
   const environment = variables.map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
   const command = [quoted(launcherIn(packageRoot), true), ...agentWords].join(' ');
@@ -70,7 +70,7 @@ export type Started =
   | { readonly as: 'process'; readonly log: string };
 
 /** Starts it anew; resolves when it runs. Fails with what it said when it ended instead. */
-export async function startAgent(place: Place, root: string): Promise<Result<Started>> {
+export async function startAgent(place: AppContext, root: string): Promise<Result<Started>> {
   const stopped = await stopAgent(place, root);
   if (!stopped.ok) return stopped;
   const { world } = place;
@@ -94,7 +94,7 @@ export async function startAgent(place: Place, root: string): Promise<Result<Sta
   return ok({ as: 'unit', lingers: await lingers(place) });
 }
 
-async function startInBackground(place: Place, root: string): Promise<Result<Started>> {
+async function startInBackground(place: AppContext, root: string): Promise<Result<Started>> {
   const { world, packageRoot } = place;
   const { folder, agentLock } = fleetPaths(root);
   const log = join(folder, 'host.log');
@@ -130,7 +130,7 @@ async function untilHeld(world: World, lock: string, isOver: () => boolean | nul
 }
 
 /** Ends agent and guard, and takes the unit away. What they had started works on. */
-export async function stopAgent(place: Place, root: string): Promise<Result<void>> {
+export async function stopAgent(place: AppContext, root: string): Promise<Result<void>> {
   const { world } = place;
   const unit = join(unitFolder(place), agentUnit);
   if (world.files.info(unit) !== null && (await hasUserUnits(place))) {
@@ -162,22 +162,22 @@ async function endHolder(world: World, lock: string): Promise<boolean> {
   return world.locks.holder(lock) === null;
 }
 
-function unitFolder({ env }: Pick<Place, 'env'>): string {
+function unitFolder({ env }: Pick<AppContext, 'env'>): string {
   const { XDG_CONFIG_HOME: config = '', HOME: home = '/' } = env;
   return join(isAbsolute(config) ? config : join(home, '.config'), 'systemd', 'user');
 }
 
-async function hasUserUnits(place: Place): Promise<boolean> {
+async function hasUserUnits(place: AppContext): Promise<boolean> {
   return (await systemctl(place, 'show-environment')).ok;
 }
 
-async function lingers(place: Place): Promise<boolean> {
+async function lingers(place: AppContext): Promise<boolean> {
   const shown = await run(place, 'loginctl', ['show-user', '--property=Linger', '--value']);
   // Where nobody can say, nobody is told to change it.
   return !(shown.ok && shown.value.stdout.trim() === 'no');
 }
 
-async function systemctl(place: Place, ...words: string[]): Promise<Result<void>> {
+async function systemctl(place: AppContext, ...words: string[]): Promise<Result<void>> {
   const ran = await run(place, 'systemctl', ['--user', ...words]);
   if (ran.ok && ran.value.exitCode === 0) return ok(undefined);
   const said = ran.ok ? lastLine(ran.value.stderr) : ran.failure.message;
@@ -188,7 +188,7 @@ async function systemctl(place: Place, ...words: string[]): Promise<Result<void>
   );
 }
 
-function run({ world, env }: Place, program: string, args: readonly string[]) {
+function run({ world, env }: AppContext, program: string, args: readonly string[]) {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined));
   return world.processes.run({ program, args, cwd: '/', env: given as Record<string, string>, timeoutMs: commandMs });
 }

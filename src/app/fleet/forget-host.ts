@@ -11,13 +11,13 @@ import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { AttemptSubject } from '../../worker/host.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { listGroups } from '../groups.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { loadReferredGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
 import { stopAgent } from './agent-service.ts';
-import { dropHost, isLost, listHosts, unknownHost } from './hosts.ts';
+import { dropHost, fleetHosts, isLost, unknownHost } from './hosts.ts';
 import { withRedis } from './init.ts';
-import { lastLine, Remote } from './ssh.ts';
+import { lastLine, SshTarget } from './ssh.ts';
 
 export interface ToForget {
   readonly name: string;
@@ -27,7 +27,7 @@ export interface ToForget {
 }
 
 /** Fails with `not-found` when neither this machine nor the fleet knows the name. */
-export async function lookAtHost(place: Place, root: string, name: string): Promise<Result<ToForget>> {
+export async function lookAtHost(place: AppContext, root: string, name: string): Promise<Result<ToForget>> {
   const { world } = place;
   const own = readHost(world.files, root);
   if (!own.ok) return own;
@@ -38,7 +38,7 @@ export async function lookAtHost(place: Place, root: string, name: string): Prom
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
   const ssh = added.value[name]?.ssh;
-  const hosts = await listHosts(place, root);
+  const hosts = await fleetHosts(place, root);
   if (!hosts.ok) return hosts;
   const host = hosts.value.find((one) => one.name === name);
   if (host === undefined && ssh === undefined) return unknownHost(name, hosts.value);
@@ -47,7 +47,7 @@ export async function lookAtHost(place: Place, root: string, name: string): Prom
 
 const staying: readonly string[] = ['fleet.json', 'added.json', 'logins'];
 
-export async function leaveFleet(place: Place, root: string): Promise<Result<undefined>> {
+export async function leaveFleet(place: AppContext, root: string): Promise<Result<undefined>> {
   const { world } = place;
   const paths = fleetPaths(root);
   const host = readHost(world.files, root);
@@ -72,7 +72,11 @@ function subjectOf({ work }: FleetPaths, { attemptId, groupId, sessionId }: Atte
 const undoMs = 120_000;
 
 /** The value: what could not be undone there. */
-export async function takeOut(place: Place, root: string, { name }: ToForget): Promise<Result<string | undefined>> {
+export async function removeHost(
+  place: AppContext,
+  root: string,
+  { name }: ToForget,
+): Promise<Result<string | undefined>> {
   const { world } = place;
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
@@ -88,7 +92,7 @@ export async function takeOut(place: Place, root: string, { name }: ToForget): P
 }
 
 async function undoThere(
-  place: Place,
+  place: AppContext,
   name: string,
   { ssh, program, login }: { readonly ssh: string; readonly program: string; readonly login?: string | undefined },
 ): Promise<Result<void>> {
@@ -100,7 +104,7 @@ if [ -x ${at}/bin/claude-code-agent ]; then ${leave} || [ ! -e "$root/fleet/host
 ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
 rm -rf ${at} ${at}-*`;
   const root = `root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"\n`;
-  const ran = await new Remote(place, ssh).run(`${root}${script}`, undefined, undoMs);
+  const ran = await new SshTarget(place, ssh).run(`${root}${script}`, undefined, undoMs);
   if (!ran.ok) return ran;
   if (ran.value.code === 0) return ok(undefined);
   return fail('usage', `On ${ssh}: ${lastLine(ran.value.stderr)}.`, 'Undo it there by hand.');
@@ -114,7 +118,7 @@ export interface HeldGroup {
   readonly usd: number;
 }
 
-export function heldBy(place: Place, root: string, host: string): HeldGroup[] {
+export function heldBy(place: AppContext, root: string, host: string): HeldGroup[] {
   return listGroups(place.world, root).flatMap(({ id, meta }) => {
     // Most groups hold nothing, which their snapshots say.
     if (meta === undefined) return [];
@@ -129,7 +133,7 @@ export function heldBy(place: Place, root: string, host: string): HeldGroup[] {
   });
 }
 
-export async function bookHeld(place: Place, { groupId, sessionId }: HeldGroup): Promise<Result<unknown>> {
+export async function bookHeld(place: AppContext, { groupId, sessionId }: HeldGroup): Promise<Result<unknown>> {
   const group = loadReferredGroup(place, groupId);
   if (!group.ok) return group;
   return submit(place, group.value, { kind: 'settle-cost', sessionId, isSpent: true });

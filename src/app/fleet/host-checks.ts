@@ -8,10 +8,10 @@ import type { RedisHealth } from '../../fleet/redis.ts';
 import type { HostChecks } from '../../fleet/wire.ts';
 import { runOwn } from '../../git/run-git.ts';
 import { askLogin } from '../check/claude.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 export async function checkOwnHost(
-  place: Pick<Place, 'world' | 'env'>,
+  place: Pick<AppContext, 'world' | 'env'>,
   root: string,
   claude: Result<ChosenProgram>,
 ): Promise<HostChecks> {
@@ -20,14 +20,14 @@ export async function checkOwnHost(
   return { git: await gitVersion(place), logins };
 }
 
-async function gitVersion({ world, env }: Pick<Place, 'world' | 'env'>): Promise<HostChecks['git']> {
+async function gitVersion({ world, env }: Pick<AppContext, 'world' | 'env'>): Promise<HostChecks['git']> {
   const version = await runOwn({ world, env }, '/', ['--version']);
   if (!version.ok) return { trouble: version.failure.message };
   return { version: version.value.trim().replace(/^git version /, '') };
 }
 
 async function tryLogins(
-  { world, env }: Pick<Place, 'world' | 'env'>,
+  { world, env }: Pick<AppContext, 'world' | 'env'>,
   root: string,
   program: string,
 ): Promise<HostChecks['logins']> {

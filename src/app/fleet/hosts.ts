@@ -4,7 +4,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { readAdded } from '../../fleet/fleet-files.ts';
 import { describeHosts } from '../../fleet/known-hosts.ts';
 import * as registry from '../../fleet/registry.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { knownFleet, withRedis } from './init.ts';
 
 export type FleetHost = registry.RegisteredHost;
@@ -12,14 +12,14 @@ export const { isLost, isSilent } = registry;
 export { describeHosts };
 
 /** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */
-export async function listHosts(place: Place, root: string): Promise<Result<FleetHost[]>> {
+export async function fleetHosts(place: AppContext, root: string): Promise<Result<FleetHost[]>> {
   const fleet = knownFleet(place, root);
   return fleet.ok ? withRedis(place.world, fleet.value, registry.listHosts) : fleet;
 }
 
 /** The value: the machine as it was. Fails with `not-found` when no machine of that name has joined. */
 export async function setDraining(
-  place: Place,
+  place: AppContext,
   root: string,
   name: string,
   isDraining: boolean,
@@ -36,7 +36,7 @@ export async function setDraining(
   });
 }
 
-export async function dropHost(place: Place, root: string, name: string): Promise<Result<void>> {
+export async function dropHost(place: AppContext, root: string, name: string): Promise<Result<void>> {
   const fleet = knownFleet(place, root);
   return fleet.ok ? withRedis(place.world, fleet.value, (redis) => registry.forgetHost(redis, name)) : fleet;
 }
@@ -49,7 +49,7 @@ export function unknownHost(name: string, hosts: readonly { readonly name: strin
 }
 
 /** Names of the machines that were added from here, and how they are reached; none where that cannot be read. */
-export function addedHosts({ world }: Place, root: string): (readonly [string, string])[] {
+export function addedHosts({ world }: AppContext, root: string): (readonly [string, string])[] {
   const added = readAdded(world.files, root);
   return added.ok ? Object.entries(added.value).map(([name, { ssh }]) => [name, ssh] as const) : [];
 }

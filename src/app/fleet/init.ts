@@ -11,10 +11,10 @@ import { checkAddress, FleetRedis, type RedisHealth, withoutPassword } from '../
 import { newFleetKeys } from '../../fleet/seal.ts';
 import type { World } from '../../system/world.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { aclLine, checkRedis } from './host-checks.ts';
 
-export interface FleetOptions {
+export interface FleetInitOptions {
   readonly redis: string;
   readonly leaseMs?: number | undefined;
   readonly ca?: string | undefined;
@@ -38,7 +38,7 @@ export interface MadeFleet {
 const usualLeaseMs = 60_000;
 
 /** Writes nothing unless Redis is as it must be. */
-export async function makeFleet(place: Place, root: string, given: FleetOptions): Promise<Result<MadeFleet>> {
+export async function makeFleet(place: AppContext, root: string, given: FleetInitOptions): Promise<Result<MadeFleet>> {
   const { world } = place;
   const before = readFleet(world.files, root);
   if (!before.ok) return before;
@@ -96,12 +96,12 @@ export async function withRedis<T>(
   }
 }
 
-export function joinLineOf(place: Place, root: string): Result<string> {
+export function joinLineOf(place: AppContext, root: string): Result<string> {
   const config = knownFleet(place, root);
   return config.ok ? ok(joinLine(ticketOf(config.value))) : config;
 }
 
-export function knownFleet({ world, env }: Place, root: string): Result<FleetConfig> {
+export function knownFleet({ world, env }: AppContext, root: string): Result<FleetConfig> {
   const config = readFleet(world.files, root, env.CLAUDE_CODE_AGENT_FLEET);
   if (!config.ok) return config;
   if (config.value !== undefined) return ok(config.value);
@@ -111,7 +111,7 @@ export function knownFleet({ world, env }: Place, root: string): Result<FleetCon
   });
 }
 
-function readCertificate({ world, cwd }: Place, path: string): Result<string> {
+function readCertificate({ world, cwd }: AppContext, path: string): Result<string> {
   const absolute = path.startsWith('/') ? path : `${cwd}/${path}`;
   const next = 'Give --ca the PEM file of the authority that signed the certificate of Redis.';
   const found = lookAt(world.files, absolute);

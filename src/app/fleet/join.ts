@@ -11,7 +11,7 @@ import { withoutPassword } from '../../fleet/redis.ts';
 import { listHosts, type RegisteredHost } from '../../fleet/registry.ts';
 import { delay } from '../../system/clock.ts';
 import { checkAccepted } from '../claude-check/checks.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
 import { withRedis } from './init.ts';
 
@@ -36,7 +36,7 @@ export interface Joined {
 }
 
 /** Writes down what this machine does for whom; nothing unless all of it is right and Redis answers. */
-export async function joinFleet(place: Place, root: string, given: JoinOptions): Promise<Result<Joined>> {
+export async function joinFleet(place: AppContext, root: string, given: JoinOptions): Promise<Result<Joined>> {
   const { world } = place;
   const ticket = parseJoinLine(given.line);
   if (!ticket.ok) return ticket;
@@ -73,7 +73,7 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
 export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting until the fleet hears of it ...' } as const;
 
 export async function joinAndServe(
-  place: Place,
+  place: AppContext,
   root: string,
   given: JoinOptions,
 ): Promise<Result<Joined & { readonly started: Started }>> {
@@ -97,7 +97,11 @@ export async function joinAndServe(
 }
 
 /** Its agent, begun after that time of Redis, says so itself as soon as its claude is known, and tried if it is new. */
-async function untilListed({ world }: Place, host: HostConfig, afterMs: number): Promise<RegisteredHost | undefined> {
+async function untilListed(
+  { world }: AppContext,
+  host: HostConfig,
+  afterMs: number,
+): Promise<RegisteredHost | undefined> {
   const seen = await withRedis(world, host, async (redis) => {
     for (let waited = 0; waited < listedMs; waited += lookMs) {
       const hosts = await listHosts(redis);
@@ -114,7 +118,7 @@ function acceptIt({ abilities: { claudeVersion } }: RegisteredHost): string {
   return claudeVersion === '' ? '' : ` Or join again at your own risk with --accept-claude ${claudeVersion}.`;
 }
 
-export async function acceptClaude(place: Place, root: string, version: string): Promise<Result<void>> {
+export async function acceptClaude(place: AppContext, root: string, version: string): Promise<Result<void>> {
   const { files } = place.world;
   const host = readHost(files, root);
   if (!host.ok || host.value === undefined) return host.ok ? ok(undefined) : host;
@@ -122,7 +126,10 @@ export async function acceptClaude(place: Place, root: string, version: string):
   return checked.ok ? writeHost(files, root, { ...host.value, acceptClaude: version }) : checked;
 }
 
-async function checkPrograms({ world, env, packageRoot }: Place, accepted: string | undefined): Promise<Result<void>> {
+async function checkPrograms(
+  { world, env, packageRoot }: AppContext,
+  accepted: string | undefined,
+): Promise<Result<void>> {
   const claude = findClaude(world, env, { packageRoot });
   const version = claude.ok ? await versionOf(world, claude.value.program, env) : claude;
   if (!version.ok) return version;
@@ -153,7 +160,7 @@ export function checkLabels(labels: readonly string[]): Result<string[]> {
   );
 }
 
-function checkLogin({ world }: Place, root: string, name: string | undefined): Result<void> {
+function checkLogin({ world }: AppContext, root: string, name: string | undefined): Result<void> {
   if (name === undefined) return ok(undefined);
   const login = readLogin(world.files, root, name);
   if (!login.ok) return login;

@@ -7,11 +7,11 @@ import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith } from '../../fleet/login-files.ts';
 import { startAside } from '../../system/foreground.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import { CheckGate, type GateOptions } from '../claude-check/gate.ts';
-import type { Place } from '../place.ts';
+import { CheckGate, type ClaudeCheckOptions } from '../claude-check/gate.ts';
+import type { AppContext } from '../place.ts';
 import { onSignal } from '../signals.ts';
 
-export interface ServeOptions {
+export interface HostServeOptions {
   readonly isGuard: boolean;
   readonly version: string;
   readonly acceptClaude?: string | undefined;
@@ -19,9 +19,9 @@ export interface ServeOptions {
 
 /** Fails with `usage` where the machine belongs to no fleet, with `busy` where one runs already. */
 export async function serveFleet(
-  place: Place,
+  place: AppContext,
   root: string,
-  { isGuard, version, acceptClaude }: ServeOptions,
+  { isGuard, version, acceptClaude }: HostServeOptions,
 ): Promise<Result<void>> {
   const { world, env, packageRoot } = place;
   const tell = (line: string) => place.notes.line(line);
@@ -72,7 +72,7 @@ export async function serveFleet(
 /** A check that could not be made is repeated after this. */
 const againMs = 5 * 60_000;
 
-export function hostClaude(place: Place, root: string, check?: GateOptions['check']) {
+export function hostClaude(place: AppContext, root: string, check?: ClaudeCheckOptions['check']) {
   const { world, env, packageRoot, notes } = place;
   const host = readHost(world.files, root);
   const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);

@@ -2,7 +2,7 @@
 import { shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 const connectSeconds = 15;
 const sentenceMax = 300;
@@ -15,13 +15,13 @@ export interface Ran {
   readonly stderr: string;
 }
 
-export class Remote {
-  readonly #place: Pick<Place, 'world' | 'env'>;
+export class SshTarget {
+  readonly #place: Pick<AppContext, 'world' | 'env'>;
   readonly #cwd: string;
   /** What ssh is asked for: `[user@]host`, a name of its own configuration, or ssh://user@host:port. */
   readonly destination: string;
 
-  constructor(place: Pick<Place, 'world' | 'env'>, destination: string) {
+  constructor(place: Pick<AppContext, 'world' | 'env'>, destination: string) {
     this.#place = place;
     this.#cwd = '/';
     this.destination = destination;

@@ -17,7 +17,7 @@ import { isObject, parseJson } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
 import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
-import type { Notes, Place } from '../place.ts';
+import type { AppContext, ProgressNotes } from '../place.ts';
 
 const configBytesMax = 1024 * 1024;
 
@@ -40,10 +40,10 @@ export interface WantedProject {
  * write.
  */
 export function initProject(
-  place: Place,
+  place: AppContext,
   root: string,
   wanted: WantedProject,
-  told: Pick<Notes, 'line'>,
+  told: Pick<ProgressNotes, 'line'>,
 ): Result<MadeProject> {
   const { files } = place.world;
   const folder = withoutLinks(files, wanted.folder);
@@ -79,7 +79,7 @@ function withoutLinks(files: Files, path: string): string {
   return parent === path ? path : join(withoutLinks(files, parent), basename(path));
 }
 
-function make({ world: { files, clock } }: Place, folder: string, file: string, name?: string): Result<void> {
+function make({ world: { files, clock } }: AppContext, folder: string, file: string, name?: string): Result<void> {
   const projectId = basename(folder);
   const timestamp = new Date(clock.now()).toISOString();
   const text = newResumeFile({ projectId, projectName: name ?? projectId, timestamp });
@@ -103,7 +103,7 @@ function make({ world: { files, clock } }: Place, folder: string, file: string, 
 }
 
 /** Adds the folder to the configuration of the root, which was found to be sound. */
-function nameFolder({ world: { files } }: Place, config: string, path: string): Result<unknown> {
+function nameFolder({ world: { files } }: AppContext, config: string, path: string): Result<unknown> {
   try {
     files.makeFolder(dirname(config), 'project');
   } catch (error) {
@@ -125,14 +125,14 @@ function nameFolder({ world: { files } }: Place, config: string, path: string): 
 // What the commands of the family `handover` share: the folder they look in.
 
 /** Absolute, links resolved: the folder in which claude is started. Fails with `usage` when it is none. */
-export function handoverRoot(place: Place, typed: string | undefined): Result<string> {
+export function handoverRoot(place: AppContext, typed: string | undefined): Result<string> {
   const folder = folderNamed(place, typed, 'folder', 'Give the path of an existing folder to --root.');
   if (!folder.ok) return folder;
   return ok(place.world.files.realPath(folder.value) ?? folder.value);
 }
 
 /** Of a session of a group its runner knows the project, also when `/clear` or a fork gave the session another id. */
-export function ownBelonging({ env, world }: Place): Belonging | null {
+export function ownBelonging({ env, world }: AppContext): Belonging | null {
   const isWorker = (env[attemptMark] ?? '') !== '' && env.CLAUDE_CONFIG_DIR;
   return isWorker ? readBelonging(world.files, dirname(env.CLAUDE_CONFIG_DIR ?? '')) : null;
 }

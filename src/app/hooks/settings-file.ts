@@ -12,7 +12,7 @@ import { findObjectFault } from '../../store/json-places.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { FileAccess } from '../../system/world.ts';
 import { briefPath, folderNamed, lookAt, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 export interface SettingsPlace {
   readonly project?: string | undefined;
@@ -33,7 +33,7 @@ const bytesMax = 4 * 1024 * 1024;
  * Absolute path of the settings file, links resolved: the project's (this folder's, when nothing is named) or the one
  * of a config dir. Fails with `usage` when both are named or the folder is not there.
  */
-export function settingsPath(place: Place, { project, configDir }: SettingsPlace): Result<string> {
+export function settingsPath(place: AppContext, { project, configDir }: SettingsPlace): Result<string> {
   if (project !== undefined && configDir !== undefined) {
     const message = 'Both --project and --config-dir are given.';
     return fail('usage', message, 'Give the one whose settings are meant.');
@@ -46,7 +46,7 @@ export function settingsPath(place: Place, { project, configDir }: SettingsPlace
 }
 
 /** People keep settings in a repository of their own and link to them: the file behind the link is changed. */
-function targetOf({ world: { files } }: Place, path: string): Result<string> {
+function targetOf({ world: { files } }: AppContext, path: string): Result<string> {
   const wrong = (trouble: string): Result<never> =>
     fail('usage', `${briefPath(path)} ${trouble}.`, 'Correct that path, then run the command again.');
   const real = tryPath(() => (files.entryKind(path) === null ? path : files.realPath(path)));
@@ -57,7 +57,7 @@ function targetOf({ world: { files } }: Place, path: string): Result<string> {
 }
 
 /** What the file says; null when there is none. Fails with `corrupt-file` when claude would ignore it. */
-export function readSettings({ world: { files } }: Place, path: string): Result<Settings | null> {
+export function readSettings({ world: { files } }: AppContext, path: string): Result<Settings | null> {
   const read = tryPath(() => (files.info(path) === null ? null : files.readBytes(path, 0, bytesMax + 1)));
   if (!read.ok) return fail('usage', `${briefPath(path)} ${read.trouble}.`, 'Check its permissions.');
   if (read.value === null) return ok(null);
@@ -101,7 +101,7 @@ export interface Changed {
  * what the person last had there. Fails with `corrupt-file`, `busy` or `write-failed`, and then the file is as it was.
  */
 export function changeHooks(
-  { world: { files } }: Place,
+  { world: { files } }: AppContext,
   { path, access }: { readonly path: string; readonly access: FileAccess },
   change: (settings: Settings) => Settings,
 ): Result<Changed> {
@@ -139,7 +139,7 @@ export function changeHooks(
 
 /** One copy at most: of the file as it was before our hooks were put into it. An empty object needs none. */
 function keep(
-  files: Place['world']['files'],
+  files: AppContext['world']['files'],
   path: string,
   { bytes, settings }: { readonly bytes: Uint8Array; readonly settings: Settings },
 ): Result<string | null> {

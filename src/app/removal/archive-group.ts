@@ -23,7 +23,7 @@ import {
   whyKept,
 } from '../delivery/worktree-cleanup.ts';
 import { liveRunner } from '../live-runner.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { GroupReference, LoadedSession } from '../resolve.ts';
 import { submit } from '../submit.ts';
 
@@ -35,7 +35,11 @@ export interface Archived {
 }
 
 /** Worktrees of merged work go. Unmerged work prevents archiving unless `force` throws it away. */
-export async function archiveGroup(place: Place, group: GroupReference, force: boolean): Promise<Result<Archived>> {
+export async function archiveGroup(
+  place: AppContext,
+  group: GroupReference,
+  force: boolean,
+): Promise<Result<Archived>> {
   let leftovers: readonly Leftover[] = [];
   let wasArchived = false;
   let archived: Archived | undefined;
@@ -60,7 +64,7 @@ export async function archiveGroup(place: Place, group: GroupReference, force: b
 }
 
 /** An archived group cannot be merged any more, so what waits for that must not be put away with it. */
-function checkArchivable(place: Place, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
+function checkArchivable(place: AppContext, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
   const obstacles = leftovers.flatMap((leftover) => {
     const why = whyKept(place, leftover, 'keep-unmerged');
     return why === null ? [] : [{ leftover, why }];
@@ -83,7 +87,11 @@ function checkArchivable(place: Place, state: GroupState, leftovers: readonly Le
 }
 
 /** Fails with `illegal-transition` while its worktree holds what would be lost. */
-export async function removeSession(place: Place, session: LoadedSession, release: Release): Promise<Result<void>> {
+export async function removeSession(
+  place: AppContext,
+  session: LoadedSession,
+  release: Release,
+): Promise<Result<void>> {
   const { sessionId, record, paths } = session;
   const releaseNow = async (known = record): Promise<Result<void>> => {
     const leftover = await leftoverOf(place, paths, sessionId, known);

@@ -4,7 +4,7 @@ import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { anyTakenProblem } from '../../runner/attach/answers.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
-import { deleteGroup as deleteGroupFolder } from '../../store/group-store.ts';
+import { deleteGroupFolder } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { errorCode } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
@@ -12,13 +12,13 @@ import { plural } from '../../view/format.ts';
 import { finishMerge } from '../delivery/merge.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
 
 /** Fails with `busy` while a runner holds it, with `illegal-transition` while work would be lost. */
 export async function deleteGroup(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
   release: Release,
   allows: (state: GroupState) => Result<void> = () => ok(undefined),
@@ -34,14 +34,14 @@ export async function deleteGroup(
 }
 
 /** Nothing behind it is touched, its lock included. */
-function deleteLink({ world }: Place, { paths }: GroupReference, { tell }: Release): Result<void> {
+function deleteLink({ world }: AppContext, { paths }: GroupReference, { tell }: Release): Result<void> {
   world.files.remove(paths.folder);
   tell(`Only the link ${paths.folder} was removed; the folder that it leads to stays as it is.`);
   return ok(undefined);
 }
 
 /** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */
-export async function refuseWhileRunning(place: Place, group: GroupReference): Promise<Result<void>> {
+export async function refuseWhileRunning(place: AppContext, group: GroupReference): Promise<Result<void>> {
   if (!isHeld(place.world, group)) return ok(undefined);
   const taken = await changeGroup<void>(place, group, { direct: () => ok(undefined) });
   if (taken.ok || taken.failure.reason !== 'busy') return ok(undefined);
@@ -52,7 +52,7 @@ export async function refuseWhileRunning(place: Place, group: GroupReference): P
 }
 
 async function deleteNow(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
   writer: GroupWriter,
   release: Release,
@@ -70,7 +70,7 @@ async function deleteNow(
 
 /** Worktrees go through git first: their folders alone would leave the user's repositories with stale entries. */
 async function deleteFiles(
-  place: Place,
+  place: AppContext,
   { root, groupId, paths }: GroupReference,
   state: GroupState | null,
   release: Release,
@@ -87,7 +87,7 @@ function isDamage(failure: Failure): boolean {
 }
 
 /** Without a readable log there is no writer; the lock is taken by hand. */
-async function deleteDamaged(place: Place, group: GroupReference, release: Release): Promise<Result<void>> {
+async function deleteDamaged(place: AppContext, group: GroupReference, release: Release): Promise<Result<void>> {
   const { world } = place;
   const { groupId, paths } = group;
   const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });

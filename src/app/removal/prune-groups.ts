@@ -7,7 +7,7 @@ import { isSessionId } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { activeGroupStatuses, type GroupStatus } from '../../core/status.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
-import { isGone, listGroups, loadGroup } from '../../store/group-store.ts';
+import { isGroupGone, listGroups, loadGroup } from '../../store/group-store.ts';
 import { LogLost } from '../../store/log-lost.ts';
 import type { GroupMeta } from '../../store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts';
@@ -15,7 +15,7 @@ import { errorCode } from '../../system/system-error.ts';
 import type { Files } from '../../system/world.ts';
 import { formatAge } from '../../view/format.ts';
 import { checkReleasable, leftoversOf, namedElsewhere } from '../delivery/worktree-cleanup.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { deleteGroup } from './delete-group.ts';
 
@@ -27,7 +27,7 @@ export interface PruneOptions {
   readonly keep?: number | undefined;
 }
 
-export interface Doomed {
+export interface PruneCandidate {
   readonly id: GroupId;
   readonly status: GroupStatus;
   readonly bytes: number;
@@ -35,17 +35,17 @@ export interface Doomed {
 }
 
 export interface PrunePlan {
-  readonly doomed: readonly Doomed[];
+  readonly doomed: readonly PruneCandidate[];
   /** Others that were meant. `why` is one sentence or more. */
   readonly kept: readonly { readonly id: GroupId; readonly why: string }[];
 }
 
-export async function planPrune(place: Place, root: string, options: PruneOptions): Promise<PrunePlan> {
+export async function planPrune(place: AppContext, root: string, options: PruneOptions): Promise<PrunePlan> {
   const nowMs = place.world.clock.now();
   const meant = listGroups(place.world, root).flatMap(({ meta, problem }) =>
     meta !== undefined && problem === undefined && isMeant(meta, options) ? [meta] : [],
   );
-  const doomed: Doomed[] = [];
+  const doomed: PruneCandidate[] = [];
   const kept: { id: GroupId; why: string }[] = [];
   for (const meta of meant.slice(options.keep ?? 0)) {
     const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
@@ -53,7 +53,7 @@ export async function planPrune(place: Place, root: string, options: PruneOption
     if (options.olderThanMs !== undefined && ageMs < options.olderThanMs) continue;
     const bytes = bytesOf(place.world.files, group.paths);
     if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
-    const possible = await withinGroup(group, () => checkPrunable(place, group));
+    const possible = await catchWriteErrors(group, () => checkPrunable(place, group));
     if (!possible.ok) kept.push({ id: meta.id, why: describeFailure(possible.failure) });
     else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
   }
@@ -62,9 +62,9 @@ export async function planPrune(place: Place, root: string, options: PruneOption
 
 /** Deletes one of the plan, unless it is another one by now. Fails as `deleteGroup` does. */
 export function pruneGroup(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
-  { status }: Pick<Doomed, 'status'>,
+  { status }: Pick<PruneCandidate, 'status'>,
   tell: (note: string) => void,
 ): Promise<Result<void>> {
   const command = ['group', 'delete', group.groupId];
@@ -80,7 +80,7 @@ function isMeant({ status }: GroupMeta, { status: wanted }: PruneOptions): boole
   return wanted === 'active' ? activeGroupStatuses.has(status) : status === wanted;
 }
 
-async function checkPrunable(place: Place, group: GroupReference): Promise<Result<void>> {
+async function checkPrunable(place: AppContext, group: GroupReference): Promise<Result<void>> {
   if (isHeld(place.world, group)) {
     return fail('busy', 'It is being run.', advise('Pause it first', ['group', 'pause', group.groupId]));
   }
@@ -93,7 +93,7 @@ async function checkPrunable(place: Place, group: GroupReference): Promise<Resul
   return checkReleasable(place, leftovers, { force: false, command });
 }
 
-function namedProblem(place: Place, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
+function namedProblem(place: AppContext, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
   for (const { workspace } of sessions.values()) {
     const other = workspace === undefined ? null : namedElsewhere(place, paths, workspace);
     if (workspace === undefined || other === null) continue;
@@ -139,7 +139,7 @@ function sizeOf(files: Files, path: string): number {
 // Work on several groups, one after the other: what the system refuses of one is told of it, and the others go on.
 
 /** An error of the system becomes the failure `write-failed`, with its path; a defect of ours is thrown again. */
-export async function withinGroup<T>(
+export async function catchWriteErrors<T>(
   { paths }: Pick<GroupReference, 'paths'>,
   work: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -156,6 +156,6 @@ export async function withinGroup<T>(
 }
 
 /** How a group that could not be deleted stands, a sentence without its end: its folder goes before its files. */
-export function whatStays({ world }: Pick<Place, 'world'>, { groupId, paths }: GroupReference): string {
-  return isGone(world, paths) ? `${groupId} is deleted, but not all of its files` : `${groupId} stays`;
+export function whatStays({ world }: Pick<AppContext, 'world'>, { groupId, paths }: GroupReference): string {
+  return isGroupGone(world, paths) ? `${groupId} is deleted, but not all of its files` : `${groupId} stays`;
 }

@@ -9,7 +9,7 @@ import { startEvents } from '../../runner/run-start.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import { CheckGate } from '../claude-check/gate.ts';
 import { draftState, type NewGroup } from '../create/new-group.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
 import { checkFirstProjects, checkGit, checkStarts, sayForeseen } from './run-check.ts';
@@ -17,7 +17,7 @@ import type { RunOptions } from './run-options.ts';
 
 /** Checks nothing when nothing would start. Fails with `claude-unproven` or `usage`. */
 export async function gateForGroup(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
   options: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
   { isTaken, calledOff }: { readonly isTaken: boolean; readonly calledOff?: AbortSignal | undefined },
@@ -49,7 +49,7 @@ export async function gateForGroup(
 
 /** Fails when claude has no login: an attempt would only find that out, and count as one. */
 async function askGate(
-  place: Place,
+  place: AppContext,
   gate: CheckGate,
   acceptClaude: string | undefined,
   session: SessionDefinition | undefined,
@@ -64,7 +64,7 @@ async function askGate(
 
 /** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
 export async function checkRehearsed(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
   options: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): Promise<Result<undefined>> {
@@ -73,12 +73,16 @@ export async function checkRehearsed(
   return !state.ok || ids === null ? ok(undefined) : checkRehearsal(place, state.value, ids);
 }
 
-export async function checkNewRehearsed(place: Place, group: NewGroup): Promise<Result<undefined>> {
+export async function checkNewRehearsed(place: AppContext, group: NewGroup): Promise<Result<undefined>> {
   const draft = draftState(place, group);
   return draft.ok ? checkRehearsal(place, draft.value, [...draft.value.sessions.keys()]) : draft;
 }
 
-async function checkRehearsal(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
+async function checkRehearsal(
+  place: AppContext,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<Result<undefined>> {
   const { world, env, packageRoot } = place;
   const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
   if (!claude.ok) return claude;
@@ -88,14 +92,18 @@ async function checkRehearsal(place: Place, state: GroupState, ids: readonly Ses
   return checkMachine(place, state, ids);
 }
 
-async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
+async function checkMachine(
+  place: AppContext,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<Result<undefined>> {
   const hasGit = await checkGit(place, state, ids);
   return hasGit.ok ? checkStarts(place, state, ids) : hasGit;
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
 function toBeRun(
-  { world }: Place,
+  { world }: AppContext,
   state: GroupState,
   { config, only, retryFailed }: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): SessionId[] | null {
@@ -119,7 +127,7 @@ function toBeRun(
 
 /** Before the group is made. Also fails when claude is missing or logged out, or no session could begin. */
 export async function gateForNewGroup(
-  place: Place,
+  place: AppContext,
   root: string,
   options: Pick<RunOptions, 'config' | 'isQuiet'>,
   group: NewGroup,
@@ -147,7 +155,7 @@ export async function gateForNewGroup(
 
 /** A missing claude is no failure here: it is reported for each session that the run wants to start. */
 async function admit(
-  { world }: Place,
+  { world }: AppContext,
   gate: CheckGate,
   accepted: string | undefined,
 ): Promise<Result<CheckGate | 'interrupted'>> {

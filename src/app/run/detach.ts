@@ -13,7 +13,7 @@ import { delay } from '../../system/clock.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { ExitStatus, RunningProcess, World } from '../../system/world.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { LogReader } from '../watch/log-reader.ts';
 import type { RunOptions } from './run-options.ts';
@@ -26,7 +26,7 @@ export type Detached =
   | { readonly kind: 'running'; readonly pid: number; readonly log: string }
   | { readonly kind: 'refused'; readonly code: number; readonly said: readonly string[] };
 
-type Here = Pick<Place, 'world' | 'env' | 'cwd' | 'packageRoot'>;
+type Here = Pick<AppContext, 'world' | 'env' | 'cwd' | 'packageRoot'>;
 
 /** Resolves when the runner runs the group or has refused to. Fails when it ended and did not say why. */
 export async function startDetached(

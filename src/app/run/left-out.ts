@@ -18,12 +18,12 @@ import type { GroupId, SessionDefinition, SessionId } from '../../core/group.ts'
 import type { GroupState } from '../../core/state.ts';
 import { listNames } from '../../core/text.ts';
 import { groupPaths } from '../../store/paths.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 const namesShown = 5;
 
 /** One sentence for each project and cause. */
-export function leftOutOfProjects(place: Place, state: GroupState, ids: readonly SessionId[]): string[] {
+export function leftOutOfProjects(place: AppContext, state: GroupState, ids: readonly SessionId[]): string[] {
   const user = readUserClaude(place.world, place.env);
   const remedy = remedyFor(place, state);
   const said = ids.flatMap((id) => {
@@ -33,7 +33,7 @@ export function leftOutOfProjects(place: Place, state: GroupState, ids: readonly
   return [...droppedSentence(place), ...new Set(said)];
 }
 
-function droppedSentence({ world, env }: Place): string[] {
+function droppedSentence({ world, env }: AppContext): string[] {
   const nowhere = { attemptId: '', configDir: '', tmpDir: '' };
   const dropped = droppedVariables(env, workerEnvironment({ ...loginOf(world, env), ...nowhere }));
   if (dropped.length === 0) return [];
@@ -45,19 +45,19 @@ function droppedSentence({ world, env }: Place): string[] {
 type Remedy = (option: readonly string[], entry: string) => string;
 
 /** A command for a group that is there, else the entry of its workflow. */
-function remedyFor(place: Place, state: GroupState): Remedy {
+function remedyFor(place: AppContext, state: GroupState): Remedy {
   const id = madeGroup(place, state);
   return (option, entry) =>
     id === undefined ? `\`${entry}\` in the group of the workflow` : commandText(['group', 'edit', id, ...option]);
 }
 
 /** The id of a group that is on disk; a workflow that is only looked at has made none. */
-export function madeGroup(place: Place, { group: { id } }: GroupState): GroupId | undefined {
+export function madeGroup(place: AppContext, { group: { id } }: GroupState): GroupId | undefined {
   const found = place.root();
   return found.ok && place.world.files.info(groupPaths(found.value, id).events) !== null ? id : undefined;
 }
 
-function leftOutOf({ world }: Place, user: UserClaude, definition: SessionDefinition, remedy: Remedy): string[] {
+function leftOutOf({ world }: AppContext, user: UserClaude, definition: SessionDefinition, remedy: Remedy): string[] {
   const { projectPath, untrusted } = definition;
   if (untrusted === true) return [];
   try {
@@ -76,7 +76,7 @@ function leftOutOf({ world }: Place, user: UserClaude, definition: SessionDefini
 }
 
 /** claude ignores a settings file with a mistake as a whole, its deny rules too, and says nothing. */
-function ignoredFiles({ files }: Place['world'], projectPath: string): string[] {
+function ignoredFiles({ files }: AppContext['world'], projectPath: string): string[] {
   return settingsFiles.flatMap((name) => {
     const path = join(projectPath, '.claude', name);
     const text = files.info(path)?.kind === 'file' ? files.readText(path) : null;
@@ -99,7 +99,7 @@ function serversSentence(projectPath: string, servers: readonly string[], remedy
 }
 
 /** What of the user's own configuration the sessions do not get; null when there is nothing, or all inherit it. */
-export function leftOutOfUser(place: Place, state: GroupState, ids: readonly SessionId[]): string | null {
+export function leftOutOfUser(place: AppContext, state: GroupState, ids: readonly SessionId[]): string | null {
   const { world, env } = place;
   const isInherited = ids.every((id) => state.sessions.get(id)?.definition.inherit === 'user');
   if (isInherited) return null;

@@ -9,7 +9,7 @@ import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { DayBudget, HostsSaid } from '../../core/plan/decision.ts';
 import { lacksOf } from '../../core/plan/elsewhere.ts';
-import { historyOf } from '../../core/plan/forecast.ts';
+import { costHistory } from '../../core/plan/forecast.ts';
 import { type Preview, previewOf } from '../../core/plan/preview.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -25,11 +25,11 @@ import {
   type TemplateStore,
 } from '../../worker/prepare/generated-config.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
-import { checkAccepted, judge } from '../claude-check/checks.ts';
+import { checkAccepted, judgeCheck } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/gate.ts';
 import { dayBudget } from '../config/user-config.ts';
-import type { Place } from '../place.ts';
-import { presentUsage, readSamples, standingOf } from '../watch/live-view.ts';
+import type { AppContext } from '../place.ts';
+import { presentUsage, readSamples, readStanding } from '../watch/live-view.ts';
 import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
 import { checkGit, commandCheck, projectCheck, startCheck } from './run-check.ts';
 import { worktreeLines } from './worktree-preview.ts';
@@ -60,7 +60,7 @@ export interface RunPreview {
 export type PreviewTemplates = TemplateStore | 'frozen';
 
 export async function previewRun(
-  place: Place,
+  place: AppContext,
   root: string,
   state: GroupState,
   templates: PreviewTemplates,
@@ -68,9 +68,9 @@ export async function previewRun(
 ): Promise<RunPreview> {
   const paths = groupPaths(root, state.group.id);
   const store = templates === 'frozen' ? frozenTemplates(place.world, paths) : templates;
-  const { live } = standingOf(place.world, { state, paths, hadRunner: false });
+  const { live } = readStanding(place.world, { state, paths, hadRunner: false });
   const liveUsd = new Map([...live].map(([id, { usage }]) => [id, usage.costUsd]));
-  const preview = previewOf(state, historyOf(readSamples(place.world, root, state)), liveUsd);
+  const preview = previewOf(state, costHistory(readSamples(place.world, root, state)), liveUsd);
   const configs = configsFor(place, state, preview, store);
   const modes = modesOf(state, configs);
   const missing = await missingFor(place, root, { state, preview, configs, modes }, options);
@@ -88,10 +88,10 @@ export async function previewRun(
 }
 
 /** The fleet is asked only where a session has to work on one of its machines. */
-async function warningsFor(place: Place, root: string, state: GroupState): Promise<string[]> {
+async function warningsFor(place: AppContext, root: string, state: GroupState): Promise<string[]> {
   const unasked = (): HostsSaid => ({ text: 'it was not asked', cure: see('host', 'list') });
   if (lacksOf(state, unasked).size === 0) return [];
-  const { describeHosts, listHosts } = await import('../fleet/hosts.ts');
+  const { describeHosts, fleetHosts: listHosts } = await import('../fleet/hosts.ts');
   const hosts = await listHosts(place, root);
   if (!hosts.ok) return [describeFailure(hosts.failure)];
   const lacks = lacksOf(state, (needs) => describeHosts(hosts.value, needs));
@@ -100,7 +100,12 @@ async function warningsFor(place: Place, root: string, state: GroupState): Promi
 
 export type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;
 
-function configsFor({ world, env }: Place, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
+function configsFor(
+  { world, env }: AppContext,
+  state: GroupState,
+  { waves }: Preview,
+  templates: TemplateStore,
+): Configs {
   const user = readUserClaude(world, env);
   return new Map(
     waves.flat().map((id) => {
@@ -143,7 +148,7 @@ function powerNotes(state: GroupState, configs: Configs): string[] {
 type Planned = Pick<RunPreview, 'preview' | 'configs' | 'modes'> & { readonly state: GroupState };
 
 async function missingFor(
-  place: Place,
+  place: AppContext,
   root: string,
   { state, preview, configs, modes }: Planned,
   { rehearsal, acceptClaude }: PreviewOptions,
@@ -180,7 +185,7 @@ async function missingFor(
   const version = checked === undefined ? await versionOf(world, claude.value.program, env) : ok(checked.version);
   if (version.ok) note(checkSupported(version.value));
   if (version.ok) note(checkAccepted(version.value, acceptClaude));
-  if (checked !== undefined) note(judge(checked, state.group.config.acceptClaude));
+  if (checked !== undefined) note(judgeCheck(checked, state.group.config.acceptClaude));
   const { level, message, next } = await checkClaudeLogin(place, claude.value);
   if (level === 'broken') missing.push({ message, next });
   else if (level === 'warning') place.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));

@@ -18,7 +18,7 @@ import type { GroupState } from '../../core/state.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { checkLimits } from '../../worker/limits.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { leftOutOfProjects } from './left-out.ts';
 
 /**
@@ -27,7 +27,7 @@ import { leftOutOfProjects } from './left-out.ts';
  * all the same. Fails with `spawn-failed`. A project of many sessions is read once.
  */
 export async function projectCheck(
-  place: Place,
+  place: AppContext,
   root: string,
   state: GroupState,
   ids: readonly SessionId[],
@@ -61,7 +61,7 @@ function recordOf({ sessions }: GroupState, id: SessionId): SessionRecord {
   return sessions.get(id) as SessionRecord;
 }
 
-async function settingsFor(place: Place, projectPath: string, isApart: boolean): Promise<readonly SettingsFile[]> {
+async function settingsFor(place: AppContext, projectPath: string, isApart: boolean): Promise<readonly SettingsFile[]> {
   try {
     if (!isApart) return findSettings(place.world, projectPath);
     return [...(await committedSettings(place, projectPath)), ...findSettings(place.world, projectPath, [])];
@@ -70,7 +70,7 @@ async function settingsFor(place: Place, projectPath: string, isApart: boolean):
   }
 }
 
-async function committedSettings({ world, env }: Place, projectPath: string): Promise<readonly SettingsFile[]> {
+async function committedSettings({ world, env }: AppContext, projectPath: string): Promise<readonly SettingsFile[]> {
   const { askOwn } = await import('../../git/run-git.ts');
   const asked = await askOwn({ world, env }, projectPath, ['show', `HEAD:./.claude/${sharedSettingsFile}`]);
   if (!asked.ok || asked.value.exitCode !== 0) return [];
@@ -80,7 +80,7 @@ async function committedSettings({ world, env }: Place, projectPath: string): Pr
 
 /** Whether git is there for those of the sessions that get a worktree. Fails with `usage` and the first of them. */
 export async function checkGit(
-  { world, env }: Pick<Place, 'world' | 'env'>,
+  { world, env }: Pick<AppContext, 'world' | 'env'>,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<Result<undefined>> {
@@ -95,7 +95,7 @@ export async function checkGit(
 }
 
 /** Whether the session can get the worktree, and the mode, that it is going to ask for; one answer for each project. */
-export function startCheck(place: Place, state: GroupState, isRehearsal = false) {
+export function startCheck(place: AppContext, state: GroupState, isRehearsal = false) {
   const known = new Map<string, Promise<Result<void>>>();
   return async (id: SessionId, mode: string): Promise<readonly Result<void>[]> => {
     const { definition, workspace } = recordOf(state, id);
@@ -111,7 +111,7 @@ export function startCheck(place: Place, state: GroupState, isRehearsal = false)
 
 /** Whether they get their worktrees and the limits that they ask for. Fails with `usage` and the first without. */
 export async function checkStarts(
-  place: Place,
+  place: AppContext,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<Result<undefined>> {
@@ -128,7 +128,7 @@ export async function checkStarts(
 }
 
 /** Whether the shell finds what the session's own commands start with; what set-up brings is not known before. */
-export function commandCheck({ world, env }: Place, state: GroupState) {
+export function commandCheck({ world, env }: AppContext, state: GroupState) {
   const known = new Map<string, Promise<boolean>>();
   const isFound = async (word: string): Promise<boolean> => {
     const shell = { program: '/bin/sh', args: ['-c', 'command -v -- "$0"', word], cwd: '/', timeoutMs: 10_000 };
@@ -150,7 +150,7 @@ export function commandCheck({ world, env }: Place, state: GroupState) {
 }
 
 /** claude ends at once when root is to ask for nothing, unless it is said that this is a sandbox. */
-function checkMode({ env }: Place, mode: string): Result<void> {
+function checkMode({ env }: AppContext, mode: string): Result<void> {
   if (mode !== 'bypassPermissions' || process.getuid?.() !== 0 || env.IS_SANDBOX === '1') return ok(undefined);
   const next = 'Run as another user; or, where this machine is a sandbox, set IS_SANDBOX=1.';
   return fail('usage', 'claude refuses the permission mode bypassPermissions to root.', next);
@@ -160,7 +160,7 @@ const columnsMax = 600;
 
 /** Says which sessions will fail for what their projects or commands are, and what is not as in plain claude. */
 export async function sayForeseen(
-  place: Place,
+  place: AppContext,
   root: string,
   state: GroupState,
   ids: readonly SessionId[],
@@ -181,7 +181,7 @@ export async function sayForeseen(
 }
 
 /** Fails with `usage` when no session of the group could begin for what its project says. */
-export async function checkFirstProjects(place: Place, root: string, state: GroupState): Promise<Result<void>> {
+export async function checkFirstProjects(place: AppContext, root: string, state: GroupState): Promise<Result<void>> {
   const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
   const ids = first.map(({ definition }) => definition.id);
   const checked = ids.map(await projectCheck(place, root, state, ids));

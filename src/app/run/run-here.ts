@@ -15,7 +15,7 @@ import { readUserConfig, type UserSettings } from '../config/user-config.ts';
 import { createRunHooks } from '../event-commands.ts';
 import { liveRunner, shortRunPrefix } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup, waitForShortCommands } from '../submit.ts';
 import { checkRehearsed, gateForGroup } from './claude-gate.ts';
@@ -35,7 +35,7 @@ export interface RunWays {
 
 /** Resolves when the group is settled or the runner left. `opened`: a gate that was passed already. */
 export async function runHere(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
   options: RunOptions,
   ways: RunWays,
@@ -71,7 +71,7 @@ export async function runHere(
 }
 
 /** Its work is made up: the branches of the real run get the names, and the disk the room. */
-async function removeRehearsed(place: Place, group: GroupReference): Promise<void> {
+async function removeRehearsed(place: AppContext, group: GroupReference): Promise<void> {
   const { cleanUpSessions } = await import('../delivery/worktree-cleanup.ts');
   const removed = await changeGroup(place, group, {
     direct: (writer) => {
@@ -87,14 +87,14 @@ async function removeRehearsed(place: Place, group: GroupReference): Promise<voi
 }
 
 interface Held {
-  readonly hold: Hold | null;
+  readonly hold: RunClaim | null;
   readonly rehearsal: Rehearsal | undefined;
   readonly ofUser: UserSettings;
   readonly opened: CheckGate | undefined;
 }
 
 async function runHeld(
-  place: Place,
+  place: AppContext,
   group: GroupReference,
   options: RunOptions,
   ways: RunWays,
@@ -138,7 +138,7 @@ async function runHeld(
 
 /** Without a script a group goes on with the one it was rehearsed with last. */
 export async function rehearsalOf(
-  place: Place,
+  place: AppContext,
   { root, groupId }: GroupReference,
   rehearse: string | true | undefined,
 ): Promise<Result<Rehearsal | undefined>> {
@@ -153,7 +153,7 @@ export async function rehearsalOf(
 
 /** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
 export async function rehearsalFor(
-  place: Place,
+  place: AppContext,
   rehearse: string | true | undefined,
 ): Promise<Result<Rehearsal | undefined>> {
   if (rehearse === undefined) return ok(undefined);
@@ -174,7 +174,7 @@ export async function rehearsalFor(
 const startTriesMax = 20;
 const lookMs = 100;
 
-export interface Hold {
+export interface RunClaim {
   readonly runId: string;
   readonly lock: Lock;
   /** Aborted as soon as somebody asks this run for a pause. */
@@ -185,7 +185,7 @@ export interface Hold {
 }
 
 /** Null when the group cannot be taken; why that is says the run that tries it next. */
-export async function holdGroup(world: World, group: GroupReference): Promise<Hold | null> {
+export async function holdGroup(world: World, group: GroupReference): Promise<RunClaim | null> {
   const runId = world.random.uuid();
   const lock = await takeLock(world, group, runId);
   if (lock === null) return null;

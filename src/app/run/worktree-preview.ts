@@ -16,12 +16,12 @@ import { titleOf } from '../../view/wording.ts';
 import { composeFiles } from '../../worker/session-variables.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { readIn, usedBeside } from '../create/nearby-projects.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { madeGroup } from './left-out.ts';
 
 /** One sentence a line; none when no session has a worktree. */
 export async function worktreeLines(
-  place: Place,
+  place: AppContext,
   root: string,
   state: GroupState,
   ids: readonly SessionId[],
@@ -48,7 +48,7 @@ export async function worktreeLines(
   return [...costs, where, ...lacks.flat(), ...unlinked, ...tripped];
 }
 
-async function costLine(place: Place, top: string, sessions: readonly SessionDefinition[]): Promise<string> {
+async function costLine(place: AppContext, top: string, sessions: readonly SessionDefinition[]): Promise<string> {
   const listed = await askOwn(place, top, ['ls-tree', '-r', '-l', 'HEAD'], { timeoutMs: longTimeoutMs });
   const lines = listed.ok && listed.value.exitCode === 0 ? listed.value.stdout.split('\n') : [];
   const bytes = lines.reduce((sum, line) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(line)?.[1]) || 0), 0);

@@ -7,23 +7,23 @@ import { loadConfigTemplate, renderConfigTemplate } from '../../template/config-
 import type { FoundTemplate, TemplatePlace } from '../../template/places.ts';
 import { isProgramName, loadPromptTemplate } from '../../template/prompt-template.ts';
 import { isTemplateFolder, lookThrough } from '../../template/template-folder.ts';
-import { readTextFile, textOf } from '../../template/text-file.ts';
+import { decodeText, readTextFile } from '../../template/text-file.ts';
 import { exampleValue } from '../../template/variables.ts';
 import { isProjectFile, loadProjectFile } from '../../template/workflow/project-file.ts';
 import { validateWorkflowFile } from '../../template/workflow.ts';
 import { kindOfPath, type NamedTemplate, placesFor } from '../create/named-template.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 
 type Checkable = Pick<NamedTemplate, 'kind' | 'path'>;
 
-export interface Checked {
+export interface TemplateCheckResult {
   readonly isFolder: boolean;
   readonly templates: readonly { readonly kind: Checkable['kind'] | 'project'; readonly path: string }[];
   readonly problems: readonly Problem[];
 }
 
 /** What the absolute path leads to, and all its problems. Fails with `usage` for what can be no template. */
-export function checkTemplates(place: Place, path: string): Result<Checked> {
+export function checkTemplates(place: AppContext, path: string): Result<TemplateCheckResult> {
   if (isProjectFile(path)) {
     // No template, but written by the same people in the same folder.
     const loaded = loadProjectFile(place.world, path);
@@ -45,12 +45,12 @@ interface CheckedFolder {
   readonly problems: readonly Problem[];
 }
 
-export function checkFolder(place: Place, folder: string): CheckedFolder {
+export function checkFolder(place: AppContext, folder: string): CheckedFolder {
   const { templates, problems: strays } = lookThrough(place.world, folder);
   return { templates, strays, problems: templates.flatMap((template) => problemsOf(place, template)) };
 }
 
-function problemsOf(place: Place, { kind, path }: Checkable): readonly Problem[] {
+function problemsOf(place: AppContext, { kind, path }: Checkable): readonly Problem[] {
   switch (kind) {
     case 'prompt': {
       const prompt = loadPromptTemplate(place.world, path);
@@ -64,7 +64,7 @@ function problemsOf(place: Place, { kind, path }: Checkable): readonly Problem[]
 }
 
 /** Also what claude itself would ignore the settings for. */
-function configProblems({ world }: Place, folder: string): readonly Problem[] {
+function configProblems({ world }: AppContext, folder: string): readonly Problem[] {
   const loaded = loadConfigTemplate(world, folder);
   if (!loaded.ok) return loaded.problems;
   const values = Object.fromEntries(loaded.value.variables.map((spec) => [spec.name, exampleValue(spec)]));
@@ -73,13 +73,13 @@ function configProblems({ world }: Place, folder: string): readonly Problem[] {
   );
   const settings = files.find(({ path }) => path === 'settings.json');
   if (problems.length > 0 || settings === undefined) return problems;
-  const checked = readBackCheck('the file', textOf(settings.bytes));
+  const checked = readBackCheck('the file', decodeText(settings.bytes));
   if (checked.ok) return [];
   return [wholeFile(resolve(folder, settings.path), checked.failure.message.replace(/\.$/, ''))];
 }
 
 /** Templates that lie beside the workflow count first: the folder may be on its way to where it is looked for. */
-function workflowProblems(place: Place, path: string): readonly Problem[] {
+function workflowProblems(place: AppContext, path: string): readonly Problem[] {
   const read = readTextFile(place.world, path, yamlBytesMax);
   if (!read.ok) return [wholeFile(path, read.trouble)];
   const folder = dirname(path);
@@ -89,7 +89,7 @@ function workflowProblems(place: Place, path: string): readonly Problem[] {
   return workflowTextProblems(place, file, read.text, beside);
 }
 
-export interface WorkflowText {
+export interface WorkflowSource {
   /** How problems call where it is from. */
   readonly file: string;
   readonly name: string;
@@ -99,8 +99,8 @@ export interface WorkflowText {
 
 /** Problems of a workflow's text, which may come from no file. */
 export function workflowTextProblems(
-  place: Place,
-  file: WorkflowText,
+  place: AppContext,
+  file: WorkflowSource,
   text: string,
   beside: readonly TemplatePlace[] = [],
 ): readonly Problem[] {

@@ -5,7 +5,7 @@ import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { checkOut, filesAt } from '../../git/checkout.ts';
 import { syncDisks } from '../../git/leftover-files.ts';
-import { type Login, nameOfSource, parseRef, parseRepository, splitRef } from '../../git/source.ts';
+import { nameOfSource, parseRef, parseRepository, splitRef, type UrlCredentials } from '../../git/source.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { type Problem, problemsFailure } from '../../store/yaml-text.ts';
 import {
@@ -22,13 +22,13 @@ import {
 import { isTemplateName, packsFolder, userTemplates } from '../../template/places.ts';
 import { whileBusy } from '../live-runner.ts';
 import { briefPath, lookAt } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { checkFolder } from './check-template.ts';
 
 interface PackSource {
   readonly source: string;
   readonly ref?: string;
-  readonly login?: Login;
+  readonly login?: UrlCredentials;
 }
 
 export interface FetchedPack {
@@ -54,14 +54,14 @@ export type UpdatedPack = { readonly name: string } & (
 const packRoots = ['.claude-code-agent/templates', 'templates', '.'];
 
 /** Folder of the user's template packs. Fails with `usage` when the environment names none. */
-export function packsOf(place: Place): Result<string> {
+export function packsOf(place: AppContext): Result<string> {
   const templates = userTemplates(place.env);
   return templates.ok ? ok(packsFolder(templates.value)) : templates;
 }
 
 /** Fails with `usage`, `not-found`, `duplicate`, `busy` or git's reason; then nothing was changed. */
 export async function addPack(
-  place: Place,
+  place: AppContext,
   address: string,
   { ref, name: givenName }: { readonly ref?: string | undefined; readonly name?: string | undefined },
 ): Promise<Result<AddedPack>> {
@@ -82,7 +82,7 @@ export async function addPack(
 
 /** The named pack, or all. Each has an outcome of its own; fails as a whole when the packs cannot be listed. */
 export async function updatePacks(
-  place: Place,
+  place: AppContext,
   name: string | undefined,
   ref: string | undefined,
 ): Promise<Result<UpdatedPack[]>> {
@@ -101,7 +101,7 @@ export async function updatePacks(
 }
 
 async function tryUpdate(
-  place: Place,
+  place: AppContext,
   packs: string,
   { name, note, folder }: InstalledPack,
   ref: string | undefined,
@@ -129,7 +129,7 @@ async function tryUpdate(
 }
 
 /** What an address and a ref mean, seen from where the user is. Fails with `usage` or `not-found`. */
-function packSource(place: Place, address: string, givenRef: string | undefined): Result<PackSource> {
+function packSource(place: AppContext, address: string, givenRef: string | undefined): Result<PackSource> {
   const typed = splitRef(address);
   const repository = parseRepository(typed.repository);
   if (!repository.ok) return repository;
@@ -161,7 +161,7 @@ function packName({ source }: PackSource, given: string | undefined): Result<str
   return fail('usage', `${what}: ${JSON.stringify(name.slice(0, 100))}.`, `Give one with --name: ${rule}.`);
 }
 
-function checkFree({ world }: Place, packs: string, name: string, { source, ref }: PackSource): Result<void> {
+function checkFree({ world }: AppContext, packs: string, name: string, { source, ref }: PackSource): Result<void> {
   // Some systems do not distinguish capitals in file names.
   const other = listPacks(world, packs).find((pack) => pack.name.toLowerCase() === name.toLowerCase());
   if (other === undefined) return ok(undefined);
@@ -178,7 +178,7 @@ function checkFree({ world }: Place, packs: string, name: string, { source, ref 
 
 /** Fetches a pack at one commit, checks it and puts it in place; on failure nothing is changed. */
 async function install(
-  place: Place,
+  place: AppContext,
   packs: string,
   name: string,
   { source, ref, login }: PackSource,
@@ -218,7 +218,7 @@ interface CheckedPack extends Pick<FetchedPack, 'templates' | 'strays'> {
 }
 
 function checkPack(
-  place: Place,
+  place: AppContext,
   folder: string,
   tree: readonly { readonly path: string; readonly isLink: boolean }[],
 ): Result<CheckedPack> {

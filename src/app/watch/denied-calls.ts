@@ -13,7 +13,7 @@ import type { World } from '../../system/world.ts';
 
 const rememberedMax = 2_000;
 
-export interface Denial extends DeniedCall {
+export interface DenialAdvice extends DeniedCall {
   /** Any of these would not do by itself where there are several; empty when no rule helps. */
   readonly rules: readonly string[];
   /** It was denied although these rules were in place. */
@@ -21,7 +21,7 @@ export interface Denial extends DeniedCall {
 }
 
 /** Each once, in the order in which they were denied, over all attempts. */
-export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId): Denial[] {
+export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId): DenialAdvice[] {
   const { transcript } = sessionPaths(paths, sessionId);
   const reader = new DenialReader();
   let from = 0;
@@ -45,7 +45,7 @@ class DenialReader {
   /** The rules of the attempt that is being read. */
   allowed: readonly string[] = [];
   readonly #calls = new Map<string, DeniedCall>();
-  readonly #denied = new Map<string, Denial>();
+  readonly #denied = new Map<string, DenialAdvice>();
 
   read(line: string): void {
     const { message, value } = parseObject(line);
@@ -79,8 +79,8 @@ class DenialReader {
   }
 
   /** A call that was denied twice counts as it was denied the last time. */
-  denials(): Denial[] {
-    const byKind = new Map<string, Denial>();
+  denials(): DenialAdvice[] {
+    const byKind = new Map<string, DenialAdvice>();
     for (const denial of this.#denied.values()) byKind.set(JSON.stringify([denial.tool, denial.input]), denial);
     return [...byKind.values()];
   }

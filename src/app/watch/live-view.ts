@@ -14,7 +14,7 @@ import {
   type Tokens,
   type Usage,
 } from '../../core/group.ts';
-import type { Verdict, Verdicts } from '../../core/plan/decision.ts';
+import type { Verdicts, WaitReason } from '../../core/plan/decision.ts';
 import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
 import type { Sample } from '../../core/plan/forecast.ts';
 import { kindOf } from '../../core/plan/preview.ts';
@@ -39,29 +39,29 @@ import type { LiveView } from '../../view/reporter.ts';
 import { conditionOf } from '../../view/wording.ts';
 import { isRun } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { type GroupReference, type LoadedGroup, loadWithRunner } from '../resolve.ts';
 import { attemptUsages } from './attempt-usage.ts';
 
-export interface Seen {
+export interface ProgressView {
   readonly live: LiveView;
   readonly verdicts: Verdicts;
   readonly fleet?: FleetStanding;
 }
 
-export interface Standing extends Seen {
+export interface GroupStanding extends ProgressView {
   readonly isInterrupted: boolean;
   /** The time to count up to, ms since 1970: now, or when an interrupted run was last heard of. */
   readonly atMs: number;
 }
 
-export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>): Standing {
+export function readStanding(world: World, group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>): GroupStanding {
   const { state, paths, hadRunner } = group;
   const nowMs = world.clock.now();
   if (state.status !== 'running') return { ...withoutRunner(state), isInterrupted: false, atMs: nowMs };
   // Asked again, because one may have begun meanwhile.
   if (hadRunner || isRun(world, paths)) {
-    return { ...readProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
+    return { ...readGroupProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
   }
   return {
     ...withoutRunner(state, attemptUsages(world, paths, state)),
@@ -70,14 +70,14 @@ export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'sta
   };
 }
 
-export function withoutRunner(state: GroupState, usages: ReadonlyMap<SessionId, Usage> = new Map()): Seen {
+export function withoutRunner(state: GroupState, usages: ReadonlyMap<SessionId, Usage> = new Map()): ProgressView {
   return { live: new Map([...usages].map(([id, usage]) => [id, { usage }])), verdicts: verdictsAtRest(state) };
 }
 
 /** What the runner wrote into progress.json last, as far as it still is so by the log. */
-export function readProgress({ files, clock }: World, progressFile: string, state: GroupState): Seen {
+export function readGroupProgress({ files, clock }: World, progressFile: string, state: GroupState): ProgressView {
   const live = new Map<SessionId, LiveSession>();
-  const told = new Map<SessionId, Verdict>();
+  const told = new Map<SessionId, WaitReason>();
   const nowMs = clock.now();
   const logged = verdictsOf(state, loggedContext(state, nowMs));
   const read = tryPath(() => files.readText(progressFile));
@@ -96,7 +96,7 @@ export function readProgress({ files, clock }: World, progressFile: string, stat
 }
 
 /** When something has happened since they were told, what only the runner can see still holds. */
-function toldVerdicts(told: ReadonlyMap<SessionId, Verdict>, logged: Verdicts, isFresh: boolean): Verdicts {
+function toldVerdicts(told: ReadonlyMap<SessionId, WaitReason>, logged: Verdicts, isFresh: boolean): Verdicts {
   return (record) => {
     const { status } = record.state;
     if (status === 'running' || status === 'completed') return null;
@@ -107,7 +107,7 @@ function toldVerdicts(told: ReadonlyMap<SessionId, Verdict>, logged: Verdicts, i
   };
 }
 
-function verdictIn({ reason, message = '', why = message, retryAt, on, waitsFor }: Told): Verdict {
+function verdictIn({ reason, message = '', why = message, retryAt, on, waitsFor }: Told): WaitReason {
   const until = retryAt === undefined ? undefined : Date.parse(retryAt);
   return { reason, message: why, ...defined({ until, on: on ?? waitsFor }) };
 }
@@ -155,7 +155,7 @@ export function leftWorker(
 export function progressOf(
   world: World,
   group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>,
-  { live, atMs, verdicts } = standingOf(world, group),
+  { live, atMs, verdicts } = readStanding(world, group),
 ): GroupProgress {
   return groupProgress(group.state, live, atMs, verdicts);
 }
@@ -165,7 +165,7 @@ export interface GroupHistory {
   readonly state: GroupState;
 }
 
-export function historyOf(world: World, { groupId, paths }: GroupReference): Result<GroupHistory> {
+export function readHistory(world: World, { groupId, paths }: GroupReference): Result<GroupHistory> {
   const events = readLog(world, paths.events);
   if (!events.ok) return events;
   const state = foldLog(paths.events, groupId, events.value);
@@ -179,12 +179,12 @@ export interface PresentGroup {
 }
 
 /** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
-export function presentGroup({ world }: Pick<Place, 'world'>, root: string, meta: GroupMeta): PresentGroup {
+export function presentGroup({ world }: Pick<AppContext, 'world'>, root: string, meta: GroupMeta): PresentGroup {
   if (meta.status !== 'running') return { meta, status: meta.status };
   const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
   if (!loaded.ok) return { meta, status: meta.status };
   const { state } = loaded.value;
-  const { live, isInterrupted } = standingOf(world, loaded.value);
+  const { live, isInterrupted } = readStanding(world, loaded.value);
   const condition = conditionOf(state, world.clock.now());
   const running = condition === null ? state.status : `${state.status} (${condition})`;
   return {

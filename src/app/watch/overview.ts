@@ -6,9 +6,9 @@ import { createdAtOf, slugOf } from '../../core/id.ts';
 import { type GroupListing, listGroups } from '../../store/group-store.ts';
 import { listTemplates } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
-import { placesHere } from '../create/named-template.ts';
+import { templateFolders } from '../create/named-template.ts';
 import { tryPath } from '../path-argument.ts';
-import type { Place } from '../place.ts';
+import type { AppContext } from '../place.ts';
 import { presentGroup } from './live-view.ts';
 
 export interface HomeGroup {
@@ -36,11 +36,11 @@ const messageColumnsMax = 300;
 const workflowBytesMax = 256 * 1024;
 const filesMax = 50;
 
-export function homeGroups(place: Place, root: string): HomeGroup[] {
+export function homeGroups(place: AppContext, root: string): HomeGroup[] {
   return listGroups(place.world, root).map((listing) => homeGroup(place, root, listing));
 }
 
-function homeGroup(place: Place, root: string, { id, meta, problem }: GroupListing): HomeGroup {
+function homeGroup(place: AppContext, root: string, { id, meta, problem }: GroupListing): HomeGroup {
   const slug = slugOf(id);
   const at = createdAtOf(id);
   if (meta === undefined || problem !== undefined) {
@@ -67,11 +67,11 @@ function homeGroup(place: Place, root: string, { id, meta, problem }: GroupListi
   };
 }
 
-export function homeWorkflows(place: Place): HomeWorkflow[] {
+export function homeWorkflows(place: AppContext): HomeWorkflow[] {
   return [...filesHere(place), ...templates(place)];
 }
 
-function filesHere({ world, cwd }: Place): HomeWorkflow[] {
+function filesHere({ world, cwd }: AppContext): HomeWorkflow[] {
   const names = tryPath(() => world.files.list(cwd));
   if (!names.ok) return [];
   return names.value
@@ -84,8 +84,8 @@ function filesHere({ world, cwd }: Place): HomeWorkflow[] {
     .map((name) => ({ reference: basename(name), origin: 'this folder' }));
 }
 
-function templates(place: Place): HomeWorkflow[] {
-  return listTemplates(place.world, placesHere(place))
+function templates(place: AppContext): HomeWorkflow[] {
+  return listTemplates(place.world, templateFolders(place))
     .filter(({ template }) => template.kind === 'workflow')
     .map(({ template }) => ({ reference: template.name, origin: `template, ${template.place.origin}` }));
 }

@@ -1,6 +1,7 @@
 /** claude/launch/: how claude is started. This file: its arguments, which others can read: no secret, no prompt. */
+
 import type { PermissionMode } from '../../core/definitions.ts';
-import type { JsonObject } from '../lenient.ts';
+import type { JsonObject } from '../../store/json.ts';
 
 export interface WorkerArgsInput {
   /** Absent = claude's own default. On resume the model of the first attempt's `init`, or the window shrinks. */

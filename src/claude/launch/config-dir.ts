@@ -6,18 +6,18 @@
 import { dirname, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import { parseJson } from '../../store/json.ts';
+import { type JsonObject, parseJson } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, World } from '../../system/world.ts';
-import { type JsonObject, list, object } from '../lenient.ts';
+import { list, object } from '../lenient.ts';
 import { type InstructionsInput, instructions, standingInstructions, withoutOwnGitWords } from './instructions.ts';
 import { checkoutRoots } from './project-settings.ts';
 import {
   type ConfigSettingsInput,
-  configSettings,
   hookElsewhere,
   inCleanEnvironment,
+  mergedSettings,
   workerSettings,
 } from './settings.ts';
 import type { Environment } from './variables.ts';
@@ -67,7 +67,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   });
   const settled = own && git !== null ? { ...withoutOwnGitWords, ...base } : { ...base };
   const files: readonly (readonly [string, JsonObject])[] = [
-    [join(paths.config, 'settings.json'), configSettings({ ...input.settings, base: settled, hooks: clean })],
+    [join(paths.config, 'settings.json'), mergedSettings({ ...input.settings, base: settled, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...defined({ base, helpers: input.helpers }) })],
   ];
   // In a folder that was just made there is nothing to be replaced; after a crash it is none any more.

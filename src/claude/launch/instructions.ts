@@ -5,8 +5,9 @@
  */
 
 import { asData } from '../../core/text.ts';
+import type { JsonObject } from '../../store/json.ts';
 import { isSlashCommand } from '../control.ts';
-import { type JsonObject, object } from '../lenient.ts';
+import { object } from '../lenient.ts';
 import { clip } from '../text.ts';
 
 export interface DependencyText {

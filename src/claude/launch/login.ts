@@ -7,7 +7,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { parseJson } from '../../store/json.ts';
 import type { World } from '../../system/world.ts';
 import { object, text } from '../lenient.ts';
-import { oneLine } from '../text.ts';
+import { cleanLine } from '../text.ts';
 import { versionOf } from './program.ts';
 import type { Environment } from './variables.ts';
 import { isOn, type loginVariables, providerSwitches } from './variables.ts';
@@ -81,7 +81,7 @@ export async function checkLogin(
     // Whatever stands there may be another program altogether.
     const version = await versionOf(world, program, env);
     if (!version.ok) return version;
-    const said = oneLine(stderr === '' ? stdout : stderr, 300);
+    const said = cleanLine(stderr === '' ? stdout : stderr, 300);
     const how = exitCode === null ? 'did not answer in time' : `ended with exit code ${exitCode}`;
     const message = `\`claude auth status\` ${how}${said === '' ? '' : `: ${said.replace(/\.$/, '')}`}.`;
     return fail('not-logged-in', message, `Run \`${program} auth status\` and cure what it reports.`);

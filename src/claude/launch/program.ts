@@ -2,7 +2,7 @@
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
-import { oneLine } from '../text.ts';
+import { cleanLine } from '../text.ts';
 import { isOfPayer } from './settings.ts';
 
 export interface FindClaudeOptions {
@@ -171,7 +171,7 @@ export async function versionOf(
   const { stdout, stderr } = ran.value;
   const [, version] = /^(\d+\.\d+\.\d+\S*) \([^)]*Claude/.exec(stdout) ?? [];
   if (version !== undefined) return ok(version);
-  const said = oneLine(stdout.trim() === '' ? stderr : stdout, 200);
+  const said = cleanLine(stdout.trim() === '' ? stderr : stdout, 200);
   const message = `${program} --version does not say which Claude Code it is${said === '' ? '' : `: ${said}`}.`;
   return fail('claude-missing', message, 'Install Claude Code again, or set CLAUDE_CODE_AGENT_CLAUDE to its path.');
 }

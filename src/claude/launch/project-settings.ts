@@ -2,9 +2,9 @@
 import { dirname, join, resolve } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { parseJson } from '../../store/json.ts';
+import { type JsonObject, parseJson } from '../../store/json.ts';
 import type { World } from '../../system/world.ts';
-import { type JsonObject, list, object } from '../lenient.ts';
+import { list, object } from '../lenient.ts';
 import { unprotectedTelemetry, unprotectedVariables } from './settings.ts';
 import { type Environment, isOn } from './variables.ts';
 

@@ -5,10 +5,10 @@
 
 import { permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { parseJson } from '../../store/json.ts';
+import { isObject, type JsonObject, parseJson } from '../../store/json.ts';
 import { schema } from '../../store/schema.ts';
 import { issueSentence } from '../../store/yaml-text.ts';
-import { isObject, type JsonObject, list, object, objects } from '../lenient.ts';
+import { list, object, objects } from '../lenient.ts';
 import { attemptMark } from './attempt-mark.ts';
 import type { Environment } from './variables.ts';
 import {
@@ -190,10 +190,10 @@ export interface HookProgram {
 /** Every way in which a conversation begins or goes on: at each of them the session is told its task and its state. */
 const sessionStartSources = 'startup|resume|clear|compact|fork';
 
-export type HookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
+export type ClaudeHookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
 
 export interface OwnHook {
-  readonly event: HookEvent;
+  readonly event: ClaudeHookEvent;
   readonly program: HookProgram;
 }
 
@@ -246,7 +246,7 @@ export interface ConfigSettingsInput {
 /** A hook that hangs would hold up the start; claude's default is ten minutes. */
 const hookTimeoutSeconds = 10;
 
-export function configSettings(input: ConfigSettingsInput): JsonObject {
+export function mergedSettings(input: ConfigSettingsInput): JsonObject {
   const { base = {}, hooks: ours = [], excludes = [] } = input;
   const theirs = object(base.permissions);
   const hooks = object(base.hooks);
@@ -269,7 +269,7 @@ function withOwn(theirs: JsonObject, ours: readonly OwnHook[]): JsonObject {
   return hooks;
 }
 
-function ownEntry(event: HookEvent, { program, args }: HookProgram): JsonObject {
+function ownEntry(event: ClaudeHookEvent, { program, args }: HookProgram): JsonObject {
   return {
     ...(event === 'SessionStart' ? { matcher: sessionStartSources } : {}),
     hooks: [{ type: 'command', command: program, args: [...args], timeout: hookTimeoutSeconds }],

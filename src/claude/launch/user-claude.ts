@@ -1,9 +1,11 @@
 /** What the user has set up and decided in plain claude: settings, trust, MCP servers, login. It is only read. */
+
 import { dirname, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import type { SessionDefinition } from '../../core/group.ts';
+import { isObject, type JsonObject } from '../../store/json.ts';
 import type { World } from '../../system/world.ts';
-import { isObject, type JsonObject, list, object } from '../lenient.ts';
+import { list, object } from '../lenient.ts';
 import { chooseLogin, type Login } from './login.ts';
 import { checkoutRoots, type SettingsFile, settingsAt } from './project-settings.ts';
 import { helperSettings, isOfPayer, isStated } from './settings.ts';

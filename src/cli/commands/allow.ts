@@ -4,7 +4,7 @@ import { liveRunner } from '../../app/live-runner.ts';
 import { whileWaiting } from '../../app/request.ts';
 import { type LoadedGroup, type LoadedSession, loadReferredGroup, loadReferredSession } from '../../app/resolve.ts';
 import { type CommandOf, submit } from '../../app/submit.ts';
-import { type Denial, denialsOf } from '../../app/watch/denied-calls.ts';
+import { type DenialAdvice, denialsOf } from '../../app/watch/denied-calls.ts';
 import { type Advice, adviceText, advise, type CommandLine } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import type { PermissionMode } from '../../core/definitions.ts';
@@ -14,7 +14,7 @@ import type { GroupState } from '../../core/state.ts';
 import { permissionRules, rulesRule } from '../../core/values.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { titleOf } from '../../view/wording.ts';
-import { type Context, need, refuse, type Work } from '../context.ts';
+import { type CommandResult, type Context, need, refuse } from '../context.ts';
 import { runFailedAgain, startSession } from './group/run.ts';
 
 const columnsMax = 300;
@@ -87,7 +87,7 @@ interface Subject {
   readonly request: (rules: readonly string[]) => CommandOf<'allow-tools' | 'edit-group'>;
   /** How it goes on with the new rules. */
   readonly next: Advice | null;
-  readonly goOn: (how: Given) => Promise<Work>;
+  readonly goOn: (how: Given) => Promise<CommandResult>;
 }
 
 function sessionSubject(context: Context, session: LoadedSession): Subject {
@@ -127,7 +127,7 @@ function groupSubject(context: Context, group: LoadedGroup): Subject {
   };
 }
 
-type Shown = Denial & {
+type Shown = DenialAdvice & {
   /** Whose call it was. */
   readonly of: SessionRecord;
   readonly isAllowed: boolean;
@@ -147,7 +147,12 @@ function isHelpless({ rules, isAllowed }: Shown): boolean {
   return rules.length === 0 && !isAllowed;
 }
 
-async function allow(context: Context, subject: Subject, typed: readonly string[], given: Given): Promise<Work> {
+async function allow(
+  context: Context,
+  subject: Subject,
+  typed: readonly string[],
+  given: Given,
+): Promise<CommandResult> {
   const { denied, retry, json } = given;
   const { group, has = [] } = subject;
   if (json && retry) return refuse('usage', 'Both --json and --retry were given.', 'Give one of them.');
@@ -189,7 +194,7 @@ function nothingDenied({ title }: Subject): string {
   return `Nothing was denied to ${title} so far.`;
 }
 
-function helplessText({ by, despite = [], message = '' }: Denial): string {
+function helplessText({ by, despite = [], message = '' }: DenialAdvice): string {
   const inPlace = `it was denied although ${despite.join(', ')} ${despite.length === 1 ? 'was' : 'were'} in place`;
   const other = despite.length === 0 ? '' : `: ${inPlace}`;
   return safeLine(`no rule helps${reasons[by ?? ''] ?? other}. ${message}`.trim(), columnsMax);
@@ -221,7 +226,7 @@ function helpOf(state: GroupState, { by, of: record }: Shown): Advice {
   return advise('Tell the session to do it in another way, or give it another mode', retry, edit);
 }
 
-function callText({ tool, input }: Denial): string {
+function callText({ tool, input }: DenialAdvice): string {
   const what = ['command', 'file_path', 'notebook_path', 'url', 'query'].map((key) => input[key]);
   const target = what.find((value) => typeof value === 'string');
   return safeLine(`${tool} ${target ?? ''}`.trim(), columnsMax);
@@ -247,7 +252,7 @@ async function choose(context: Context, { command, next }: Subject, offered: rea
   return refuse('usage', message, 'Nothing was allowed.');
 }
 
-function nothingHelps(subject: Subject, denials: readonly Shown[]): Work {
+function nothingHelps(subject: Subject, denials: readonly Shown[]): CommandResult {
   if (denials.length === 0) return refuse('usage', nothingDenied(subject), 'Name a rule.');
   const { group, title } = subject;
   const helpless = denials.find(isHelpless);

@@ -1,10 +1,16 @@
 /** `config`: every setting, its value and where it comes from; changes those that are kept in config.yaml. */
 import { Argument, type Command } from '@commander-js/extra-typings';
-import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../app/config/settings.ts';
+import {
+  changeSetting,
+  configPath,
+  type EffectiveSetting,
+  listSettings,
+  settingOf,
+} from '../../app/config/settings.ts';
 import { programPath } from '../../core/program-name.ts';
-import { type Cell, formatTable, titled } from '../../view/format.ts';
+import { formatTable, type TableCell, titled } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
-import { type Context, need, refuse, type Work } from '../context.ts';
+import { type CommandResult, type Context, need, refuse } from '../context.ts';
 
 const example = `
 Example:
@@ -63,17 +69,17 @@ function print({ stdout }: Context, value: unknown): void {
   else if (value !== null) stdout.json(value);
 }
 
-async function list(context: Context, json: true | undefined): Promise<Work> {
+async function list(context: Context, json: true | undefined): Promise<CommandResult> {
   const settings = need(await listSettings(context));
   if (json) context.stdout.json({ settings: settings });
   else {
     const columns = titled(['SETTING', 'VALUE', 'FROM']);
-    const rows = settings.map((setting): Cell[] => [setting.key, shown(setting), from(setting)]);
+    const rows = settings.map((setting): TableCell[] => [setting.key, shown(setting), from(setting)]);
     context.stdout.lines(formatTable(columns, rows, context.stdout.style));
   }
 }
 
-function shown({ value }: Setting): string {
+function shown({ value }: EffectiveSetting): string {
   if (value === null || (Array.isArray(value) && value.length === 0)) return '-';
   if (Array.isArray(value)) return safeLine(value.join(':'), valueColumns);
   if (typeof value !== 'object') return safeLine(String(value), valueColumns);
@@ -82,6 +88,6 @@ function shown({ value }: Setting): string {
     .join(', ');
 }
 
-function from({ source, variable }: Setting): string {
+function from({ source, variable }: EffectiveSetting): string {
   return source === 'environment' ? `environment (${variable})` : source;
 }

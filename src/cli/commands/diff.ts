@@ -9,7 +9,7 @@ import { describeFailure, type Failure, ok, publicFailure } from '../../core/fai
 import type { SessionId } from '../../core/group.ts';
 import { diffLines, safeLine, spelledLine } from '../../view/terminal-text.ts';
 import { statusTone, titleOf } from '../../view/wording.ts';
-import { type Context, exitCode, need, refuse, refuseWith, type Work } from '../context.ts';
+import { type CommandResult, type Context, exitCode, need, refuse, refuseWith } from '../context.ts';
 
 const groupExample = `
 Example:
@@ -40,7 +40,7 @@ interface Without {
   readonly failure: Failure;
 }
 
-async function printGroup(context: Context, reference: string, { stat, json }: Options): Promise<Work> {
+async function printGroup(context: Context, reference: string, { stat, json }: Options): Promise<CommandResult> {
   const found = need(resolveGroup(context, reference));
   need(await finishInterruptedMerge(context, found));
   const group = need(loadReferredGroup(context, found.groupId));
@@ -65,7 +65,7 @@ function isTrouble({ reason }: Failure): boolean {
   return reason !== 'illegal-transition';
 }
 
-function nothing({ state }: LoadedGroup, without: readonly Without[]): Work {
+function nothing({ state }: LoadedGroup, without: readonly Without[]): CommandResult {
   const [first] = without;
   const { id } = state.group;
   if (first === undefined) return refuse('illegal-transition', `The group ${id} has no sessions.`, 'Add some first.');
@@ -133,7 +133,7 @@ export function defineSessionDiff(command: Command, context: Context): void {
     .action((reference, options) => context.run(() => printSessionDiff(context, reference, options)));
 }
 
-async function printSessionDiff(context: Context, reference: string, { stat, json }: Options): Promise<Work> {
+async function printSessionDiff(context: Context, reference: string, { stat, json }: Options): Promise<CommandResult> {
   const session = need(loadReferredSession(context, reference));
   const workspaces = need(workspacesOf(context, session));
   const { sessionId, state } = session;

@@ -4,13 +4,13 @@ import { checkClaudeNow } from '../../app/check/claude.ts';
 import type { Finding, FindingLevel } from '../../app/check/finding.ts';
 import { checkGroups } from '../../app/check/groups.ts';
 import { checkMachine } from '../../app/check/machine.ts';
-import { type CheckResult, judge, withResults } from '../../app/claude-check/checks.ts';
+import { type CheckResult, judgeCheck, withResults } from '../../app/claude-check/checks.ts';
 import { checkWorktrees } from '../../app/delivery/worktree-check.ts';
 import { whileBusy } from '../../app/live-runner.ts';
 import type { Result } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { type Context, exitCode, need, refuse, type Work } from '../context.ts';
+import { type CommandResult, type Context, exitCode, need, refuse } from '../context.ts';
 
 const example = `
 Example:
@@ -95,12 +95,12 @@ function describe({ stdout }: Context, { check, level, message, next }: Finding)
 const tones: Readonly<Record<CheckResult['verdict'], Tone>> = { holds: 'good', broken: 'bad', unknown: 'warn' };
 
 /** Exit code 0 when a run would start with it, else 1. */
-export async function printClaudeCheck(context: Context, root: string, isJson: boolean): Promise<Work> {
+export async function printClaudeCheck(context: Context, root: string, isJson: boolean): Promise<CommandResult> {
   const { stdout, stderr } = context;
   const checked = need(await checkClaudeNow(context, root));
   if (checked === 'interrupted') return exitCode.interrupted;
   const { program, version, at, durationMs, results } = checked;
-  const judged = judge(checked, undefined);
+  const judged = judgeCheck(checked, undefined);
   const rows = withResults(results);
   if (isJson) stdout.json({ ok: judged.ok, version, program, at, durationMs, checks: rows });
   else {

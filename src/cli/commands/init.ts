@@ -2,7 +2,7 @@
 
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { placesHere } from '../../app/create/named-template.ts';
+import { templateFolders } from '../../app/create/named-template.ts';
 import { checkCommandFor, nearbyProjects, orderOf } from '../../app/create/nearby-projects.ts';
 import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { shellWord } from '../../core/advice.ts';
@@ -16,7 +16,7 @@ import { findTemplate } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { type Context, confirmed, need, refuse, refuseWith, type Work } from '../context.ts';
+import { type CommandResult, type Context, confirmed, need, refuse, refuseWith } from '../context.ts';
 import { collect, parseCommand, parseMoney } from '../options/options.ts';
 import { readText } from '../options/prompt-source.ts';
 import { runWorkflow } from './run.ts';
@@ -99,7 +99,7 @@ interface Written {
   readonly capUsd?: number;
 }
 
-function nothingWritten({ stderr }: Context): Work {
+function nothingWritten({ stderr }: Context): CommandResult {
   stderr.line('Nothing was written.');
 }
 
@@ -133,7 +133,7 @@ function copyOf(context: Context, name: string, { project, prompt, accept, maxBu
     const message = 'With --from the template says what is done where, so --project, --prompt, --accept and ';
     return refuse('usage', `${message}--max-budget-usd have no place.`, 'Leave them out, or write them into the copy.');
   }
-  const found = need(findTemplate(context.world, placesHere(context), 'workflow', name));
+  const found = need(findTemplate(context.world, templateFolders(context), 'workflow', name));
   const read = readTextFile(context.world, found.path, yamlBytesMax);
   return read.ok
     ? { text: read.text, projects: [] }
@@ -185,21 +185,21 @@ async function answer<T>(
   asks: boolean,
   question: string,
   usual: string,
-  check: (text: string) => Checked<T>,
+  check: (text: string) => AnswerCheck<T>,
 ): Promise<T | null> {
   const given = asks ? await ask(context, question, usual, check) : check(usual);
   return given !== null && 'value' in given ? given.value : null;
 }
 
-function taskOf(text: string): Checked<string> {
+function taskOf(text: string): AnswerCheck<string> {
   return text === '' ? { problem: 'Say it in a sentence or two.' } : { value: text };
 }
 
-function moneyOf(text: string): Checked<number> {
+function moneyOf(text: string): AnswerCheck<number> {
   return parsed(() => parseMoney(text));
 }
 
-function parsed<T>(parse: () => T): Checked<T> {
+function parsed<T>(parse: () => T): AnswerCheck<T> {
   try {
     return { value: parse() };
   } catch (error) {
@@ -237,7 +237,7 @@ async function projectsFor(
   return answered?.value ?? null;
 }
 
-function foldersOf({ world: { files }, cwd }: Context, paths: readonly string[]): Checked<readonly string[]> {
+function foldersOf({ world: { files }, cwd }: Context, paths: readonly string[]): AnswerCheck<readonly string[]> {
   const folders: string[] = [];
   for (const typed of paths) {
     const path = resolve(cwd, typed);
@@ -261,7 +261,7 @@ async function checksFor(
   const known = new Set(guessed.flatMap((guess) => guess ?? []));
   const usual = known.size === 0 ? 'none' : known.size === 1 ? ([...known][0] as string) : 'as each project has it';
   const question = 'Which command must succeed before the work counts? (or: none)';
-  const answered = await ask(context, question, usual, (text): Checked<readonly (string | null)[]> => {
+  const answered = await ask(context, question, usual, (text): AnswerCheck<readonly (string | null)[]> => {
     if (text === usual) return { value: guessed };
     return text === 'none' ? { value: projects.map(() => null) } : parsed(() => projects.map(() => parseCheck(text)));
   });
@@ -281,7 +281,12 @@ function namesOf(projects: readonly string[]): readonly string[] {
 }
 
 /** Of a copy nothing is offered: it may need variables, and a dry run says which. */
-async function offerRehearsal(context: Context, file: string, shown: string, { yes, from }: Given): Promise<Work> {
+async function offerRehearsal(
+  context: Context,
+  file: string,
+  shown: string,
+  { yes, from }: Given,
+): Promise<CommandResult> {
   const run = `${programPath} run ${shellWord(shown)}`;
   if (canAsk(context) && yes !== true && from === undefined) {
     const wanted = await confirmed(context, 'Rehearse it now, with a scripted model and at no cost?', false);
@@ -292,14 +297,14 @@ async function offerRehearsal(context: Context, file: string, shown: string, { y
   else context.stdout.lines([`Next, at no cost: ${run} --rehearse`, `Then, for real: ${run}`]);
 }
 
-export type Checked<T> = { readonly value: T } | { readonly problem: string };
+export type AnswerCheck<T> = { readonly value: T } | { readonly problem: string };
 
 /** The answer, `usual` for Enter alone, asked again while `check` finds a problem. Null: the input has ended. */
 export async function ask<T>(
   context: Context,
   question: string,
   usual: string,
-  check: (answer: string) => Checked<T>,
+  check: (answer: string) => AnswerCheck<T>,
 ): Promise<{ readonly value: T } | null> {
   for (;;) {
     // The question goes out through the system's own call, after what was said before.

@@ -2,14 +2,14 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { readUserConfig } from '../../app/config/user-config.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/create/new-group.ts';
-import { type GroupMeta, listGroups, referenceTo } from '../../app/groups.ts';
+import { type GroupMeta, groupReference, listGroups } from '../../app/groups.ts';
 import { resolveGroup } from '../../app/resolve.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts';
 import { rehearsalFor } from '../../app/run/run-here.ts';
 import { advise } from '../../core/advice.ts';
 import { fail } from '../../core/failure.ts';
 import { activeGroupStatuses } from '../../core/status.ts';
-import { type Context, exitCode, need, type Work } from '../context.ts';
+import { type CommandResult, type Context, exitCode, need } from '../context.ts';
 import {
   chooseOutput,
   collect,
@@ -54,7 +54,7 @@ export async function runWorkflow(
   reference: string,
   pairs: readonly string[],
   options: RunCommandOptions & { readonly ifIdle?: true | undefined },
-): Promise<Work> {
+): Promise<CommandResult> {
   const root = need(context.root());
   const named = await readNamedWorkflow(context, reference, pairs);
   if (!named.ok && named.failure.reason === 'not-found' && resolveGroup(context, reference).ok) {
@@ -80,7 +80,7 @@ export async function runWorkflow(
   const created = need(createNewGroup(context, root, group));
   const { id } = created.group;
   context.stderr.line(`Created group ${id}`);
-  const taken = referenceTo(root, id);
+  const taken = groupReference(root, id);
   if (options.detach) return (await import('./group/run.ts')).runDetached(context, taken, options);
   const result = await runInTerminal(context, taken, options, claude);
   return result.ok ? concludeRun(context, taken, result.value) : result;
@@ -94,7 +94,12 @@ function activeGroup({ world }: Context, root: string, { definition: { workflow 
   );
 }
 
-async function dryRun(context: Context, root: string, group: NewGroup, options: RunCommandOptions): Promise<Work> {
+async function dryRun(
+  context: Context,
+  root: string,
+  group: NewGroup,
+  options: RunCommandOptions,
+): Promise<CommandResult> {
   const { definition } = group;
   const config = { ...definition.config, ...options.config };
   const state = need(draftState(context, { ...group, definition: { ...definition, config } }));

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
-import { referenceTo } from '../../app/groups.ts';
+import { groupReference } from '../../app/groups.ts';
 import { stopRehearsal } from '../../app/leftovers.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { tryPath } from '../../app/path-argument.ts';
 import { pauseAndTell } from '../../app/pause-group.ts';
 import { findDataRoot } from '../../app/place.ts';
 import { type GroupReference, loadReferredGroup } from '../../app/resolve.ts';
-import { endOf, onSignal } from '../../app/signals.ts';
+import { endProcessBy, onSignal } from '../../app/signals.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { advise, commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -18,7 +18,7 @@ import { ok } from '../../core/failure.ts';
 import { serveRehearsal } from '../../rehearsal/serve.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import { type Context, exitCode, knownExitCode, need, refuse, refuseWith, type Work } from '../context.ts';
+import { type CommandResult, type Context, exitCode, knownExitCode, need, refuse, refuseWith } from '../context.ts';
 import type { RunCommandOptions } from '../options/options.ts';
 
 const example = `
@@ -50,7 +50,7 @@ as lines. Everything is in a temporary folder, which is removed in the end; your
         const unsubscribe = onSignal(world.clock, (signal) => {
           tryPath(() => world.files.remove(folder));
           unsubscribe();
-          endOf(signal);
+          endProcessBy(signal);
         });
         const own = withOwnData(context, folder);
         let ready: Ready | undefined;
@@ -118,13 +118,13 @@ async function prepare(context: Context, folder: string): Promise<Ready> {
   const described = need(await readWorkflow(context, join(example, 'workflow.yaml'), [`dir=${projects}`]));
   const created = need(createNewGroup(context, root, described));
   const { id } = created.group;
-  const group = referenceTo(root, id);
+  const group = groupReference(root, id);
   const rehearse = join(example, 'rehearsal.yaml');
   return { group, options: { config: {}, output: 'text', rehearse, retryFailed: false } };
 }
 
 /** A runner of its own, and the dashboard of whoever watches: it stays when the group is done. */
-async function show(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
+async function show(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<CommandResult> {
   const { startDetached } = await import('../../app/run/detach.ts');
   const started = need(await startDetached(context, group, options));
   if (started.kind === 'refused') {
@@ -145,7 +145,7 @@ async function show(context: Context, { group, options }: Ready, seconds: number
   }
 }
 
-async function print(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
+async function print(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<CommandResult> {
   const { concludeRun, runInTerminal } = await import('./group/run.ts');
   let isOver = false;
   const cancel =
@@ -180,7 +180,7 @@ export function defineRehearsalServe(command: Command, context: Context): void {
     .action(({ groupFolder, script }) => context.run(() => serve(context, groupFolder, script)));
 }
 
-async function serve(context: Context, groupDir: string, scriptFile: string | undefined): Promise<Work> {
+async function serve(context: Context, groupDir: string, scriptFile: string | undefined): Promise<CommandResult> {
   const stop = new AbortController();
   // The terminal of the runner is not ours: only SIGTERM is meant for the server.
   const end = onSignal(context.world.clock, (signal) => {

@@ -8,7 +8,7 @@ import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, errorText } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
-import { historyOf, type Sample } from '../../core/plan/forecast.ts';
+import { costHistory, type Sample } from '../../core/plan/forecast.ts';
 import { remainingMs } from '../../core/plan/remaining.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -18,7 +18,7 @@ import { type Paint, paintRow } from '../../tui/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../tui/dashboard/frame.ts';
 import { type KeyCommand, type Press, press } from '../../tui/dashboard/keys.ts';
 import { type Pace, paceOf } from '../../tui/dashboard/timeline.ts';
-import { firstUi, shapeOf, type Ui } from '../../tui/dashboard/ui.ts';
+import { firstUi, paneShape, type Ui } from '../../tui/dashboard/ui.ts';
 import { type Diff, type Material, type Notice, reasoned } from '../../tui/dashboard/view.ts';
 import { colourStyle, plural } from '../../view/format.ts';
 import { diffLines } from '../../view/terminal-text.ts';
@@ -207,7 +207,7 @@ export class Dashboard {
   #material(columns: number): Material | undefined {
     const { tab, selected } = this.#ui;
     const { source, group } = this.#options;
-    const shape = shapeOf(this.#ui, columns);
+    const shape = paneShape(this.#ui, columns);
     if (shape === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
     if (tab === 'log' || (tab === 'now' && shape === 'beside')) {
       if (this.#tail?.sessionId !== selected) {
@@ -323,7 +323,7 @@ export class Forecaster {
   remaining(state: GroupState): number | null {
     const nowMs = this.#world.clock.now();
     if (this.#last === undefined || Math.abs(nowMs - this.#last.atMs) >= keptMs) {
-      const history = historyOf([...this.#samples, ...samplesOf(state)]);
+      const history = costHistory([...this.#samples, ...samplesOf(state)]);
       this.#last = { atMs: nowMs, remainingMs: remainingMs(state, history, nowMs) };
     }
     return this.#last.remainingMs;

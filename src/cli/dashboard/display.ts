@@ -3,14 +3,21 @@ import { isRequestPending } from '../../app/request.ts';
 
 import type { GroupReference, LoadedGroup } from '../../app/resolve.ts';
 import type { RunDisplay } from '../../app/run/run-options.ts';
-import { endOf, onSignal, type RunnerSignal } from '../../app/signals.ts';
-import { historyOf } from '../../app/watch/live-view.ts';
+import { endProcessBy, onSignal, type RunnerSignal } from '../../app/signals.ts';
+import { readHistory } from '../../app/watch/live-view.ts';
 import { errorText, type Failure, ok } from '../../core/failure.ts';
 import { delay } from '../../system/clock.ts';
 import type { Reporter } from '../../view/reporter.ts';
 import { nextSteps, totalsLine } from '../../view/summary.ts';
 import { withLocalTimes } from '../../view/wording.ts';
-import { type Context, type ExitCode, exitCode, exitCodeForStatus, refuseWith, type Work } from '../context.ts';
+import {
+  type CommandResult,
+  type Context,
+  type ExitCode,
+  exitCode,
+  exitCodeForStatus,
+  refuseWith,
+} from '../context.ts';
 import { createReporter } from '../options/options.ts';
 import { Dashboard, hears } from './dashboard.ts';
 import { loadScreen, lookOf, type OpenScreen } from './screen.ts';
@@ -19,7 +26,7 @@ import { FileSource, RunnerSource, type Source } from './source.ts';
 const signalMs = 2_000;
 
 /** Until the user leaves it, the group is deleted, or a signal ends it. */
-export async function watchOnScreen(context: Context, group: LoadedGroup): Promise<Work> {
+export async function watchOnScreen(context: Context, group: LoadedGroup): Promise<CommandResult> {
   const end = await watchedOnScreen(context, group);
   switch (end.by) {
     case 'user':
@@ -33,7 +40,7 @@ export async function watchOnScreen(context: Context, group: LoadedGroup): Promi
 
 /** As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same. */
 export async function endBy({ world }: Context, signal: RunnerSignal): Promise<ExitCode> {
-  endOf(signal);
+  endProcessBy(signal);
   await delay(world.clock, signalMs);
   return exitCode.failed;
 }
@@ -88,7 +95,7 @@ export async function watchedOnScreen(
 }
 
 /** Leaving a group that still runs is no failure; one that is over tells how it ended. */
-function conclude({ stdout, world }: Context, { state, seen: { live }, runner }: Source): Work {
+function conclude({ stdout, world }: Context, { state, seen: { live }, runner }: Source): CommandResult {
   const isRunning = state.status === 'running';
   const atMs = isRunning && runner === 'none' ? Date.parse(state.updatedAt) : world.clock.now();
   const hasRunner = runner !== 'none';
@@ -122,7 +129,7 @@ class DashboardDisplay implements RunTerminal {
     this.#group = group;
     this.#openScreen = openScreen;
     this.#text = text;
-    const history = historyOf(context.world, group);
+    const history = readHistory(context.world, group);
     this.#source = new RunnerSource(history.ok ? history.value.events : [], () => this.#dashboard?.changed());
   }
 

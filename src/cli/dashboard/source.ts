@@ -3,7 +3,7 @@ import { isRun } from '../../app/live-runner.ts';
 import type { LoadedGroup } from '../../app/resolve.ts';
 import { AttemptUsages } from '../../app/watch/attempt-usage.ts';
 import { followGroup, type GroupFollower } from '../../app/watch/follow-group.ts';
-import { readProgress, type Seen, withoutRunner } from '../../app/watch/live-view.ts';
+import { type ProgressView, readGroupProgress, withoutRunner } from '../../app/watch/live-view.ts';
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
@@ -30,14 +30,14 @@ const gatherMs = 200;
 
 export interface Source {
   readonly state: GroupState;
-  readonly seen: Seen;
+  readonly seen: ProgressView;
   readonly runner: Runner;
-  readonly notes: Notes;
+  readonly notes: EventNotes;
   close(): void;
 }
 
 /** What the events tell besides the state; to be told each of them once, in order. */
-export class Notes {
+export class EventNotes {
   readonly attempts: AttemptNotes = new Map();
   readonly marks = new GroupMarks();
   /** The worktree each session has or had last. */
@@ -58,7 +58,7 @@ export interface SourceEvents {
 
 /** Follows the files of a group. Nothing is written and nobody is asked, so the runner does not notice. */
 export class FileSource implements Source {
-  readonly notes = new Notes();
+  readonly notes = new EventNotes();
   readonly #world: World;
   readonly #group: LoadedGroup;
   readonly #events: SourceEvents;
@@ -66,7 +66,7 @@ export class FileSource implements Source {
   readonly #unwatch: () => void;
   #runner: Runner;
   readonly #usages: AttemptUsages;
-  #seen: Seen | undefined;
+  #seen: ProgressView | undefined;
   #file: FileLook | null = null;
   #isOver = false;
   #cancel = (): void => {};
@@ -94,9 +94,9 @@ export class FileSource implements Source {
   }
 
   /** Read only for a frame that is drawn: it is written more often than anybody can look. */
-  get seen(): Seen {
+  get seen(): ProgressView {
     if (this.#runner === 'none') return withoutRunner(this.state, this.#usages.of(this.state));
-    this.#seen ??= readProgress(this.#world, this.#group.paths.progress, this.state);
+    this.#seen ??= readGroupProgress(this.#world, this.#group.paths.progress, this.state);
     return this.#seen;
   }
 
@@ -179,7 +179,7 @@ function runnerOf(world: World, { paths }: Pick<LoadedGroup, 'paths'>): Runner {
 
 export class RunnerSource implements Source, Reporter {
   readonly runner = 'here';
-  readonly notes = new Notes();
+  readonly notes = new EventNotes();
   readonly #onChange: () => void;
   #state: GroupState | undefined;
   #live: LiveView = new Map();
@@ -197,7 +197,7 @@ export class RunnerSource implements Source, Reporter {
     return this.#state;
   }
 
-  get seen(): Seen {
+  get seen(): ProgressView {
     const { state } = this;
     const verdicts = this.#verdicts ?? verdictsOf(state, loggedContext(state, Date.parse(state.updatedAt)));
     return { live: this.#live, verdicts, ...defined({ fleet: this.#fleet }) };

@@ -2,7 +2,7 @@
 
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
-import { referenceTo } from '../../app/groups.ts';
+import { groupReference } from '../../app/groups.ts';
 import { whileBusy } from '../../app/live-runner.ts';
 import { loadReferredGroup } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
@@ -24,12 +24,12 @@ import {
   pressHome,
 } from '../../tui/home/home.ts';
 import { deleteGroups } from '../commands/group/remove.ts';
-import { attempt, type Context, exitCode, need, refuse, type Work } from '../context.ts';
+import { attempt, type CommandResult, type Context, exitCode, need, refuse } from '../context.ts';
 import { endBy, watchedOnScreen } from '../dashboard/display.ts';
 import { type Look, loadScreen, lookOf, type OpenScreen, type Screen } from '../dashboard/screen.ts';
 import { createOutput } from '../output.ts';
 
-export async function runHome(context: Context): Promise<Work> {
+export async function runHome(context: Context): Promise<CommandResult> {
   const root = need(context.root());
   let memory: HomeMemory = firstMemory;
   for (;;) {
@@ -100,7 +100,7 @@ async function start(context: Context, root: string, reference: string, rehearse
   const described = need(await readWorkflow(quiet, reference, []));
   const created = need(createNewGroup(quiet, root, described));
   const { id } = created.group;
-  const group = referenceTo(root, id);
+  const group = groupReference(root, id);
   const options = { config: {}, retryFailed: false, rehearse: rehearse ? true : undefined } as const;
   const started = need(await whileBusy(context, 'Starting the runner', () => startDetached(quiet, group, options)));
   if (started.kind === 'running') return id;

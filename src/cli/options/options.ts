@@ -120,7 +120,7 @@ export async function createReporter(context: Context, group: GroupReference, ki
   }
 }
 
-export interface Target {
+export interface OptionTarget {
   addOption(option: Option): unknown;
 }
 
@@ -165,7 +165,7 @@ function listParser(setting: Setting) {
   };
 }
 
-function addSettings(command: Target, settings: Settings, isEdit: boolean): void {
+function addSettings(command: OptionTarget, settings: Settings, isEdit: boolean): void {
   for (const [name, setting] of Object.entries(settings)) {
     if (setting.option === false) continue;
     command.addOption(settingOption(name, setting));
@@ -174,12 +174,12 @@ function addSettings(command: Target, settings: Settings, isEdit: boolean): void
   }
 }
 
-export function addSessionSettings(command: Target, isEdit: boolean): void {
+export function addSessionSettings(command: OptionTarget, isEdit: boolean): void {
   addSettings(command, sessionSettings, isEdit);
   addSettings(command, configSettings, isEdit);
 }
 
-export function addGroupSettings(command: Target, isEdit: boolean): void {
+export function addGroupSettings(command: OptionTarget, isEdit: boolean): void {
   command.addOption(new Option('--name <text>', 'name for people (default: the slug)').argParser(parserOf(line)));
   command.addOption(new Option('--description <text>', 'what the group is for').argParser(parserOf(line)));
   addSettings(command, ownGroupSettings, isEdit);
@@ -201,7 +201,7 @@ export interface GroupOptions {
   readonly configTemplate?: string | undefined;
 }
 
-export function addRunSettings(command: Target): void {
+export function addRunSettings(command: OptionTarget): void {
   const ofRun = Object.entries(ownGroupSettings as Settings).filter(([, setting]) => setting.run !== false);
   addSettings(command, Object.fromEntries(ofRun), false);
 }

@@ -6,7 +6,7 @@ import { briefPath, lookAt, tryPath } from '../../app/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { promptBytesMax, promptProblem } from '../../core/values.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
-import { sizeText, textOf } from '../../template/text-file.ts';
+import { decodeText, sizeText } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
 
 export interface PromptOptions {
@@ -105,7 +105,7 @@ export async function readStandardInput(context: Context, what: string, bytesMax
 export async function readPipedYaml(context: Context, what = 'The workflow'): Promise<Result<string>> {
   const bytes = await readStandardInput(context, what, yamlBytesMax);
   if (!bytes.ok) return bytes;
-  const text = textOf(bytes.value);
+  const text = decodeText(bytes.value);
   const isText = text !== null && !text.includes('\0');
   return isText ? ok(text) : fail('usage', `${what} on standard input is no text in UTF-8.`, 'Give a YAML file.');
 }

@@ -4,7 +4,7 @@
  */
 import { dirname, join } from 'node:path';
 import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type HookCall } from '../hook-call.ts';
-import { type Layout, layOut, type Shown } from './layout.ts';
+import { type ContextLayout, layOutContext, type ShownProgress } from './layout.ts';
 import {
   findProgress,
   hoursOf,
@@ -12,7 +12,7 @@ import {
   type Progress,
   type ProgressFile,
   progressPath,
-  readProgress,
+  readProgressText,
   shownPath,
 } from './state.ts';
 
@@ -35,7 +35,7 @@ const otherBytesMax = 32 * 1024;
 
 interface Candidate {
   readonly file: ProgressFile;
-  readonly shown: Shown;
+  readonly shown: ShownProgress;
 }
 
 interface Candidates {
@@ -49,7 +49,7 @@ function sessionStart(call: HookCall): HookAnswer {
   const progress = findProgress(call.files, call.projectFolder, call.nowMs);
   const ownId = adoption?.ownId ?? call.sessionId;
   const layout = layoutFor(call, readCandidates(call, progress, ownId), ownId);
-  const { text, whole, named, leftOut } = layOut(layout, charactersMax);
+  const { text, whole, named, leftOut } = layOutContext(layout, charactersMax);
   const notes = {
     shown: whole,
     named,
@@ -122,14 +122,14 @@ function withLegacy(others: readonly ProgressFile[], legacy: ProgressFile | null
   return legacy.mtimeMs > newest.mtimeMs ? [legacy, ...others] : [newest, legacy, ...rest];
 }
 
-function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): Shown {
-  const read = readProgress(call.files, call.projectFolder, file.path, bytesMax);
+function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): ShownProgress {
+  const read = readProgressText(call.files, call.projectFolder, file.path, bytesMax);
   const about = { name: file.name, path: shownPath(file.path), ageMs: file.ageMs, isNamedOnly: false };
   if (!read.ok) return { ...about, header: {}, text: '', truncated: false, trouble: read.trouble };
   return { ...about, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
 
-function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | undefined): Layout {
+function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | undefined): ContextLayout {
   const first = call.sessionId === undefined ? '' : `CPM_SESSION_ID: ${call.sessionId}`;
   const isOwn = ({ file, shown }: Candidate) =>
     file.sessionId !== null && file.sessionId === ownId && shown.trouble === null;
@@ -159,7 +159,7 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
   return { ...shows, ...files, stale, closing };
 }
 
-function firstAndOthers(shown: readonly Shown[]): Pick<Layout, 'primary' | 'others'> {
+function firstAndOthers(shown: readonly ShownProgress[]): Pick<ContextLayout, 'primary' | 'others'> {
   const primary = shown.find(({ trouble, isNamedOnly }) => trouble === null && !isNamedOnly) ?? null;
   return { primary, others: shown.filter((one) => one !== primary) };
 }

@@ -2,11 +2,11 @@
  * How several progress files are shown within the characters of a hook: the first one as far as it goes, others whole
  * or in one line each. Never the beginnings of many: a model that sees those knows none of the files.
  */
-import { oneLine } from '../hook-call.ts';
+import { harmlessLine } from '../hook-call.ts';
 import { fittedState, hoursOf, labelOf, type ProgressHeader, progressFolder, withoutStructure } from './state.ts';
 
 /** A progress file as it may be shown. */
-export interface Shown {
+export interface ShownProgress {
   readonly name: string;
   readonly path: string;
   readonly ageMs: number;
@@ -20,17 +20,17 @@ export interface Shown {
   readonly isNamedOnly: boolean;
 }
 
-export interface Layout {
+export interface ContextLayout {
   /** The first line; empty = none. */
   readonly first: string;
   /** Shown as far as there is room. */
-  readonly primary: Shown | null;
+  readonly primary: ShownProgress | null;
   /** The most important first. */
-  readonly others: readonly Shown[];
+  readonly others: readonly ShownProgress[];
   /** Others are shown whole while there is room. */
   readonly showsOthers: boolean;
   readonly othersTitle: string;
-  readonly stale: readonly Shown[];
+  readonly stale: readonly ShownProgress[];
   /** Count of files that were not read. */
   readonly unread: number;
   /** Empty = none. */
@@ -57,11 +57,11 @@ const linesCharacters = 1_800;
 const separator = '\n\n';
 
 interface Named {
-  readonly shown: Shown;
+  readonly shown: ShownProgress;
   readonly line: string;
 }
 
-export function layOut(layout: Layout, max: number): LaidOut {
+export function layOutContext(layout: ContextLayout, max: number): LaidOut {
   const { first, primary, showsOthers, othersTitle, unread, closing } = layout;
   const others = layout.others.map((shown): Named => ({ shown, line: otherLine(shown) }));
   const stale = layout.stale.map((shown): Named => ({ shown, line: staleLine(shown) }));
@@ -100,10 +100,10 @@ export function layOut(layout: Layout, max: number): LaidOut {
   };
 }
 
-const nameOf = ({ name }: Shown): string => name;
+const nameOf = ({ name }: ShownProgress): string => name;
 
 /** Whole when it fits; one that must be cut leaves room for the lines of others. */
-function primaryBlock(primary: Shown, room: number, linesCost: number): string {
+function primaryBlock(primary: ShownProgress, room: number, linesCost: number): string {
   const whole = block(primary);
   if (whole.length <= room && !primary.truncated) return whole;
   return block(primary, room - Math.min(linesCharacters, linesCost));
@@ -117,7 +117,7 @@ function section(title: string, named: readonly Named[]): string {
   return named.length === 0 ? '' : [title, ...named.map(({ line }) => line)].join('\n');
 }
 
-function block(shown: Shown, max = Number.POSITIVE_INFINITY): string {
+function block(shown: ShownProgress, max = Number.POSITIVE_INFINITY): string {
   const top = `--- CPM SESSION STATE (${labelOf(shown.header)}) [${shown.name}] ---`;
   const bottom = '--- END ---';
   const body = withoutStructure(shown.text).trimEnd();
@@ -126,13 +126,13 @@ function block(shown: Shown, max = Number.POSITIVE_INFINITY): string {
   return `${top}\n${text}\n${bottom}`;
 }
 
-function otherLine({ path, trouble, header, ageMs }: Shown): string {
-  if (trouble !== null) return `- ${path} ${oneLine(trouble, 200)}`;
+function otherLine({ path, trouble, header, ageMs }: ShownProgress): string {
+  if (trouble !== null) return `- ${path} ${harmlessLine(trouble, 200)}`;
   return `- ${labelOf(header)} — file: ${path} (${hoursOf(ageMs)}h old)`;
 }
 
 /** In the form that the public CPM plugin prints, so that its skills understand it. */
-function staleLine({ path, header, ageMs, trouble }: Shown): string {
+function staleLine({ path, header, ageMs, trouble }: ShownProgress): string {
   const line = `STALE: ${labelOf(header)} — file: ${path} (${hoursOf(ageMs)}h old). To remove: delete ${path}`;
-  return trouble === null ? line : `${line}\n  It ${oneLine(trouble, 200)}.`;
+  return trouble === null ? line : `${line}\n  It ${harmlessLine(trouble, 200)}.`;
 }

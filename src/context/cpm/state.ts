@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { assert } from '../../core/failure.ts';
-import { type ContextFiles, codeOf, cut, fileBytesMax, harmless, oneLine, readProjectText } from '../hook-call.ts';
+import { type ContextFiles, codeOf, cut, fileBytesMax, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
 
 export const progressFolder = 'docs/plans';
 
@@ -24,7 +24,7 @@ const namePattern = /^\.cpm-progress-(.+)\.md$/s;
 /** CPM's own plugin keeps the summary of a compaction beside the progress file. */
 const summaryPattern = /^\.cpm-compact-summary-(.+)\.md$/s;
 
-export function isSessionId(id: string): boolean {
+export function isClaudeSessionId(id: string): boolean {
   return idPattern.test(id);
 }
 
@@ -35,7 +35,7 @@ function progressName(sessionId: string): string {
 /** The session a file of that name belongs to; null when the name is none of a progress file. */
 export function sessionOfName(name: string, pattern = namePattern): string | null {
   const id = pattern.exec(name)?.[1];
-  return id !== undefined && isSessionId(id) ? id : null;
+  return id !== undefined && isClaudeSessionId(id) ? id : null;
 }
 
 /** True for names that look like a progress file but hold no id that can be used. */
@@ -67,7 +67,7 @@ export function parseHeader(text: string): ProgressHeader {
     const colon = line.indexOf(':');
     if (colon < 0) continue;
     const key = keyOf(line.slice(0, colon));
-    const value = oneLine(line.slice(colon + 1).replace(/^\*\*/, ''), valueCharacters);
+    const value = harmlessLine(line.slice(colon + 1).replace(/^\*\*/, ''), valueCharacters);
     if (value !== '' && !values.has(key)) values.set(key, value);
   }
   const skill = values.get('skill');
@@ -221,7 +221,7 @@ export type ProgressText =
   | { readonly ok: false; readonly trouble: string };
 
 /** The text of a progress file, harmless, at most `bytesMax` bytes of it. Throws nothing. */
-export function readProgress(
+export function readProgressText(
   files: ContextFiles,
   projectFolder: string,
   path: string,
@@ -240,14 +240,14 @@ export function progressPath(projectFolder: string, sessionId: string): string {
 
 /** A path for a sentence. */
 export function shownPath(path: string): string {
-  return oneLine(path, 500);
+  return harmlessLine(path, 500);
 }
 
 // What a session is told about its progress file: the part of CPM that only the model can do.
 
 /** For CLAUDE.md; where there is none, for the end of the system prompt. `sessionId` is claude's id, chosen by us. */
 export function cpmInstructions(sessionId: string): string {
-  assert(isSessionId(sessionId), 'a session id is part of a file name');
+  assert(isClaudeSessionId(sessionId), 'a session id is part of a file name');
   const path = `${progressFolder}/${progressName(sessionId)}`;
   return `Your session id is \`${sessionId}\` (\`CPM_SESSION_ID\`), your progress file \`${path}\`.`;
 }

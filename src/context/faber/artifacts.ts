@@ -1,14 +1,14 @@
 /** Critical artifacts: which of them are due, what each holds, and how they share the room there is. */
 import { isAbsolute, join, relative, resolve } from 'node:path';
-import { isObject } from '../../store/json.ts';
-import { type ContextFiles, codeOf, fitted, harmless, oneLine, readProjectText } from '../hook-call.ts';
-import { valueAt } from './condition.ts';
+import { isObject, type JsonObject } from '../../store/json.ts';
+import { type ContextFiles, codeOf, fitted, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
+import { stateValue } from './condition.ts';
 import { readGitHead } from './git-head.ts';
-import { type JsonObject, readJson, textOf } from './json-text.ts';
+import { nonEmptyText, readJson } from './json-text.ts';
 import { type FaberProject, layouts, statePath } from './project.ts';
 import { lastLoadMs } from './state.ts';
 import { stateBytesMax } from './state-file.ts';
-import { type Artifact, shippedFaber } from './workflow-config.ts';
+import { type ContextArtifact, shippedFaber } from './workflow-config.ts';
 
 /** What was loaded so shortly before is still in the conversation. */
 export const cacheMs = 5 * 60_000;
@@ -29,7 +29,7 @@ export type Due =
   /** `why` is for people. */
   | { readonly action: 'skip' | 'cached'; readonly why: string };
 
-export function dueNow(artifact: Artifact, state: JsonObject, options: ArtifactOptions): Due {
+export function dueNow(artifact: ContextArtifact, state: JsonObject, options: ArtifactOptions): Due {
   const { trigger, only, force, nowMs } = options;
   if (only !== undefined && !only.includes(artifact.id)) return { action: 'skip', why: 'was not asked for' };
   // Forced, or named: everything that a person asks for is given.
@@ -66,7 +66,7 @@ export interface Ground {
 }
 
 /** What the artifact holds now. Never throws for what a project's files could cause. */
-export function loadArtifact(artifact: Artifact, ground: Ground): Content {
+export function loadArtifact(artifact: ContextArtifact, ground: Ground): Content {
   const { type, command } = artifact;
   if (type === 'git_info') return gitInfo(ground);
   if (type === 'skill' || type === 'work_plugin' || command !== undefined) return instruction(artifact, ground);
@@ -100,16 +100,16 @@ interface FoundPlace {
 
 type Missing = Content & { readonly kind: 'missing' };
 
-function placeOf(artifact: Artifact, ground: Ground): FoundPlace | Missing {
+function placeOf(artifact: ContextArtifact, ground: Ground): FoundPlace | Missing {
   const { project } = ground;
-  const given = artifact.pathFromState === undefined ? artifact.path : valueAt(ground.state, artifact.pathFromState);
-  const template = textOf(given);
+  const given = artifact.pathFromState === undefined ? artifact.path : stateValue(ground.state, artifact.pathFromState);
+  const template = nonEmptyText(given);
   if (template === undefined) {
     const source = artifact.pathFromState?.join('.') ?? artifact.id;
     return { kind: 'missing', source, trouble: 'is not set in the state of the run' };
   }
-  const filled = fillIn(template, ground);
-  if (!filled.ok) return { kind: 'missing', source: oneLine(template), trouble: filled.trouble };
+  const filled = fillPlaceholders(template, ground);
+  if (!filled.ok) return { kind: 'missing', source: harmlessLine(template), trouble: filled.trouble };
   // Only our own configuration can name shipped files: a state must stay within the project.
   const isShipped = template.startsWith('{faber_root}/') && artifact.pathFromState === undefined;
   const root = isShipped ? shippedFaber : project.top;
@@ -119,11 +119,18 @@ function placeOf(artifact: Artifact, ground: Ground): FoundPlace | Missing {
   const isState = layouts.some((runs) => named === stateAt(runs));
   const path = isState ? stateAt(project.runs) : named;
   if (path !== root && !path.startsWith(`${root}/`)) {
-    return { kind: 'missing', source: oneLine(template), trouble: 'leads out of the project' };
+    return { kind: 'missing', source: harmlessLine(template), trouble: 'leads out of the project' };
   }
   // What comes with this program lies elsewhere on every machine.
   const source = isShipped ? template : relative(project.root, path) || '.';
-  return { kind: 'place', root, path, source: oneLine(source), shown: isShipped ? path : oneLine(source), isState };
+  return {
+    kind: 'place',
+    root,
+    path,
+    source: harmlessLine(source),
+    shown: isShipped ? path : harmlessLine(source),
+    isState,
+  };
 }
 
 const plainValue = /^[A-Za-z0-9][\w.#-]{0,199}$/;
@@ -131,7 +138,7 @@ const plainValue = /^[A-Za-z0-9][\w.#-]{0,199}$/;
 type Filled = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly trouble: string };
 
 /** Puts in `{project_root}`, `{run_id}`, `{plan_id}`, `{work_id}` and `{faber_root}`. */
-export function fillIn(template: string, { project, runId, state }: Omit<Ground, 'files'>): Filled {
+export function fillPlaceholders(template: string, { project, runId, state }: Omit<Ground, 'files'>): Filled {
   let trouble: string | null = null;
   const value = (name: string): string => {
     if (name === 'project_root') return project.top;
@@ -155,18 +162,18 @@ export function portablePath(project: FaberProject, path: string): string | null
   return `{project_root}/${inside}`;
 }
 
-function instruction(artifact: Artifact, ground: Ground): Content {
+function instruction(artifact: ContextArtifact, ground: Ground): Content {
   const { type, command, path, id, description } = artifact;
-  const filled = fillIn(command ?? path ?? id, ground);
+  const filled = fillPlaceholders(command ?? path ?? id, ground);
   if (!filled.ok) return { kind: 'missing', source: id, trouble: filled.trouble };
-  const name = oneLine(filled.text);
+  const name = harmlessLine(filled.text);
   const how =
     command === undefined
       ? type === 'skill'
         ? `use the skill ${name}`
         : `fetch the work item ${name} with the work plugin`
       : `run the slash command ${name}`;
-  return { kind: 'instruction', source: name, text: `To load ${id} (${oneLine(description)}): ${how}.` };
+  return { kind: 'instruction', source: name, text: `To load ${id} (${harmlessLine(description)}): ${how}.` };
 }
 
 function gitInfo({ files, project }: Ground): Content {
@@ -188,7 +195,7 @@ function listing({ files }: Ground, { root, path, source }: FoundPlace): Content
     if (files.info(real)?.kind !== 'folder') return missing('is not a folder');
     const names = files.list(real);
     const kindOf = (name: string): string => (files.entryKind(join(real, name)) === 'folder' ? '/' : '');
-    const shown = names.slice(0, namesMax).map((name) => `${oneLine(name)}${kindOf(name)}`);
+    const shown = names.slice(0, namesMax).map((name) => `${harmlessLine(name)}${kindOf(name)}`);
     const text = [...shown, ...(names.length > namesMax ? [`and ${names.length - namesMax} more`] : [])].join('\n');
     return { kind: 'text', source, path: source, text, sizeBytes: Buffer.byteLength(text) };
   } catch (error) {
@@ -196,8 +203,8 @@ function listing({ files }: Ground, { root, path, source }: FoundPlace): Content
   }
 }
 
-export interface Shown {
-  readonly artifact: Artifact;
+export interface ArtifactContent {
+  readonly artifact: ContextArtifact;
   readonly content: Content;
 }
 
@@ -208,7 +215,7 @@ const marks = /^(?=--- (?:FABER ARTIFACT|END))/gm;
  * All artifacts within `room` characters. Each gets an equal share, and what one does not need goes to the others, so
  * a large file never crowds out a small one; what is cut is named by its path.
  */
-export function renderArtifacts(shown: readonly Shown[], room: number): string {
+export function renderArtifacts(shown: readonly ArtifactContent[], room: number): string {
   const lines = shown.flatMap(({ artifact, content }) => (content.kind === 'text' ? [] : [noteOf(artifact, content)]));
   const notes = fitted(lines.join('\n'), 'the workflow configuration', Math.max(0, Math.floor(room / 2)));
   const texts = shown.flatMap(({ artifact, content }) => {
@@ -230,10 +237,10 @@ export function renderArtifacts(shown: readonly Shown[], room: number): string {
   return [...(notes === '' ? [] : [notes]), ...blocks].join('\n');
 }
 
-function noteOf({ id, required, description }: Artifact, content: Exclude<Content, { kind: 'text' }>): string {
+function noteOf({ id, required, description }: ContextArtifact, content: Exclude<Content, { kind: 'text' }>): string {
   if (content.kind === 'instruction') return `- ${content.text}`;
   const need = required ? 'MISSING, and the work cannot go on without it' : 'missing';
-  return `- ${id} is ${need}: ${content.source} ${content.trouble}. It is: ${oneLine(description)}`;
+  return `- ${id} is ${need}: ${content.source} ${content.trouble}. It is: ${harmlessLine(description)}`;
 }
 
 /** What each of `sizes` gets of `room`: the smallest are satisfied first. */

@@ -54,7 +54,7 @@ function parseComparison(text: string): Condition | null {
 function sideOf(text: string): (state: unknown) => unknown {
   if (text.startsWith('state')) {
     const path = pathIn(text.slice('state'.length)) ?? [];
-    return (state) => valueAt(state, path) ?? null;
+    return (state) => stateValue(state, path) ?? null;
   }
   const value: unknown = text === '' ? null : /^['"]/.test(text) ? text.slice(1, -1) : JSON.parse(text);
   return () => value;
@@ -89,6 +89,6 @@ function pathIn(text: string): JsonPath | null {
   });
 }
 
-export function valueAt(state: unknown, path: JsonPath): unknown {
+export function stateValue(state: unknown, path: JsonPath): unknown {
   return path.reduce<unknown>((value, part) => fieldOf(value, part), state);
 }

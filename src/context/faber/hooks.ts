@@ -3,14 +3,22 @@
  * run is in progress gets the run's critical artifacts back at every start, resume, clear and compaction, and its end
  * is recorded in the run's state.
  */
+
 import { basename, dirname, join } from 'node:path';
 import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { ok } from '../../core/failure.ts';
 import { foreignText } from '../../core/text.ts';
-import { type ContextSystem, charactersMax, type HookAnswer, type HookCall, oneLine, quietly } from '../hook-call.ts';
+import type { JsonObject } from '../../store/json.ts';
+import {
+  type ContextSystem,
+  charactersMax,
+  type HookAnswer,
+  type HookCall,
+  harmlessLine,
+  quietly,
+} from '../hook-call.ts';
 import { readGitHead } from './git-head.ts';
-import type { JsonObject } from './json-text.ts';
 import { primeContext, runLines } from './prime.ts';
 import { type FaberProject, findProject } from './project.ts';
 import { currentSession, endSession, noteCompaction, phasesDefault, sessionIds, type Who } from './state.ts';
@@ -27,7 +35,7 @@ function answer(call: HookCall): HookAnswer {
   const run = call.event === 'session-end' ? activeRun(call.files, project) : runInProgress(call.files, project);
   if (!run.ok) {
     const tells = run.isBroken === true && call.event === 'session-start';
-    const text = tells ? `FABER: the run that is active here cannot be read. ${oneLine(run.why)}` : '';
+    const text = tells ? `FABER: the run that is active here cannot be read. ${harmlessLine(run.why)}` : '';
     return { text, notes: { run: null, why: run.why } };
   }
   if (call.event === 'session-start') return sessionStart(call, project, run);
@@ -53,7 +61,7 @@ function takesPart(
 
 /** Nothing that the session could take for its task. */
 function otherwiseLine(runId: string, { work_id }: JsonObject): string {
-  const work = work_id === undefined ? '' : ` for the work item ${oneLine(foreignText(work_id))}`;
+  const work = work_id === undefined ? '' : ` for the work item ${harmlessLine(foreignText(work_id))}`;
   return (
     `FABER: the run ${runId}${work} is in progress here. Leave it alone unless your task is part of it; ` +
     `then load it with: ${commandText(['faber', 'prime-context'])}`
@@ -75,7 +83,8 @@ function sessionStart(call: HookCall, project: FaberProject, { runId, state }: R
   if (!primed.ok) {
     const { message } = primed.failure;
     // Better a session that knows of its run and reads for itself than one that knows nothing.
-    const text = `FABER run ${runId} is in progress here, but its context could not be loaded: ${oneLine(message)}`;
+    const why = harmlessLine(message);
+    const text = `FABER run ${runId} is in progress here, but its context could not be loaded: ${why}`;
     return { text, notes: { run: runId, trouble: message } };
   }
   const { text, sessionId, isNewSession, artifacts, missing, trouble } = primed.value;
@@ -100,7 +109,10 @@ function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run
 function sessionEnd(call: HookCall, project: FaberProject, { runId }: Run): HookAnswer {
   let ended: string | null = null;
   const saved = updateState(call.files, project, runId, (state) => {
-    const end = endSession(state, whoOf(call, project), { atMs: call.nowMs, reason: oneLine(call.source ?? 'normal') });
+    const end = endSession(state, whoOf(call, project), {
+      atMs: call.nowMs,
+      reason: harmlessLine(call.source ?? 'normal'),
+    });
     ended = end.ended;
     return ok(end.state);
   });

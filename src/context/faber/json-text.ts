@@ -1,8 +1,6 @@
 /** JSON that people write, with the place of what is wrong in it; and how to take hold of what it says. */
-import { isObject } from '../../store/json.ts';
+import { isObject, type JsonObject } from '../../store/json.ts';
 import { findJsonFault, type JsonPath, offsetOf } from '../../store/json-places.ts';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 export type ReadJson =
   | {
@@ -46,7 +44,7 @@ export function fieldOf(value: unknown, name: string | number): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[String(name)] : undefined;
 }
 
-export function textOf(value: unknown): string | undefined {
+export function nonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 

@@ -1,10 +1,20 @@
 /** Brings a run's critical artifacts into a session: the algorithm behind `faber prime-context` and the hook. */
+
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { foreignText } from '../../core/text.ts';
-import { type ContextFiles, fitted, oneLine } from '../hook-call.ts';
-import { type Content, type Due, dueNow, type Ground, loadArtifact, renderArtifacts, type Shown } from './artifacts.ts';
-import { type JsonObject, objectOf } from './json-text.ts';
+import type { JsonObject } from '../../store/json.ts';
+import { type ContextFiles, fitted, harmlessLine } from '../hook-call.ts';
+import {
+  type ArtifactContent,
+  type Content,
+  type Due,
+  dueNow,
+  type Ground,
+  loadArtifact,
+  renderArtifacts,
+} from './artifacts.ts';
+import { objectOf } from './json-text.ts';
 import { type FaberProject, statePath } from './project.ts';
 import {
   type Begun,
@@ -18,7 +28,7 @@ import {
   type Who,
 } from './state.ts';
 import { loadState, updateState } from './state-file.ts';
-import { type Artifact, loadWorkflowConfig, type WorkflowConfig, workflowName } from './workflow-config.ts';
+import { type ContextArtifact, loadWorkflowConfig, type WorkflowConfig, workflowName } from './workflow-config.ts';
 
 export interface PrimeOptions {
   readonly project: FaberProject;
@@ -35,7 +45,7 @@ export interface PrimeOptions {
 }
 
 export interface PrimedArtifact {
-  readonly artifact: Artifact;
+  readonly artifact: ContextArtifact;
   readonly due: Due;
   readonly content?: Content;
 }
@@ -102,7 +112,7 @@ function record(files: ContextFiles, options: PrimeOptions, artifacts: readonly 
 interface TextParts {
   readonly options: PrimeOptions;
   readonly config: WorkflowConfig;
-  readonly shown: readonly Shown[];
+  readonly shown: readonly ArtifactContent[];
   readonly trouble?: string;
 }
 
@@ -112,12 +122,12 @@ function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, tr
   const sessions = objectOf(state.sessions);
   const part = partOf(currentSession(state).record);
   const how = part > 1 ? `, part ${part} of its conversation` : isNew ? '' : ', going on';
-  const which = `session ${oneLine(foreignText(sessions.total_sessions))} of the run${how}`;
-  head.push(`Loaded at ${isoTime(options.who.nowMs)} (${options.trigger}) for ${oneLine(sessionId)}, ${which}.`);
+  const which = `session ${harmlessLine(foreignText(sessions.total_sessions))} of the run${how}`;
+  head.push(`Loaded at ${isoTime(options.who.nowMs)} (${options.trigger}) for ${harmlessLine(sessionId)}, ${which}.`);
   if (config.problems.length > 0) {
-    head.push(`Problems in its configuration: ${oneLine(config.problems.slice(0, 3).join('; '))}`);
+    head.push(`Problems in its configuration: ${harmlessLine(config.problems.slice(0, 3).join('; '))}`);
   }
-  if (trouble !== undefined) head.push(`This could not be recorded: ${oneLine(trouble)}`);
+  if (trouble !== undefined) head.push(`This could not be recorded: ${harmlessLine(trouble)}`);
   const text = head.join('\n');
   const rest = renderArtifacts(shown, options.charactersMax - text.length - 1);
   return fitted(
@@ -132,12 +142,13 @@ export function runLines(
   { runId, state }: { readonly runId: string; readonly state: JsonObject },
   phases: readonly string[],
 ): string[] {
-  const done = phasesCompleted(state).map((name) => oneLine(name));
+  const done = phasesCompleted(state).map((name) => harmlessLine(name));
   const next = nextPhase(state, phases);
-  const work = state.work_id === undefined ? '' : `, work item ${oneLine(foreignText(state.work_id))}`;
-  const goOn = next === undefined ? 'All phases are finished.' : `Go on with the phase ${oneLine(next)}.`;
+  const work = state.work_id === undefined ? '' : `, work item ${harmlessLine(foreignText(state.work_id))}`;
+  const goOn = next === undefined ? 'All phases are finished.' : `Go on with the phase ${harmlessLine(next)}.`;
+  const workflow = harmlessLine(workflowName(state.workflow_id));
   return [
-    `FABER run ${runId} (${oneLine(workflowName(state.workflow_id))}${work}): ${oneLine(foreignText(state.status))}.`,
+    `FABER run ${runId} (${workflow}${work}): ${harmlessLine(foreignText(state.status))}.`,
     `Finished phases: ${done.length === 0 ? 'none' : done.join(', ')}. ${goOn}`,
     `State: ${statePath(project, runId)}. Record a finished phase with: claude-code-agent faber phase <name>`,
   ];

@@ -3,11 +3,11 @@
 import { dirname, isAbsolute, join } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { isObject } from '../../store/json.ts';
+import { isObject, type JsonObject } from '../../store/json.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
 import { readGitHead } from './git-head.ts';
-import { type JsonObject, objectOf, readJson, textOf as wordOf } from './json-text.ts';
+import { objectOf, readJson, nonEmptyText as wordOf } from './json-text.ts';
 import { type FaberProject, findProject, makeFolderInProject, readActiveRun, statePath } from './project.ts';
 import { inProgress } from './state.ts';
 

@@ -4,8 +4,8 @@
  */
 import { defined } from '../../core/defined.ts';
 import { foreignText } from '../../core/text.ts';
-import { isObject } from '../../store/json.ts';
-import { type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
+import { isObject, type JsonObject } from '../../store/json.ts';
+import { listOf, nonEmptyText, objectOf } from './json-text.ts';
 
 export interface Who {
   /** claude's id of the session; a person at a terminal has none. */
@@ -87,7 +87,7 @@ function phaseEntries(phases: unknown): [string, unknown][] {
 
 function phaseName(phase: unknown): string | undefined {
   const { id, name, phase: word } = objectOf(phase);
-  return textOf(id) ?? textOf(name) ?? textOf(word);
+  return nonEmptyText(id) ?? nonEmptyText(name) ?? nonEmptyText(word);
 }
 
 /** Records a finished phase; after the last of `order` the run is completed. */
@@ -124,7 +124,7 @@ export function nextPhase(state: JsonObject, order: readonly string[]): string |
 /** The session that is current, and its record, which may have ended: then it stands in the history. */
 export function currentSession(state: JsonObject): { readonly id?: string; readonly record: JsonObject | null } {
   const sessions = objectOf(state.sessions);
-  const id = textOf(sessions.current_session_id);
+  const id = nonEmptyText(sessions.current_session_id);
   if (id === undefined) return { record: null };
   const live = objectOf(sessions.current_session);
   if (live.session_id === id) return { id, record: live };
@@ -140,7 +140,7 @@ export function isSessionOpen(state: JsonObject): boolean {
 /** The current session has not been put into the history. */
 function isLive(state: JsonObject): boolean {
   const sessions = objectOf(state.sessions);
-  const id = textOf(sessions.current_session_id);
+  const id = nonEmptyText(sessions.current_session_id);
   return id !== undefined && objectOf(sessions.current_session).session_id === id;
 }
 
@@ -209,7 +209,7 @@ const historyOf = (state: JsonObject) => listOf(objectOf(state.sessions).session
 /** Of claude, of every session that has a record. */
 export function sessionIds(state: JsonObject): string[] {
   const ids = historyOf(state).map((record) => objectOf(record).session_id);
-  return [currentSession(state).id, ...ids].flatMap((id) => textOf(id) ?? []);
+  return [currentSession(state).id, ...ids].flatMap((id) => nonEmptyText(id) ?? []);
 }
 
 function withSessions(state: JsonObject, changed: JsonObject): JsonObject {
@@ -376,6 +376,6 @@ export function lastLoadMs(state: JsonObject, artifactId: string, sessionId: str
   const entry = listOf(objectOf(state.context_metadata).artifacts_in_context)
     .map(objectOf)
     .findLast((one) => one.artifact_id === artifactId && (one.session_id ?? sessionId) === sessionId);
-  const ms = Date.parse(textOf(entry?.loaded_at) ?? '');
+  const ms = Date.parse(nonEmptyText(entry?.loaded_at) ?? '');
   return Number.isNaN(ms) ? null : ms;
 }

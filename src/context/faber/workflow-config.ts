@@ -10,7 +10,7 @@ import type { JsonPath } from '../../store/json-places.ts';
 import { packageRoot } from '../../system/own-program.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import { type Condition, parseCondition, parsePath } from './condition.ts';
-import { fieldOf, listOf, type ReadJson, readJson, textOf } from './json-text.ts';
+import { fieldOf, listOf, nonEmptyText, type ReadJson, readJson } from './json-text.ts';
 import type { FaberProject } from './project.ts';
 import { phasesDefault } from './state.ts';
 
@@ -20,7 +20,7 @@ export const shippedFaber = join(packageRoot, 'templates', 'faber');
 export const artifactTypes = ['json', 'markdown', 'directory', 'work_plugin', 'skill', 'git_info'] as const;
 type ArtifactType = (typeof artifactTypes)[number];
 
-export interface Artifact {
+export interface ContextArtifact {
   readonly id: string;
   readonly type: ArtifactType;
   readonly path?: string;
@@ -46,7 +46,7 @@ export interface WorkflowConfig {
   readonly file: string;
   readonly phases: readonly string[];
   readonly preSteps: readonly PreStep[];
-  readonly artifacts: readonly Artifact[];
+  readonly artifacts: readonly ContextArtifact[];
   /** `file:line:column: what is wrong`. */
   readonly problems: readonly string[];
 }
@@ -65,7 +65,7 @@ const ownFolders = ['.fractary/faber/workflows', '.fractary/plugins/faber/workfl
 
 /** `fractary-faber:default` and `default` both name the workflow `default`. */
 export function workflowName(workflowId: unknown): string {
-  return textOf(workflowId)?.split(':').at(-1) ?? 'default';
+  return nonEmptyText(workflowId)?.split(':').at(-1) ?? 'default';
 }
 
 /**
@@ -149,7 +149,7 @@ class Reader {
         return [];
       }
       return steps.flatMap((step, index) => {
-        const [id, prompt] = [textOf(fieldOf(step, 'id')), textOf(fieldOf(step, 'prompt'))];
+        const [id, prompt] = [nonEmptyText(fieldOf(step, 'id')), nonEmptyText(fieldOf(step, 'prompt'))];
         if (id !== undefined && prompt !== undefined) return [{ phase: name, id, prompt }];
         this.#problem([...path, index], 'pre_steps: expected an object with the texts id and prompt');
         return [];
@@ -157,7 +157,7 @@ class Reader {
     });
   }
 
-  artifacts(config: unknown): Artifact[] {
+  artifacts(config: unknown): ContextArtifact[] {
     const critical = fieldOf(config, 'critical_artifacts');
     if (critical === undefined) return [];
     if (!isObject(critical)) this.#problem(['critical_artifacts'], 'critical_artifacts: expected an object');
@@ -173,14 +173,14 @@ class Reader {
     });
   }
 
-  #artifact(value: unknown, path: JsonPath): Artifact | null {
+  #artifact(value: unknown, path: JsonPath): ContextArtifact | null {
     if (!isObject(value)) {
       this.#problem(path, 'expected an artifact: an object with an id');
       return null;
     }
     const before = this.problems.length;
     const field = (name: string): unknown => fieldOf(value, name);
-    const id = textOf(field('id')) ?? '';
+    const id = nonEmptyText(field('id')) ?? '';
     const check = (isFine: boolean, name: string, message: string): void => {
       if (!isFine) this.#problem([...path, name], `${id === '' ? 'the artifact' : id}: ${message}`);
     };
@@ -189,7 +189,7 @@ class Reader {
     this.#ids.add(id);
     const type = artifactTypes.find((one) => one === field('type'));
     check(type !== undefined, 'type', `type must be one of ${artifactTypes.join(', ')}`);
-    const description = textOf(field('description'));
+    const description = nonEmptyText(field('description'));
     check(description !== undefined, 'description', 'description is missing');
     const required = field('required');
     check(typeof required === 'boolean', 'required', 'required must be true or false');
@@ -198,8 +198,8 @@ class Reader {
     const known = 'session_start, manual or phase_transition:a->b';
     check(areTriggers, 'reload_triggers', `reload_triggers must list ${known}`);
     const sources = ['path', 'path_from_state', 'command'].filter((name) => field(name) !== undefined);
-    for (const name of sources) check(textOf(field(name)) !== undefined, name, `${name} must be a text`);
-    const fromState = textOf(field('path_from_state'));
+    for (const name of sources) check(nonEmptyText(field(name)) !== undefined, name, `${name} must be a text`);
+    const fromState = nonEmptyText(field('path_from_state'));
     const pathFromState = fromState === undefined ? undefined : parsePath(fromState);
     check(pathFromState !== null, 'path_from_state', 'path_from_state must be like artifacts.spec_path');
     const isFile = type === 'json' || type === 'markdown' || type === 'directory';
@@ -211,9 +211,9 @@ class Reader {
       check(false, 'condition', `condition, character ${condition.column}: ${condition.message}`);
     }
     if (this.problems.length > before || type === undefined || description === undefined) return null;
-    const source = { path: textOf(field('path')), pathFromState: pathFromState ?? undefined };
+    const source = { path: nonEmptyText(field('path')), pathFromState: pathFromState ?? undefined };
     const holds = condition?.ok === true ? condition.holds : undefined;
-    const optional = defined({ ...source, command: textOf(field('command')), condition: holds });
+    const optional = defined({ ...source, command: nonEmptyText(field('command')), condition: holds });
     return { id, type, description, required: required === true, triggers: triggers as string[], ...optional };
   }
 }

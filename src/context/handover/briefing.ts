@@ -1,6 +1,6 @@
 /** What the model is told of its project: what to do next first, then the files the project wants loaded. */
 import { join, relative, resolve } from 'node:path';
-import { type ContextFiles, charactersMax, fitted, harmless, oneLine, readProjectText } from '../hook-call.ts';
+import { type ContextFiles, charactersMax, fitted, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
 import type { Found } from './find.ts';
 
 export interface BriefingInput {
@@ -47,13 +47,13 @@ export function briefing(input: BriefingInput): Briefing {
   const loaded: string[] = [];
   const named: { readonly name: string; readonly line: string }[] = [];
   for (const [index, name] of wanted.entries()) {
-    const label = oneLine(name, lineMax);
+    const label = harmlessLine(name, lineMax);
     if (index >= filesMax) {
       named.push({ name, line: label });
       continue;
     }
     const file = loadFile(input, name);
-    const path = oneLine(file.path, lineMax);
+    const path = harmlessLine(file.path, lineMax);
     if (!file.ok) {
       named.push({ name, line: `${label} (${file.trouble})` });
       continue;
@@ -76,18 +76,19 @@ export function briefing(input: BriefingInput): Briefing {
 function headLines({ found: { project, by }, isWorker, nowMs }: BriefingInput): string[] {
   const { facts } = project;
   const name =
-    facts.projectName === '' || facts.projectName === project.id ? '' : ` "${oneLine(facts.projectName, 100)}"`;
-  const phase = facts.currentPhase === '' ? '' : `, phase ${oneLine(facts.currentPhase, 100)}`;
-  const next = facts.nextAction === '' ? '(none is recorded)' : oneLine(facts.nextAction, nextActionMax);
-  const file = oneLine(project.file, lineMax);
+    facts.projectName === '' || facts.projectName === project.id ? '' : ` "${harmlessLine(facts.projectName, 100)}"`;
+  const phase = facts.currentPhase === '' ? '' : `, phase ${harmlessLine(facts.currentPhase, 100)}`;
+  const next = facts.nextAction === '' ? '(none is recorded)' : harmlessLine(facts.nextAction, nextActionMax);
+  const file = harmlessLine(project.file, lineMax);
   const guidance = isWorker
     ? 'Continue with the next action as far as your task asks for it; nobody can answer questions.'
     : 'Tell the user in one line where the project stands, then continue with the next action or what they ask for.';
+  const id = harmlessLine(project.id, 200);
   return [
-    // The time makes every text a new one: claude drops a text that is in the conversation already.
-    `HANDOVER: project ${oneLine(project.id, 200)}${name}${phase} (${foundBy[by]}; ${new Date(nowMs).toISOString()}).`,
+    // Claude drops a text that is already in the conversation. The time makes every text new.
+    `HANDOVER: project ${id}${name}${phase} (${foundBy[by]}; ${new Date(nowMs).toISOString()}).`,
     `Next action: ${next}`,
-    `Resume file: ${file}${facts.lastUpdated === '' ? '' : `, last updated ${oneLine(facts.lastUpdated, 40)}`}`,
+    `Resume file: ${file}${facts.lastUpdated === '' ? '' : `, last updated ${harmlessLine(facts.lastUpdated, 40)}`}`,
     guidance,
     '',
   ];

@@ -4,15 +4,15 @@ import { sessionLabel } from '../id.ts';
 import type { GroupState } from '../state.ts';
 
 /** What takes a command slot: making a worktree, its set-up command, the acceptance command. */
-export type SlotCommand = 'checkout' | 'setup' | 'accept';
+export type SlotUser = 'checkout' | 'setup' | 'accept';
 
 export interface SlotUse {
   readonly sessionId: SessionId;
-  readonly command: SlotCommand;
+  readonly command: SlotUser;
 }
 
 export interface SlotWait {
-  readonly command: SlotCommand;
+  readonly command: SlotUser;
   readonly atOnce: number;
   /** What has a slot; of many the first, see `heldMax`. */
   readonly heldBy: readonly SlotUse[];
@@ -23,7 +23,7 @@ export const slotReason = 'command-slot';
 /** Only the first of many holders are named. */
 export const heldMax = 8;
 
-const names: Readonly<Record<SlotCommand, string>> = {
+const names: Readonly<Record<SlotUser, string>> = {
   checkout: 'checkout',
   setup: 'set-up command',
   accept: 'acceptance command',

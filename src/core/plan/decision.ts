@@ -1,6 +1,6 @@
 /** What `decide` (schedule.ts) is told besides the state, and what it answers. */
 import type { Advice } from '../advice.ts';
-import type { AttemptKind, Place, StopReason } from '../event.ts';
+import type { AttemptKind, SlotLease, StopReason } from '../event.ts';
 import type { GroupId, SessionDefinition, SessionId, SessionSet } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import { type GroupState, isThrottled } from '../state.ts';
@@ -18,7 +18,7 @@ export type Decision =
       /** In a git worktree of its own. */
       readonly isolated?: true;
       /** Absent = on this machine. */
-      readonly place?: Place;
+      readonly place?: SlotLease;
     }
   /** A slot of another machine is wanted for the session. All that are decided at once are all that are wanted. */
   | {
@@ -41,7 +41,7 @@ export type Decision =
       readonly action: 'stopped' | 'paused';
     } & Amounts)
   /** Nothing can be started for this reason: before its time, or until the world changes. */
-  | ({ readonly do: 'wait' } & Hold)
+  | ({ readonly do: 'wait' } & GroupHold)
   | { readonly do: 'settle'; readonly status: 'completed' }
   | {
       readonly do: 'settle';
@@ -56,7 +56,7 @@ export type Wish = Extract<Decision, { do: 'wish' }>;
 
 export type Start = Extract<Decision, { do: 'start' }>;
 
-export interface Hold extends Verdict {
+export interface GroupHold extends WaitReason {
   readonly reason: HoldReason;
 }
 
@@ -81,7 +81,7 @@ type HoldReason =
   | 'no-host';
 
 /** What is to be seen of the machine and of the model's answers, which the log does not tell. */
-export const seenByRunner: ReadonlySet<string> = new Set<Hold['reason']>([
+export const seenByRunner: ReadonlySet<string> = new Set<GroupHold['reason']>([
   ...([
     'backoff',
     'memory',
@@ -122,7 +122,7 @@ export interface HostsSaid {
 
 export interface FleetView {
   /** Slots that wait to be used, by the session for which they were wished. */
-  readonly granted: ReadonlyMap<SessionId, Place>;
+  readonly granted: ReadonlyMap<SessionId, SlotLease>;
   /** Wished for so long by now that others are not to wait for them any more. */
   readonly longWished: SessionSet;
   /** Sessions that may work here at once while others could go elsewhere. */
@@ -193,7 +193,7 @@ export function loggedContext(state: GroupState, nowMs: number): SchedulingConte
 // * Why a session that is not running does not run: one answer, made by the rules that start sessions
 // (plan/schedule.ts) and read by everything that tells of it.
 
-export interface Verdict {
+export interface WaitReason {
   /** A code, such as `waiting`, `limit` or the reason of a failure. */
   readonly reason: string;
   readonly message: string;
@@ -205,7 +205,7 @@ export interface Verdict {
 }
 
 /** Null for a session that runs or is completed. */
-export type Verdicts = (record: SessionRecord) => Verdict | null;
+export type Verdicts = (record: SessionRecord) => WaitReason | null;
 
 /** What became of a session, by its log; absent where nothing did. */
 export function endingText({ state }: SessionRecord): string | undefined {

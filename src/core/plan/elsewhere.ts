@@ -1,12 +1,12 @@
 /** Which sessions may work on other machines, which must, and where the next attempt of one is made. */
 import { type Advice, advise, adviseInOrder } from '../advice.ts';
 import { defined } from '../defined.ts';
-import { type Place, thisMachine } from '../event.ts';
+import { type SlotLease, thisMachine } from '../event.ts';
 import type { GroupConfig, SessionDefinition } from '../group.ts';
-import { sessionTitle } from '../id.ts';
+import { numberedName } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { FleetView, Hold, Needs, Wish } from './decision.ts';
+import type { FleetView, GroupHold, Needs, Wish } from './decision.ts';
 
 function needsOf({ requires, host }: SessionDefinition): Needs {
   return defined({ requires, host });
@@ -41,14 +41,14 @@ export function mustGo({ where }: Pick<GroupConfig, 'where'>, definition: Sessio
 
 export interface LocalRoom {
   readonly places: number;
-  readonly wait: Hold | null;
+  readonly wait: GroupHold | null;
 }
 
 export type Spot =
   | { readonly at: 'here' }
-  | { readonly at: 'elsewhere'; readonly place: Place }
-  | { readonly at: 'wish'; readonly hold: Hold }
-  | { readonly at: 'nowhere'; readonly hold: Hold };
+  | { readonly at: 'elsewhere'; readonly place: SlotLease }
+  | { readonly at: 'wish'; readonly hold: GroupHold }
+  | { readonly at: 'nowhere'; readonly hold: GroupHold };
 
 const here: Spot = { at: 'here' };
 
@@ -120,7 +120,7 @@ export class Spots {
   }
 }
 
-const busy: Hold = { reason: 'starting', message: 'Other sessions are still starting up.' };
+const busy: GroupHold = { reason: 'starting', message: 'Other sessions are still starting up.' };
 
 export function isElsewhere(record: SessionRecord | undefined): boolean {
   return record?.state.status === 'running' && record.state.attempt.place !== undefined;
@@ -141,12 +141,12 @@ function wanted({ requires = [], host }: Needs): string {
   return labels === '' ? 'of another machine' : labels.trim();
 }
 
-function refusal(definition: SessionDefinition, why: string, advice: Advice): Hold {
+function refusal(definition: SessionDefinition, why: string, advice: Advice): GroupHold {
   return { reason: 'no-host', message: `${isToWork(definition)}, ${why}.`, advice };
 }
 
 function isToWork(definition: SessionDefinition): string {
-  return `Session ${sessionTitle(definition.id, definition.name)} is to work ${asked(definition)}`;
+  return `Session ${numberedName(definition.id, definition.name)} is to work ${asked(definition)}`;
 }
 
 /** What no machine can give, by what is asked of it: of all sessions that are to be done and must go elsewhere. */
@@ -174,7 +174,7 @@ function asked(definition: SessionDefinition): string {
   return requires.length === 0 ? 'on another machine' : `on a machine with ${requires.join(' and ')}`;
 }
 
-function noFleet(definition: SessionDefinition): Hold {
+function noFleet(definition: SessionDefinition): GroupHold {
   return refusal(
     definition,
     'and no fleet is set up here',
@@ -183,7 +183,7 @@ function noFleet(definition: SessionDefinition): Hold {
 }
 
 /** Once its login is another one, a machine takes sessions again by itself. `isHereToo`: this one has none either. */
-function noLogin(definition: SessionDefinition, hosts: readonly string[], isHereToo: boolean): Hold {
+function noLogin(definition: SessionDefinition, hosts: readonly string[], isHereToo: boolean): GroupHold {
   const all = isHereToo ? ['this machine', ...hosts] : hosts;
   const listed = all.length === 1 ? all[0] : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
   const resumed = hosts.map((name) => ['host', 'resume', name]);
@@ -191,16 +191,16 @@ function noLogin(definition: SessionDefinition, hosts: readonly string[], isHere
   return refusal(definition, `and the login was refused on ${listed}`, advice);
 }
 
-function noLoginHere({ id, name }: SessionDefinition, trouble: string): Hold {
-  const message = `Session ${sessionTitle(id, name)} works here only, where the login was refused. ${trouble}`;
+function noLoginHere({ id, name }: SessionDefinition, trouble: string): GroupHold {
+  const message = `Session ${numberedName(id, name)} works here only, where the login was refused. ${trouble}`;
   return { reason: 'no-host', message, advice: advise('Mend the login here, and run the group again.') };
 }
 
-function keptHere(definition: SessionDefinition): Hold {
+function keptHere(definition: SessionDefinition): GroupHold {
   return refusal(definition, 'and its group works on this machine only', advise('Run it with --where any.'));
 }
 
-function inPlace(definition: SessionDefinition): Hold {
+function inPlace(definition: SessionDefinition): GroupHold {
   const why = 'and without a worktree of its own it can only work in the project folder, which is here';
   return refusal(
     definition,

@@ -32,7 +32,7 @@ export interface History {
   forecast(kind: Kind): Forecast | null;
 }
 
-export function historyOf(samples: readonly Sample[]): History {
+export function costHistory(samples: readonly Sample[]): History {
   const byKind = new Map<string, Sample[]>();
   for (const sample of samples) {
     const key = keyOf(sample);

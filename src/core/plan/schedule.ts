@@ -18,7 +18,7 @@ import {
   judgeBudget,
   ownNotices,
 } from './budget.ts';
-import type { DayBudget, Decision, Hold, SchedulingContext, Start, Verdict, Wish } from './decision.ts';
+import type { DayBudget, Decision, GroupHold, SchedulingContext, Start, WaitReason, Wish } from './decision.ts';
 import { isElsewhere, type LocalRoom, type Spot, Spots, wishOf } from './elsewhere.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf, readySessions } from './plan.ts';
@@ -38,21 +38,21 @@ import { cacheWait, warmUps } from './warm-cache.ts';
  * What to do in this state; only waits, or nothing at all, while there is nothing to do but wait for running sessions.
  */
 export function decide(state: GroupState, context: SchedulingContext): Decision[] {
-  return judge(state, context).decisions;
+  return schedule(state, context).decisions;
 }
 
 export interface Judgement {
   readonly decisions: Decision[];
   /** What keeps the sessions that could start, and were not refused for a reason of their own; null = they start. */
-  readonly hold: Verdict | null;
+  readonly hold: WaitReason | null;
   readonly goesOn?: boolean;
 }
 
 /** Is told why a session that could start does not, where others of them do or are kept by something else. */
-type Refuse = (sessionId: SessionId, hold: Hold) => void;
+type Refuse = (sessionId: SessionId, hold: GroupHold) => void;
 
 /** What to do, and why what could start does not: decided once, for those who act and for those who tell. */
-export function judge(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): Judgement {
+export function schedule(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): Judgement {
   if (state.status !== 'running') return { decisions: [], hold: groupHold(state) };
   const halted = state.frozenUntil === undefined ? null : frozen(state, state.frozenUntil);
   // A group that drains may be frozen, too.
@@ -83,7 +83,7 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
 }
 
-function endWaiting(state: GroupState, plan: Plan, wait: Hold, { gate }: SchedulingContext): Decision[] {
+function endWaiting(state: GroupState, plan: Plan, wait: GroupHold, { gate }: SchedulingContext): Decision[] {
   if (wait.reason === 'limit') return [settleForLimit(gate?.untilMs)];
   if (wait.reason === 'no-host' || wait.reason === 'day-budget')
     return [{ do: 'settle', status: 'paused', reason: wait.reason, message: wait.message }];
@@ -94,15 +94,15 @@ function isUndone(decision: Decision): decision is SettleUndone {
   return decision.do === 'settle' && decision.status !== 'completed';
 }
 
-const pausing: Verdict = { reason: 'pausing', message: 'The group is being paused.' };
+const pausing: WaitReason = { reason: 'pausing', message: 'The group is being paused.' };
 
-function frozen(state: GroupState, until: string): Hold {
+function frozen(state: GroupState, until: string): GroupHold {
   const time = momentText(Date.parse(until));
   const message = `Everything is halted; at ${time} it becomes a pause.`;
   return { reason: 'frozen', message, advice: advise('Go on with', resumeCommand(state)) };
 }
 
-function groupHold(state: GroupState): Verdict {
+function groupHold(state: GroupState): WaitReason {
   const { status, reason = status, message = '' } = state;
   switch (status) {
     case 'created':
@@ -116,12 +116,12 @@ function groupHold(state: GroupState): Verdict {
 }
 
 /** Waiting for these ends without anybody's help, so the run stays up; for the others a session must end first. */
-function isSelfEnding(state: GroupState, reason: Hold['reason']): boolean {
+function isSelfEnding(state: GroupState, reason: GroupHold['reason']): boolean {
   if (reason === 'limit') return state.group.config.onLimit !== 'pause';
   return endsByItself.has(reason);
 }
 
-const endsByItself: ReadonlySet<Hold['reason']> = new Set([
+const endsByItself: ReadonlySet<GroupHold['reason']> = new Set([
   ...(['backoff', 'memory', 'disk', 'other-group', 'host'] as const),
 ]);
 
@@ -197,9 +197,9 @@ export interface NextStarts {
   readonly starts: Start[];
   readonly wishes: Wish[];
   /** What keeps the first session that could start, but does not, from starting. */
-  readonly wait: Hold | null;
+  readonly wait: GroupHold | null;
   /** What keeps those that it was not asked of; null = it was asked of all. */
-  readonly rest: Hold | null;
+  readonly rest: GroupHold | null;
 }
 
 const nothingNext: NextStarts = { starts: [], wishes: [], wait: null, rest: null };
@@ -227,8 +227,8 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);
   const warming = warmUps(state, context);
-  let held: Hold | null = null;
-  const hold = (id: SessionId, why: Hold): void => {
+  let held: GroupHold | null = null;
+  const hold = (id: SessionId, why: GroupHold): void => {
     // What may end keeps the run up, whatever else can never start.
     if (held === null || held.reason === 'no-host') held = why;
     refuse(id, why);
@@ -299,7 +299,7 @@ function obstacleTo(
   record: SessionRecord,
   isolated: boolean,
   { known, warming, inUse, context }: Surroundings,
-): Hold | null {
+): GroupHold | null {
   if (known && record.attempts === 0) return outageWait;
   const leader = warming.leaderFor(record);
   if (leader !== null) return cacheWait(state, leader);
@@ -351,7 +351,7 @@ function takenCheckout(
   repository: string,
   inUse: ReadonlySet<string>,
   { others }: SchedulingContext,
-): Hold | null {
+): GroupHold | null {
   if (inUse.has(repository)) return checkoutWait;
   const group = state.group.config.shareCheckouts ? undefined : others?.workingIn(repository);
   if (group === undefined) return null;
@@ -359,13 +359,13 @@ function takenCheckout(
   return { reason: 'other-group', message, on: [group] };
 }
 
-const checkoutWait: Hold = {
+const checkoutWait: GroupHold = {
   reason: 'checkout',
   message: 'Another session works in the same checkout; sessions without a worktree of their own take turns there.',
 };
 
 /** While other groups hold a part, some of that may be free again when their sessions end. */
-function dayWait({ capUsd, spentUsd, othersReservedUsd }: DayBudget): Hold {
+function dayWait({ capUsd, spentUsd, othersReservedUsd }: DayBudget): GroupHold {
   if (othersReservedUsd > 0) {
     return { reason: 'other-group', message: 'Waiting for budget of the day that sessions of other groups reserve.' };
   }
@@ -373,15 +373,15 @@ function dayWait({ capUsd, spentUsd, othersReservedUsd }: DayBudget): Hold {
   return { reason: 'day-budget', message: `The budget of the day is used up: all groups have spent ${used}.` };
 }
 
-function shortOf({ kind }: BudgetGrant, { day }: SchedulingContext): Hold | null {
+function shortOf({ kind }: BudgetGrant, { day }: SchedulingContext): GroupHold | null {
   if (kind === 'day-dry' && day !== undefined) return dayWait(day);
   return kind === 'dry' ? moneyWait : null;
 }
 
-const moneyWait: Hold = { reason: 'money', message: 'Waiting for money that running sessions hold.' };
+const moneyWait: GroupHold = { reason: 'money', message: 'Waiting for money that running sessions hold.' };
 
 /** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
-function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): Hold | null {
+function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): GroupHold | null {
   if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
   const { untilMs: until, isThrottled } = gate;
   if (state.group.config.onLimit === 'pause') {
@@ -399,7 +399,7 @@ function attemptKind(record: SessionRecord): AttemptKind {
   return record.attempts === 0 ? 'start' : 'resume';
 }
 
-export const outageWait: Hold = {
+export const outageWait: GroupHold = {
   reason: 'backoff',
   message: 'The API answers nobody; one session at a time asks it again.',
 };
@@ -408,12 +408,12 @@ export function freeSlots(state: GroupState): number {
   return Math.max(1, state.group.config.maxConcurrentSessions - state.running.size);
 }
 
-const slotWait: Hold = { reason: 'slot', message: 'All slots are taken.' };
+const slotWait: GroupHold = { reason: 'slot', message: 'All slots are taken.' };
 
 export interface FreePlaces {
   readonly places: number;
   /** What is short, when it is not simply the work. */
-  readonly wait: Hold | null;
+  readonly wait: GroupHold | null;
 }
 
 export function freePlaces(state: GroupState, context: SchedulingContext): FreePlaces {

@@ -8,7 +8,7 @@ import type { GroupState } from '../state.ts';
 import { formatMoney, momentText } from '../text.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
-import { endingText, type Verdict } from './decision.ts';
+import { endingText, type WaitReason } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan, readySessions } from './plan.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;
@@ -67,7 +67,7 @@ function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
   });
 }
 
-export function blockerHold(state: GroupState, reason: string): Verdict {
+export function blockerHold(state: GroupState, reason: string): WaitReason {
   const message =
     reason === 'needs-person'
       ? 'Another session failed in a way that only a person can cure.'

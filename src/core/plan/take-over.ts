@@ -5,28 +5,28 @@
 import type { GroupEvent } from '../event.ts';
 import { fail, type Result, unreachable } from '../failure.ts';
 import { addUsage, exchanged, roundUsd, type SessionId, type Usage } from '../group.ts';
-import { sessionTitle } from '../id.ts';
+import { numberedName } from '../id.ts';
 import {
+  type Attachment,
   type Attempt,
   attemptOf,
   IllegalEvent,
   type LostAttempt,
   queue,
   type SessionRecord,
-  type TakeOver,
 } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { type BudgetGrant, grantFor } from './budget.ts';
-import type { Hold, Verdict } from './decision.ts';
+import type { GroupHold, WaitReason } from './decision.ts';
 import { readySessions } from './plan.ts';
 import { noteMoney } from './settle.ts';
 
 export type TakeOverEvent = EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
 type EventOf<T extends GroupEvent['type']> = Extract<GroupEvent, { readonly type: T }>;
 
-export const takeOverWait: Hold = { reason: 'attached', message: 'A person is speaking with a session.' };
+export const takeOverWait: GroupHold = { reason: 'attached', message: 'A person is speaking with a session.' };
 
-export function takenOver({ openedAt }: TakeOver): Verdict {
+export function takenOver({ openedAt }: Attachment): WaitReason {
   const message = openedAt === undefined ? 'A person is taking it over.' : 'Attached: a person is speaking with it.';
   return { reason: 'attached', message };
 }
@@ -37,7 +37,7 @@ export function takenFailure(
 ): Result<never> {
   const { host = '', pid = 0 } = now?.process ?? {};
   const where = run === undefined || host === run.runner.host ? '' : ` on ${host}`;
-  const message = `A person is speaking with session ${sessionTitle(id, name)} (pid ${pid}${where}).`;
+  const message = `A person is speaking with session ${numberedName(id, name)} (pid ${pid}${where}).`;
   return fail('illegal-transition', message, 'Leave claude there first, with /exit.');
 }
 
@@ -109,7 +109,7 @@ function goOn(state: GroupState, record: SessionRecord, id: SessionId): void {
 function takeOverOf(
   { takenOver: now }: SessionRecord,
   { attachmentId, sessionId }: EventOf<'session_attached' | 'session_detached'>,
-): TakeOver {
+): Attachment {
   if (now?.id === attachmentId) return now;
   throw new IllegalEvent(`session ${sessionId} is not attached by ${attachmentId}`);
 }

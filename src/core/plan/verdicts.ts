@@ -15,10 +15,10 @@ import {
   runCommand,
 } from './advice.ts';
 import { isBudgetExhausted } from './budget.ts';
-import type { Verdict, Verdicts } from './decision.ts';
-import { type Hold, loggedContext, type SchedulingContext } from './decision.ts';
+import type { Verdicts, WaitReason } from './decision.ts';
+import { type GroupHold, loggedContext, type SchedulingContext } from './decision.ts';
 import { allBlockers, isHeldBack, isReady, planOf, unmetOf } from './plan.ts';
-import { isDelayed, judge } from './schedule.ts';
+import { isDelayed, schedule } from './schedule.ts';
 import { takenOver } from './take-over.ts';
 
 /** Why they do not run, in this context. Nothing is looked at before the first question, and then once per state. */
@@ -40,14 +40,14 @@ export function verdictsAtRest(state: GroupState): Verdicts {
 interface Moment {
   readonly seq: number;
   readonly blockersOf: (id: SessionId) => readonly SessionId[] | undefined;
-  readonly refused: ReadonlyMap<SessionId, Hold>;
-  readonly hold: Verdict;
+  readonly refused: ReadonlyMap<SessionId, GroupHold>;
+  readonly hold: WaitReason;
   readonly goesOn: boolean;
 }
 
 function lookAt(state: GroupState, context: SchedulingContext): Moment {
-  const refused = new Map<SessionId, Hold>();
-  const { hold, goesOn = false } = judge(state, context, (sessionId, why) => refused.set(sessionId, why));
+  const refused = new Map<SessionId, GroupHold>();
+  const { hold, goesOn = false } = schedule(state, context, (sessionId, why) => refused.set(sessionId, why));
   let blocked: ReturnType<typeof allBlockers> | undefined;
   const blockersOf = (id: SessionId) => {
     blocked ??= allBlockers(state, planOf(state));
@@ -56,15 +56,15 @@ function lookAt(state: GroupState, context: SchedulingContext): Moment {
   return { seq: state.lastSeq, blockersOf, refused, hold: hold ?? aboutToStart, goesOn };
 }
 
-export const aboutToStart: Verdict = { reason: 'slot', message: 'It is about to start.' };
+export const aboutToStart: WaitReason = { reason: 'slot', message: 'It is about to start.' };
 
-const notAskedFor: Verdict = { reason: 'not-asked-for', message: 'Only other sessions were asked for in this run.' };
-export function runnerGone(state: GroupState): Verdict {
+const notAskedFor: WaitReason = { reason: 'not-asked-for', message: 'Only other sessions were asked for in this run.' };
+export function runnerGone(state: GroupState): WaitReason {
   const advice = advise('Go on with', runCommand(state));
   return { reason: 'runner-gone', message: "The group's runner is gone.", advice };
 }
 
-function verdictOf(state: GroupState, context: SchedulingContext, record: SessionRecord, moment: Moment): Verdict {
+function verdictOf(state: GroupState, context: SchedulingContext, record: SessionRecord, moment: Moment): WaitReason {
   const { hold } = moment;
   const { definition, state: session, queued } = record;
   if (record.takenOver !== undefined) return takenOver(record.takenOver);
@@ -90,7 +90,7 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
   return state.status === 'running' && state.only?.has(definition.id) === false ? notAskedFor : hold;
 }
 
-function rests(state: GroupState, queued: boolean, hold: Verdict): boolean {
+function rests(state: GroupState, queued: boolean, hold: WaitReason): boolean {
   return state.status === 'running' ? !queued : summaries.has(hold.reason);
 }
 
@@ -102,7 +102,7 @@ function waitingFor(
   unmet: readonly SessionId[],
   record: SessionRecord,
   { blockersOf }: Moment,
-): Verdict {
+): WaitReason {
   const list = (ids: readonly SessionId[]): string =>
     ids.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name)).join(', ');
   const culprits = unmet.length === 0 ? undefined : blockersOf(record.definition.id);
@@ -126,7 +126,7 @@ function letItGoOn(state: GroupState, record: SessionRecord): Advice {
 }
 
 /** Its own delay, when it goes on by itself after it; null when it has none, or waits longer for the limit. */
-function delayOf(context: SchedulingContext, record: SessionRecord, { hold, goesOn }: Moment): Verdict | null {
+function delayOf(context: SchedulingContext, record: SessionRecord, { hold, goesOn }: Moment): WaitReason | null {
   const { notBeforeMs: until = 0, state: session } = record;
   if (!goesOn || !isDelayed(record, context) || until <= (hold.until ?? 0)) return null;
   const own = session.status === 'paused' ? ` ${session.message}` : '';

@@ -12,7 +12,7 @@ import type { GroupDefinition, SessionDefinition, SessionId, SessionSet, Usage }
 import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { Hold } from './decision.ts';
+import type { GroupHold } from './decision.ts';
 import { readySessions } from './plan.ts';
 
 /** The shortest lifetime of what the server keeps, milliseconds; with a subscription it is an hour. */
@@ -57,7 +57,7 @@ export interface WarmUps {
   noteStart(record: SessionRecord): void;
 }
 
-export function cacheWait(state: GroupState, leader: SessionId): Hold {
+export function cacheWait(state: GroupState, leader: SessionId): GroupHold {
   const label = sessionLabel(leader, state.sessions.get(leader)?.definition.name);
   const message = `It waits for the first request of ${label}, which fills the prompt cache that it will read from.`;
   return { reason: 'cache', message, on: [leader] };

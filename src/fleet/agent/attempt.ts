@@ -11,7 +11,7 @@ import type { SessionId } from '../../core/group.ts';
 import { parseJson } from '../../store/json.ts';
 import { delay } from '../../system/clock.ts';
 import type { ExitStatus } from '../../system/world.ts';
-import type { Remains, TakeOver } from '../../worker/host.ts';
+import type { AdoptionPlan, Remains } from '../../worker/host.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
@@ -163,7 +163,7 @@ export class OrderedAttempt {
     for (const command of early) this.command(command);
   }
 
-  #takeOver(startedAt: string): Promise<TakeOver> {
+  #takeOver(startedAt: string): Promise<AdoptionPlan> {
     const { order, record } = this.#slot;
     this.#early = [];
     return this.#hosted.takeOver({

@@ -2,7 +2,6 @@
 import { dirname, join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { inCleanEnvironment, telemetryOf, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
-import type { JsonObject } from '../../claude/lenient.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
@@ -10,7 +9,7 @@ import { gitDirOf } from '../../git/git.ts';
 import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
 import { checkWhole, keepingRef, keepingRefs, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { Snapshot } from '../../git/worktrees/snapshot.ts';
-import { parseOwn } from '../../store/json.ts';
+import { type JsonObject, parseOwn } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, SpawnOptions, World } from '../../system/world.ts';

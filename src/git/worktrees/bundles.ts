@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
+import { askOwn, gitFailure, longTimeoutMs, runOwn } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 
@@ -53,7 +53,7 @@ export async function makeBundle(
   const made = await askOwn(git, repository, args, long);
   if (!made.ok) return made;
   if (made.value.exitCode === 0) return ok(path);
-  return /empty bundle/.test(made.value.stderr) ? ok(null) : refusal(args, made.value);
+  return /empty bundle/.test(made.value.stderr) ? ok(null) : gitFailure(args, made.value);
 }
 
 /** Takes in the commits of a bundle; nothing refers to them yet, and parents may be missing (`checkWhole`). */

@@ -12,7 +12,7 @@ import { tipOf } from '../target.ts';
 import { repositoryDir } from './scratch.ts';
 import { changedFiles, listWorktrees, removeWorktree, type Worktree } from './worktree.ts';
 
-export interface Doomed {
+export interface RemovalCandidate {
   readonly repository: string;
   readonly path: string;
   /** Absent = none is known, so only the worktree goes. */
@@ -25,7 +25,7 @@ export interface Doomed {
   readonly into: readonly string[];
 }
 
-export interface Standing {
+export interface WorktreeState {
   readonly registered: Worktree | null;
   readonly isThere: boolean;
   /** It is a worktree of the repository, so that git could say what is uncommitted in it. */
@@ -53,7 +53,7 @@ export async function listBranches(git: Git, repository: string, start: string):
 }
 
 /** Looks at all that could be lost. Fails with git's reason, such as a damaged repository; nothing is known then. */
-export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Standing>> {
+export async function inspectWorktree(git: Git, doomed: RemovalCandidate): Promise<Result<WorktreeState>> {
   const { files } = git.world;
   const { repository, path, branch } = doomed;
   const listed = await listWorktrees(git, repositoryDir(repository));
@@ -95,7 +95,7 @@ function isWorktreeOf({ world: { files } }: Git, repository: string, path: strin
 
 async function countUnmerged(
   git: Git,
-  { repository, branch, base, into }: Doomed,
+  { repository, branch, base, into }: RemovalCandidate,
   tip: string,
 ): Promise<Result<number>> {
   const merged: string[] = [];
@@ -159,8 +159,8 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
  */
 export async function discard(
   git: Git,
-  doomed: Doomed,
-  standing: Standing,
+  doomed: RemovalCandidate,
+  standing: WorktreeState,
   { withBranch }: { readonly withBranch: boolean },
 ): Promise<Result<void>> {
   const { repository, branch } = doomed;
@@ -179,7 +179,7 @@ export async function discard(
 }
 
 /** Without the repository there is only the folder. Fails with `write-failed`. */
-export function discardFolder(git: Git, doomed: Pick<Doomed, 'path'>): Result<void> {
+export function discardFolder(git: Git, doomed: Pick<RemovalCandidate, 'path'>): Result<void> {
   const aside = setAside(git, doomed);
   return aside.ok ? removeAside(git, doomed) : aside;
 }
@@ -190,7 +190,7 @@ export function halfRemoved(path: string): string {
 }
 
 /** One step, so that a crash leaves no worktree of which half the files seem to be deleted by its session. */
-function setAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Result<void> {
+function setAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
   const aside = halfRemoved(path);
   return attempt(path, () => {
     if (files.entryKind(path) === null) return;
@@ -199,7 +199,7 @@ function setAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Re
   });
 }
 
-function removeAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Result<void> {
+function removeAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
   const aside = halfRemoved(path);
   return attempt(aside, () => files.remove(aside));
 }
@@ -221,13 +221,18 @@ async function deleteBranch(git: Git, repository: string, branch: string, tip: s
 }
 
 interface Rescued {
-  readonly standing: Standing;
+  readonly standing: WorktreeState;
   /** Sentences: what was put onto which branch, and what git cannot keep. */
   readonly notes: readonly string[];
 }
 
 /** Fails with `worktree-failed`; then the worktree must stay. `title` is the session's, for the sentences. */
-export async function rescue(git: Git, doomed: Doomed, standing: Standing, title: string): Promise<Result<Rescued>> {
+export async function rescue(
+  git: Git,
+  doomed: RemovalCandidate,
+  standing: WorktreeState,
+  title: string,
+): Promise<Result<Rescued>> {
   const notes: string[] = [];
   const saved = standing.uncommitted.length > 0 ? await saveFiles(git, doomed, standing, title) : ok(null);
   if (!saved.ok) return saved;
@@ -242,7 +247,7 @@ export async function rescue(git: Git, doomed: Doomed, standing: Standing, title
     ...(standing.isThere && !standing.isReadable ? ['its folder, which git does not know any more'] : []),
   ];
   if (lost.length > 0) notes.push(`Thrown away with the worktree of ${title}: ${lost.join(' and ')}.`);
-  const now = await standingOf(git, doomed);
+  const now = await inspectWorktree(git, doomed);
   return now.ok ? ok({ standing: now.value, notes }) : now;
 }
 
@@ -254,8 +259,8 @@ interface Saved {
 /** Null when all there is to save is in repositories of their own. */
 async function saveFiles(
   git: Git,
-  doomed: Doomed,
-  { registered, uncommitted }: Standing,
+  doomed: RemovalCandidate,
+  { registered, uncommitted }: WorktreeState,
   title: string,
 ): Promise<Result<Saved | null>> {
   const { path, repository, branch } = doomed;
@@ -280,7 +285,7 @@ async function saveFiles(
 /** A commit on no branch yet; null when it would hold nothing new. */
 async function commitFiles(
   git: Git,
-  { path, fresh }: Doomed,
+  { path, fresh }: RemovalCandidate,
   head: string | null,
   title: string,
 ): Promise<Result<string | null>> {
@@ -302,8 +307,8 @@ async function commitFiles(
 }
 
 /** Commits that were made there and are on no branch get one. */
-async function keepLoose(git: Git, doomed: Doomed, title: string): Promise<Result<readonly string[]>> {
-  const now = await standingOf(git, doomed);
+async function keepLoose(git: Git, doomed: RemovalCandidate, title: string): Promise<Result<readonly string[]>> {
+  const now = await inspectWorktree(git, doomed);
   if (!now.ok) return now;
   const notes: string[] = [];
   for (const tip of now.value.looseTips) {
@@ -324,6 +329,6 @@ const refOf = (branch: string): string => `refs/heads/${branch}`;
 const short = (commit: string): string => commit.slice(0, 12);
 
 /** A name that nobody else has, because it holds the commit's. */
-function besideOf({ branch }: Doomed, commit: string): string {
+function besideOf({ branch }: RemovalCandidate, commit: string): string {
   return `${branch ?? 'cca/kept'}-${short(commit)}`;
 }

@@ -98,7 +98,7 @@ export interface Levels {
   readonly home: string;
 }
 
-export interface Surroundings extends Levels {
+export interface WorkspaceLinks extends Levels {
   /** Other checkouts of the user's, and the folders that take their places. */
   readonly places: ReadonlyMap<string, string>;
 }
@@ -124,14 +124,14 @@ export function placeInLevels(around: Levels, other: string): string | null {
 }
 
 /** Makes or renews the levels above the worktree. What else was put there stays. Returns all links. */
-export function layOutLevels(files: Files, around: Surroundings): LinkedEntry[] {
+export function layOutLevels(files: Files, around: WorkspaceLinks): LinkedEntry[] {
   const highest = highestOf(around);
   if (highest === null) return [];
   const home = files.realPath(around.home) ?? around.home;
   return fillLevel(files, { ...around, home }, highest.original, highest.copy);
 }
 
-function fillLevel(files: Files, around: Surroundings, original: string, copy: string): LinkedEntry[] {
+function fillLevel(files: Files, around: WorkspaceLinks, original: string, copy: string): LinkedEntry[] {
   const { top, checkout, places } = around;
   unlink(files, copy);
   files.makeFolder(copy);
@@ -153,7 +153,7 @@ function fillLevel(files: Files, around: Surroundings, original: string, copy: s
   return [...below, ...link(files, copy, wanted)];
 }
 
-function isShown(files: Files, { home }: Surroundings, level: string, name: string): boolean {
+function isShown(files: Files, { home }: WorkspaceLinks, level: string, name: string): boolean {
   const path = join(level, name);
   if (home === level || isBelow(home, level)) return files.entryKind(join(path, '.git')) !== null;
   if (!name.startsWith('.')) return true;

@@ -5,7 +5,7 @@ import { listNames } from '../../core/text.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
 import type { Git } from '../git.ts';
-import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
+import { askOwn, gitFailure, identityOptions, longTimeoutMs, runOwn } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 const namesShown = 10;
@@ -65,7 +65,7 @@ export async function mergeInto(git: Git, scratch: string, commit: string, messa
   const unmerged = await runOwn(git, scratch, ['diff', '--name-only', '--no-relative', '--diff-filter=U', '-z']);
   if (!unmerged.ok) return unmerged;
   const names = unmerged.value.split('\0').filter((name) => name !== '');
-  return names.length === 0 ? refusal(['merge'], merged.value) : ok({ conflicts: names });
+  return names.length === 0 ? gitFailure(['merge'], merged.value) : ok({ conflicts: names });
 }
 
 /** Whether `commit` changed one of the paths since its history and that of `other` parted; true when git cannot say. */
@@ -99,7 +99,7 @@ export async function restore(git: Git, scratch: string, commit: string): Promis
   return cleaned.ok ? ok(undefined) : cleaned;
 }
 
-export function listed(names: readonly string[]): string {
+export function quotedNames(names: readonly string[]): string {
   return listNames(
     names.map((name) => JSON.stringify(name)),
     namesShown,

@@ -5,7 +5,7 @@ import type { Workspace } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Git } from '../git.ts';
 import { gitDirOf } from '../git.ts';
-import { askOwn, currentBranch, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
+import { askOwn, currentBranch, gitFailure, longTimeoutMs, runOwn } from '../run-git.ts';
 import { setRefs } from './bundles.ts';
 
 const long = { timeoutMs: longTimeoutMs };
@@ -63,7 +63,7 @@ async function treeOf(git: Git, path: string, head: string): Promise<Result<stri
     if (!added.ok) return added;
     const { exitCode, stderr } = added.value;
     // The tree would be that of files which were kept before.
-    if (exitCode > 1 || noRoom.test(stderr)) return refusal(add, added.value);
+    if (exitCode > 1 || noRoom.test(stderr)) return gitFailure(add, added.value);
     const tree = await runOwn(git, path, ['write-tree'], call);
     if (!tree.ok) return tree;
     files.rename(index, kept);

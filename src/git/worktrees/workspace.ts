@@ -11,7 +11,7 @@ import type { Git } from '../git.ts';
 import { findRepository } from '../git.ts';
 import { namedByProject } from '../include.ts';
 import { syncDisks } from '../leftover-files.ts';
-import { askOwn, commitOf, currentBranch, longTimeoutMs, nameFiles, refusal, runOwn } from '../run-git.ts';
+import { askOwn, commitOf, currentBranch, gitFailure, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
 import { isOurFile } from '../stage.ts';
 import { mergeInto, repositoryDir } from './scratch.ts';
 import { removeWorktree, type Worktree, worktreeAt } from './worktree.ts';
@@ -304,7 +304,7 @@ const inWorktree = ['rev-parse', '--is-inside-work-tree'];
 async function startByParts(git: Git, wanted: readonly string[], top: string): Promise<Result<string>> {
   const asked = await askOwn(git, top, inWorktree);
   if (!asked.ok) return asked;
-  if (asked.value.exitCode !== 0) return refusal(inWorktree, asked.value);
+  if (asked.value.exitCode !== 0) return gitFailure(inWorktree, asked.value);
   if (asked.value.stdout.trim() !== 'true') {
     const message = `${top} is a bare repository: there are no files to work on.`;
     const next = 'Make a checkout with git worktree add, and add the session with the folder of that.';
@@ -357,7 +357,7 @@ async function beginBranch(
     if (!made.ok) return made;
     // Somebody else was faster.
     if (/reference already exists/.test(made.value.stderr)) continue;
-    return refusal(args, made.value);
+    return gitFailure(args, made.value);
   }
 }
 

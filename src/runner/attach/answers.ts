@@ -5,7 +5,7 @@
 import { type Advice, advise } from '../../core/advice.ts';
 import type { EventBody } from '../../core/event.ts';
 import { fail, ok, type Result, unreachable } from '../../core/failure.ts';
-import { sessionTitle } from '../../core/id.ts';
+import { numberedName } from '../../core/id.ts';
 import {
   groupAdvice,
   raiseGroupCommand,
@@ -150,7 +150,7 @@ function notHere(record: SessionRecord): Result<never> {
 }
 
 function titleOf({ definition: { id, name } }: SessionRecord): string {
-  return `Session ${sessionTitle(id, name)}`;
+  return `Session ${numberedName(id, name)}`;
 }
 
 function label(state: GroupState, record: SessionRecord): string {

@@ -9,7 +9,7 @@ import { openMeter } from '../../claude/spoken-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { Conversed, EventBody, ProcessIdentity } from '../../core/event.ts';
 import { noUsage, type PriceTable, type SessionId } from '../../core/group.ts';
-import type { SessionRecord, TakeOver } from '../../core/session-state.ts';
+import type { Attachment, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
@@ -39,7 +39,7 @@ export async function endAbandoned(
   world: World,
   paths: GroupPaths,
   { group }: GroupState,
-  { definition, takenOver, claudeSessionIds, model }: SessionRecord & { readonly takenOver: TakeOver },
+  { definition, takenOver, claudeSessionIds, model }: SessionRecord & { readonly takenOver: Attachment },
 ): Promise<EventBody> {
   const { id: attachmentId } = takenOver;
   await reap(world, attachmentId);
@@ -57,7 +57,7 @@ function countAbandoned(
   world: World,
   paths: GroupPaths,
   { definition, claudeSessionIds, model }: Pick<SessionRecord, 'definition' | 'claudeSessionIds' | 'model'>,
-  { openedAt, process, reservedUsd }: TakeOver,
+  { openedAt, process, reservedUsd }: Attachment,
   prices: PriceTable,
 ): Conversed {
   if (openedAt === undefined) return { usage: noUsage, claudeSessionIds: [] };
@@ -77,7 +77,7 @@ function countAbandoned(
 export function withAnswerHeld(
   conversed: Conversed,
   kept: readonly KeptMessage[],
-  { reservedUsd, model }: Pick<TakeOver, 'reservedUsd'> & Pick<SessionRecord, 'model'>,
+  { reservedUsd, model }: Pick<Attachment, 'reservedUsd'> & Pick<SessionRecord, 'model'>,
   prices: PriceTable,
 ): Conversed {
   const mostExpensiveUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);

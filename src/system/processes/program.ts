@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { errorCode } from '../system-error.ts';
-import type { RunOptions, RunOutput } from '../world.ts';
+import type { CommandOptions, RunOutput } from '../world.ts';
 import { helperMark, noteChild } from './own-children.ts';
 
 /** The absolute path of the program; fails with `project-missing` or `claude-missing`. */
@@ -58,7 +58,7 @@ const drainMs = 500;
  * ended the program, the one of the timeout included. The program has no terminal, and no input but what is given, so
  * it cannot ask anybody anything.
  */
-export async function runProgram(options: RunOptions): Promise<Result<RunOutput>> {
+export async function runProgram(options: CommandOptions): Promise<Result<RunOutput>> {
   const program = locateProgram(options.program, options.cwd, options.env);
   if (!program.ok) return renamed(program.failure);
   let child: Bun.ReadableSubprocess;

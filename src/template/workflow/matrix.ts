@@ -10,7 +10,7 @@ import type { World } from '../../system/world.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import type { Problems } from './problems.ts';
 import type { MatrixSpec, ProjectsSpec, SessionSpec, WorkflowFile } from './schema.ts';
-import { fillYamlText, type Meanings } from './text.ts';
+import { fillYamlText, type NameLookup } from './text.ts';
 
 const sessionsMax = 10_000;
 const listBytesMax = 1024 * 1024;
@@ -74,7 +74,7 @@ export function realFolder({ files }: World, path: string): Found {
 function readDimensions(
   spec: MatrixSpec,
   path: YamlPath,
-  meanings: Meanings,
+  meanings: NameLookup,
   context: MatrixContext,
 ): readonly Dimension[] | undefined {
   const before = context.problems.size;
@@ -90,7 +90,7 @@ function valueDimension(
   key: string,
   given: readonly (string | number | boolean)[],
   path: YamlPath,
-  meanings: Meanings,
+  meanings: NameLookup,
   { problems, looksUp }: MatrixContext,
 ): Dimension {
   const values = new Map<string, MatrixValue>();
@@ -116,7 +116,7 @@ interface Entry {
   readonly isGuess: boolean;
 }
 
-function projectDimension(spec: ProjectsSpec, path: YamlPath, meanings: Meanings, context: MatrixContext): Dimension {
+function projectDimension(spec: ProjectsSpec, path: YamlPath, meanings: NameLookup, context: MatrixContext): Dimension {
   const { problems, looksUp, baseFolder } = context;
   const written = (text: string, at: YamlPath): Entry => {
     const filled = fillYamlText(at, text, meanings, problems).text;
@@ -257,7 +257,7 @@ export type Families = ReadonlyMap<string, Family>;
 /** Expands every matrix; names are unique and depend only on the values and their order. */
 export function expandSessions(
   sessions: WorkflowFile['sessions'],
-  meanings: Meanings,
+  meanings: NameLookup,
   context: MatrixContext,
 ): Families {
   const families = new Map<string, Family>();

@@ -8,19 +8,19 @@ import { defined } from '../../core/defined.ts';
 import { type Setting, workSettings } from '../../core/definitions.ts';
 import { keyOf } from '../../core/setting-values.ts';
 import { schema } from '../../store/schema.ts';
-import { type Checked, checkYaml, readYaml, wholeFile, yamlBytesMax } from '../../store/yaml-text.ts';
+import { checkYaml, readYaml, type Validated, wholeFile, yamlBytesMax } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { upToRepository } from '../places.ts';
-import { settingsIn, shapeOf } from '../setting-schema.ts';
+import { schemaShape, settingsIn } from '../setting-schema.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { Problems } from './problems.ts';
 import { memory } from './shelf.ts';
-import { type GivenWork, type Repository, shellCommand } from './work-settings.ts';
+import { type GivenWork, type SessionRepository, shellCommand } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
 
 const isOfProject = (setting: Setting) => setting.project === true;
-const projectSchema = schema((z) => z.strictObject(shapeOf(workSettings, isOfProject)));
+const projectSchema = schema((z) => z.strictObject(schemaShape(workSettings, isOfProject)));
 
 export const projectKeys: readonly string[] = Object.entries(workSettings)
   .filter(([, setting]) => isOfProject(setting))
@@ -32,7 +32,7 @@ export interface ProjectFile {
 }
 
 /** What the project file nearest to this folder of a project says; null when there is none. Never throws. */
-export function projectFileFor(world: World, folder: string): Checked<ProjectFile | null> {
+export function projectFileFor(world: World, folder: string): Validated<ProjectFile | null> {
   for (const place of upToRepository(world, folder)) {
     const path = join(place, projectFileName);
     try {
@@ -50,7 +50,7 @@ export function isProjectFile(path: string): boolean {
 }
 
 /** Reads and checks the file; every problem at once. Never throws for what stands in it. */
-export function loadProjectFile(world: World, path: string): Checked<ProjectFile> {
+export function loadProjectFile(world: World, path: string): Validated<ProjectFile> {
   const read = readTextFile(world, path, yamlBytesMax);
   if (!read.ok) return { ok: false, problems: [wholeFile(path, read.trouble)] };
   const { text } = read;
@@ -93,12 +93,12 @@ export class ProjectShelf {
     this.#repositoryOf = repositoryOf;
   }
 
-  repositoryOf(folder: string): Repository {
+  repositoryOf(folder: string): SessionRepository {
     const find = this.#repositoryOf;
     return find === undefined ? undefined : this.#once(`repository ${folder}`, () => find(folder));
   }
 
-  fileFor(folder: string): Checked<ProjectFile | null> {
+  fileFor(folder: string): Validated<ProjectFile | null> {
     if (this.#repositoryOf === undefined) return { ok: true, value: null };
     return this.#once(`file ${folder}`, () => projectFileFor(this.#world, folder));
   }

@@ -10,7 +10,7 @@ import { sessionNamePattern, sessionNameRule } from '../../core/values.ts';
 import { isObject } from '../../store/json.ts';
 import { zod } from '../../store/schema.ts';
 import { checkYaml, type YamlText } from '../../store/yaml-text.ts';
-import { shapeOf } from '../setting-schema.ts';
+import { schemaShape } from '../setting-schema.ts';
 import { variableMap } from '../variables.ts';
 import type { Problems } from './problems.ts';
 
@@ -64,7 +64,7 @@ const matrix = z
   .describe('Makes one session for each combination of values');
 
 const config = z
-  .strictObject(shapeOf(configSettings) as object)
+  .strictObject(schemaShape(configSettings) as object)
   .superRefine(({ generateSettings, settingsOverride }: Record<string, unknown>, context) => {
     // Deny rules among the settings would be lost.
     if (generateSettings !== false || settingsOverride === undefined) return;
@@ -94,7 +94,7 @@ const session = z
       .describe('Sessions that must be completed before: NAME, NAME[*], NAME[VALUE] or NAME[matrix.KEY]'),
     configTemplate: templateName.optional().describe('Name or path of the config template'),
     config: config.optional(),
-    ...(shapeOf(sessionSettings) as object as ReadByKey),
+    ...(schemaShape(sessionSettings) as object as ReadByKey),
   })
   .describe('One session, or one for each combination of its matrix');
 
@@ -102,8 +102,8 @@ const group = z
   .strictObject({
     template: templateName.optional().describe('Prompt template for sessions that name none'),
     configTemplate: templateName.optional().describe('Config template for all sessions that inherit from the group'),
-    ...(shapeOf(groupSettings) as object),
-    ...(shapeOf(workSettings, (setting) => setting.group === true) as object),
+    ...(schemaShape(groupSettings) as object),
+    ...(schemaShape(workSettings, (setting) => setting.group === true) as object),
   })
   .describe('Settings of the group, as options of "group create"');
 

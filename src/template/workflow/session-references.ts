@@ -9,13 +9,13 @@ import { hint } from '../../core/nearest.ts';
 import type { Families, Family, Instance, MatrixValue } from './matrix.ts';
 import type { Problems } from './problems.ts';
 
-export interface Target {
+export interface ReferenceTarget {
   readonly family: Family;
   readonly selector: string | null;
 }
 
 /** What a prompt wants to know of a session. */
-export interface Wanted extends Target {
+export interface Wanted extends ReferenceTarget {
   readonly field: PromptReference['field'];
   readonly path: readonly string[];
 }
@@ -24,7 +24,7 @@ export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok
 
 const refuse = (problem: string) => ({ ok: false, problem }) as const;
 
-export function parseDependency(text: string, families: Families): Parsed<Target> {
+export function parseDependency(text: string, families: Families): Parsed<ReferenceTarget> {
   const match = /^([^[\]]*)(?:\[([^[\]]*)\])?$/.exec(text.trim());
   if (match === null) return refuse(`${quoted(text)} names no session: write NAME, NAME[*] or NAME[VALUE]`);
   const [, name = '', selector = null] = match;
@@ -97,7 +97,7 @@ export interface Selected {
   readonly isMany: boolean;
 }
 
-export function select({ family, selector }: Target, from: Instance): Parsed<Selected> {
+export function select({ family, selector }: ReferenceTarget, from: Instance): Parsed<Selected> {
   const { key, dimensions, instances } = family;
   const all: Selected = { instances, isMany: true };
   if (family.spec.matrix === undefined) {

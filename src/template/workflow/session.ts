@@ -23,9 +23,9 @@ import { type Families, type Instance, type MatrixContext, matrixTexts, realFold
 import type { Problems } from './problems.ts';
 import type { ProjectCommand, ProjectFile, ProjectShelf } from './project-file.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
-import { parseReference, select, type Target, type Wanted, type Wiring } from './session-references.ts';
+import { parseReference, type ReferenceTarget, select, type Wanted, type Wiring } from './session-references.ts';
 import { noRepository, type Shelf, type Taken } from './shelf.ts';
-import { fillTemplate, fillYamlText, meaningsIn, type OpenPlace, oneLine, type Scope } from './text.ts';
+import { collapsedLine, fillTemplate, fillYamlText, meaningsIn, type OpenPlace, type Scope } from './text.ts';
 import {
   checkedCommand,
   type GivenWork,
@@ -346,7 +346,7 @@ function faultOfWorktrees(instances: readonly Instance[], { isolations }: Sessio
   return undefined;
 }
 
-function written({ family, selector }: Target): string {
+function written({ family, selector }: ReferenceTarget): string {
   return selector === null ? family.key : `${family.key}[${selector}]`;
 }
 
@@ -434,7 +434,7 @@ function descriptionOf({ spec, path, scope }: SessionView, { problems }: Session
   if (spec.description === undefined) return '';
   const at = [...path, 'description'];
   const meanings = meaningsIn(scope);
-  const text = oneLine(fillYamlText(at, spec.description, meanings, problems).text);
+  const text = collapsedLine(fillYamlText(at, spec.description, meanings, problems).text);
   if (hasControl(text)) problems.at(at, 'it holds control characters');
   return text;
 }

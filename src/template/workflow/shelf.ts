@@ -1,7 +1,7 @@
 /** The templates a workflow names: each is looked for once per project and read once. */
 import { describeFailure, type Failure, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
-import type { Checked, Problem } from '../../store/yaml-text.ts';
+import type { Problem, Validated } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from '../config-template.ts';
 import { type FoundTemplate, findTemplate, type TemplateKind, type TemplatePlace } from '../places.ts';
@@ -55,7 +55,7 @@ export class Shelf {
     return found.ok ? this.#readConfig(found.value.path) : { ok: false, trouble: sentence(found.failure) };
   }
 
-  #readConfig(path: string): Checked<ConfigTemplate> {
+  #readConfig(path: string): Validated<ConfigTemplate> {
     return this.#once(`config ${path}`, () => loadConfigTemplate(this.#input.world, path));
   }
 
@@ -65,7 +65,7 @@ export class Shelf {
     return this.#at(given, (path) => this.#readPrompt(path));
   }
 
-  #at<T>(given: string, read: (path: string) => Checked<T>): Taken<T> {
+  #at<T>(given: string, read: (path: string) => Validated<T>): Taken<T> {
     const path = resolvePath(this.#input, given);
     if (!path.ok) return { ok: false, trouble: `the path ${quoted(given)} ${path.trouble}` };
     const { files } = this.#input.world;
@@ -77,7 +77,7 @@ export class Shelf {
     return { ok: false, trouble: `${path.path} does not exist` };
   }
 
-  #readPrompt(path: string): Checked<PromptTemplate> {
+  #readPrompt(path: string): Validated<PromptTemplate> {
     return this.#once(`prompt ${path}`, () => loadPromptTemplate(this.#input.world, path));
   }
 

@@ -15,9 +15,9 @@ import {
 import type { Problems } from './problems.ts';
 
 /** What a name stands for: a text, `later` when it is filled in afterwards, or nothing, with what is wrong. */
-export type Meaning = { readonly text: string } | { readonly later: true } | { readonly problem: string };
+export type NameValue = { readonly text: string } | { readonly later: true } | { readonly problem: string };
 
-export type Meanings = (name: string) => Meaning;
+export type NameLookup = (name: string) => NameValue;
 
 export interface OpenPlace extends LaterPlace {
   readonly report: (message: string) => void;
@@ -26,7 +26,7 @@ export interface OpenPlace extends LaterPlace {
 export function fillYamlText(
   path: YamlPath,
   text: string,
-  meanings: Meanings,
+  meanings: NameLookup,
   problems: Problems,
 ): FilledText<OpenPlace> {
   const seen = new Map<string, number>();
@@ -40,7 +40,7 @@ export function fillYamlText(
 /** Fills in the body of a template file. `note` ends each problem, because many sessions may use the file. */
 export function fillTemplate(
   template: Template,
-  meanings: Meanings,
+  meanings: NameLookup,
   problems: Problems,
   note: string,
 ): FilledText<OpenPlace> {
@@ -49,7 +49,7 @@ export function fillTemplate(
   );
 }
 
-function valueFor(meaning: Meaning, report: (message: string) => void) {
+function valueFor(meaning: NameValue, report: (message: string) => void) {
   if ('later' in meaning) return { later: { report } };
   if ('text' in meaning) return meaning.text;
   report(meaning.problem);
@@ -59,7 +59,7 @@ function valueFor(meaning: Meaning, report: (message: string) => void) {
 const lineLengthMax = 500;
 
 /** Names and descriptions stand on one line of a report, whatever long text a variable brought into them. */
-export function oneLine(text: string): string {
+export function collapsedLine(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > lineLengthMax ? `${line.slice(0, lineLengthMax)}…` : line;
 }
@@ -73,8 +73,8 @@ export interface Scope {
   readonly takesResults?: true;
 }
 
-export function meaningsIn(scope: Scope): Meanings {
-  return (name): Meaning => {
+export function meaningsIn(scope: Scope): NameLookup {
+  return (name): NameValue => {
     const text = textOf(scope, name);
     if (text !== undefined) return { text };
     if (!name.startsWith('sessions.')) return { problem: unknown(scope, name) };

@@ -26,10 +26,10 @@ export interface ResolvedWork extends WorkSettings {
 }
 
 /** The session's git repository; null: it is in none; undefined: not known. */
-export type Repository = string | null | undefined;
+export type SessionRepository = string | null | undefined;
 
 /** `given`: the session's own, then those of others, nearest first. What can have no effect is left out. */
-export function resolveWork(given: readonly GivenWork[], repository: Repository): ResolvedWork {
+export function resolveWork(given: readonly GivenWork[], repository: SessionRepository): ResolvedWork {
   const values: GivenWork = Object.assign({}, ...given.map(defined).toReversed());
   const mayHaveWorktree = values.isolate !== 'none' && repository !== null;
   const pointless: ReadonlySet<string> = new Set([
@@ -47,7 +47,7 @@ export interface WorkFault {
 }
 
 /** What a session's own settings ask for although it cannot be, or could have no effect. */
-export function workFaults(own: GivenWork, settings: ResolvedWork, repository: Repository): WorkFault[] {
+export function workFaults(own: GivenWork, settings: ResolvedWork, repository: SessionRepository): WorkFault[] {
   const faults: WorkFault[] = [];
   const refuse = (key: keyof GivenWork, problem: string) => faults.push({ key, problem });
   if (own.isolate === 'none' || repository === null) {
@@ -76,14 +76,14 @@ export function noBranchFault(session: string, isolate: IsolationMode | undefine
   return `${quoted(session)} ${why}, so it has no branch and no diff of its own; use .result`;
 }
 
-export type ShellCommand =
+export type ResolvedCommand =
   | { readonly ok: true; readonly command: string }
   | { readonly ok: false; readonly problem: string };
 
-const refuse = (problem: string): ShellCommand => ({ ok: false, problem });
+const refuse = (problem: string): ResolvedCommand => ({ ok: false, problem });
 
 /** The command as the shell is going to get it: `\{{name}}` is `{{name}}`, for programs that have such places too. */
-export function shellCommand(text: string): ShellCommand {
+export function shellCommand(text: string): ResolvedCommand {
   const pieces = parsePieces(text);
   const variable = pieces.find((piece) => piece.kind === 'variable');
   if (variable !== undefined) {
@@ -94,7 +94,7 @@ export function shellCommand(text: string): ShellCommand {
 }
 
 /** A whole command that came from outside, such as the value of a variable: nothing in it has a meaning to us. */
-export function checkedCommand(command: string): ShellCommand {
+export function checkedCommand(command: string): ResolvedCommand {
   const problem = commandProblem(command);
   return problem === null ? { ok: true, command: command.trim() } : refuse(`the command ${problem}`);
 }

@@ -10,14 +10,14 @@ import { formatAge, formatDuration, formatMoney, formatTokens, plural, type Tone
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { statusTone, titleOf, withAdvice, withLocalTimes } from '../../view/wording.ts';
 import {
-  type Cell,
-  endOf,
-  foreign,
+  fitEnd,
+  fitLine,
   type Glyphs,
   plainWidths,
   type Row,
   rowBetween,
   rowOf,
+  type ScreenCell,
   widthOf,
   wrapCells,
 } from './cells.ts';
@@ -35,7 +35,7 @@ export function headerRows(view: View, terminal: Terminal): Row[] {
   const rows = [titleRow(view, terminal), moneyRow(view, terminal), ...machines];
   const held = heldBy(view);
   if (held === null) return rows;
-  const said = { ...held, text: foreign(held.text, sentenceColumnsMax) };
+  const said = { ...held, text: fitLine(held.text, sentenceColumnsMax) };
   const lines = wrapCells([said], terminal.columns - 2).slice(0, heldRowsMax);
   return [...rows, ...lines.map((line) => rowOf([{ text: ' ' }, ...line], terminal.columns))];
 }
@@ -48,8 +48,8 @@ function titleRow(view: View, { columns, glyphs }: Terminal): Row {
   // Play money is marked at every width: rather the name is shorter.
   const mark = state.run?.rehearsal ? '  rehearsal' : '';
   const nameColumns = Math.max(12, Math.floor(columns / 3) - mark.length);
-  const left: Cell[] = [
-    { text: ` ${foreign(state.group.name, nameColumns)}`, tone: 'strong' },
+  const left: ScreenCell[] = [
+    { text: ` ${fitLine(state.group.name, nameColumns)}`, tone: 'strong' },
     { text: '  ' },
     { text: word, tone: statusTone(word) },
     { text: `  ${formatDuration(elapsedMs)}` },
@@ -66,10 +66,10 @@ function elapsed(state: GroupState, atMs: number): number {
   return state.elapsedBeforeMs + current;
 }
 
-function countCells({ state, verdicts }: View, glyphs: Glyphs, hasWords: boolean): Cell[] {
+function countCells({ state, verdicts }: View, glyphs: Glyphs, hasWords: boolean): ScreenCell[] {
   const { running, pending, paused, failed, completed } = state.counts;
   const blocked = [...state.sessions.values()].filter((record) => isBlocked(verdicts, record)).length;
-  const one = (glyph: string, count: number, word: string, tone: Tone): Cell[] =>
+  const one = (glyph: string, count: number, word: string, tone: Tone): ScreenCell[] =>
     count === 0 ? [] : [{ text: `${glyph} ${count}${hasWords ? ` ${word}` : ''}  `, tone }];
   return [
     ...one(glyphs.running, running, 'running', 'accent'),
@@ -94,9 +94,9 @@ function moneyRow(view: View, terminal: Terminal): Row {
   for (const id of state.takenOver) reservedUsd += state.sessions.get(id)?.takenOver?.reservedUsd ?? 0;
   const capUsd = state.group.config.maxBudgetUsd;
   const spent = formatMoney(usage.costUsd, usage.estimated);
-  const tokens: Cell[] = [{ text: `${formatTokens(usage.tokens)} `, tone: 'dim' }];
+  const tokens: ScreenCell[] = [{ text: `${formatTokens(usage.tokens)} `, tone: 'dim' }];
   if (capUsd === undefined) {
-    const left: Cell[] = [
+    const left: ScreenCell[] = [
       { text: ` ${spent} spent`, tone: 'strong' },
       { text: ', no cap', tone: 'dim' },
     ];
@@ -104,7 +104,7 @@ function moneyRow(view: View, terminal: Terminal): Row {
   }
   const width = Math.max(8, Math.min(40, Math.floor(columns / 5)));
   const reserved = reservedUsd > 0 ? `  ${formatMoney(reservedUsd)} reserved` : '';
-  const left: Cell[] = [
+  const left: ScreenCell[] = [
     { text: ` ${spent}`, tone: 'strong' },
     { text: ` of ${formatMoney(capUsd)}  ` },
     ...bar(state, { spentUsd: usage.costUsd, reservedUsd, capUsd, width }, glyphs),
@@ -113,10 +113,10 @@ function moneyRow(view: View, terminal: Terminal): Row {
 }
 
 interface MoneyParts {
-  readonly left: readonly Cell[];
+  readonly left: readonly ScreenCell[];
   /** The bar shows it as well. */
   readonly reserved: string;
-  readonly right: readonly Cell[];
+  readonly right: readonly ScreenCell[];
 }
 
 function paced(view: View, terminal: Terminal, { left, reserved, right }: MoneyParts): Row {
@@ -134,14 +134,14 @@ const sparkColumnsMin = 8;
 
 /** What is lost or takes nothing is told when there is such a machine. */
 function fleetRow({ up, drained, refusing, lost, silent, used, slots }: FleetStanding, { columns }: Terminal): Row {
-  const one = (count: number, word: string, tone: Tone): Cell[] =>
+  const one = (count: number, word: string, tone: Tone): ScreenCell[] =>
     count === 0 ? [] : [{ text: `  ${count} ${word}`, tone }];
-  const left: Cell[] = [
+  const left: ScreenCell[] = [
     { text: ' fleet:' },
     { text: ` ${up} up`, tone: up === 0 ? 'bad' : 'good' },
     ...one(lost, 'lost', 'bad'),
     ...Object.entries(silent).map(
-      ([host, ms]): Cell => ({
+      ([host, ms]): ScreenCell => ({
         text: `  ${safeLine(host, 20)} last heard ${formatAge(ms)} ago`,
         tone: 'bad',
       }),
@@ -152,7 +152,7 @@ function fleetRow({ up, drained, refusing, lost, silent, used, slots }: FleetSta
   return rowBetween(left, [{ text: `${used}/${plural(slots, 'slot')} used `, tone: 'dim' }], columns);
 }
 
-function paceCells({ state, runner, pace, remainingMs }: View, { glyphs }: Terminal, room: number): Cell[] {
+function paceCells({ state, runner, pace, remainingMs }: View, { glyphs }: Terminal, room: number): ScreenCell[] {
   if (state.status !== 'running' || runner === 'none') return [];
   const rate = state.running.size === 0 ? null : (pace?.perHourUsd ?? null);
   const burn = rate === null ? '' : `  ${formatMoney(rate)}/h`;
@@ -179,7 +179,7 @@ interface Amounts {
   readonly width: number;
 }
 
-function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amounts, glyphs: Glyphs): Cell[] {
+function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amounts, glyphs: Glyphs): ScreenCell[] {
   const share = capUsd > 0 ? Math.min(1, spentUsd / capUsd) : 1;
   // Something spent is never shown as nothing.
   const spent = Math.min(width, spentUsd > 0 ? Math.max(1, Math.round(share * width)) : 0);
@@ -208,7 +208,7 @@ function heldBy({ state, nowMs, runner }: View): { readonly text: string; readon
     case 'failed': {
       const tone = state.status === 'failed' ? 'bad' : 'warn';
       return {
-        text: foreign(
+        text: fitLine(
           withLocalTimes(withAdvice(reasoned(state.reason, state.message), groupAdvice(state)), nowMs),
           sentenceColumnsMax,
         ),
@@ -302,7 +302,7 @@ function input(label: string, text: string, { columns, glyphs }: Terminal): Foot
   const start = Bun.stringWidth(label) <= columns / 2 ? label : ' > ';
   const clean = plainWidths(safeText(text).replaceAll('\n', glyphs.newline).replaceAll('\t', ' '));
   // One column is left for the cursor.
-  const shown = endOf(clean, Math.max(1, columns - Bun.stringWidth(start) - 1));
+  const shown = fitEnd(clean, Math.max(1, columns - Bun.stringWidth(start) - 1));
   const cursor = Math.min(columns - 1, Bun.stringWidth(start) + Bun.stringWidth(shown));
   return { row: rowOf([{ text: start, tone: 'accent' }, { text: shown }], columns), cursor };
 }
@@ -319,9 +319,9 @@ const noticeColumnsMax = 1_000;
 /** What keys came to and what just happened, whole where `rowsMax` allows; the newest have the room. */
 export function noticeRows({ notices = [], nowMs }: View, { columns }: Terminal, rowsMax: number): Row[] {
   const most = Math.max(0, Math.min(noticeRowsMax, rowsMax));
-  let shown: Cell[][] = [];
+  let shown: ScreenCell[][] = [];
   for (const { text, tone } of notices.toReversed()) {
-    const said = foreign(withLocalTimes(text, nowMs), noticeColumnsMax);
+    const said = fitLine(withLocalTimes(text, nowMs), noticeColumnsMax);
     const lines = wrapCells([tone === undefined ? { text: said } : { text: said, tone }], columns - 2);
     if (shown.length > 0 && shown.length + lines.length > most) break;
     shown = [...lines.slice(0, most), ...shown];
@@ -329,10 +329,10 @@ export function noticeRows({ notices = [], nowMs }: View, { columns }: Terminal,
   return shown.map((line) => rowOf([{ text: ' ' }, ...line], columns));
 }
 
-function hints(view: View, ui: Chosen, columns: number): Cell[] {
+function hints(view: View, ui: Chosen, columns: number): ScreenCell[] {
   const notice = view.notices?.at(-1);
   if (notice !== undefined) {
-    const text = ` ${foreign(notice.text, columns - 1)}`;
+    const text = ` ${fitLine(notice.text, columns - 1)}`;
     return [notice.tone === undefined ? { text } : { text, tone: notice.tone }];
   }
   const all =
@@ -348,7 +348,7 @@ function hints(view: View, ui: Chosen, columns: number): Cell[] {
           '? help',
           'q quit',
         ];
-  const cells: Cell[] = [];
+  const cells: ScreenCell[] = [];
   let left = columns + 1;
   const kept = new Set<string>();
   for (const hint of [...all.slice(-2), ...all.slice(0, -2)]) {
@@ -391,13 +391,13 @@ function ownHands({ state }: View, { selected }: Ui): string[] {
   return [...(status === 'pending' ? [] : ['a take over']), ...(status === 'running' ? [] : ['e edit'])];
 }
 
-function where(ui: Ui, position: ListPosition): Cell[] {
+function where(ui: Ui, position: ListPosition): ScreenCell[] {
   const { marked } = ui;
-  const marks: Cell[] = marked.length === 0 ? [] : [{ text: `${marked.length} marked `, tone: 'accent' }];
+  const marks: ScreenCell[] = marked.length === 0 ? [] : [{ text: `${marked.length} marked `, tone: 'accent' }];
   return [...marks, ...listed(ui, position)];
 }
 
-function listed(ui: Ui, { first, last, listed: count, all }: ListPosition): Cell[] {
+function listed(ui: Ui, { first, last, listed: count, all }: ListPosition): ScreenCell[] {
   const filtered = count < all || ui.filter !== '' || ui.onlyProblems;
   const of = filtered ? `${count} of ${all} shown` : '';
   // The list is hidden by the pane.

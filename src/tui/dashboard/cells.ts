@@ -4,7 +4,7 @@ import type { Tone } from '../../view/format.ts';
 import { fitColumns, safeLine } from '../../view/terminal-text.ts';
 import type { Hit } from './ui.ts';
 
-export interface Cell {
+export interface ScreenCell {
   readonly text: string;
   readonly tone?: Tone;
   readonly isSelected?: true;
@@ -13,7 +13,7 @@ export interface Cell {
 }
 
 export interface Row {
-  readonly cells: readonly Cell[];
+  readonly cells: readonly ScreenCell[];
 }
 
 /** Joiners, selectors, marks of direction, tags, frames around characters, tones of skin. */
@@ -36,13 +36,13 @@ export function plainWidths(text: string): string {
 }
 
 /** One harmless line of at most `columns` columns, whatever `text` is. */
-export function foreign(text: string, columns: number): string {
+export function fitLine(text: string, columns: number): string {
   if (columns <= 0) return '';
   // What is taken out makes room for what follows.
   return fitColumns(plainWidths(safeLine(text, columns * 4)), columns);
 }
 
-export function endOf(text: string, columns: number): string {
+export function fitEnd(text: string, columns: number): string {
   let width = Bun.stringWidth(text);
   let from = 0;
   for (const { segment, index } of new Intl.Segmenter().segment(text)) {
@@ -59,8 +59,8 @@ export function padded(text: string, columns: number, align: 'left' | 'right' = 
   return align === 'left' ? fitted + gap : gap + fitted;
 }
 
-export function rowOf(cells: readonly Cell[], columns: number, isSelected = false): Row {
-  const fitted: Cell[] = [];
+export function rowOf(cells: readonly ScreenCell[], columns: number, isSelected = false): Row {
+  const fitted: ScreenCell[] = [];
   let left = columns;
   for (const cell of cells) {
     if (left <= 0) break;
@@ -78,7 +78,7 @@ export function tagged({ cells }: Row, on: Hit): Row {
   return { cells: cells.map((cell) => ({ on, ...cell })) };
 }
 
-export function cellAt({ cells }: Row, x: number): Cell | undefined {
+export function cellAt({ cells }: Row, x: number): ScreenCell | undefined {
   let end = 0;
   return cells.find(({ text }) => {
     end += Bun.stringWidth(text);
@@ -86,11 +86,11 @@ export function cellAt({ cells }: Row, x: number): Cell | undefined {
   });
 }
 
-export function joined(left: Row, between: Cell, right: Row): Row {
+export function joined(left: Row, between: ScreenCell, right: Row): Row {
   return { cells: [...left.cells, between, ...right.cells] };
 }
 
-export function widthOf(cells: readonly Cell[]): number {
+export function widthOf(cells: readonly ScreenCell[]): number {
   return cells.reduce((sum, { text }) => sum + Bun.stringWidth(text), 0);
 }
 
@@ -104,7 +104,7 @@ export function asciiRow(row: Row): Row {
   return { cells };
 }
 
-export function rowBetween(left: readonly Cell[], right: readonly Cell[], columns: number): Row {
+export function rowBetween(left: readonly ScreenCell[], right: readonly ScreenCell[], columns: number): Row {
   const gap = columns - widthOf(left) - widthOf(right);
   return gap < 1 ? rowOf(left, columns) : rowOf([...left, { text: ' '.repeat(gap) }, ...right], columns);
 }
@@ -124,8 +124,8 @@ const toneOfCode: ReadonlyMap<string, Tone> = new Map([
 ]);
 
 /** The cells of a line that `colourStyle` made; styles within styles become the inner one. */
-export function cellsOf(styled: string): Cell[] {
-  const cells: Cell[] = [];
+export function cellsOf(styled: string): ScreenCell[] {
+  const cells: ScreenCell[] = [];
   let tone: Tone | undefined;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of our own styles begin with one.
   for (const part of styled.split(/(\u001b\[[\d;]*m)/)) {
@@ -136,7 +136,7 @@ export function cellsOf(styled: string): Cell[] {
 }
 
 /** Lines of at most `columns` columns; words stay whole where they can, blanks at a break are left out. */
-export function wrapCells(cells: readonly Cell[], columns: number): Cell[][] {
+export function wrapCells(cells: readonly ScreenCell[], columns: number): ScreenCell[][] {
   const text = cells.map((cell) => cell.text).join('');
   if (columns <= 0) return [];
   if (Bun.stringWidth(text) <= columns) return [[...cells]];
@@ -146,7 +146,7 @@ export function wrapCells(cells: readonly Cell[], columns: number): Cell[][] {
   return [first, ...more.map(withoutLead).filter((line) => line.length > 0)];
 }
 
-function withoutLead(cells: readonly Cell[]): Cell[] {
+function withoutLead(cells: readonly ScreenCell[]): ScreenCell[] {
   const begin = cells.findIndex(({ text }) => text.trimStart() !== '');
   return begin < 0
     ? []
@@ -154,17 +154,17 @@ function withoutLead(cells: readonly Cell[]): Cell[] {
 }
 
 /** Like `wrapCells` for a line whose `lead` stands before the text; what follows stands below the text. */
-export function wrapLed(lead: readonly Cell[], text: readonly Cell[], columns: number): Cell[][] {
+export function wrapLed(lead: readonly ScreenCell[], text: readonly ScreenCell[], columns: number): ScreenCell[][] {
   const width = widthOf(lead);
-  const blank: Cell = { text: ' '.repeat(width) };
+  const blank: ScreenCell = { text: ' '.repeat(width) };
   return wrapCells(text, Math.max(1, columns - width)).map((line, index) => [
     ...(index === 0 ? lead : [blank]),
     ...line,
   ]);
 }
 
-function takeCells(rest: Cell[], length: number): Cell[] {
-  const taken: Cell[] = [];
+function takeCells(rest: ScreenCell[], length: number): ScreenCell[] {
+  const taken: ScreenCell[] = [];
   for (let left = length; left > 0; ) {
     const first = rest.shift();
     if (first === undefined) break;

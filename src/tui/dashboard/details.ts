@@ -1,7 +1,7 @@
 /** What the tabs of the details pane say: what a session does and why, its log, changes, task, cost and settings. */
 import type { SessionDefinition } from '../../core/group.ts';
 import { slotSentence } from '../../core/plan/command-slot.ts';
-import type { Verdict } from '../../core/plan/decision.ts';
+import type { WaitReason } from '../../core/plan/decision.ts';
 import { unmetOf } from '../../core/plan/plan.ts';
 import { deniedSentence, silenceSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -28,15 +28,15 @@ import {
   withLocalTimes,
 } from '../../view/wording.ts';
 import {
-  type Cell,
   cellsOf,
-  foreign,
+  fitLine,
   type Glyphs,
   padded,
   plainWidths,
   type Row,
   rowBetween,
   rowOf,
+  type ScreenCell,
   widthOf,
   wrapCells,
   wrapLed,
@@ -44,7 +44,7 @@ import {
 import { leftAlone } from './session-row.ts';
 import { type AttemptNote, rateAfterMs, timelineCells } from './timeline.ts';
 import { type Tab, tabs } from './ui.ts';
-import { type Diff, type Material, type Terminal, timeOf, usageNow, type View } from './view.ts';
+import { type Diff, type Material, type Terminal, timeSpan, usageNow, type View } from './view.ts';
 
 /** What is longer is cut: a line of claude may be megabytes long. */
 const lineLengthMax = 4_000;
@@ -57,7 +57,7 @@ interface Wanted {
   readonly glyphs: Glyphs;
 }
 
-export function tabLines(view: View, tab: Tab, wanted: Wanted): Cell[][] {
+export function tabLines(view: View, tab: Tab, wanted: Wanted): ScreenCell[][] {
   const { record, columns } = wanted;
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
   switch (tab) {
@@ -82,9 +82,9 @@ export function logLines(
   material: Material | undefined,
   columns: number,
   linesMax = Number.POSITIVE_INFINITY,
-): Cell[][] {
+): ScreenCell[][] {
   const log = material?.log ?? [];
-  const blocks: Cell[][][] = [];
+  const blocks: ScreenCell[][][] = [];
   let count = 0;
   for (let index = log.length - 1; index >= 0 && count < linesMax; index -= 1) {
     const block = broken(log[index] as Line, columns);
@@ -95,10 +95,10 @@ export function logLines(
   return lines.slice(Math.max(0, lines.length - linesMax));
 }
 
-const knownBroken = new WeakMap<Line, { readonly columns: number; readonly lines: Cell[][] }>();
+const knownBroken = new WeakMap<Line, { readonly columns: number; readonly lines: ScreenCell[][] }>();
 
 /** A log only grows: a line that was broken for this width already costs nothing. */
-function broken(line: Line, columns: number): Cell[][] {
+function broken(line: Line, columns: number): ScreenCell[][] {
   const known = knownBroken.get(line);
   if (known?.columns === columns) return known.lines;
   const lines = lineCells(line, columns);
@@ -106,7 +106,7 @@ function broken(line: Line, columns: number): Cell[][] {
   return lines;
 }
 
-function diffLines(diff: Diff | undefined, columns: number): Cell[][] {
+function diffLines(diff: Diff | undefined, columns: number): ScreenCell[][] {
   if (diff === undefined) return [[{ text: 'Looking at what it changed.', tone: 'dim' }]];
   const head = wrapCells([{ text: plainWidths(diff.summary), tone: 'dim' }], columns);
   const lines = diff.lines.slice(0, linesMax).flatMap((text) => lineCells({ lead: '', text }, columns));
@@ -114,13 +114,13 @@ function diffLines(diff: Diff | undefined, columns: number): Cell[][] {
 }
 
 /** When it worked within the time of the whole group. */
-function timeLines(view: View, attempts: readonly AttemptNote[], columns: number, glyphs: Glyphs): Cell[][] {
-  const span = timeOf(view);
+function timeLines(view: View, attempts: readonly AttemptNote[], columns: number, glyphs: Glyphs): ScreenCell[][] {
+  const span = timeSpan(view);
   const room = columns - nameColumns;
   return span === null || room < 10 ? [] : [[nameCell('timeline'), ...timelineCells(attempts, span, room, glyphs)]];
 }
 
-function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: readonly AttemptNote[]): Cell[][] {
+function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: readonly AttemptNote[]): ScreenCell[][] {
   if (record.attempts === 0) return [[{ text: 'It was not started so far.', tone: 'dim' }]];
   const { definition } = record;
   const { costUsd, estimated, tokens, turns, durationMs } = usageNow(view, record);
@@ -144,7 +144,7 @@ function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: re
 }
 
 /** Tabs would jump; what joins characters would shift what follows. */
-function harmless(cells: readonly Cell[]): Cell[] {
+function harmless(cells: readonly ScreenCell[]): ScreenCell[] {
   return cells.map((cell) => ({
     ...cell,
     text: plainWidths(cell.text.slice(0, lineLengthMax).replaceAll('\t', '  ')),
@@ -152,13 +152,13 @@ function harmless(cells: readonly Cell[]): Cell[] {
 }
 
 /** A line of a transcript; broken lines go on below its text. */
-function lineCells({ lead, text }: Line, columns: number): Cell[][] {
+function lineCells({ lead, text }: Line, columns: number): ScreenCell[][] {
   const [indent = ''] = /^ */.exec(text) ?? [];
   const [before, after] = [lead + indent, text.slice(indent.length)].map((part) => harmless(cellsOf(part)));
   return wrapLed(before ?? [], after ?? [], columns);
 }
 
-function textLines(text: string, columns: number, tone?: Tone): Cell[][] {
+function textLines(text: string, columns: number, tone?: Tone): ScreenCell[][] {
   const lines = safeText(text.slice(0, lineLengthMax * 20))
     .trimEnd()
     .split('\n')
@@ -168,7 +168,7 @@ function textLines(text: string, columns: number, tone?: Tone): Cell[][] {
   );
 }
 
-function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] {
+function nowLines(view: View, record: SessionRecord, columns: number): ScreenCell[][] {
   const { state } = view;
   const { definition } = record;
   const { status } = record.state;
@@ -177,11 +177,11 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const word = why === null ? status : `${status} (${why.reason})`;
   const money = `${formatMoney(usage.costUsd, usage.estimated)}, ${formatTokens(usage.tokens)}`;
   const attempts = plural(record.attempts, 'attempt');
-  const head: Cell[] = [
+  const head: ScreenCell[] = [
     { text: word, tone: statusTone(status) },
     { text: record.attempts === 0 ? '' : `  ${attempts}, ${formatDuration(usage.durationMs)}, ${money}` },
   ];
-  const lines: Cell[][] = [...wrapCells(head, columns)];
+  const lines: ScreenCell[][] = [...wrapCells(head, columns)];
   const add = (name: string, text: string | undefined, tone?: Tone): void => {
     if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
   };
@@ -217,7 +217,11 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
 }
 
 /** With the next step where nobody runs the group; absent when the session runs well or is completed. */
-function whySentence({ state, runner, nowMs }: View, record: SessionRecord, why: Verdict | null): string | undefined {
+function whySentence(
+  { state, runner, nowMs }: View,
+  record: SessionRecord,
+  why: WaitReason | null,
+): string | undefined {
   if (record.state.status === 'running' && runner === 'none') {
     const does = leftAlone(state);
     return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
@@ -229,23 +233,26 @@ function whySentence({ state, runner, nowMs }: View, record: SessionRecord, why:
 }
 
 /** What a model said, in Markdown, beside the name. */
-function saidLines(name: string, markdown: string, columns: number): Cell[][] {
+function saidLines(name: string, markdown: string, columns: number): ScreenCell[][] {
   const said = markdownLines(markdown.slice(0, lineLengthMax * 20), colourStyle).slice(0, linesMax);
   const lines = said.flatMap((line) => lineCells(line, Math.max(10, columns - nameColumns)));
   return lines.map((line, index) => [nameCell(index === 0 ? name : ''), ...line]);
 }
 
-function nameCell(name: string): Cell {
+function nameCell(name: string): ScreenCell {
   return { text: padded(name, nameColumns), tone: 'dim' };
 }
 
 /** `name   text`, the text in a column of its own over as many lines as it needs. */
-function named(name: string, text: string, columns: number, tone?: Tone): Cell[][] {
+function named(name: string, text: string, columns: number, tone?: Tone): ScreenCell[][] {
   const lines = textLines(text, Math.max(10, columns - nameColumns), tone);
   return lines.map((line, index) => [nameCell(index === 0 ? name : ''), ...line]);
 }
 
-function configLines({ definition, model, workspace, claudeSessionIds }: SessionRecord, columns: number): Cell[][] {
+function configLines(
+  { definition, model, workspace, claudeSessionIds }: SessionRecord,
+  columns: number,
+): ScreenCell[][] {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['session', definition.id],
     ['description', definition.description],
@@ -282,13 +289,13 @@ function limits(definition: SessionDefinition): (readonly [string, string | unde
 function attemptCells(
   { number, kind, startedAt, endedAt, outcome, reason, usage, pid, model }: AttemptNote,
   nowMs: number,
-): Cell[] {
+): ScreenCell[] {
   const until = endedAt === undefined ? nowMs : Date.parse(endedAt);
   const parts = [
     `${formatDate(startedAt)}${endedAt === undefined ? '' : ` to ${formatClock(endedAt)}`}`,
     formatDuration(until - Date.parse(startedAt)),
     ...(usage === undefined ? [] : [formatMoney(usage.costUsd, usage.estimated), formatTokens(usage.tokens)]),
-    ...(model === undefined ? [] : [foreign(model, 40)]),
+    ...(model === undefined ? [] : [fitLine(model, 40)]),
     ...(pid === undefined ? [] : [`pid ${pid}`]),
   ];
   return [
@@ -324,7 +331,7 @@ export function linesFor(
   view: View,
   { record, tab, isBeside }: PaneOptions,
   { columns, rows, glyphs }: Part,
-): Cell[][] {
+): ScreenCell[][] {
   const lines = tabLines(view, tab, { record, columns: columns - 2, glyphs });
   const room = rows - headRows(isBeside);
   const left = room - lines.length - 2;
@@ -334,7 +341,7 @@ export function linesFor(
   return log.length === 0 ? lines : [...lines, [], [{ text: 'log', tone: 'dim' }], ...log];
 }
 
-export function paneRows(view: View, options: PaneOptions, part: Part, lines: readonly Cell[][]): ShownPane {
+export function paneRows(view: View, options: PaneOptions, part: Part, lines: readonly ScreenCell[][]): ShownPane {
   const { tab, scroll: wanted, isBeside } = options;
   const { columns, rows } = part;
   const room = Math.max(0, rows - headRows(isBeside));
@@ -352,8 +359,8 @@ function hiddenText(above: number, below: number): string {
   return above + below === 0 ? '' : ` ${above} above, ${below} below `;
 }
 
-function tabNames(tab: Tab, between: string): Cell[] {
-  return tabs.flatMap((name, index): Cell[] => [
+function tabNames(tab: Tab, between: string): ScreenCell[] {
+  return tabs.flatMap((name, index): ScreenCell[] => [
     { text: index === 0 ? ' ' : between, tone: 'dim' },
     { text: name === tab ? `[${name}]` : name, tone: name === tab ? 'strong' : 'dim', on: { on: 'tab', tab: name } },
   ]);
@@ -362,7 +369,7 @@ function tabNames(tab: Tab, between: string): Cell[] {
 /** One row that parts it from the list as well. */
 function belowHead({ state }: View, { record, tab }: PaneOptions, { columns, glyphs }: Part, hidden: string): Row {
   const title = plainWidths(titleOf(state, record.definition.id));
-  const left: Cell[] = [
+  const left: ScreenCell[] = [
     { text: glyphs.rule.repeat(2), tone: 'dim' },
     { text: ` ${title} `, tone: 'strong' },
     { text: glyphs.rule.repeat(2), tone: 'dim' },
@@ -381,9 +388,9 @@ function besideHead(view: View, { record, tab }: PaneOptions, { columns, glyphs 
   const why = verdicts(record);
   const usage = usageNow(view, record);
   const figures = `${formatDuration(usage.durationMs)}  ${formatMoney(usage.costUsd, usage.estimated)} `;
-  const name: Cell[] = [
+  const name: ScreenCell[] = [
     { text: ` ${plainWidths(titleOf(state, record.definition.id))}`, tone: 'strong' },
-    { text: `  ${why === null ? status : `${status} (${foreign(why.reason, 20)})`}`, tone: statusTone(status) },
+    { text: `  ${why === null ? status : `${status} (${fitLine(why.reason, 20)})`}`, tone: statusTone(status) },
   ];
   return [
     rowBetween(name, record.attempts === 0 ? [] : [{ text: figures }], columns),

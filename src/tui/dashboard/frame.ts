@@ -3,12 +3,23 @@ import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Tone } from '../../view/format.ts';
 import { footerRow, headerRows, noticeRows } from './bars.ts';
-import { asciiRow, type Cell, cellAt, type Glyphs, joined, padded, type Row, rowOf, tagged, widthOf } from './cells.ts';
+import {
+  asciiRow,
+  cellAt,
+  type Glyphs,
+  joined,
+  padded,
+  type Row,
+  rowOf,
+  type ScreenCell,
+  tagged,
+  widthOf,
+} from './cells.ts';
 import { headRows, linesFor, paneRows } from './details.ts';
-import { type Item, listItems, sessionsOf } from './list.ts';
+import { type Item, listItems, sessionIdsOf } from './list.ts';
 import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
-import { type Hit, type Shape, settled, shapeOf, type Ui } from './ui.ts';
-import { type Terminal, timeOf, type View } from './view.ts';
+import { type Hit, paneShape, type Shape, settled, type Ui } from './ui.ts';
+import { type Terminal, timeSpan, type View } from './view.ts';
 
 export interface Frame {
   readonly rows: readonly Row[];
@@ -43,7 +54,7 @@ export function frameOf(view: View, given: Ui, terminal: Terminal): Frame {
   const shown = mode.kind === 'help' ? helpRows(terminal, view.runner === 'here', room, mode.top) : body.rows;
   const blank = rowOf([], columns);
   const filled = [...shown.slice(0, room), ...Array.from({ length: Math.max(0, room - shown.length) }, () => blank)];
-  const ids = sessionsOf(items);
+  const ids = sessionIdsOf(items);
   const { notices: _said, ...quiet } = view;
   const position = positionOf(view, items, ui.top, body.listRows);
   const footer = footerRow(notice.length > 0 ? quiet : view, { ...ui, shape: body.shape }, terminal, position);
@@ -59,7 +70,7 @@ export function frameOf(view: View, given: Ui, terminal: Terminal): Frame {
     listRows: body.listRows,
     paneRows: body.paneRows,
     hit: (x, y) => (all[y] === undefined ? null : cellAt(all[y], x)?.on) ?? null,
-    isTurning: sessionsOf(items.slice(ui.top, ui.top + body.listRows)).some((id) => turns(view, id)),
+    isTurning: sessionIdsOf(items.slice(ui.top, ui.top + body.listRows)).some((id) => turns(view, id)),
   };
 }
 
@@ -94,7 +105,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const keys = items.map((item) => ('id' in item ? item.id : null));
   // Which one is selected does not depend on how many are visible.
   const record = view.state.sessions.get(keys[settled(chosen, keys, 1).index] ?? '');
-  const shape = record === undefined ? 'none' : shapeOf(chosen, columns);
+  const shape = record === undefined ? 'none' : paneShape(chosen, columns);
   const isBeside = shape === 'beside';
   const wide = isBeside ? listColumns(columns) : columns;
   const paneColumns = isBeside ? columns - wide - 1 : columns;
@@ -113,7 +124,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const counts = { listRows: height, paneRows: Math.max(0, heights.pane - headRows(isBeside)) };
   if (record === undefined || heights.pane === 0) return { rows: list, ui, shape, ...counts };
   const pane = paneRows(view, options(record), { ...terminal, columns: paneColumns, rows: heights.pane }, lines);
-  const between: Cell = { text: terminal.glyphs.lane, tone: 'dim' };
+  const between: ScreenCell = { text: terminal.glyphs.lane, tone: 'dim' };
   const blank = rowOf([], paneColumns);
   const details = pane.rows.map((row) => tagged(row, { on: 'pane' }));
   const rows = isBeside ? list.map((row, nth) => joined(row, between, details[nth] ?? blank)) : [...list, ...details];
@@ -152,7 +163,7 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, 
   const layout = layoutFor(view.state, columns);
   const titles = columnTitles(layout, terminal, { doing: hasTimeline ? 'TIMELINE' : 'DOING', sorting });
   const rows: Row[] = titleRows(room) === 0 ? [] : [titles];
-  const span = hasTimeline ? { span: timeOf(view) } : {};
+  const span = hasTimeline ? { span: timeSpan(view) } : {};
   const whole = height + rows.length;
   if (items.length === 0) {
     const text = view.state.sessions.size === 0 ? 'No sessions so far.' : 'Nothing matches. Escape shows all sessions.';
@@ -176,9 +187,9 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, 
 
 /** Headings do not count. */
 function positionOf({ state }: View, items: readonly Item[], top: number, height: number) {
-  const before = sessionsOf(items.slice(0, top)).length;
-  const listed = before + sessionsOf(items.slice(top)).length;
-  const visible = sessionsOf(items.slice(top, top + height)).length;
+  const before = sessionIdsOf(items.slice(0, top)).length;
+  const listed = before + sessionIdsOf(items.slice(top)).length;
+  const visible = sessionIdsOf(items.slice(top, top + height)).length;
   return { first: before + 1, last: before + visible, listed, all: state.sessions.size };
 }
 
@@ -257,7 +268,7 @@ export function helpRows(terminal: Terminal, isRunner: boolean, room: number, fr
   return rows.slice(top, top + room);
 }
 
-function entryCells(entry: HelpEntry | undefined, columns: number): Cell[] {
+function entryCells(entry: HelpEntry | undefined, columns: number): ScreenCell[] {
   if (entry === undefined) return [];
   const [keys, meaning] = entry;
   return [
@@ -266,17 +277,17 @@ function entryCells(entry: HelpEntry | undefined, columns: number): Cell[] {
   ];
 }
 
-function wrapSigns(signs: readonly Cell[][], columns: number): Cell[][] {
-  const lines: Cell[][] = [[]];
+function wrapSigns(signs: readonly ScreenCell[][], columns: number): ScreenCell[][] {
+  const lines: ScreenCell[][] = [[]];
   for (const sign of signs) {
-    const line = lines.at(-1) as Cell[];
+    const line = lines.at(-1) as ScreenCell[];
     if (widthOf(line) + widthOf(sign) <= columns) line.push(...sign);
     else lines.push([...sign]);
   }
   return lines;
 }
 
-function legend(glyphs: Glyphs): Cell[][] {
+function legend(glyphs: Glyphs): ScreenCell[][] {
   const signs: readonly (readonly [glyph: string, meaning: string, tone: Tone])[] = [
     [glyphs.turning[0] as string, 'runs a tool', 'accent'],
     [glyphs.running, 'running', 'accent'],

@@ -108,7 +108,7 @@ export function listItems(now: Now, choice: Choice): readonly Item[] {
   return arrangement === 'tree' ? shown.map(withoutLanes) : headed(state, shown, arrangement);
 }
 
-export function sessionsOf(items: readonly Item[]): SessionId[] {
+export function sessionIdsOf(items: readonly Item[]): SessionId[] {
   return items.flatMap((item) => ('id' in item ? [item.id] : []));
 }
 

@@ -1,6 +1,6 @@
 /** One row for a session. What others wrote comes last, so that its width in a terminal shifts nothing. */
 
-import type { Verdict } from '../../core/plan/decision.ts';
+import type { WaitReason } from '../../core/plan/decision.ts';
 import { isHeldBack } from '../../core/plan/plan.ts';
 import type { ApiRetry } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
@@ -17,13 +17,13 @@ import {
 } from '../../view/format.ts';
 import { plainWords } from '../../view/transcript/markdown.ts';
 import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '../../view/wording.ts';
-import { type Cell, foreign, type Glyphs, padded, plainWidths, type Row, rowOf } from './cells.ts';
+import { fitLine, type Glyphs, padded, plainWidths, type Row, rowOf, type ScreenCell } from './cells.ts';
 import { byDefinitions, type Lane, placeSessions } from './list.ts';
 import { type Span, timelineCells } from './timeline.ts';
 import type { Sorting } from './ui.ts';
 import { isBlocked, limitNow, reasoned, type Terminal, usageNow, type View } from './view.ts';
 
-export interface Layout {
+export interface RowLayout {
   readonly gap: number;
   readonly title: number;
   readonly project: number;
@@ -54,7 +54,7 @@ export function listColumns(columns: number): number {
   return Math.min(besideMost, Math.max(projectColumns, Math.round(columns * 0.44)));
 }
 
-export function layoutFor(state: GroupState, columns: number): Layout {
+export function layoutFor(state: GroupState, columns: number): RowLayout {
   const wanted = widest(state);
   if (columns < narrowColumns) return narrowLayout(wanted, columns);
   const isWide = columns >= 110;
@@ -73,7 +73,7 @@ export function layoutFor(state: GroupState, columns: number): Layout {
   return { gap, title, project, host, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
 }
 
-function narrowLayout({ title }: Widest, columns: number): Layout {
+function narrowLayout({ title }: Widest, columns: number): RowLayout {
   const [gap, figures] = [1, 7];
   const layout = { gap, project: 0, host: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
   const room = Math.max(0, columns - edge - figures - 2 * gap);
@@ -113,7 +113,7 @@ export interface Titles {
   readonly sorting: Sorting;
 }
 
-export function columnTitles(layout: Layout, { columns, glyphs }: Terminal, { doing, sorting }: Titles): Row {
+export function columnTitles(layout: RowLayout, { columns, glyphs }: Terminal, { doing, sorting }: Titles): Row {
   const title = (text: string, by: Sorting): string => (by === sorting ? `${text}${glyphs.sorted}` : text);
   const hasWords = layout.words > 0 && doing === 'DOING';
   const cells = [
@@ -129,7 +129,7 @@ export function columnTitles(layout: Layout, { columns, glyphs }: Terminal, { do
   return rowOf([{ text: cells.join('').trimEnd(), tone: 'dim' }], columns);
 }
 
-function column({ gap }: Layout, text: string, width: number, align: 'left' | 'right' = 'left'): string {
+function column({ gap }: RowLayout, text: string, width: number, align: 'left' | 'right' = 'left'): string {
   return width === 0 ? '' : `${padded(text, width, align)}${' '.repeat(gap)}`;
 }
 
@@ -145,7 +145,7 @@ export interface RowDetails {
 export function sessionRow(
   view: View,
   { record, lanes, isSelected, isMarked, span }: RowDetails,
-  layout: Layout,
+  layout: RowLayout,
   terminal: Terminal,
 ): Row {
   const { columns, glyphs } = terminal;
@@ -186,19 +186,25 @@ export function sessionRow(
   );
 }
 
-function worked({ attempts }: View, { definition }: SessionRecord, span: Span | null, layout: Layout, glyphs: Glyphs) {
+function worked(
+  { attempts }: View,
+  { definition }: SessionRecord,
+  span: Span | null,
+  layout: RowLayout,
+  glyphs: Glyphs,
+) {
   const columns = doingColumns(layout);
   const notes = attempts?.get(definition.id) ?? [];
   return span === null || notes.length === 0 ? [] : timelineCells(notes, span, columns, glyphs);
 }
 
-function doingColumns({ gap, tool, words }: Layout): number {
+function doingColumns({ gap, tool, words }: RowLayout): number {
   return words === 0 ? tool : tool + gap + words;
 }
 
-function doingCells({ tool, idle, words }: Doing, layout: Layout): Cell[] {
-  const cell = (said: Said | undefined, width: number): Cell => {
-    const text = foreign(said?.text ?? '', width);
+function doingCells({ tool, idle, words }: Doing, layout: RowLayout): ScreenCell[] {
+  const cell = (said: Said | undefined, width: number): ScreenCell => {
+    const text = fitLine(said?.text ?? '', width);
     return said?.tone === undefined ? { text } : { text, tone: said.tone };
   };
   if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
@@ -323,7 +329,7 @@ const waitWords: Readonly<Record<string, string>> = {
   'no-host': 'no machine may run it',
 };
 
-function waitingNow({ state, nowMs }: View, { reason }: Verdict): Said | undefined {
+function waitingNow({ state, nowMs }: View, { reason }: WaitReason): Said | undefined {
   if (state.status !== 'running') return undefined;
   const limit = reason === 'limit' ? limitNow(state, nowMs) : null;
   if (limit !== null) return { text: limit, tone: 'warn' };

@@ -3,7 +3,7 @@ import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId, Usage } from '../../core/group.ts';
 import type { LiveView } from '../../view/reporter.ts';
-import type { Cell, Glyphs } from './cells.ts';
+import type { Glyphs, ScreenCell } from './cells.ts';
 
 export interface Span {
   readonly fromMs: number;
@@ -33,10 +33,15 @@ function endOf({ endedAt }: AttemptNote, nowMs: number): number {
 
 const tones = { running: 'accent', completed: 'good', failed: 'bad', paused: 'warn' } as const;
 
-export function timelineCells(notes: readonly AttemptNote[], span: Span, columns: number, glyphs: Glyphs): Cell[] {
+export function timelineCells(
+  notes: readonly AttemptNote[],
+  span: Span,
+  columns: number,
+  glyphs: Glyphs,
+): ScreenCell[] {
   const perColumn = Math.max(1, span.toMs - span.fromMs) / Math.max(1, columns);
   const columnOf = (ms: number): number => Math.max(0, Math.min(columns, (ms - span.fromMs) / perColumn));
-  const cells: Cell[] = [];
+  const cells: ScreenCell[] = [];
   let at = 0;
   for (const note of notes) {
     const from = Math.max(at, Math.min(columns - 1, Math.floor(columnOf(Date.parse(note.startedAt)))));
@@ -50,13 +55,13 @@ export function timelineCells(notes: readonly AttemptNote[], span: Span, columns
   return [...cells, { text: glyphs.barFree.repeat(Math.max(0, columns - at)), tone: 'dim' }];
 }
 
-export interface Spending {
+export interface TimelineInput {
   readonly attempts: AttemptNotes;
   readonly live: LiveView;
   readonly nowMs: number;
 }
 
-function spentIn({ attempts, live, nowMs }: Spending, { fromMs, toMs }: Span, parts: number): number[] {
+function spentIn({ attempts, live, nowMs }: TimelineInput, { fromMs, toMs }: Span, parts: number): number[] {
   const spent = Array.from({ length: parts }, () => 0);
   const partMs = (toMs - fromMs) / parts;
   for (const [id, notes] of attempts) {
@@ -81,7 +86,7 @@ export interface Pace {
   readonly spent: readonly number[];
 }
 
-export function paceOf(spending: Spending): Pace {
+export function paceOf(spending: TimelineInput): Pace {
   const span = spanOf(spending.attempts, spending.nowMs);
   if (span === null) return { perHourUsd: null, spent: [] };
   const spent = spentIn(spending, { ...span, fromMs: Math.max(span.fromMs, span.toMs - sparkMs) }, sparkParts);

@@ -75,10 +75,10 @@ const autoColumnsMin = 100;
 /** With less, the list beside the details could not say what each session does and where. */
 const besideColumnsMin = 130;
 
-export function shapeOf({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
+export function paneShape({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
   switch (pane) {
     case 'auto':
-      return columns < autoColumnsMin ? 'none' : shapeOf({ pane: 'split' }, columns);
+      return columns < autoColumnsMin ? 'none' : paneShape({ pane: 'split' }, columns);
     case 'split':
       return columns < besideColumnsMin ? 'below' : 'beside';
     default:

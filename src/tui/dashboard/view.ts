@@ -52,7 +52,7 @@ export interface Terminal {
   readonly glyphs: Glyphs;
 }
 
-export function timeOf({ state, attempts, nowMs, runner }: View): Span | null {
+export function timeSpan({ state, attempts, nowMs, runner }: View): Span | null {
   const isOver = state.status !== 'running' || runner === 'none';
   return attempts === undefined ? null : spanOf(attempts, isOver ? Date.parse(state.updatedAt) : nowMs);
 }

@@ -6,13 +6,13 @@ import { formatAge, formatMoney, plural, type Tone } from '../../view/format.ts'
 import { statusTone } from '../../view/wording.ts';
 import {
   asciiRow,
-  type Cell,
-  foreign,
+  fitLine,
   type Glyphs,
   padded,
   type Row,
   rowBetween,
   rowOf,
+  type ScreenCell,
   wrapCells,
 } from '../dashboard/cells.ts';
 import type { KeyName, Press } from '../dashboard/keys.ts';
@@ -60,7 +60,7 @@ const listRowsMin = 3;
 
 function noticeRows({ notice }: HomeView, columns: number, rowsMax: number): Row[] {
   if (notice === undefined) return [];
-  const text = foreign(notice.text, noticeColumnsMax);
+  const text = fitLine(notice.text, noticeColumnsMax);
   const lines = wrapCells([{ text, tone: notice.tone ?? 'strong' }], columns - 2);
   return lines
     .slice(0, Math.max(0, Math.min(noticeRowsMax, rowsMax)))
@@ -70,7 +70,7 @@ function noticeRows({ notice }: HomeView, columns: number, rowsMax: number): Row
 function header({ programName, groups, nowMs }: HomeView, columns: number): Row {
   const running = groups.filter(({ status }) => status.startsWith('running')).length;
   const waiting = groups.filter((group) => waitsForPerson(group, nowMs)).length;
-  const counts: Cell[] = [
+  const counts: ScreenCell[] = [
     ...(waiting === 0 ? [] : [{ text: `  ${waiting} waiting for you`, tone: 'warn' as const }]),
     ...(running === 0 ? [] : [{ text: `  ${running} running`, tone: 'accent' as const }]),
     { text: `  ${plural(groups.length, 'group')} `, tone: 'dim' as const },
@@ -123,16 +123,16 @@ function groupRow(
   const waits = waitsForPerson(group, nowMs);
   const cost = `${formatMoney(group.costUsd, group.estimated)}${group.isRehearsal ? ' play' : ''}`;
   const left = columns - fixedColumns - width - 1;
-  const cells: Cell[] = [
+  const cells: ScreenCell[] = [
     { text: isSelected ? glyphs.marker : ' ' },
     { text: `${glyphOf(word, glyphs)}  `, tone },
-    { text: `${padded(foreign(group.name, width), width)} `, ...(waits ? { tone: 'strong' as const } : {}) },
+    { text: `${padded(fitLine(group.name, width), width)} `, ...(waits ? { tone: 'strong' as const } : {}) },
     { text: `${padded(word, statusColumns)} `, tone },
     { text: `${padded(`${group.done}/${group.total}`, doneColumns, 'right')} ` },
     { text: `${padded(cost, costColumns, 'right')} `, ...(group.isRehearsal ? { tone: 'dim' as const } : {}) },
     { text: padded(formatAge(nowMs - Date.parse(group.createdAt)), ageColumns, 'right'), tone: 'dim' },
     { text: '  ' },
-    { text: foreign(group.message ?? group.status.slice(word.length + 1), left), tone: waits ? 'warn' : 'dim' },
+    { text: fitLine(group.message ?? group.status.slice(word.length + 1), left), tone: waits ? 'warn' : 'dim' },
   ];
   return rowOf(cells, columns, isSelected);
 }
@@ -173,7 +173,7 @@ function workflowRows(
   const top = Math.max(0, index - listRows + 1);
   const shown = workflows.slice(top, top + listRows).map(({ reference, origin }, place) => {
     const isSelected = top + place === index;
-    const name = padded(foreign(reference, 40), 40);
+    const name = padded(fitLine(reference, 40), 40);
     return rowOf(
       [{ text: ` ${isSelected ? glyphs.marker : ' '} ${name}` }, { text: `  ${origin}`, tone: 'dim' }],
       columns,
@@ -212,7 +212,7 @@ interface Place extends HomeTerminal {
 
 function footerRow({ mode }: HomeUi, groups: readonly HomeGroup[], place: Place): Row {
   const { columns } = place;
-  const say = (text: string, tone: Tone): Row => rowOf([{ text: ` ${foreign(text, columns - 1)}`, tone }], columns);
+  const say = (text: string, tone: Tone): Row => rowOf([{ text: ` ${fitLine(text, columns - 1)}`, tone }], columns);
   switch (mode.kind) {
     case 'ask-delete': {
       const name = groups.find(({ id }) => id === mode.id)?.name ?? mode.id;
@@ -232,13 +232,13 @@ const browsing = ['enter open', 'n new', 'd delete', '? help', 'q quit'];
 const choosing = ['enter choose', 'up down select', 'any other key: back'];
 
 function hintRow(hints: readonly string[], all: number, { columns, first, listRows }: Place): Row {
-  const cells = hints.flatMap((hint, place): Cell[] => {
+  const cells = hints.flatMap((hint, place): ScreenCell[] => {
     const [key = '', ...words] = hint.split(' ');
     const gap = { text: place === 0 ? ' ' : '  ' };
     return [gap, { text: key, tone: 'accent' }, { text: ` ${words.join(' ')}`, tone: 'dim' }];
   });
   const last = Math.min(all, first + listRows);
-  const where: Cell[] = all > listRows ? [{ text: `${first + 1}-${last} of ${all} `, tone: 'dim' }] : [];
+  const where: ScreenCell[] = all > listRows ? [{ text: `${first + 1}-${last} of ${all} `, tone: 'dim' }] : [];
   return rowBetween(cells, where, columns);
 }
 

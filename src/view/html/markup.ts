@@ -99,7 +99,7 @@ export function pill(status: string, reason?: string): Markup {
 }
 
 /** A short foreign text in the middle of others: marks for the direction of writing end where it ends. */
-export function foreign(text: string, maxBytes = 2000): Markup {
+export function isolated(text: string, maxBytes = 2000): Markup {
   const { text: shown, cutFrom } = cutText(text, maxBytes);
   return el('bdi', {}, cutFrom === undefined ? shown : `${shown}…`);
 }

@@ -3,7 +3,15 @@ import { adviceText } from '../../core/advice.ts';
 
 import { defined } from '../../core/defined.ts';
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
-import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
+import {
+  addTokens,
+  addUsage,
+  type Changes,
+  noUsage,
+  type SessionId,
+  type Tokens,
+  type Usage,
+} from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
 import type { Verdicts } from '../../core/plan/decision.ts';
 import { verdictsAtRest } from '../../core/plan/verdicts.ts';
@@ -82,7 +90,7 @@ export interface ReportSession {
   readonly prompt: string;
   readonly result?: string;
   readonly structured?: unknown;
-  readonly work?: Work;
+  readonly work?: Changes;
   readonly branch?: string;
   readonly branchRemoved?: true;
   readonly mergedInto?: string;

@@ -10,8 +10,8 @@ import {
   cutText,
   el,
   escapeText,
-  foreign,
   fragment,
+  isolated,
   type Markup,
   numberCell,
   pageStyle,
@@ -58,7 +58,7 @@ export function reportPage(state: GroupState, model: ReportModel): string {
     notesOf(model),
     graphOf(state, model),
     costOf(model),
-    sessionsOf(state, model),
+    sessionCards(state, model),
   );
   const footer = el('footer', {}, `Group ${model.groupId}, made by claude-code-agent. All times are UTC.`);
   const body = el('body', {}, headerOf(model), main, footer);
@@ -72,8 +72,8 @@ function headerOf(model: ReportModel): Markup {
   return el(
     'header',
     {},
-    el('h1', {}, foreign(name, 400), ' ', pill(shownStatus(model), condition ?? reason)),
-    description === '' ? null : el('p', {}, foreign(description, 4000)),
+    el('h1', {}, isolated(name, 400), ' ', pill(shownStatus(model), condition ?? reason)),
+    description === '' ? null : el('p', {}, isolated(description, 4000)),
     el('p', { class: 'dim' }, `As of ${formatUtc(asOf)}.${running}${play}`),
   );
 }
@@ -93,7 +93,7 @@ function summaryOf(model: ReportModel): Markup {
     changesOf(sessions),
   ];
   const estimated = cost.estimated ? el('p', { class: 'dim' }, `~ ${estimateNote}.`) : null;
-  const next = model.next.map((line) => el('p', {}, foreign(line)));
+  const next = model.next.map((line) => el('p', {}, isolated(line)));
   return el('section', { id: 'summary' }, el('div', { class: 'cards' }, cards), estimated, next);
 }
 
@@ -131,13 +131,13 @@ function troublesOf({ sessions }: ReportModel): Markup | null {
 
 function troubleOf({ id, title, status, reason, message, next, blockedBy }: ReportSession): Markup {
   const kind = status === 'pending' ? 'blocked' : status;
-  const name = el('a', { href: `#${anchorOf(id)}` }, el('b', {}, foreign(title)));
+  const name = el('a', { href: `#${anchorOf(id)}` }, el('b', {}, isolated(title)));
   return el(
     'div',
     { class: `trouble s-${kind}` },
     el('p', {}, name, ' ', pill(kind, blockedBy ? undefined : reason)),
-    message === undefined ? null : el('p', {}, foreign(message, 1000)),
-    next === undefined || next === '' ? null : el('p', { class: 'cure' }, foreign(next, 600)),
+    message === undefined ? null : el('p', {}, isolated(message, 1000)),
+    next === undefined || next === '' ? null : el('p', { class: 'cure' }, isolated(next, 600)),
   );
 }
 
@@ -174,7 +174,7 @@ function notesOf({ notes }: ReportModel): Child {
   if (notes.length === 0) return null;
   const shown = notes.slice(-notesMax);
   const items = shown.map(({ at, text }, index) =>
-    el('li', {}, el('time', { datetime: at }, momentAfter(at, shown[index - 1]?.at)), foreign(text, 400)),
+    el('li', {}, el('time', { datetime: at }, momentAfter(at, shown[index - 1]?.at)), isolated(text, 400)),
   );
   return el(
     'section',
@@ -226,7 +226,7 @@ function costOf({ models, cost }: ReportModel): Markup | null {
     const share = cost.spentUsd > 0 ? `${Math.round((costUsd / cost.spentUsd) * 100)}%` : '';
     const counts = [tokens.input, tokens.output, tokens.cacheRead, tokens.cacheCreation];
     const figures = [formatMoney(costUsd, estimated), share, ...counts.map(formatCount)];
-    return el('tr', {}, el('td', {}, foreign(model, 200)), figures.map(numberCell));
+    return el('tr', {}, el('td', {}, isolated(model, 200)), figures.map(numberCell));
   });
   const removed = `${formatMoney(cost.removedUsd)} of it went to sessions that were removed since.`;
   return el(
@@ -248,7 +248,7 @@ const sessionBytes = { min: 400, max: 16_000 };
 /** Even where there is no room left, this much of a text is shown. */
 const leastBytes = 80;
 
-export function sessionsOf(state: GroupState, { sessions, groupId }: ReportModel): Markup {
+export function sessionCards(state: GroupState, { sessions, groupId }: ReportModel): Markup {
   const shown = notableSessions(sessions, cardsMax);
   const share = Math.floor(pageBytes / Math.max(1, shown.length));
   const bytes = Math.max(sessionBytes.min, Math.min(sessionBytes.max, share));
@@ -287,11 +287,11 @@ function sessionTable(state: GroupState, sessions: readonly ReportSession[]): Ma
     return el(
       'tr',
       { class: isFine(session) ? 'fine' : undefined },
-      el('td', { class: 'words' }, el('a', { href: `#${anchorOf(id)}` }, foreign(title))),
-      el('td', { class: 'words' }, foreign(projectName(session.projectPath))),
-      isFleet ? el('td', { class: 'words' }, foreign(session.host ?? 'here')) : null,
+      el('td', { class: 'words' }, el('a', { href: `#${anchorOf(id)}` }, isolated(title))),
+      el('td', { class: 'words' }, isolated(projectName(session.projectPath))),
+      isFleet ? el('td', { class: 'words' }, isolated(session.host ?? 'here')) : null,
       el('td', {}, pill(blockedBy === undefined ? status : 'blocked', blockedBy === undefined ? reason : undefined)),
-      el('td', { class: 'words' }, foreign(listTitles(state, session.dependsOn))),
+      el('td', { class: 'words' }, isolated(listTitles(state, session.dependsOn))),
       numberCell(tried ? attempts.length : ''),
       numberCell(tried ? formatDuration(session.durationMs) : ''),
       numberCell(tried ? formatMoney(costUsd, estimated) : ''),
@@ -318,7 +318,7 @@ function cardOf(session: ReportSession, state: GroupState, groupId: string, room
   return el(
     'article',
     { id: anchorOf(id), class: isFine(session) ? `s-${shownStatus} fine` : `s-${shownStatus}` },
-    el('h3', {}, foreign(title), ' ', pill(shownStatus, blockedBy === undefined ? reason : undefined)),
+    el('h3', {}, isolated(title), ' ', pill(shownStatus, blockedBy === undefined ? reason : undefined)),
     description === '' ? null : el('p', {}, room.line(description, 600)),
     el('p', { class: 'dim' }, factsOf(session, state)),
     status === 'completed' || message === undefined ? null : el('p', {}, room.line(message, 1200)),
@@ -334,9 +334,9 @@ function cardOf(session: ReportSession, state: GroupState, groupId: string, room
 
 function factsOf(session: ReportSession, state: GroupState): Child[] {
   const { projectPath, attempts, costUsd, estimated, limitUsd, tokens, durationMs, turns, model, work } = session;
-  const facts: Child[] = [foreign(projectPath, 300)];
+  const facts: Child[] = [isolated(projectPath, 300)];
   if (session.dependsOn.length > 0) {
-    facts.push(['after ', foreign(listTitles(state, session.dependsOn))]);
+    facts.push(['after ', isolated(listTitles(state, session.dependsOn))]);
   }
   if (attempts.length > 0) {
     const cap = limitUsd === undefined ? '' : ` of ${formatMoney(limitUsd)}`;
@@ -344,18 +344,18 @@ function factsOf(session: ReportSession, state: GroupState): Child[] {
     facts.push(`${formatCount(inputTokens(tokens))} in, ${formatCount(tokens.output)} out`);
   }
   if (session.phase !== undefined) facts.push(session.phase);
-  if (model !== undefined) facts.push(foreign(model, 120));
+  if (model !== undefined) facts.push(isolated(model, 120));
   if (session.branch !== undefined) {
     const removed = session.branchRemoved ? ', removed' : null;
-    facts.push(['branch ', el('code', {}, foreign(session.branch, 300)), removed]);
+    facts.push(['branch ', el('code', {}, isolated(session.branch, 300)), removed]);
   }
   if (work !== undefined) facts.push([changesText(session), ', commit ', el('code', {}, work.commit.slice(0, 12))]);
-  if (session.mergedInto !== undefined) facts.push(['merged into ', el('code', {}, foreign(session.mergedInto, 300))]);
+  if (session.mergedInto !== undefined) facts.push(['merged into ', el('code', {}, isolated(session.mergedInto, 300))]);
   return facts.flatMap((fact, index) => (index === 0 ? [fact] : [' · ', fact]));
 }
 
 function details(title: string, more: string, ...body: Child[]): Markup {
-  return el('details', {}, el('summary', {}, title, more === '' ? null : [': ', foreign(more)]), body);
+  return el('details', {}, el('summary', {}, title, more === '' ? null : [': ', isolated(more)]), body);
 }
 
 function firstLine(text: string): string {
@@ -432,6 +432,6 @@ class Room {
   line(text: string, maxBytes: number): Markup {
     const bytes = Math.max(leastBytes, Math.min(maxBytes, this.#left));
     this.#left -= Math.min(bytes, text.length);
-    return foreign(text, bytes);
+    return isolated(text, bytes);
   }
 }

@@ -1,14 +1,14 @@
 /** After claude's good result: the work is committed, counted, and judged by the acceptance command. */
 
-import { clip, oneLine } from '../../claude/text.ts';
+import { cleanLine, clip } from '../../claude/text.ts';
 import { defined } from '../../core/defined.ts';
 import type { StopReason, Warning } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import {
+  type Changes,
   defaultCommandTimeoutMs,
   type SessionDefinition,
   type SessionId,
-  type Work,
   type Workspace,
 } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
@@ -18,7 +18,7 @@ import type { Git } from '../../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { fillPrompt } from '../../template/fill-references.ts';
-import type { Fact, Verdict } from '../facts.ts';
+import type { AcceptanceVerdict, Fact } from '../facts.ts';
 import type { HostedCommand } from '../host.ts';
 import { gatherProcesses, reap } from '../reap.ts';
 import { sessionVariables } from '../session-variables.ts';
@@ -39,7 +39,7 @@ export interface AcceptanceOptions {
   /** Runs the command on the machine where the session worked; absent = that is this one. */
   readonly elsewhere?: (command: string, timeoutMs: number) => HostedCommand;
   /** Contract: only enqueues; called once. */
-  readonly report: (verdict: Verdict) => void;
+  readonly report: (verdict: AcceptanceVerdict) => void;
 }
 
 /** Whether there is anything to do between claude's result and the end of the session. */
@@ -97,11 +97,11 @@ export class Acceptance {
     this.#command?.abandon();
   }
 
-  #report(verdict: Verdict): void {
+  #report(verdict: AcceptanceVerdict): void {
     if (!this.#over) this.#options.report(verdict);
   }
 
-  async #judge(): Promise<Verdict> {
+  async #judge(): Promise<AcceptanceVerdict> {
     const { attemptId, record } = this.#options;
     // A runner that died may have left a command that still changes files.
     await reap(this.#world, attemptId);
@@ -136,7 +136,7 @@ export class Acceptance {
     return { ...what, warnings: this.#warnings };
   }
 
-  async #workIn(workspace: Workspace): Promise<Result<Work>> {
+  async #workIn(workspace: Workspace): Promise<Result<Changes>> {
     const { git, record, paths } = this.#options;
     const { definition } = record;
     const { carryBack, copiesOf, workNotPlaced } = await import('../prepare/handover.ts');
@@ -284,7 +284,7 @@ const subjectMax = 72;
 export function commitMessage({ id, name, description }: SessionDefinition, task: string): string {
   // What is quoted of other sessions stands in frames, of several under headings.
   const text = (description === '' ? task : description).replace(/<session-result[^>]*>\n?|<\/session-result>/g, '');
-  const words = text.split('\n').map((line) => oneLine(line, subjectMax).replace(/(^|\s)#+ /g, '$1'));
+  const words = text.split('\n').map((line) => cleanLine(line, subjectMax).replace(/(^|\s)#+ /g, '$1'));
   const subject = `${sessionLabel(id, name)}: ${words.find((line) => line !== '') ?? 'work'}`;
   return `${clip(subject, subjectMax)}\n\nUncommitted work of session ${id}, committed by claude-code-agent.\n`;
 }

@@ -1,4 +1,5 @@
 /** What an attempt needs before it starts: program, login, folder, config dir, prompt. Done for every attempt. */
+
 import { join, relative } from 'node:path';
 import { isSlashCommand } from '../../claude/control.ts';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
@@ -27,7 +28,6 @@ import {
   type UserLogin,
 } from '../../claude/launch/user-claude.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
-import type { JsonObject } from '../../claude/lenient.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
 import { denyEdits, readRules, rulePaths, rulesForOwnCommand } from '../../claude/permission-rules.ts';
 import { defined } from '../../core/defined.ts';
@@ -38,6 +38,7 @@ import { sessionLabel } from '../../core/id.ts';
 import { conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { findRepository, type Git } from '../../git/git.ts';
+import type { JsonObject } from '../../store/json.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { SpawnOptions, World } from '../../system/world.ts';

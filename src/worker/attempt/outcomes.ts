@@ -7,7 +7,7 @@ import { type GroupId, roundUsd, type Usage } from '../../core/group.ts';
 import { formatMoney } from '../../core/text.ts';
 import { errorCode } from '../../system/system-error.ts';
 import type { LimitKind } from '../../system/world.ts';
-import type { AttemptEnd } from '../host.ts';
+import type { AttemptExit } from '../host.ts';
 
 const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'claude-missing',
@@ -46,7 +46,7 @@ export function notBegun({ reason, message }: Failure): Outcome | null {
 }
 
 /** Its machine was lost, or ended it because nobody could reach that any more; null when it ended by itself. */
-export function cutShort(end: AttemptEnd, hasResult: boolean): Outcome | null {
+export function cutShort(end: AttemptExit, hasResult: boolean): Outcome | null {
   if (end.kind === 'lost') {
     const message = `Nothing is heard of the machine ${end.host} any more; it goes on from what had come back by then.`;
     return { status: 'paused', reason: 'host-lost', message, warnings: [] };

@@ -12,14 +12,14 @@ import {
   modelRequest,
   openingLines,
   readWithdrawal,
-  refusal,
+  refusalLine,
   usageRequest,
   userMessage,
   withdrawal,
 } from '../../claude/control.ts';
 import { finalUsage } from '../../claude/final-usage.ts';
 import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
-import { judge, type Outcome } from '../../claude/outcome.ts';
+import { judgeAttempt, type Outcome } from '../../claude/outcome.ts';
 import {
   type AttemptStream,
   deniedOf,
@@ -37,7 +37,7 @@ import type { SlotWait } from '../../core/plan/command-slot.ts';
 import type { LiveSession } from '../../core/progress.ts';
 import type { World } from '../../system/world.ts';
 import type { WorkerNews } from '../facts.ts';
-import type { AttemptEnd, HostedAttempt, Preparation } from '../host.ts';
+import type { AttemptExit, HostedAttempt, Preparation } from '../host.ts';
 import {
   cutShort,
   failedToStart,
@@ -303,7 +303,7 @@ export class Worker {
     if (message.kind === 'assistant' && this.#isGuessing) this.#endOverCap();
     // The summary is no message of the conversation: only claude's own totals tell what it has cost.
     if (message.kind === 'compact-boundary') this.#meter(0);
-    if (message.kind === 'control-request') this.#hosted.write(refusal(message.requestId));
+    if (message.kind === 'control-request') this.#hosted.write(refusalLine(message.requestId));
     if (message.kind === 'control-response') this.#endOverCap();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     // At its cap claude ends the turn and not its sub-agents, which would ask on.
@@ -408,7 +408,7 @@ export class Worker {
     this.#hosted.write(usageRequest(String(this.#requests)));
   }
 
-  async #finish(exit: AttemptEnd, found: 'watched' | 'after-crash'): Promise<void> {
+  async #finish(exit: AttemptExit, found: 'watched' | 'after-crash'): Promise<void> {
     try {
       this.#follower?.finish();
       this.#over = true;
@@ -423,7 +423,7 @@ export class Worker {
     }
   }
 
-  async #conclude(end: AttemptEnd, found: 'watched' | 'after-crash'): Promise<Outcome> {
+  async #conclude(end: AttemptExit, found: 'watched' | 'after-crash'): Promise<Outcome> {
     const { leftover, limitsHit, stderrTail, failure } = await this.#hosted.reap();
     if (failure !== undefined) return failedToStart(failure);
     const cut = cutShort(end, this.stream.lastResult !== undefined);
@@ -439,7 +439,7 @@ export class Worker {
       isCutOff: this.#options.isCutOff(this.stream),
       stderrTail,
     };
-    const judged = judge({
+    const judged = judgeAttempt({
       ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
       ...defined({ managedHooks }),
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),

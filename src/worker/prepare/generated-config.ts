@@ -1,15 +1,17 @@
 /** A session's config dir: shared-config, frozen config templates of group and session, its own settings. */
+
 import { join } from 'node:path';
 import { checkSettings, findSettings } from '../../claude/launch/project-settings.ts';
-import { configSettings, readBackCheck } from '../../claude/launch/settings.ts';
+import { mergedSettings, readBackCheck } from '../../claude/launch/settings.ts';
 import { inheritedSettings, projectServers, type UserClaude } from '../../claude/launch/user-claude.ts';
-import { type JsonObject, object } from '../../claude/lenient.ts';
+import { object } from '../../claude/lenient.ts';
 import { type PermissionMode, permissionModes } from '../../core/definitions.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
+import type { JsonObject } from '../../store/json.ts';
 import type { GroupPaths } from '../../store/paths.ts';
-import { type Checked, describeProblem, type Problem } from '../../store/yaml-text.ts';
+import { describeProblem, type Problem, type Validated } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import {
   type ConfigLayer,
@@ -30,13 +32,13 @@ function configTemplates(): typeof import('../../template/config-template.ts') {
 /** Where the config templates of a group are read: its frozen copies, or for a preview what would be frozen. */
 export interface TemplateStore {
   readonly sharedConfig: string;
-  load(digest: string): Checked<ConfigTemplate>;
+  load(digest: string): Validated<ConfigTemplate>;
 }
 
 /** The frozen copies below a group's folder; each is read and checked once, however many sessions use it. */
 export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore {
   const { sharedConfig, templates } = paths;
-  const loaded = new Map<string, Checked<ConfigTemplate>>();
+  const loaded = new Map<string, Validated<ConfigTemplate>>();
   return {
     sharedConfig,
     load(digest) {
@@ -100,7 +102,7 @@ const isEmpty = (value: JsonObject): boolean => Object.keys(value).length === 0;
 /** What claude would ignore without a word, and what no setting of ours beats, must not come as far as a start. */
 function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig> {
   if (Object.keys(resolved.settings).length === 0) return ok(resolved);
-  const text = JSON.stringify(configSettings({ base: resolved.settings }));
+  const text = JSON.stringify(mergedSettings({ base: resolved.settings }));
   const readable = readBackCheck('Its settings.json', text);
   if (!readable.ok) return invalidSentence(readable.failure.message);
   const harmless = checkSettings(world, resolved.settings, 'Its settings.json', {});

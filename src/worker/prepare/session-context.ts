@@ -1,9 +1,9 @@
 /** Which context systems a session has, and the hooks and words by which it gets them. */
 import { basename, relative } from 'node:path';
-import { type HookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
+import { type ClaudeHookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
 import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
 import type { Belonging } from '../../context/handover/find.ts';
-import { projectHere } from '../../context/handover/find.ts';
+import { handoverProjectHere } from '../../context/handover/find.ts';
 import { resumeFileName } from '../../context/handover/projects.ts';
 import { chosenMark } from '../../context/hook-call.ts';
 import type { ContextName } from '../../core/definitions.ts';
@@ -25,7 +25,7 @@ const spoken = {
   SessionStart: 'session-start',
   PreCompact: 'pre-compact',
   SessionEnd: 'session-end',
-} as const satisfies Record<HookEvent, string>;
+} as const satisfies Record<ClaudeHookEvent, string>;
 
 /** The session's own task first, then each system: the model reads them in this order. */
 export function ownHooks(packageRoot: string, definition: SessionDefinition, isElsewhere = false): OwnHook[] {
@@ -33,11 +33,11 @@ export function ownHooks(packageRoot: string, definition: SessionDefinition, isE
   // In what form the program is there that machine alone knows.
   const own = isElsewhere ? { program: hookElsewhere, args: [] } : ownCommand('hook', packageRoot);
   const chosen = definition.context === undefined ? [] : [chosenMark];
-  const hook = (event: HookEvent, system: string): OwnHook => ({
+  const hook = (event: ClaudeHookEvent, system: string): OwnHook => ({
     event,
     program: { ...own, args: [...own.args, system, spoken[event], ...chosen] },
   });
-  const events: readonly HookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
+  const events: readonly ClaudeHookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];
 }
 
@@ -74,11 +74,11 @@ export function noteHandover(
   { record, folder, paths }: NotedPlaces,
 ): void {
   const { projectPath } = record.definition;
-  const own = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
+  const own = systems.includes('handover') ? handoverProjectHere(world.files, projectPath) : null;
   // A link to a file of another name: that is work like any other, and each worktree has its own.
   const isOther = own !== null && basename(world.files.realPath(own.file) ?? own.file) !== resumeFileName;
   const root = isOther ? folder : projectPath;
-  const here = isOther ? projectHere(world.files, root) : own;
+  const here = isOther ? handoverProjectHere(world.files, root) : own;
   if (here === null) {
     world.files.remove(paths.handover);
     return;

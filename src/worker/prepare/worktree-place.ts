@@ -13,7 +13,7 @@ import { findRepository, type Git } from '../../git/git.ts';
 import { noteIgnored } from '../../git/ignored-output.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { commitOf, runOwn } from '../../git/run-git.ts';
-import { isOurFile, noteSetUp } from '../../git/stage.ts';
+import { isOurFile, recordSetUpFiles } from '../../git/stage.ts';
 import { placeBelow } from '../../git/worktrees/levels.ts';
 import { branchName, makeWorkspace, readIntent } from '../../git/worktrees/workspace.ts';
 import { changedFiles } from '../../git/worktrees/worktree.ts';
@@ -141,7 +141,7 @@ export async function setUp(
   if (setup !== undefined) {
     const done = await run({ command: setup, cwd: workspace.folder, timeoutMs: setupTimeoutMs });
     input.noticed(await changedLinked(git, paths, 'the set-up command'));
-    const noted = done.ok ? await noteSetUp(git, workspace.path) : done;
+    const noted = done.ok ? await recordSetUpFiles(git, workspace.path) : done;
     if (!noted.ok) return noted;
   }
   await noteIgnored(git, workspace.path, paths.ignoredBefore);

@@ -6,7 +6,7 @@ import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { anyTakenProblem } from '../../../src/runner/attach/answers.ts';
 import type { Command, CommandOf } from '../../../src/runner/request-answers.ts';
 import { stopGroup } from '../../../src/runner/stop-group.ts';
-import { deleteGroup } from '../../../src/store/group-store.ts';
+import { deleteGroupFolder } from '../../../src/store/group-store.ts';
 import type { PauseRequestMode } from '../../../src/store/requests.ts';
 import type { World } from '../../../src/system/world.ts';
 import { newDefinition } from './group-setup.ts';
@@ -123,7 +123,7 @@ export class Commands {
           if (!runner.alive) return refusal('it died');
           machine.checks.step();
           machine.checks.settled();
-          deleteGroup(world, group.root, group.groupId);
+          deleteGroupFolder(world, group.root, group.groupId);
           machine.log.forget();
           onDeleted();
           return ok(null);

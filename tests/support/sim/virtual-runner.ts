@@ -7,11 +7,11 @@ import type { ProcessIdentity } from '../../../src/core/event.ts';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type {
   AppendFile,
+  CommandOptions,
   Fifos,
   Files,
   Locks,
   Processes,
-  RunOptions,
   RunOutput,
   SpawnOptions,
   World,
@@ -314,7 +314,7 @@ export class VirtualRunner {
     return ok(machine.table.followed(process, this.process, true));
   }
 
-  #run({ args }: RunOptions): ReturnType<Processes['run']> {
+  #run({ args }: CommandOptions): ReturnType<Processes['run']> {
     this.machine.checks.tells('a command line', args.join(' '));
     const login = this.machine.nextLogin();
     return new Promise((resolve) => {

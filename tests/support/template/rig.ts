@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Checked } from '../../../src/store/yaml-text.ts';
+import type { Validated } from '../../../src/store/yaml-text.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 
 export const world = createRealWorld();
@@ -28,13 +28,13 @@ export class TemplateFolder {
 }
 
 /** The value of something that must be without problems. */
-export function valid<T>(checked: Checked<T>): T {
+export function valid<T>(checked: Validated<T>): T {
   if (!checked.ok) throw new Error(checked.problems.map(({ message }) => message).join('; '));
   return checked.value;
 }
 
 /** Every problem as `line:column message`, with the last name of its file where `named`. */
-export function problemsIn(checked: Checked<unknown>): string[] {
+export function problemsIn(checked: Validated<unknown>): string[] {
   if (checked.ok) return [];
   return checked.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
 }

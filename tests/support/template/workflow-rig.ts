@@ -1,5 +1,5 @@
 /** Workflows over a few project folders and templates on the real disk. */
-import type { Checked } from '../../../src/store/yaml-text.ts';
+import type { Validated } from '../../../src/store/yaml-text.ts';
 import type { WorkflowDraft } from '../../../src/template/workflow/session.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../../src/template/workflow.ts';
 import { TemplateFolder, valid, world } from './rig.ts';
@@ -120,7 +120,7 @@ export class WorkflowFolder extends TemplateFolder {
     };
   }
 
-  load(text: string, given: Readonly<Record<string, string>> = {}): Checked<WorkflowDraft> {
+  load(text: string, given: Readonly<Record<string, string>> = {}): Validated<WorkflowDraft> {
     return loadWorkflow({ ...this.input, text, given });
   }
 

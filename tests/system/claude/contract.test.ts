@@ -10,7 +10,7 @@ import { answersBase, baseRequest, interruptRequest, usageRequest, userMessage }
 import { conversationExists, hasItsTask } from '../../../src/claude/conversation.ts';
 import { checkLogin } from '../../../src/claude/launch/login.ts';
 import type { ClaudeMessage } from '../../../src/claude/messages.ts';
-import { judge } from '../../../src/claude/outcome.ts';
+import { judgeAttempt } from '../../../src/claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
@@ -44,7 +44,7 @@ const isResult = (m: ClaudeMessage) => m.kind === 'result';
 /** What becomes of an attempt that we ended ourselves after its stream. */
 function judged(stream: AttemptStream, code: number) {
   const exit = { kind: 'exited', code } as const;
-  return judge({ stream, exit, endedByUs: true, found: 'watched', expectHook: true, expectStructured: false });
+  return judgeAttempt({ stream, exit, endedByUs: true, found: 'watched', expectHook: true, expectStructured: false });
 }
 
 const firstPrompt = (rig: Rig) => JSON.stringify(rig.api.requests[0]?.body.messages ?? []);

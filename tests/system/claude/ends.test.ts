@@ -6,8 +6,8 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { complaintsOf } from '../../../src/claude/complaints.ts';
-import { refusal, userMessage } from '../../../src/claude/control.ts';
-import { judge } from '../../../src/claude/outcome.ts';
+import { refusalLine, userMessage } from '../../../src/claude/control.ts';
+import { judgeAttempt } from '../../../src/claude/outcome.ts';
 import { deniedOf, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import {
@@ -52,7 +52,7 @@ async function sessionWith(steps: readonly Step[], { args = [], options = () => 
   const stream = messages.reduce(foldMessage, emptyStream());
   const exit = { kind: 'exited', code } as const;
   const input = { stream, exit, endedByUs: true, found: 'watched', expectHook: true, expectStructured: false } as const;
-  return { messages, stream, outcome: judge(input) };
+  return { messages, stream, outcome: judgeAttempt(input) };
 }
 
 /** The option that adds a server whose tool asks a person for a colour. */
@@ -210,7 +210,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     claude.send(userMessage('go'));
     await claude.until((m) => m.kind === 'control-request');
     const asked = claude.messages().find((m) => m.kind === 'control-request');
-    claude.send(refusal(asked?.requestId ?? ''));
+    claude.send(refusalLine(asked?.requestId ?? ''));
     await claude.until((m) => m.kind === 'result');
     await claude.end();
     const stream = claude.messages().reduce(foldMessage, emptyStream());

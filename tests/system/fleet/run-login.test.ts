@@ -3,7 +3,7 @@
  * more until its login is another one or a person says so, and a group pauses only when no machine is left for it.
  */
 import { afterEach, expect, test } from 'bun:test';
-import { readProgress } from '../../../src/app/watch/live-view.ts';
+import { readGroupProgress } from '../../../src/app/watch/live-view.ts';
 import { listHosts, resumeHost, takesNew } from '../../../src/fleet/registry.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { until } from '../../support/cli.ts';
@@ -72,7 +72,7 @@ longFleetTest('the session goes on elsewhere, and the machine gets nothing more'
   ]);
   // Those who watch see how the machines stand.
   const { paths } = ground.group;
-  const seen = () => readProgress(createRealWorld(), paths.progress, ground.group.state()).fleet;
+  const seen = () => readGroupProgress(createRealWorld(), paths.progress, ground.group.state()).fleet;
   await until(() => seen()?.up === 1);
   expect(seen()).toMatchObject({ up: 1, refusing: 1, lost: 0, drained: 0, slots: 4 });
   // What runs there may still end well.

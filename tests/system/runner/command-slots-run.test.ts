@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readProgress } from '../../../src/app/watch/live-view.ts';
+import { readGroupProgress } from '../../../src/app/watch/live-view.ts';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { until } from '../../support/cli.ts';
 import { answerAll, expectSettled, expectWorkedOnce, Runners } from '../../support/crash-rig.ts';
@@ -75,7 +75,7 @@ function most(group: GroupFixture): number {
 const waitOf = (group: GroupFixture, name: string) => waitsOf(group, [name])[0];
 /** Of those that wait for a slot. */
 function waitsOf(group: GroupFixture, names: readonly string[]) {
-  const { live } = readProgress(group.world, group.paths.progress, group.state());
+  const { live } = readGroupProgress(group.world, group.paths.progress, group.state());
   return names.flatMap((name) => live.get(group.id(name))?.slot ?? []);
 }
 const stateOf = (group: GroupFixture, name: string) => group.state().sessions.get(group.id(name))?.state;

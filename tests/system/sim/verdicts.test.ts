@@ -5,10 +5,10 @@
 import { expect, test } from 'bun:test';
 import { Command } from '@commander-js/extra-typings';
 import { loadWithRunner } from '../../../src/app/resolve.ts';
-import { standingOf } from '../../../src/app/watch/live-view.ts';
+import { readStanding } from '../../../src/app/watch/live-view.ts';
 import { defineGroupShow as defineShow } from '../../../src/cli/commands/group/look.ts';
 import { define as defineWhy } from '../../../src/cli/commands/group/why.ts';
-import type { Context, Work } from '../../../src/cli/context.ts';
+import type { CommandResult, Context } from '../../../src/cli/context.ts';
 import { FileSource } from '../../../src/cli/dashboard/source.ts';
 import { createOutput } from '../../../src/cli/output.ts';
 import { ok } from '../../../src/core/failure.ts';
@@ -72,7 +72,7 @@ function printed(world: World, define: (command: Command, context: Context) => v
     text += said;
   };
   const stdout = createOutput({ write, on() {} }, {});
-  const run = (work: () => Work | Promise<Work>): Promise<void> => {
+  const run = (work: () => CommandResult | Promise<CommandResult>): Promise<void> => {
     void work();
     return Promise.resolve();
   };
@@ -117,7 +117,7 @@ function facesAt(world: World, stream: ReadonlyMap<SessionId, string>): { state:
     const { rows } = frameOf(view, ui, { columns: 200, rows: 50, glyphs: unicodeGlyphs });
     return rows.map(plainRow).join('\n');
   };
-  const { isInterrupted, verdicts } = standingOf(world, loaded.value);
+  const { isInterrupted, verdicts } = readStanding(world, loaded.value);
   const model = reportModel(state, events.value, world.clock.now(), { hasRunner: !isInterrupted, verdicts });
   const markdown = reportMarkdown(state, model).replaceAll('\\', '');
   const table = printed(world, defineShow);

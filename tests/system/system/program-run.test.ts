@@ -4,14 +4,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
-import type { RunOptions } from '../../../src/system/world.ts';
+import type { CommandOptions } from '../../../src/system/world.ts';
 import { basePath, unwrap } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const processes = createProcesses(createProcTable());
 const temp = withTempFolder();
 
-const run = (script: string, options: Partial<RunOptions> = {}): ReturnType<typeof processes.run> =>
+const run = (script: string, options: Partial<CommandOptions> = {}): ReturnType<typeof processes.run> =>
   processes.run({
     program: 'sh',
     args: ['-c', script],

@@ -12,7 +12,7 @@ import type { Attempt } from '../../../src/core/session-state.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { SpawnOptions } from '../../../src/system/world.ts';
-import type { AttemptEnd, AttemptSubject } from '../../../src/worker/host.ts';
+import type { AttemptExit, AttemptSubject } from '../../../src/worker/host.ts';
 import { LocalAttempt } from '../../../src/worker/local-attempt.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { basePath, makeTempFolder, until, unwrap } from '../../support/system/rig.ts';
@@ -93,7 +93,7 @@ async function named(text: string): Promise<ProcessIdentity> {
   return identity;
 }
 
-const exitOf = (hosted: LocalAttempt): Promise<AttemptEnd> => new Promise((resolve) => hosted.onExit(resolve));
+const exitOf = (hosted: LocalAttempt): Promise<AttemptExit> => new Promise((resolve) => hosted.onExit(resolve));
 const lives = (identity: ProcessIdentity): boolean => world.processes.isAlive(identity);
 const isHalted = ({ pid }: ProcessIdentity): boolean =>
   Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(pid)])

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { broken, type CheckResult, checks, holds, unknown } from '../../../src/app/claude-check/checks.ts';
 import { hostClaude } from '../../../src/app/fleet/serve.ts';
-import type { Place } from '../../../src/app/place.ts';
+import type { AppContext } from '../../../src/app/place.ts';
 import { ok, type Result } from '../../../src/core/failure.ts';
 import { fleetPaths, writeHost } from '../../../src/fleet/fleet-files.ts';
 import { loginText } from '../../../src/fleet/login-files.ts';
@@ -40,7 +40,7 @@ const only = (...others: CheckResult[]) => checks.map(({ id }) => others.find((o
 
 function open(env: Readonly<Record<string, string>> = { ANTHROPIC_API_KEY: 'test-key' }) {
   const real = createRealWorld();
-  const place: Place = {
+  const place: AppContext = {
     env: { PATH: '/usr/bin:/bin', HOME: temp.path, CLAUDE_CODE_AGENT_CLAUDE: program, ...env },
     ...{ cwd: temp.path, packageRoot: temp.path },
     world: { ...real, clock: { ...real.clock, now: () => nowMs } },

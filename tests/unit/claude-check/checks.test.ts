@@ -10,7 +10,7 @@ import {
   checks,
   holds,
   isConclusive,
-  judge,
+  judgeCheck,
   refuseUnchecked,
   unknown,
 } from '../../../src/app/claude-check/checks.ts';
@@ -20,7 +20,7 @@ import { fail } from '../../../src/core/failure.ts';
 const version = '2.1.400';
 const all = (...others: readonly CheckResult[]): CheckResult[] =>
   checks.map(({ id }) => others.find((one) => one.id === id) ?? holds(id));
-const judged = (results: readonly CheckResult[], accepted?: string) => judge({ version, results }, accepted);
+const judged = (results: readonly CheckResult[], accepted?: string) => judgeCheck({ version, results }, accepted);
 const meaningOf = (id: CheckId) => checks.find((one) => one.id === id)?.meaning.replace(/\.$/, '');
 const required = ['login', 'deny', 'cap'] as const;
 const others = checks.map(({ id }) => id).filter((id) => !(required as readonly CheckId[]).includes(id));

@@ -1,7 +1,8 @@
 /** Promises: what a worker is told beside its prompt, in CLAUDE.md and at the end of the system prompt. */
+
 import { describe, expect, test } from 'bun:test';
 import { gitGuidance, instructions, standingInstructions } from '../../../src/claude/launch/instructions.ts';
-import type { JsonObject } from '../../../src/claude/lenient.ts';
+import type { JsonObject } from '../../../src/store/json.ts';
 
 const group = { name: 'Upgrade', description: 'Bring all services to version 2.' };
 const session = { name: 'api', description: 'The API', projectPath: '/somewhere/api', task: 'Upgrade it.' };

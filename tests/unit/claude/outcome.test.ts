@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endings, quietLines, stopReasons } from '../../../src/claude/endings.ts';
 import { parseLine } from '../../../src/claude/messages.ts';
-import { type JudgeInput, judge } from '../../../src/claude/outcome.ts';
+import { type JudgeInput, judgeAttempt } from '../../../src/claude/outcome.ts';
 import { noClaim } from '../../../src/claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../../src/claude/stream.ts';
 import type { StopReason } from '../../../src/core/event.ts';
@@ -44,7 +44,7 @@ function judged(lines: object[], more: Partial<JudgeInput> = {}) {
     expectHook: false,
     expectStructured: false,
   } as const;
-  return judge({ ...fixed, stream: streamOf(...lines), ...more });
+  return judgeAttempt({ ...fixed, stream: streamOf(...lines), ...more });
 }
 const stop = (reason: StopReason, successBeforeAnswer = false, signalled = false) => ({
   stop: { reason, successBeforeAnswer, signalled },

@@ -7,8 +7,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  configSettings,
   inCleanEnvironment,
+  mergedSettings,
   readBackCheck,
   unprotectedVariables,
   workerSettings,
@@ -172,7 +172,7 @@ describe('configSettings', () => {
   const hooks = [{ event: 'SessionStart', program }] as const;
 
   test('holds our hook in exec form, for every way a conversation begins', () => {
-    expect(configSettings({ hooks })).toEqual({
+    expect(mergedSettings({ hooks })).toEqual({
       hooks: {
         SessionStart: [
           {
@@ -182,7 +182,7 @@ describe('configSettings', () => {
         ],
       },
     });
-    expect(configSettings({})).toEqual({});
+    expect(mergedSettings({})).toEqual({});
   });
 
   test('puts ours after what a template says', () => {
@@ -192,7 +192,7 @@ describe('configSettings', () => {
       permissions: { allow: ['Read'], defaultMode: 'plan' },
       hooks: { SessionStart: [theirs], Stop: [theirs] },
     };
-    const settings = configSettings({ base, hooks, allow: ['Write'], deny: ['WebFetch'] });
+    const settings = mergedSettings({ base, hooks, allow: ['Write'], deny: ['WebFetch'] });
     expect(settings).toMatchObject({
       model: 'opus',
       permissions: { allow: ['Read', 'Write'], deny: ['WebFetch'], defaultMode: 'plan' },

@@ -4,13 +4,19 @@
  */
 import { expect, test } from 'bun:test';
 import { estimateCost } from '../../../src/claude/pricing.ts';
-import { emptySpending, type Spending, spendBegun, spendClaimed, spendSeen } from '../../../src/claude/spending.ts';
+import {
+  type ClaudeSpending,
+  emptySpending,
+  spendBegun,
+  spendClaimed,
+  spendSeen,
+} from '../../../src/claude/spending.ts';
 import { noTokens, type Tokens } from '../../../src/core/group.ts';
 
 const dear = { nonsense: { input: 50, output: 50, cacheCreation: 50, cacheRead: 50 } };
 const input = (count: number): Tokens => ({ ...noTokens, input: count });
-const seen = (before: Spending, tokens: Tokens): Spending => spendSeen(before, 'nonsense', tokens, dear);
-const claim = (before: Spending, costUsd: number, tokens: Tokens, model = 'nonsense'): Spending =>
+const seen = (before: ClaudeSpending, tokens: Tokens): ClaudeSpending => spendSeen(before, 'nonsense', tokens, dear);
+const claim = (before: ClaudeSpending, costUsd: number, tokens: Tokens, model = 'nonsense'): ClaudeSpending =>
   spendClaimed(before, { costUsd, models: { [model]: { costUsd, tokens } } }, dear);
 
 test('an estimate that was too high gives way to what claude says of the same tokens', () => {

@@ -1,7 +1,7 @@
 /** Promises: what claude still had on its list when it said that it is done is told; nothing else makes noise. */
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
-import { judge } from '../../../src/claude/outcome.ts';
+import { judgeAttempt } from '../../../src/claude/outcome.ts';
 import { emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 
 const tool = (value: unknown, more: object = {}) => ({
@@ -26,7 +26,7 @@ function warningAfter(lines: readonly object[], result: object = done): string |
     expectHook: false,
     expectStructured: false,
   } as const;
-  return judge({ ...judged, stderrTail: '' }).warnings.find(({ code }) => code === 'open-tasks')?.message;
+  return judgeAttempt({ ...judged, stderrTail: '' }).warnings.find(({ code }) => code === 'open-tasks')?.message;
 }
 
 test('a task that was never completed is named', () => {

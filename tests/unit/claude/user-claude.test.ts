@@ -1,10 +1,11 @@
 /** Promises: trust, approved servers and the login are what the user decided in plain claude. */
+
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { findSettings } from '../../../src/claude/launch/project-settings.ts';
 import { isTrusted, loginOf, projectServers, readUserClaude } from '../../../src/claude/launch/user-claude.ts';
-import type { JsonObject } from '../../../src/claude/lenient.ts';
+import type { JsonObject } from '../../../src/store/json.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { writeTree } from '../../support/git/repository.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';

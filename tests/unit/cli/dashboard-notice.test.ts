@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test';
 import type { Context } from '../../../src/cli/context.ts';
 import { Dashboard, Toasts } from '../../../src/cli/dashboard/dashboard.ts';
-import { Notes, type Source } from '../../../src/cli/dashboard/source.ts';
+import { EventNotes, type Source } from '../../../src/cli/dashboard/source.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
@@ -21,7 +21,7 @@ function open(hand: HandClock) {
   const groupId = state.group.id;
   const paths = groupPaths('/nowhere', groupId);
   const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
-  const source: Source = { state, seen, runner: 'here', notes: new Notes(), close: () => {} };
+  const source: Source = { state, seen, runner: 'here', notes: new EventNotes(), close: () => {} };
   let shown: Painted = { lines: [] };
   const dashboard = new Dashboard({
     context: { world } as unknown as Context,

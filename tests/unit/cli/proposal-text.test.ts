@@ -1,7 +1,7 @@
 /** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
 import { expect, test } from 'bun:test';
 import type { MergeItem } from '../../../src/app/delivery/plan.ts';
-import { proposalSection, proposalTitle, withSection } from '../../../src/app/delivery/pull-request.ts';
+import { proposalSection, proposalTitle, withOurSection } from '../../../src/app/delivery/pull-request.ts';
 import type { GroupState } from '../../../src/core/state.ts';
 import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 import { fc } from '../../support/property.ts';
@@ -27,7 +27,7 @@ test('whatever stands around our part stays, however often it is written', () =>
         const { state, items } = groupWith(text);
         return proposalSection(state, items, []);
       }) as [string, string];
-      expect(withSection(`${before}${one}${after}`, two)).toBe(`${before}${two}${after}`);
+      expect(withOurSection(`${before}${one}${after}`, two)).toBe(`${before}${two}${after}`);
     }),
   );
 });
@@ -35,8 +35,8 @@ test('whatever stands around our part stays, however often it is written', () =>
 test('a text without our part gets it at its end', () => {
   const { state, items } = groupWith('Done.');
   const section = proposalSection(state, items, []);
-  expect(withSection('', section)).toBe(section);
-  expect(withSection('By hand.\n', section)).toBe(`By hand.\n\n${section}`);
+  expect(withOurSection('', section)).toBe(section);
+  expect(withOurSection('By hand.\n', section)).toBe(`By hand.\n\n${section}`);
 });
 
 test('an answer of any length keeps within what a server takes, and our part ends', () => {
@@ -44,7 +44,7 @@ test('an answer of any length keeps within what a server takes, and our part end
   for (const count of [1, 40, 3_000]) {
     const section = proposalSection(state, Array<MergeItem>(count).fill(items[0] as MergeItem), []);
     expect(section.length).toBeLessThan(65_536);
-    expect(withSection(section, 'new')).toBe('new');
+    expect(withOurSection(section, 'new')).toBe('new');
   }
 });
 

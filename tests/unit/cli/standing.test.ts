@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { utimesSync } from 'node:fs';
 import { type GroupReference, loadWithRunner } from '../../../src/app/resolve.ts';
-import { standingOf } from '../../../src/app/watch/live-view.ts';
+import { readStanding } from '../../../src/app/watch/live-view.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { noTokens } from '../../../src/core/group.ts';
 import { readLog } from '../../../src/store/event-log.ts';
@@ -50,13 +50,13 @@ test.each(['lock', 'log'] as const)('its runner ends after the %s was looked at'
   const loaded = loadWithRunner(world, reference);
   if (!loaded.ok) throw new Error(loaded.failure.message);
   expect(user.world.locks.holder(user.paths(group).lock)).toBeNull();
-  expect(standingOf(world, loaded.value).isInterrupted).toBe(false);
+  expect(readStanding(world, loaded.value).isInterrupted).toBe(false);
 });
 
 test('one that nobody runs is', () => {
   const group = user.make('auth', [{ name: 'api' }], [story.started]);
   const loaded = loadWithRunner(user.world, { root: user.data, groupId: group, paths: user.paths(group) });
-  expect(loaded.ok && standingOf(user.world, loaded.value).isInterrupted).toBe(true);
+  expect(loaded.ok && readStanding(user.world, loaded.value).isInterrupted).toBe(true);
 });
 
 /** Its worker lives and has nothing to do; it said something last nine seconds after its start. Its group. */

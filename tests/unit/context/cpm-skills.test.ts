@@ -7,7 +7,7 @@ import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { cpmRules, parseHeader } from '../../../src/context/cpm/state.ts';
-import { checkSkill, withSection } from '../../../src/context/cpm-skills.ts';
+import { checkSkill, withProcedures } from '../../../src/context/cpm-skills.ts';
 import { fc } from '../../support/property.ts';
 
 const templates = resolve(import.meta.dir, '../../../templates');
@@ -102,7 +102,7 @@ describe('checkSkill', () => {
 });
 
 describe('withSection', () => {
-  const mended = (text: string) => withSection({ text, procedures: '' }, section) ?? 'nothing';
+  const mended = (text: string) => withProcedures({ text, procedures: '' }, section) ?? 'nothing';
 
   const item = (name: string) => section.split('\n').find((line) => line.startsWith(`- **${name}**`)) ?? '';
 

@@ -1,7 +1,7 @@
 /** Promises: a preview names waves, the longest way and caps that cannot hold, and guesses only from history. */
 import { describe, expect, test } from 'bun:test';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../../src/core/group.ts';
-import { historyOf, type Sample } from '../../../src/core/plan/forecast.ts';
+import { costHistory, type Sample } from '../../../src/core/plan/forecast.ts';
 import { previewOf } from '../../../src/core/plan/preview.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { GroupState } from '../../../src/core/state.ts';
@@ -40,11 +40,11 @@ function stateOf(sessions: readonly Fields[], config: Partial<GroupConfig> = {})
 }
 
 const sample = (costUsd: number, more: Partial<Sample> = {}): Sample => ({ costUsd, durationMs: 1_000, ...more });
-const none = historyOf([]);
+const none = costHistory([]);
 
 describe('historyOf', () => {
   test('knows nothing of kinds that it has not seen', () => {
-    const history = historyOf([sample(1, { template: 'review', model: 'opus' })]);
+    const history = costHistory([sample(1, { template: 'review', model: 'opus' })]);
     for (const kind of [{}, { template: 'review' }, { model: 'opus' }, { template: 'other', model: 'opus' }]) {
       expect(history.forecast(kind)).toBeNull();
     }
@@ -52,11 +52,11 @@ describe('historyOf', () => {
   });
 
   test('gives the nearest ranks: values that occurred, half and nine tenths of the others below them', () => {
-    const history = historyOf([10, 9, 8, 7, 6, 5, 4, 3, 2, 1].map((usd) => sample(usd)));
+    const history = costHistory([10, 9, 8, 7, 6, 5, 4, 3, 2, 1].map((usd) => sample(usd)));
     expect(history.forecast({})?.costUsd).toEqual({ p50: 5, p90: 9 });
     fc.assert(
       fc.property(fc.array(fc.double({ min: 0, max: 100, noNaN: true }), { minLength: 1 }), (costs) => {
-        const spread = historyOf(costs.map((usd) => sample(usd))).forecast({})?.costUsd;
+        const spread = costHistory(costs.map((usd) => sample(usd))).forecast({})?.costUsd;
         expect(costs).toContain(spread?.p50 ?? -1);
         expect(costs).toContain(spread?.p90 ?? -1);
         expect(costs.filter((usd) => usd <= (spread?.p50 ?? -1)).length * 2).toBeGreaterThanOrEqual(costs.length);
@@ -99,7 +99,7 @@ describe('previewOf', () => {
   test('the critical path is the longest in time where every time is known, else in number', () => {
     const sessions: Fields[] = [{ template: 'slow' }, { template: 'quick' }, { template: 'quick', after: [1] }];
     expect(previewOf(stateOf(sessions), none).criticalPath).toEqual([idOf(1), idOf(2)]);
-    const history = historyOf([
+    const history = costHistory([
       sample(1, { template: 'slow', durationMs: 9_000 }),
       sample(1, { template: 'quick', durationMs: 1_000 }),
     ]);
@@ -116,7 +116,7 @@ describe('previewOf', () => {
   });
 
   test('the group’s model counts for sessions that name none', () => {
-    const history = historyOf([sample(2, { model: 'opus' })]);
+    const history = costHistory([sample(2, { model: 'opus' })]);
     expect(previewOf(stateOf([{}], { model: 'opus' }), history).costUsd).toEqual({ p50: 2, p90: 2 });
     expect(previewOf(stateOf([{ model: 'haiku' }], { model: 'opus' }), history).costUsd).toBeNull();
   });
@@ -133,7 +133,7 @@ describe('previewOf', () => {
     ['what they may cost', [{ template: 'mixed' }], { maxBudgetUsd: 5 }, 'may cost up to'],
   ])('warns of %s', (_name, sessions, config, words) => {
     const mixed = [1, 1, 1, 1, 1, 1, 1, 9, 9, 9].map((usd) => sample(usd, { template: 'mixed' }));
-    const history = historyOf([sample(1, { template: 'dear' }), ...mixed]);
+    const history = costHistory([sample(1, { template: 'dear' }), ...mixed]);
     const { budgetWarnings } = previewOf(stateOf(sessions, config), history);
     expect(budgetWarnings.join(' ')).toContain(words);
     expect(previewOf(stateOf(sessions, {}), history).budgetWarnings).toEqual([]);

@@ -1,7 +1,7 @@
 /** Promises: how long a run still takes follows from the usual times, the slots and the graph, or is not told. */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
-import { historyOf, type Sample } from '../../../src/core/plan/forecast.ts';
+import { costHistory, type Sample } from '../../../src/core/plan/forecast.ts';
 import { remainingMs } from '../../../src/core/plan/remaining.ts';
 import { fold, sessionId, startMs } from '../../support/tui/dashboard/scene.ts';
 import { attemptId, begin, creation, session, started, usage } from '../../support/view/sample-run.ts';
@@ -31,7 +31,7 @@ function minutesOf(
   );
   const config = { maxConcurrentSessions: slots, respectDependencies: respects };
   const { state } = fold([...creation(config, sessions), started, ...events]);
-  const ms = remainingMs(state, historyOf(samples), Date.parse(state.updatedAt));
+  const ms = remainingMs(state, costHistory(samples), Date.parse(state.updatedAt));
   return ms === null ? null : ms / minute;
 }
 

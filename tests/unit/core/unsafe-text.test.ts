@@ -1,6 +1,6 @@
 /** Promises: whoever cleans a foreign text takes out, or spells out, all of what a terminal obeys or what misleads. */
 import { expect, test } from 'bun:test';
-import { oneLine } from '../../../src/claude/text.ts';
+import { cleanLine } from '../../../src/claude/text.ts';
 import { harmless } from '../../../src/context/hook-call.ts';
 import { quoted } from '../../../src/core/id.ts';
 import { asData } from '../../../src/core/text.ts';
@@ -15,7 +15,7 @@ const unsafe = [
 test.each([
   ['of a transcript', (text: string) => safeText(text)],
   ['of a difference', spelledLine],
-  ['of claude', (text: string) => oneLine(text, 100)],
+  ['of claude', (text: string) => cleanLine(text, 100)],
   ['of a project', harmless],
   ['that was typed', quoted],
 ] as const)('a text %s', (_, clean) => {

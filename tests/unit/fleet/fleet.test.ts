@@ -3,7 +3,7 @@
  * machine that nothing is heard of is told of, unless it is to be waited for. Engine and machines are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import type { Place } from '../../../src/core/event.ts';
+import type { SlotLease } from '../../../src/core/event.ts';
 import type { Wish } from '../../../src/core/plan/decision.ts';
 import { Fleet, type RemoteInput } from '../../../src/fleet/fleet.ts';
 import type { AttemptNews, ToGroup } from '../../../src/fleet/wire.ts';
@@ -77,7 +77,7 @@ test('a host whose login was refused is told of, and gets nothing more before it
   await seconds(5);
   fleet.want([wish(a)]);
   await settled();
-  const place = fleet.view.granted.get(a) as Place;
+  const place = fleet.view.granted.get(a) as SlotLease;
   fleet.take(a);
   fleet.refuseLogin(place, 'Not logged in.');
   fleet.want([wish(b)]);

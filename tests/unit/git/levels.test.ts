@@ -10,7 +10,7 @@ import {
   placeBelow,
   placeInLevels,
   removeLevels,
-  type Surroundings,
+  type WorkspaceLinks,
 } from '../../../src/git/worktrees/levels.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
@@ -34,7 +34,7 @@ function make(...paths: string[]): void {
 }
 
 /** A worktree of the checkout, as it is before anything lies around it. */
-function around(checkout: string, places: Readonly<Record<string, string>> = {}): Surroundings {
+function around(checkout: string, places: Readonly<Record<string, string>> = {}): WorkspaceLinks {
   const full = join(home, checkout);
   const others = Object.keys(places).map((path) => join(home, path));
   const path = placeBelow(files, top, { checkout: full, home, others });

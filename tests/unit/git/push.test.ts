@@ -1,6 +1,6 @@
 /** Promise: a server's name for a repository is read off every form of address, and paths have none. */
 import { expect, test } from 'bun:test';
-import { headIn, slugOf } from '../../../src/git/push.ts';
+import { headIn, repositorySlug } from '../../../src/git/push.ts';
 
 test.each([
   ['https://github.com/team/shop.git', 'github.com/team/shop'],
@@ -16,7 +16,7 @@ test.each([
   ['file:///srv/git/shop.git', null],
   ['', null],
 ])('%s', (url, slug) => {
-  expect(slugOf(url)).toBe(slug);
+  expect(repositorySlug(url)).toBe(slug);
 });
 
 test('a pull request from a fork names its owner', () => {

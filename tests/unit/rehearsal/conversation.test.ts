@@ -4,11 +4,11 @@
  */
 import { describe, expect, test } from 'bun:test';
 import {
-  type Block,
   findPlace,
   type Message,
   progressMark,
   requestProblems,
+  type ScriptedBlock,
   toolUseId,
 } from '../../../src/rehearsal/conversation.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
@@ -24,12 +24,15 @@ const steps: Step[] = [
 ];
 
 const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
-const user = (...content: Block[]): Message => ({ role: 'user', content });
-const said = (...content: Block[]): Message => ({ role: 'assistant', content });
-const text = (words: string): Block => ({ type: 'text', text: words });
+const user = (...content: ScriptedBlock[]): Message => ({ role: 'user', content });
+const said = (...content: ScriptedBlock[]): Message => ({ role: 'assistant', content });
+const text = (words: string): ScriptedBlock => ({ type: 'text', text: words });
 let counter = 0;
-const call = (step: number, tool = 0): Block => ({ type: 'tool_use', id: toolUseId(step, tool, `${counter++}`) });
-const result = (of: Block, content = 'ok', is_error = false): Block => {
+const call = (step: number, tool = 0): ScriptedBlock => ({
+  type: 'tool_use',
+  id: toolUseId(step, tool, `${counter++}`),
+});
+const result = (of: ScriptedBlock, content = 'ok', is_error = false): ScriptedBlock => {
   return { type: 'tool_result', tool_use_id: of.id!, content, is_error };
 };
 
@@ -100,7 +103,7 @@ describe('findPlace', () => {
   });
 
   test('ids of other models and notes of claude are ignored', () => {
-    const foreign: Block = { type: 'tool_use', id: 'toolu_01abc' };
+    const foreign: ScriptedBlock = { type: 'tool_use', id: 'toolu_01abc' };
     const note: Message = { role: 'system', content: [text('three')] };
     expect(place([said(foreign), user(result(foreign)), note])).toEqual([0, 0]);
   });
@@ -109,8 +112,8 @@ describe('findPlace', () => {
 describe('requestProblems', () => {
   const key = { 'x-api-key': 'k' };
   const body = (...messages: Message[]) => ({ model: 'opus', max_tokens: 10, messages });
-  const a: Block = { type: 'tool_use', id: 'a' };
-  const b: Block = { type: 'tool_use', id: 'b' };
+  const a: ScriptedBlock = { type: 'tool_use', id: 'a' };
+  const b: ScriptedBlock = { type: 'tool_use', id: 'b' };
 
   test('a correct conversation has none', () => {
     const note: Message = { role: 'system', content: 'a note of claude' };

@@ -5,7 +5,13 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { defaultScript, fillIn, parseScript, type RehearsalScript, stepsFor } from '../../../src/rehearsal/script.ts';
+import {
+  defaultScript,
+  fillScript,
+  parseScript,
+  type RehearsalScript,
+  stepsFor,
+} from '../../../src/rehearsal/script.ts';
 
 function messageOf(text: string): string {
   const result = parseScript(text, 'x.yaml');
@@ -126,7 +132,7 @@ describe('stepsFor', () => {
 test('fillIn replaces once, everywhere, and leaves other braces alone', () => {
   const values = { session: '{{project}}', project: '/a b' };
   const step = { text: '{{session}} {{other}} {{ x }} {}', input: { list: ['{{project}}/f', 3, null, true] } };
-  expect(fillIn(step, values)).toEqual({
+  expect(fillScript(step, values)).toEqual({
     text: '{{project}} {{other}} {{ x }} {}',
     input: { list: ['/a b/f', 3, null, true] },
   });

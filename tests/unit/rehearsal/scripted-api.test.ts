@@ -3,7 +3,7 @@
  * a gate, books that count only what was served, and notice of requests the real API would refuse.
  */
 import { afterEach, describe, expect, test } from 'bun:test';
-import type { Block, Message } from '../../../src/rehearsal/conversation.ts';
+import type { Message, ScriptedBlock } from '../../../src/rehearsal/conversation.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 
@@ -33,7 +33,7 @@ describe('the protocol', () => {
   test('a plain request gets one document, at the price of one cent', async () => {
     const { served } = start([{ text: 'hi {{session}} in {{project}}', tool: 'Bash', input: { command: 'ls' } }]);
     const system = [{ type: 'text', text: 'x\n - Primary working directory: /a b\n - y' }];
-    const reply = (await (await post(hello, { system })).json()) as { content: Block[] };
+    const reply = (await (await post(hello, { system })).json()) as { content: ScriptedBlock[] };
     expect(reply).toMatchObject({
       type: 'message',
       role: 'assistant',

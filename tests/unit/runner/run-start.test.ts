@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, RunInfo } from '../../../src/core/event.ts';
-import { type StartOptions, startEvents } from '../../../src/runner/run-start.ts';
+import { type RunStartOptions, startEvents } from '../../../src/runner/run-start.ts';
 import { CoreLog, processIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
 
 const [a, b, c] = [sid(1), sid(2), sid(3)];
@@ -16,11 +16,11 @@ function three(): CoreLog {
   return log.run();
 }
 
-function begin(log: CoreLog, wish: Partial<StartOptions> = {}) {
+function begin(log: CoreLog, wish: Partial<RunStartOptions> = {}) {
   return startEvents(log.state, { run, overrides: {}, retryFailed: false, lives: () => false, ...wish });
 }
 
-function retriedBy(log: CoreLog, wish: Partial<StartOptions> = {}): readonly string[] {
+function retriedBy(log: CoreLog, wish: Partial<RunStartOptions> = {}): readonly string[] {
   const events = begin(log, wish);
   if (!events.ok) throw new Error(events.failure.message);
   return events.value.flatMap((event: EventBody) => (event.type === 'group_resumed' ? event.retry : []));

@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import type { GroupDefinition, GroupId } from '../../../src/core/group.ts';
 import { slugOf } from '../../../src/core/id.ts';
-import { createGroup, deleteGroup, groupIds, listGroups, loadGroup } from '../../../src/store/group-store.ts';
+import { createGroup, deleteGroupFolder, groupIds, listGroups, loadGroup } from '../../../src/store/group-store.ts';
 import { groupMeta, renderMeta } from '../../../src/store/meta.ts';
 import { groupPaths, groupsFolder, sessionPaths } from '../../../src/store/paths.ts';
 import { makeFifo } from '../../../src/system/libc.ts';
@@ -131,14 +131,14 @@ describe('cut short at any call', () => {
   test('deleting leaves the whole group or none', () => {
     const remove = (faulty: World): void => {
       try {
-        deleteGroup(faulty, root, idA);
+        deleteGroupFolder(faulty, root, idA);
       } catch {}
     };
     atEveryCall('dies', remove, () => {
       const left = listGroups(world, root);
       for (const entry of left) expect(entry).toHaveProperty('meta');
       for (const { id } of left) expect(unwrap(loadGroup(world, root, id)).sessions.size).toBe(2);
-      deleteGroup(world, root, idA);
+      deleteGroupFolder(world, root, idA);
       expect(readdirSync(groupsFolder(root))).toEqual([]);
     });
   });

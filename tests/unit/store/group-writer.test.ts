@@ -7,7 +7,7 @@ import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { groupProgress } from '../../../src/core/progress.ts';
 import { delayFor } from '../../../src/store/delayed.ts';
-import { createGroup, deleteGroup, loadGroup } from '../../../src/store/group-store.ts';
+import { createGroup, deleteGroupFolder, loadGroup } from '../../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
@@ -220,7 +220,7 @@ describe('snapshots', () => {
   test('do not bring a deleted group back', () => {
     const writer = open();
     writer.record(storyBodies);
-    deleteGroup(world, root, groupId);
+    deleteGroupFolder(world, root, groupId);
     writer.progress(() => groupProgress(writer.state, new Map(), world.clock.now()));
     world.clock.step(1_000);
     writer.close();

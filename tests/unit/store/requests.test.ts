@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createGroup, deleteGroup } from '../../../src/store/group-store.ts';
+import { createGroup, deleteGroupFolder } from '../../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { type GroupPaths, groupPaths } from '../../../src/store/paths.ts';
 import {
@@ -121,7 +121,7 @@ describe('awaitAnswer', () => {
   test.each([
     ['the runner ended', () => writer.close()],
     ['a later run dropped the request', laterRun],
-    ['the group was deleted', () => deleteGroup(world, folder.path, groupId)],
+    ['the group was deleted', () => deleteGroupFolder(world, folder.path, groupId)],
   ])('says that nobody will answer when %s, and withdraws the request', async (_, end) => {
     sendRequest(world, paths, request('mine'));
     const answer = awaitAnswer(world, paths, mine, sinceSize());

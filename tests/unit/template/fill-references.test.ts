@@ -1,6 +1,6 @@
 /** Promises: each place is filled with what its dependency said, once; what is long goes into a file, whole. */
 import { describe, expect, test } from 'bun:test';
-import type { PromptReference, SessionDefinition, Work, Workspace } from '../../../src/core/group.ts';
+import type { Changes, PromptReference, SessionDefinition, Workspace } from '../../../src/core/group.ts';
 import type { SessionRecord, SessionState } from '../../../src/core/session-state.ts';
 import type { GroupState } from '../../../src/core/state.ts';
 import { diffStatText, fillPrompt } from '../../../src/template/fill-references.ts';
@@ -114,7 +114,7 @@ describe('of work', () => {
     branch: 'cca/auth/001-api',
     base: 'a'.repeat(40),
   };
-  const work: Work = { commit: 'b'.repeat(40), files: 3, insertions: 10, deletions: 2 };
+  const work: Changes = { commit: 'b'.repeat(40), files: 3, insertions: 10, deletions: 2 };
   const done: SessionState = { status: 'completed', result: 'done', work };
   const ask = (field: 'diffStat' | 'branch', state: SessionState, more: Partial<SessionRecord> = {}) =>
     fill('<@>', { field }, { [one]: state }, { [one]: more }).prompt;

@@ -1,6 +1,8 @@
 /** Promises: no deny rule is ever lost, the last word counts elsewhere, and every part knows its layer. */
+
 import { expect, test } from 'bun:test';
-import { type JsonObject, mergeSettings } from '../../../src/template/config-layers.ts';
+import type { JsonObject } from '../../../src/store/json.ts';
+import { mergeSettings } from '../../../src/template/config-layers.ts';
 import { fc } from '../../support/property.ts';
 
 const merge = (...all: JsonObject[]) => mergeSettings(all.map((settings, index) => ({ layer: `L${index}`, settings })));

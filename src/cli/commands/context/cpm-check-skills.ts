@@ -2,13 +2,13 @@
 import { basename, dirname, join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { briefPath, folderNamed } from '../../../app/path-argument.ts';
-import { checkSkill, sectionTitle, withSection } from '../../../context/cpm-skills.ts';
+import { checkSkill, sectionTitle, withProcedures } from '../../../context/cpm-skills.ts';
 import { inOrder, type Problem, problemsFailure } from '../../../store/yaml-text.ts';
 import type { Files } from '../../../system/world.ts';
 import { readTextFile } from '../../../template/text-file.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { type Context, exitCode, need, refuse, type Work } from '../../context.ts';
+import { type CommandResult, type Context, exitCode, need, refuse } from '../../context.ts';
 
 const example = `
 Example:
@@ -32,7 +32,7 @@ export function define(command: Command, context: Context): void {
     .action((dir, { fix, json }) => context.run(() => check(context, dir, fix === true, json === true)));
 }
 
-function check(context: Context, typed: string, fix: boolean, json: boolean): Work {
+function check(context: Context, typed: string, fix: boolean, json: boolean): CommandResult {
   const { world, packageRoot, stdout } = context;
   const next = `Give the path of a folder that holds skills, each a folder with a ${skillFile}.`;
   const folder = need(folderNamed(context, typed, 'folder', next));
@@ -84,7 +84,7 @@ function checkOne({ world }: Context, path: string, section: string | null): Che
   if (!read.ok) return { path, fixed: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] };
   const procedures = proceduresFor(world, path);
   const source = { text: read.text, procedures };
-  const mended = section !== null && files.entryKind(path) === 'file' ? withSection(source, section) : null;
+  const mended = section !== null && files.entryKind(path) === 'file' ? withProcedures(source, section) : null;
   const text = mended ?? read.text;
   const fixed = text !== read.text;
   if (fixed) {

@@ -13,7 +13,7 @@ import {
 import { briefPath } from '../../../app/path-argument.ts';
 import { progressFolder } from '../../../context/cpm/state.ts';
 import { commandText } from '../../../core/advice.ts';
-import { type Cell, formatDuration, formatTable, plural } from '../../../view/format.ts';
+import { formatDuration, formatTable, plural, type TableCell } from '../../../view/format.ts';
 import { safeLine, safeText } from '../../../view/terminal-text.ts';
 import { type Context, confirmed, need, refuse } from '../../context.ts';
 
@@ -29,7 +29,7 @@ Example:
   $ claude-code-agent cpm list
   $ claude-code-agent cpm list --project ./api --json | jq -r '.[] | select(.stale) | .file'`;
 
-export function defineList(command: Command, context: Context): void {
+export function defineCpmList(command: Command, context: Context): void {
   command
     .description(
       'Lists the progress files in docs/plans of a project, newest first, and the summaries that CPM keeps of ' +
@@ -58,7 +58,7 @@ function list(context: Context, { project, json }: Given): void {
   }
 }
 
-function cells({ id, file, header, trouble }: ListedProgress): Cell[] {
+function cells({ id, file, header, trouble }: ListedProgress): TableCell[] {
   return [
     id,
     formatDuration(file.ageMs),

@@ -1,18 +1,19 @@
 /** `faber status`, `prime-context` and `session-end`: what a run is, and what its sessions get and leave. */
+
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
   danglingRun,
   type FoundRun,
+  faberProjectHere,
+  faberRunHere,
   noRunHere,
   ofWorkItem,
-  projectHere,
-  runHere,
   settleWithGit,
   soundConfig,
   whoAsks,
 } from '../../../app/faber/here.ts';
 import { bashCharactersMax } from '../../../app/faber/start-run.ts';
-import { type JsonObject, listOf, objectOf, textOf } from '../../../context/faber/json-text.ts';
+import { listOf, nonEmptyText, objectOf } from '../../../context/faber/json-text.ts';
 import { type Primed, type PrimedArtifact, primeContext } from '../../../context/faber/prime.ts';
 import { type FaberProject, listRuns, readActiveRun } from '../../../context/faber/project.ts';
 import {
@@ -32,6 +33,7 @@ import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
 import { nearest } from '../../../core/nearest.ts';
 import { foreignText } from '../../../core/text.ts';
+import type { JsonObject } from '../../../store/json.ts';
 import { formatTable } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse, refuseWith } from '../../context.ts';
@@ -48,7 +50,7 @@ Example:
   $ claude-code-agent faber status
   $ claude-code-agent faber status --json | jq .sessions`;
 
-export function defineStatus(command: Command, context: Context): void {
+export function defineFaberStatus(command: Command, context: Context): void {
   command
     .description('Shows the active FABER run: phases, sessions on all machines, and what was loaded into them.')
     .option('--run-id <id>', 'another run than the active one')
@@ -65,9 +67,9 @@ interface StatusGiven extends Shared {
 
 async function status(context: Context, given: StatusGiven): Promise<void> {
   const { stdout, stderr } = context;
-  const project = need(projectHere(context, given.project));
+  const project = need(faberProjectHere(context, given.project));
   const active = readActiveRun(context.world.files, project);
-  const found = runHere(context, project, given.runId);
+  const found = faberRunHere(context, project, given.runId);
   // Several runs and none of them active is a state to show, too.
   if (!found.ok && found.failure.reason !== 'ambiguous') refuseWith(found.failure);
   const run = found.ok && found.value !== null ? need(ofWorkItem(found.value, given.workId)) : null;
@@ -108,7 +110,7 @@ function describe(context: Context, project: FaberProject, { runId, state }: Fou
   const metadata = objectOf(state.context_metadata);
   const loaded = listOf(metadata.artifacts_in_context).map((one) => word(objectOf(one).artifact_id));
   const history = listOf(sessions.session_history).map(objectOf);
-  const last = textOf(metadata.last_artifact_reload);
+  const last = nonEmptyText(metadata.last_artifact_reload);
   const rows: readonly (readonly [string, string])[] = [
     ['Run', `${runId}${runId === activeId ? '' : ' (not the active one)'}`],
     ['Work item', word(state.work_id)],
@@ -129,8 +131,8 @@ function describe(context: Context, project: FaberProject, { runId, state }: Fou
 
 function describeSession(record: JsonObject): string {
   const { hostname } = objectOf(record.environment);
-  const ended = textOf(record.ended_at) === undefined ? 'end not recorded' : `to ${word(record.ended_at)}`;
-  const why = textOf(record.end_reason) === undefined ? '' : ` (${word(record.end_reason)})`;
+  const ended = nonEmptyText(record.ended_at) === undefined ? 'end not recorded' : `to ${word(record.ended_at)}`;
+  const why = nonEmptyText(record.end_reason) === undefined ? '' : ` (${word(record.end_reason)})`;
   const who = `${word(record.session_id)}${partText(record)} on ${word(hostname)}`;
   return `${who}, from ${word(record.started_at)} ${ended}${why}`;
 }
@@ -190,8 +192,8 @@ function parseTrigger(text: string): string {
 }
 
 function prime(context: Context, given: PrimeGiven): void {
-  const project = need(projectHere(context, given.project));
-  const run = need(runHere(context, project, given.runId));
+  const project = need(faberProjectHere(context, given.project));
+  const run = need(faberRunHere(context, project, given.runId));
   const isHook = given.trigger === 'session_start';
   // Called by a hook of the user's own it must not make every session of the project begin with an error.
   const isOver = isHook && run?.state.status !== inProgress;
@@ -305,8 +307,8 @@ function parseReason(text: string): string {
 
 function end(context: Context, { reason, json, ...given }: EndGiven): void {
   const { stdout, stderr } = context;
-  const project = need(projectHere(context, given.project));
-  const run = need(runHere(context, project, given.runId));
+  const project = need(faberProjectHere(context, given.project));
+  const run = need(faberRunHere(context, project, given.runId));
   if (run === null) {
     const dangling = danglingRun(context, project);
     if (dangling !== null) stderr.line(dangling);

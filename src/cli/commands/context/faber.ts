@@ -2,30 +2,30 @@
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
+  faberProjectHere,
+  faberRunHere,
   noRunHere,
   ofWorkItem,
-  projectHere,
-  runHere,
   runNamed,
   settleWithGit,
   soundConfig,
   whoAsks,
 } from '../../../app/faber/here.ts';
 import {
-  type Artifact,
   activate,
   activeNow,
   beginPhase,
   conflictWith,
+  type NamedValue,
   type NewRun,
   newRun,
-  placeOf,
   recordPhase,
+  runLocation,
   startBeside,
   startHere,
 } from '../../../app/faber/start-run.ts';
 import {
-  type Repository,
+  type FaberWorktrees,
   removeFinished,
   repositoryOf,
   tidyWorktrees,
@@ -44,7 +44,7 @@ import { foreignText } from '../../../core/text.ts';
 import { hasControl, plainNamePattern } from '../../../core/values.ts';
 import { formatTable, plural } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { type Context, confirmed, exitCode, need, refuse, refuseWith, type Work } from '../../context.ts';
+import { type CommandResult, type Context, confirmed, exitCode, need, refuse, refuseWith } from '../../context.ts';
 import { parseWorkId } from '../../options/options.ts';
 
 interface Shared {
@@ -80,13 +80,13 @@ interface StartGiven extends Shared {
   readonly worktree?: true | undefined;
 }
 
-async function start(context: Context, given: StartGiven): Promise<Work> {
+async function start(context: Context, given: StartGiven): Promise<CommandResult> {
   const { workId, workflow, worktree, takeOver, json } = given;
   if (worktree && takeOver) {
     const message = 'Both --worktree and --take-over are given.';
     refuse('usage', message, 'A run in a work tree of its own takes nothing over: give one of them.');
   }
-  const project = need(projectHere(context, given.project));
+  const project = need(faberProjectHere(context, given.project));
   const config = need(soundConfig(context, project, workflow));
   await tidyWorktrees(context, project);
   const run = newRun(context, { workId, workflow, config });
@@ -169,7 +169,7 @@ Example:
   $ git pull && claude-code-agent faber resume fractary-faber-258-20260105-143022-a1b2c3
   $ claude-code-agent faber resume fractary-faber-258            an unambiguous beginning is enough`;
 
-export function defineResume(command: Command, context: Context): void {
+export function defineFaberResume(command: Command, context: Context): void {
   command
     .description('Makes a run the active one of this work tree again, so that the next session goes on with it.')
     .argument('<run>', 'its id, or an unambiguous beginning')
@@ -180,9 +180,9 @@ export function defineResume(command: Command, context: Context): void {
     .action((run, given) => context.run(() => resume(context, run, given)));
 }
 
-async function resume(context: Context, typed: string, { takeOver, json, ...given }: Shared): Promise<Work> {
+async function resume(context: Context, typed: string, { takeOver, json, ...given }: Shared): Promise<CommandResult> {
   const { files } = context.world;
-  const project = need(projectHere(context, given.project));
+  const project = need(faberProjectHere(context, given.project));
   const runId = need(runNamed(context, project, typed));
   const { status, work_id, workflow_id } = need(loadState(files, project, runId));
   if (status === 'completed') {
@@ -199,7 +199,7 @@ async function resume(context: Context, typed: string, { takeOver, json, ...give
   const { nowMs } = who;
   const changed = need(
     updateState(files, project, runId, (now) => {
-      const worktree = { ...objectOf(now.worktree), ...placeOf(context, project) };
+      const worktree = { ...objectOf(now.worktree), ...runLocation(context, project) };
       const going = { ...now, worktree, status: inProgress, updated_at: isoTime(nowMs) };
       return ok(who.sessionId === undefined ? going : beginSession(going, who).state);
     }),
@@ -231,14 +231,14 @@ export function definePhase(command: Command, context: Context): void {
 }
 
 interface PhaseGiven extends Shared {
-  readonly artifact?: readonly Artifact[] | undefined;
+  readonly artifact?: readonly NamedValue[] | undefined;
   readonly runId?: string | undefined;
   readonly workId?: string | undefined;
 }
 
 const valueLengthMax = 4_000;
 
-function parseArtifact(text: string, before: readonly Artifact[] = []): readonly Artifact[] {
+function parseArtifact(text: string, before: readonly NamedValue[] = []): readonly NamedValue[] {
   const [, name, value = ''] = /^([A-Za-z]\w{0,63})=(.*)$/s.exec(text) ?? [];
   const isFine = name !== undefined && value !== '' && value.length <= valueLengthMax && !hasControl(value);
   if (isFine) return [...before, { name, value }];
@@ -247,8 +247,8 @@ function parseArtifact(text: string, before: readonly Artifact[] = []): readonly
 
 async function phase(context: Context, name: string, { artifact = [], json, ...given }: PhaseGiven): Promise<void> {
   const { stdout, stderr } = context;
-  const project = need(projectHere(context, given.project));
-  const found = need(runHere(context, project, given.runId));
+  const project = need(faberProjectHere(context, given.project));
+  const found = need(faberRunHere(context, project, given.runId));
   if (found === null) refuseWith(noRunHere(context, project));
   const { runId, state } = need(ofWorkItem(found, given.workId));
   const config = need(soundConfig(context, project, workflowName(state.workflow_id)));
@@ -294,8 +294,8 @@ interface WorktreesGiven extends Shared {
   readonly force?: true | undefined;
 }
 
-async function worktrees(context: Context, given: WorktreesGiven): Promise<Work> {
-  const project = need(projectHere(context, given.project));
+async function worktrees(context: Context, given: WorktreesGiven): Promise<CommandResult> {
+  const project = need(faberProjectHere(context, given.project));
   const repository = need(await repositoryOf(context, project));
   const views = need(viewWorktrees(context, repository));
   if (given.prune) return prune(context, repository, views, given);
@@ -322,10 +322,10 @@ function listWorktrees({ stdout, stderr }: Context, views: readonly WorktreeView
 
 async function prune(
   context: Context,
-  repository: Repository,
+  repository: FaberWorktrees,
   views: readonly WorktreeView[],
   { yes, force, json }: WorktreesGiven,
-): Promise<Work> {
+): Promise<CommandResult> {
   const over = views.filter(({ status }) => status !== 'in progress');
   // An entry whose folder is gone holds nothing that could be lost.
   const folders = over.filter(({ status }) => status !== 'missing');

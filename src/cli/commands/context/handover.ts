@@ -12,7 +12,7 @@ import {
 } from '../../../context/handover/projects.ts';
 import { sessionIdPattern } from '../../../context/handover/resume-file.ts';
 import { advise, commandText } from '../../../core/advice.ts';
-import { type Cell, formatDate, formatTable } from '../../../view/format.ts';
+import { formatDate, formatTable, type TableCell } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse } from '../../context.ts';
 import { parseText } from '../../options/options.ts';
@@ -55,7 +55,7 @@ Example:
   $ claude-code-agent handover list
   $ claude-code-agent handover list --root ~/plans --json | jq -r '.[] | "\\(.project) \\(.nextAction)"'`;
 
-export function defineList(command: Command, context: Context): void {
+export function defineHandoverList(command: Command, context: Context): void {
   command
     .description(
       'Lists the projects in 02-projects and 02-builds/active of a folder, and those below the folders that its ' +
@@ -96,7 +96,7 @@ function plain({ id, folder, file, facts, updatedMs }: HandoverProject): object 
 
 function table(context: Context, projects: readonly HandoverProject[]): string[] {
   const titles = ['PROJECT', 'PHASE', 'SESSIONS', 'UPDATED', 'NEXT ACTION'];
-  const rows = projects.map(({ id, facts, updatedMs }): Cell[] => [
+  const rows = projects.map(({ id, facts, updatedMs }): TableCell[] => [
     safeLine(id, 60),
     safeLine(facts.currentPhase, 20),
     String(new Set([...facts.sessionIds, facts.sessionId].filter((one) => one !== '')).size),

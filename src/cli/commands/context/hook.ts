@@ -15,7 +15,7 @@ import { hookEvents } from '../../../context/hook-call.ts';
 import { type InstalledHook, installedHooks, installHooks, uninstallHooks } from '../../../context/install.ts';
 import { type ContextName, contextNames } from '../../../core/definitions.ts';
 import { launcherIn } from '../../../system/own-program.ts';
-import { type Cell, formatTable } from '../../../view/format.ts';
+import { formatTable, type TableCell } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { type Context, need, refuse } from '../../context.ts';
 import { parseContext } from '../../options/options.ts';
@@ -112,7 +112,7 @@ Example:
   $ claude-code-agent hook status
   $ claude-code-agent hook status --config-dir ~/.claude --json | jq '.hooks[] | select(.trouble)'`;
 
-export function defineStatus(command: Command, context: Context): void {
+export function defineHookStatus(command: Command, context: Context): void {
   onSettings(command)
     .option('--json', 'one JSON document')
     .description('Shows which of our hooks are in settings.json, and whether the program they name is there.')
@@ -153,7 +153,7 @@ function status(context: Context, given: Given): void {
   if (disableAllHooks) stderr.line('None of them runs: "disableAllHooks" is true in that file.');
 }
 
-function cells({ system, event, installed, trouble }: Row): Cell[] {
+function cells({ system, event, installed, trouble }: Row): TableCell[] {
   if (trouble !== undefined) return [system, event, { text: safeLine(trouble, 300), tone: 'bad' }];
   return [system, event, installed ? { text: 'installed', tone: 'good' } : { text: 'not installed', tone: 'dim' }];
 }

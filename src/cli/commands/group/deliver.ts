@@ -25,7 +25,7 @@ import { headIn, pushArgs } from '../../../git/push.ts';
 import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine, safeText } from '../../../view/terminal-text.ts';
-import { attempt, type Context, confirmed, exitCode, need, type Work } from '../../context.ts';
+import { attempt, type CommandResult, type Context, confirmed, exitCode, need } from '../../context.ts';
 
 const mergeExample = `
 Everything is merged in scratch worktrees first, and each session's acceptance command is run there. Only if all of
@@ -68,7 +68,12 @@ interface Manner {
   readonly json: boolean;
 }
 
-async function merge(context: Context, reference: string, options: MergeOptions, manner: Manner): Promise<Work> {
+async function merge(
+  context: Context,
+  reference: string,
+  options: MergeOptions,
+  manner: Manner,
+): Promise<CommandResult> {
   const { yes, json } = manner;
   const group = need(resolveGroup(context, reference));
   const { dryRun, partial } = options;
@@ -124,7 +129,12 @@ export function definePr(command: Command, context: Context): void {
     );
 }
 
-async function propose(context: Context, reference: string, options: ProposalOptions, manner: Manner): Promise<Work> {
+async function propose(
+  context: Context,
+  reference: string,
+  options: ProposalOptions,
+  manner: Manner,
+): Promise<CommandResult> {
   const { yes, json } = manner;
   const group = need(resolveGroup(context, reference));
   const { dryRun, partial } = options;

@@ -6,7 +6,13 @@ import { whileWaiting } from '../../../app/request.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
 import { submit } from '../../../app/submit.ts';
 import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
-import { presentGroup, presentMeta, progressOf, type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import {
+  type GroupStanding,
+  presentGroup,
+  presentMeta,
+  progressOf,
+  readStanding,
+} from '../../../app/watch/live-view.ts';
 import { advise, commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { describeFailure, type Failure, publicFailure } from '../../../core/failure.ts';
@@ -16,12 +22,20 @@ import { planOf } from '../../../core/plan/plan.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
 import { budgetLines, budgetReport, dayLines } from '../../../view/budget.ts';
-import { type Cell, formatAge, formatDate, formatMoney, formatTable, plural, titled } from '../../../view/format.ts';
+import {
+  formatAge,
+  formatDate,
+  formatMoney,
+  formatTable,
+  plural,
+  type TableCell,
+  titled,
+} from '../../../view/format.ts';
 import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/markdown.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../view/summary.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { rehearsalNote, statusTone, titleOf } from '../../../view/wording.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
+import { type CommandResult, type Context, need, refuse } from '../../context.ts';
 import { parseMoney } from '../../options/options.ts';
 
 const listExample = `
@@ -89,7 +103,7 @@ function plain(context: Context, root: string, { id, meta, problem }: GroupListi
 function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {
   const columns = titled(['GROUP', 'STATUS', 'DONE', 'COST', 'AGE', 'NAME'], 'DONE', 'COST', 'AGE');
   const nowMs = context.world.clock.now();
-  const rows = listings.map((listing): Cell[] => {
+  const rows = listings.map((listing): TableCell[] => {
     if (listing.meta === undefined) return [listing.id, troubled(listing.problem)];
     const { id, problem } = listing;
     const { meta, status } = presentGroup(context, root, listing.meta);
@@ -108,7 +122,7 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
 }
 
 /** In the place of a status, which nobody can tell. */
-function troubled({ reason }: Failure): Cell {
+function troubled({ reason }: Failure): TableCell {
   if (reason === 'newer-version') return { text: 'newer version', tone: 'warn' };
   if (reason === 'older-version') return { text: 'older version', tone: 'warn' };
   return { text: 'damaged', tone: 'bad' };
@@ -132,18 +146,18 @@ export function defineGroupShow(command: Command, context: Context): void {
         const { state } = group;
         if (json) {
           // Looked at once, so that one document tells of one moment.
-          const standing = standingOf(context.world, group);
+          const standing = readStanding(context.world, group);
           const progress = progressOf(context.world, group, standing);
           const meta = presentMeta(state, standing.live);
           context.stdout.json({ ...meta, ...conditions(state), progress });
         } else {
-          context.stdout.lines(describe(context, group, standingOf(context.world, group)));
+          context.stdout.lines(describe(context, group, readStanding(context.world, group)));
         }
       }),
     );
 }
 
-function describe(context: Context, { state, paths }: LoadedGroup, standing: Standing): string[] {
+function describe(context: Context, { state, paths }: LoadedGroup, standing: GroupStanding): string[] {
   const { style, isTerminal, columns } = context.stdout;
   const { group } = state;
   const order = planOf(state).graph.order;
@@ -234,7 +248,7 @@ export function defineGraph(command: Command, context: Context): void {
 }
 
 /** A picture in a file of its own, coloured by status. */
-async function printPicture(context: Context, state: GroupState): Promise<Work> {
+async function printPicture(context: Context, state: GroupState): Promise<CommandResult> {
   // Loaded only now: the layout of graphs is large.
   const { graphPicture } = await import('../../../view/html/pictures.ts');
   const drawn = graphPicture(state, { isFile: true });

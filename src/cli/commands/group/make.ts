@@ -15,7 +15,7 @@ import { parseGiven, resolveVariables } from '../../../template/variables.ts';
 import { plural } from '../../../view/format.ts';
 import { safeJson } from '../../../view/terminal-text.ts';
 import { sessionTitle, settingWords } from '../../../view/wording.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
+import { type CommandResult, type Context, need, refuse } from '../../context.ts';
 import { addGroupSettings, collect, type GroupOptions, givenSettings, parseText } from '../../options/options.ts';
 import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
 
@@ -51,7 +51,7 @@ interface Wanted extends GroupOptions {
   readonly vars: readonly string[];
 }
 
-async function create(context: Context, wanted: Wanted, json: boolean): Promise<Work> {
+async function create(context: Context, wanted: Wanted, json: boolean): Promise<CommandResult> {
   const root = need(context.root());
   const slug = need(checkSlug(wanted.slug));
   const templates = need(groupTemplates(context, wanted));
@@ -145,7 +145,7 @@ interface EditOptions extends GroupOptions {
   readonly json?: true | undefined;
 }
 
-async function edit(context: Context, reference: string, given: EditOptions): Promise<Work> {
+async function edit(context: Context, reference: string, given: EditOptions): Promise<CommandResult> {
   const group = need(loadReferredGroup(context, reference));
   const { json, ...options } = given;
   if (Object.values(options).every((value) => value === undefined)) {

@@ -11,7 +11,7 @@ import {
 } from '../../../app/pause-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
-import { endedStartText, type PauseMode, type PauseOutcome } from '../../../app/submit.ts';
+import { endedStartText, type PauseOutcome, type PauseRequestMode } from '../../../app/submit.ts';
 import { advise, commandText, see } from '../../../core/advice.ts';
 import { describeFailure, errorText, fail, ok } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
@@ -20,7 +20,7 @@ import type { GroupStatus } from '../../../core/status.ts';
 import type { World } from '../../../system/world.ts';
 import { formatClock } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { besideDocument, type Context, exitCode, need, refuse, type Work } from '../../context.ts';
+import { besideDocument, type CommandResult, type Context, exitCode, need, refuse } from '../../context.ts';
 import { concludeRun, runInTerminal } from './run.ts';
 
 const pauseExample = `
@@ -63,9 +63,9 @@ Every session keeps its conversation; nothing of it is left running.`)
 function conclude(
   context: Context,
   group: GroupReference,
-  mode: PauseMode,
+  mode: PauseRequestMode,
   outcome: PauseOutcome,
-): Work | Promise<Work> {
+): CommandResult | Promise<CommandResult> {
   const { stdout } = context;
   const { groupId } = group;
   switch (outcome.kind) {
@@ -96,7 +96,7 @@ function conclude(
 }
 
 /** Somebody must be there when the sessions end: this command becomes their runner and starts nothing. */
-async function drainHere(context: Context, group: GroupReference): Promise<Work> {
+async function drainHere(context: Context, group: GroupReference): Promise<CommandResult> {
   const { groupId } = group;
   const loaded = need(loadWithRunner(context.world, group));
   context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);

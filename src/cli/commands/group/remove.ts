@@ -1,19 +1,19 @@
 /** `group archive`, `delete` and `prune`, and `rm` for several groups at once. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { Leftover } from '../../../app/delivery/worktree-cleanup.ts';
-import { referenceTo } from '../../../app/groups.ts';
+import { groupReference } from '../../../app/groups.ts';
 import { pauseAndTell } from '../../../app/pause-group.ts';
 import { type Archived, archiveGroup } from '../../../app/removal/archive-group.ts';
 import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
 import {
-  type Doomed,
+  catchWriteErrors,
   megabytes,
+  type PruneCandidate,
   type PruneOptions,
   type PrunePlan,
   planPrune,
   pruneGroup,
   whatStays,
-  withinGroup,
 } from '../../../app/removal/prune-groups.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
@@ -25,7 +25,16 @@ import { repositoryDir } from '../../../git/worktrees/scratch.ts';
 import { formatTable, plural, titled } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
-import { attempt, type Context, confirmed, exitCode, need, refuse, refuseWith, type Work } from '../../context.ts';
+import {
+  attempt,
+  type CommandResult,
+  type Context,
+  confirmed,
+  exitCode,
+  need,
+  refuse,
+  refuseWith,
+} from '../../context.ts';
 import { parseAge, parseKept, parseMegabytes } from '../../options/options.ts';
 
 const archiveExample = `
@@ -156,7 +165,7 @@ export async function deleteGroups(
   references: readonly string[],
   given: DeleteOptions,
   documentOf: (deleted: readonly GroupId[]) => object,
-): Promise<Work> {
+): Promise<CommandResult> {
   const groups = new Map<string, GroupReference>();
   for (const reference of references) {
     const group = need(resolveGroupToDestroy(context, reference));
@@ -165,7 +174,7 @@ export async function deleteGroups(
   const deleted: GroupId[] = [];
   let first: Failure | undefined;
   for (const group of groups.values()) {
-    const removed = await withinGroup(group, () => attempt(() => remove(context, group, given)));
+    const removed = await catchWriteErrors(group, () => attempt(() => remove(context, group, given)));
     if (!removed.ok) {
       const why = safeLine(removed.failure.message, noteColumns);
       if (groups.size > 1) context.stderr.line(`${whatStays(context, group)}: ${why}`);
@@ -284,7 +293,7 @@ async function prune(
   context: Context,
   options: PruneOptions,
   { dryRun, yes, force, json }: PruneCommandOptions,
-): Promise<Work> {
+): Promise<CommandResult> {
   if (Object.values(options).every((value) => value === undefined)) {
     const next = 'Give --older-than, --status, --larger-than or --keep.';
     return refuse('usage', 'Nothing says which groups are to go.', next);
@@ -321,14 +330,14 @@ function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
 async function deleteAll(
   context: Context,
   root: string,
-  doomed: readonly Doomed[],
+  doomed: readonly PruneCandidate[],
 ): Promise<{ readonly deleted: GroupId[]; readonly failed: PrunePlan['kept'] }> {
   const deleted: GroupId[] = [];
   const failed: { id: GroupId; why: string }[] = [];
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
   for (const one of doomed) {
-    const group = referenceTo(root, one.id);
-    const work = withinGroup(group, () => pruneGroup(context, group, one, tell));
+    const group = groupReference(root, one.id);
+    const work = catchWriteErrors(group, () => pruneGroup(context, group, one, tell));
     const gone = await whileWaiting(context, group, work);
     if (gone.ok) {
       deleted.push(one.id);

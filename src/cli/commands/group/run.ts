@@ -33,13 +33,13 @@ import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
 import { titleOf } from '../../../view/wording.ts';
 import {
   besideDocument,
+  type CommandResult,
   type Context,
   exitCode,
   exitCodeForStatus,
   knownExitCode,
   need,
   refuseWith,
-  type Work,
 } from '../../context.ts';
 import type { RunTerminal } from '../../dashboard/display.ts';
 import {
@@ -76,7 +76,7 @@ async function runGroup(
   reference: string,
   given: RunCommandOptions,
   before: RunCommandTexts['before'],
-): Promise<Work> {
+): Promise<CommandResult> {
   const group = need(resolveGroup(context, reference));
   const options = asChosen(context, group, given);
   if (options.dryRun) return previewGroup(context, group, options);
@@ -93,7 +93,11 @@ function asChosen({ world }: Context, group: GroupReference, options: RunCommand
   return loaded.ok && loaded.value.state.rehearsal !== undefined ? { ...options, rehearse: true } : options;
 }
 
-async function previewGroup(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {
+async function previewGroup(
+  context: Context,
+  group: GroupReference,
+  options: RunCommandOptions,
+): Promise<CommandResult> {
   const loaded = need(loadWithRunner(context.world, group));
   const { state } = loaded;
   state.group = { ...state.group, config: { ...state.group.config, ...options.config } };
@@ -105,7 +109,7 @@ export function planOptions({ output, rehearse, prompts, config: { acceptClaude 
 }
 
 /** How a run that began here ended, or what came of handing it over to a runner of its own. */
-export type RunCommandResult = RunHere | { readonly kind: 'handed-over'; readonly work: Work };
+export type RunCommandResult = RunHere | { readonly kind: 'handed-over'; readonly work: CommandResult };
 
 /** This command is the runner of the group until it is settled; `opened` is a gate that was passed already. */
 export async function runInTerminal(
@@ -133,7 +137,7 @@ export async function runInTerminal(
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
 
-export function concludeRun(context: Context, { groupId }: GroupReference, result: RunCommandResult): Work {
+export function concludeRun(context: Context, { groupId }: GroupReference, result: RunCommandResult): CommandResult {
   switch (result.kind) {
     case 'handed-over':
       return result.work;
@@ -179,7 +183,11 @@ async function openRunDisplay(context: Context, group: GroupReference, output: O
 const sentenceColumnsMax = 1_000;
 
 /** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
-export async function runDetached(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {
+export async function runDetached(
+  context: Context,
+  group: GroupReference,
+  options: RunCommandOptions,
+): Promise<CommandResult> {
   const { stdout, stderr } = context;
   const { groupId } = group;
   const started = need(await whileBusy(context, 'Starting the runner', () => startDetached(context, group, options)));
@@ -216,7 +224,7 @@ export async function startSession(
   session: LoadedSession,
   command: CommandOf<'resume-session' | 'retry-session'>,
   how: How,
-): Promise<Work> {
+): Promise<CommandResult> {
   const { state, sessionId, record } = session;
   need(liveRunner(context.world, session) === null ? checkStartable(session) : ok(undefined));
   const granted = need(await whileWaiting(context, session, submit(context, session, command)));
@@ -228,7 +236,7 @@ export async function startSession(
 }
 
 /** A live runner is asked to try each again; without one this process runs the group. */
-export async function runFailedAgain(context: Context, group: LoadedGroup, { rehearse }: How): Promise<Work> {
+export async function runFailedAgain(context: Context, group: LoadedGroup, { rehearse }: How): Promise<CommandResult> {
   const { groupId, state } = group;
   if (liveRunner(context.world, group) === null)
     return runGroup(context, groupId, runCommandOptions({ rehearse }, true), undefined);
@@ -239,7 +247,11 @@ export async function runFailedAgain(context: Context, group: LoadedGroup, { reh
 }
 
 /** Runs the group with this session alone. The exit code tells about the session: 0 completed, 1 failed, 3 paused. */
-export async function runSession(context: Context, session: LoadedSession, { rehearse, json }: How): Promise<Work> {
+export async function runSession(
+  context: Context,
+  session: LoadedSession,
+  { rehearse, json }: How,
+): Promise<CommandResult> {
   const { sessionId, state } = session;
   const options = { config: {}, output: json ? 'quiet' : 'text', retryFailed: false, only: [sessionId] } as const;
   const ran = need(
@@ -253,7 +265,10 @@ export async function runSession(context: Context, session: LoadedSession, { reh
   return codeOf(ran.state, sessionId);
 }
 
-export function printSession(context: Context, session: GroupReference & { readonly sessionId: SessionId }): Work {
+export function printSession(
+  context: Context,
+  session: GroupReference & { readonly sessionId: SessionId },
+): CommandResult {
   const { groupId, sessionId } = session;
   const loaded = need(loadWithRunner(context.world, session));
   const status = loaded.state.sessions.get(sessionId)?.state.status;
@@ -311,7 +326,7 @@ export async function showPreview(
   state: GroupState,
   templates: PreviewTemplates,
   options: PlanOptions,
-): Promise<Work> {
+): Promise<CommandResult> {
   const shown = await previewRun(context, root, state, templates, options);
   if (options.json) context.stdout.json(jsonPlan(state, shown));
   else {
@@ -409,7 +424,11 @@ export function definePlan(command: Command, context: Context): void {
     });
 }
 
-async function planGroup(context: Context, reference: string, options: Omit<PlanOptions, 'rehearsal'>): Promise<Work> {
+async function planGroup(
+  context: Context,
+  reference: string,
+  options: Omit<PlanOptions, 'rehearsal'>,
+): Promise<CommandResult> {
   const group = need(loadReferredGroup(context, reference));
   const { root, state } = group;
   return showPreview(context, root, state, 'frozen', { ...options, rehearsal: isRehearsal(state) });

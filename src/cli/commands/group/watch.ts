@@ -4,14 +4,14 @@ import { isRun } from '../../../app/live-runner.ts';
 import { type GroupReference, loadReferredGroup } from '../../../app/resolve.ts';
 import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
 import { followGroup } from '../../../app/watch/follow-group.ts';
-import { readProgress, type Seen, withoutRunner } from '../../../app/watch/live-view.ts';
+import { type ProgressView, readGroupProgress, withoutRunner } from '../../../app/watch/live-view.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import type { LiveView, Reporter } from '../../../view/reporter.ts';
-import { type Context, exitCode, exitCodeForStatus, need, type Work } from '../../context.ts';
+import { type CommandResult, type Context, exitCode, exitCodeForStatus, need } from '../../context.ts';
 import { watchOnScreen } from '../../dashboard/display.ts';
 import { chooseOutput, createReporter } from '../../options/options.ts';
 
@@ -38,7 +38,7 @@ Exit codes: 0 completed (or left while it runs), 1 failed, 3 paused or not finis
     .action((reference, { output }) => context.run(() => watch(context, reference, output)));
 }
 
-async function watch(context: Context, reference: string, wished: WatchOutput | undefined): Promise<Work> {
+async function watch(context: Context, reference: string, wished: WatchOutput | undefined): Promise<CommandResult> {
   const output = need(chooseOutput(context, wished));
   // Read as a whole first: a damaged log is refused before anything of it is shown.
   const group = need(loadReferredGroup(context, reference));
@@ -48,7 +48,7 @@ async function watch(context: Context, reference: string, wished: WatchOutput | 
 }
 
 interface Promised {
-  readonly resolve: (work: Work) => void;
+  readonly resolve: (work: CommandResult) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -59,7 +59,7 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
   let isOver = false;
   let isAwaited = false;
   let cancel = (): void => {};
-  const end = (work: Work): void => {
+  const end = (work: CommandResult): void => {
     if (isOver) return;
     isOver = true;
     cancel();
@@ -84,7 +84,7 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     const { state } = follower;
     if (state === null || isOver) return;
     const now = hasRunner
-      ? readProgress(world, group.paths.progress, state)
+      ? readGroupProgress(world, group.paths.progress, state)
       : withoutRunner(state, attemptUsages(world, group.paths, state));
     live = showLive(reporter, state, live, now.live);
     showResting(reporter, state, reasons, now);
@@ -128,7 +128,12 @@ function showLive(reporter: Reporter, state: GroupState, before: LiveView, now: 
 }
 
 /** Tells which sessions rest for another reason than before. `reasons`: the codes that were told last. */
-function showResting(reporter: Reporter, state: GroupState, reasons: Map<SessionId, string>, { verdicts }: Seen): void {
+function showResting(
+  reporter: Reporter,
+  state: GroupState,
+  reasons: Map<SessionId, string>,
+  { verdicts }: ProgressView,
+): void {
   const others = [...state.sessions].flatMap(([id, record]) => {
     const reason = verdicts(record)?.reason;
     if (reason === reasons.get(id)) return [];
@@ -139,7 +144,7 @@ function showResting(reporter: Reporter, state: GroupState, reasons: Map<Session
   if (others.length > 0) reporter.resting?.(others, state, verdicts);
 }
 
-function conclude(context: Context, state: GroupState, reporter: Reporter, live: LiveView): Work {
+function conclude(context: Context, state: GroupState, reporter: Reporter, live: LiveView): CommandResult {
   const { id } = state.group;
   const isRunning = state.status === 'running';
   reporter.summarize(state, live, isRunning ? Date.parse(state.updatedAt) : context.world.clock.now());

@@ -2,7 +2,13 @@
 import type { Command } from '@commander-js/extra-typings';
 import { haltedRunner, haltedSentence } from '../../../app/live-runner.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
-import { acceptanceLog, leftWorker, runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import {
+  acceptanceLog,
+  type GroupStanding,
+  leftWorker,
+  readStanding,
+  runningSetup,
+} from '../../../app/watch/live-view.ts';
 import { advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import type { SessionId } from '../../../core/group.ts';
@@ -109,7 +115,7 @@ function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string
 
 function answersFor(context: Context, group: LoadedGroup): Answer[] {
   const { state } = group;
-  const standing = standingOf(context.world, group);
+  const standing = readStanding(context.world, group);
   return [...state.sessions.values()].map((record): Answer => {
     const { id, name } = record.definition;
     const head = { id, ...defined({ name }), status: record.state.status };
@@ -130,7 +136,7 @@ type Said = Pick<Answer, 'reason' | 'message'>;
 function isLeftByPerson(
   { world }: Context,
   { status }: GroupState,
-  { isInterrupted }: Standing,
+  { isInterrupted }: GroupStanding,
   { takenOver }: SessionRecord,
 ): boolean {
   return takenOver !== undefined && (isInterrupted || status !== 'running') && leftWorker(world, takenOver) === 'ended';
@@ -145,7 +151,7 @@ function leftByPerson(state: GroupState): Said {
 function whatItDoes(
   { world }: Context,
   group: LoadedGroup,
-  { isInterrupted, live }: Standing,
+  { isInterrupted, live }: GroupStanding,
   record: SessionRecord,
   attempt: Attempt,
 ): Said {

@@ -2,7 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { addHost } from '../../../app/fleet/add-host.ts';
 import type { Started } from '../../../app/fleet/agent-service.ts';
-import { type FleetOptions, joinLineOf, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
+import { type FleetInitOptions, joinLineOf, type MadeFleet, makeFleet } from '../../../app/fleet/init.ts';
 import { type Joined, joinAndServe, joinFleet } from '../../../app/fleet/join.ts';
 import { serveFleet } from '../../../app/fleet/serve.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
@@ -10,7 +10,7 @@ import { groupSettings } from '../../../core/definitions.ts';
 import { ok } from '../../../core/failure.ts';
 import { formatDuration, plural } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
-import { type Context, exitCode, need, refuse, type Work } from '../../context.ts';
+import { type CommandResult, type Context, exitCode, need, refuse } from '../../context.ts';
 import { collect, parseLease, parseSlots, settingOption } from '../../options/options.ts';
 import { readStandardInput, standardInput } from '../../options/prompt-source.ts';
 
@@ -40,7 +40,7 @@ export async function serve(
   context: Context,
   command: Pick<Command, 'parent'>,
   { guard, json, acceptClaude }: ServeOptions,
-): Promise<Work> {
+): Promise<CommandResult> {
   const root = need(context.root());
   const told = json ? Object.create(context, { notes: { value: linesOf(context) } }) : context;
   const wanted = { isGuard: guard === true, version: versionOf(command), acceptClaude };
@@ -174,7 +174,7 @@ holds keys: give it to nobody but the machines. Done again, it keeps the keys th
         if (redis === '') {
           return refuse('usage', 'Machines meet at a Redis, and none was named.', 'Give its address as --redis URL.');
         }
-        const options: FleetOptions = { ...more, redis, leaseMs: lease };
+        const options: FleetInitOptions = { ...more, redis, leaseMs: lease };
         const made = need(await whileBusy(context, 'Asking Redis', () => makeFleet(context, root, options)));
         for (const line of notes(made)) context.stderr.line(safeLine(line, 1_000));
         const { joinLine, isNew, redis: shown, leaseMs } = made;

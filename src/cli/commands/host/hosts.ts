@@ -6,23 +6,23 @@ import {
   heldBy,
   leaveFleet,
   lookAtHost,
+  removeHost,
   type ToForget,
-  takeOut,
 } from '../../../app/fleet/forget-host.ts';
-import { type FleetHost, isLost, isSilent, listHosts, setDraining } from '../../../app/fleet/hosts.ts';
+import { type FleetHost, fleetHosts, isLost, isSilent, setDraining } from '../../../app/fleet/hosts.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import { commandText } from '../../../core/advice.ts';
 import {
-  type Cell,
   formatAge,
   formatDuration,
   formatMoney,
   formatTable,
   plural,
+  type TableCell,
   titled,
 } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
-import { type Context, confirmed, need, type Work } from '../../context.ts';
+import { type CommandResult, type Context, confirmed, need } from '../../context.ts';
 
 const listExample = `
 Example:
@@ -37,7 +37,7 @@ export function defineHostList(command: Command, context: Context): void {
     .action(({ json }) =>
       context.run(async () => {
         const root = need(context.root());
-        const hosts = need(await whileBusy(context, 'Asking the fleet', () => listHosts(context, root)));
+        const hosts = need(await whileBusy(context, 'Asking the fleet', () => fleetHosts(context, root)));
         if (json) context.stdout.json({ hosts: hosts.map(plain) });
         else if (hosts.length === 0) {
           const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
@@ -113,7 +113,7 @@ function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
     'HEARD',
     'SINCE',
   );
-  const rows = hosts.map((host): Cell[] => {
+  const rows = hosts.map((host): TableCell[] => {
     const state = stateOf(host);
     const { version, claudeVersion } = host.abilities;
     return [
@@ -147,7 +147,7 @@ export function defineDrain(command: Command, context: Context): void {
     .action((name, { json }) => context.run(() => drain(context, name, true, json === true)));
 }
 
-export async function drain(context: Context, name: string, isDrained: boolean, json: boolean): Promise<Work> {
+export async function drain(context: Context, name: string, isDrained: boolean, json: boolean): Promise<CommandResult> {
   const root = need(context.root());
   const host = need(await setDraining(context, root, name, isDrained));
   const { used } = host;
@@ -194,7 +194,7 @@ ends the agent, and the sessions that are at work.`)
           context.stderr.line('Nothing was changed.');
           return;
         }
-        const forgetting = async () => (host.isHere ? leaveFleet(context, root) : takeOut(context, root, host));
+        const forgetting = async () => (host.isHere ? leaveFleet(context, root) : removeHost(context, root, host));
         const forgotten = need(await whileBusy(context, `Taking ${name} out`, forgetting));
         if (forgotten !== undefined) {
           context.stderr.line(safeLine(`${forgotten} What was put there stays there.`, 1_000));

@@ -15,8 +15,8 @@ import { findObjectFault } from '../../../store/json-places.ts';
 import { readTextFile } from '../../../template/text-file.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { settingWords, titleOf } from '../../../view/wording.ts';
-import { type Context, need, refuse, type Work } from '../../context.ts';
-import { addSessionSettings, collect, givenSettings, type Target } from '../../options/options.ts';
+import { type CommandResult, type Context, need, refuse } from '../../context.ts';
+import { addSessionSettings, collect, givenSettings, type OptionTarget } from '../../options/options.ts';
 import { promptSource, readStandardInput, standardInput } from '../../options/prompt-source.ts';
 
 const noteColumnsMax = 1000;
@@ -46,7 +46,7 @@ interface GivenToAdd {
   readonly json?: true | undefined;
 }
 
-async function add(context: Context, reference: string, given: GivenToAdd): Promise<Work> {
+async function add(context: Context, reference: string, given: GivenToAdd): Promise<CommandResult> {
   const group = need(loadReferredGroup(context, reference));
   const asked = await sessionFrom(context, given);
   const adding = addSession(context, group, { ...asked, project: given.project });
@@ -107,7 +107,7 @@ function nextOf(state: GroupState, record: SessionRecord): string {
 
 const overrideBytesMax = 1024 * 1024;
 
-function addSessionOptions(command: Target, isEdit: boolean): void {
+function addSessionOptions(command: OptionTarget, isEdit: boolean): void {
   const add = (flags: string, what: string) => {
     const option = new Option(flags, what);
     command.addOption(option);

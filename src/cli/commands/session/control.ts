@@ -81,7 +81,7 @@ Example:
   $ claude-code-agent session resume auth-refactor/api
   $ claude-code-agent session resume auth-refactor/api --max-budget-usd 5     after it used up its own budget`;
 
-export function defineResume(command: Command, context: Context): void {
+export function defineSessionResume(command: Command, context: Context): void {
   command
     .description(`Goes on with a paused session in the same conversation. A live runner is asked to start it when there
 is a slot; without one this command runs the session, and no other, to its end.

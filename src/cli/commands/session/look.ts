@@ -3,12 +3,12 @@ import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../app/config-view.ts';
 import { sessionMeta, sessionPaths } from '../../../app/groups.ts';
 import { type LoadedSession, loadReferredGroup, loadReferredSession } from '../../../app/resolve.ts';
-import { runningSetup, type Standing, standingOf } from '../../../app/watch/live-view.ts';
+import { type GroupStanding, readStanding, runningSetup } from '../../../app/watch/live-view.ts';
 import { advise } from '../../../core/advice.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { sessionReference } from '../../../core/plan/advice.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
-import type { Verdict } from '../../../core/plan/decision.ts';
+import type { WaitReason } from '../../../core/plan/decision.ts';
 import { planOf } from '../../../core/plan/plan.ts';
 import { type Denied, deniedSentence, groupProgress, silenceSentence } from '../../../core/progress.ts';
 import { type SessionRecord, workedMs } from '../../../core/session-state.ts';
@@ -39,7 +39,7 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../../view/wording.ts';
-import { type Context, need, type Work } from '../../context.ts';
+import { type CommandResult, type Context, need } from '../../context.ts';
 
 const listExample = `
 Example:
@@ -56,7 +56,7 @@ export function defineSessionList(command: Command, context: Context): void {
       context.run(() => {
         const group = need(loadReferredGroup(context, reference));
         const { state } = group;
-        const standing = standingOf(context.world, group);
+        const standing = readStanding(context.world, group);
         const { live, atMs, verdicts } = standing;
         const order = planOf(state).graph.order;
         if (json) {
@@ -90,17 +90,17 @@ export function defineSessionShow(command: Command, context: Context): void {
     });
 }
 
-function showConfig(context: Context, reference: string, json: boolean): Work {
+function showConfig(context: Context, reference: string, json: boolean): CommandResult {
   const session = need(loadReferredSession(context, reference));
   const view = need(configView(context, session));
   if (json) context.stdout.json(view);
   else context.stdout.lines(configLines(view, context.stdout.style));
 }
 
-function show(context: Context, reference: string, json: boolean): Work {
+function show(context: Context, reference: string, json: boolean): CommandResult {
   const session = need(loadReferredSession(context, reference));
   const { record, sessionId } = session;
-  const standing = standingOf(context.world, session);
+  const standing = readStanding(context.world, session);
   const now = standing.live.get(sessionId);
   const usage = addUsage(record.usage, now?.usage ?? noUsage);
   const why = standing.verdicts(record);
@@ -113,7 +113,7 @@ function show(context: Context, reference: string, json: boolean): Work {
   }
 }
 
-function doing({ world }: Context, session: LoadedSession, { live, isInterrupted }: Standing): string | undefined {
+function doing({ world }: Context, session: LoadedSession, { live, isInterrupted }: GroupStanding): string | undefined {
   const now = live.get(session.sessionId);
   if (now?.slot !== undefined) return slotSentence(session.state, now.slot);
   const setupLog = isInterrupted ? null : runningSetup(world, session.paths, session.record);
@@ -128,7 +128,7 @@ interface Seen {
   readonly used: Usage;
   readonly now: string | undefined;
   readonly denied: Denied | undefined;
-  readonly why: Verdict | null;
+  readonly why: WaitReason | null;
 }
 
 function describe(context: Context, session: LoadedSession, { used, now, denied, why }: Seen): string[] {
@@ -191,7 +191,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
 }
 
 /** What became of it, and why it does not go on. */
-function whyWords(state: GroupState, record: SessionRecord, why: Verdict): string {
+function whyWords(state: GroupState, record: SessionRecord, why: WaitReason): string {
   const words = troubleWith(state, record, why);
   const told = withAdvice(why.message, why.advice);
   if (words === undefined || why.message.includes(words.message)) return told;

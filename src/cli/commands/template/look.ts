@@ -1,9 +1,13 @@
 /** cli/commands/template/: the commands of templates. This file: all but those of packs. */
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { findNamed, type NamedTemplate, placesHere } from '../../../app/create/named-template.ts';
+import { findNamed, type NamedTemplate, templateFolders } from '../../../app/create/named-template.ts';
 import { briefPath } from '../../../app/path-argument.ts';
-import { type Checked, checkTemplates, workflowTextProblems } from '../../../app/template/check-template.ts';
+import {
+  checkTemplates,
+  type TemplateCheckResult,
+  workflowTextProblems,
+} from '../../../app/template/check-template.ts';
 import { makeStarterFolder } from '../../../app/template/starter-folder.ts';
 import { advise, commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
@@ -11,15 +15,20 @@ import { ok } from '../../../core/failure.ts';
 import { nearest } from '../../../core/nearest.ts';
 import { inOrder, problemsFailure } from '../../../store/yaml-text.ts';
 import { renderConfigTemplate } from '../../../template/config-template.ts';
-import { describeVariable, descriptionOf, type LoadedTemplate, loadTemplate } from '../../../template/describe.ts';
+import {
+  describeVariable,
+  type LoadedTemplate,
+  loadTemplate,
+  templateDescription,
+} from '../../../template/describe.ts';
 import { type FoundTemplate, type ListedTemplate, listTemplates, templateKinds } from '../../../template/places.ts';
 import { isProgramName, renderPrompt } from '../../../template/prompt-template.ts';
 import type { Lookup } from '../../../template/render.ts';
-import { textOf } from '../../../template/text-file.ts';
+import { decodeText } from '../../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../../template/variables.ts';
-import { type Cell, formatTable, plural, titled } from '../../../view/format.ts';
+import { formatTable, plural, type TableCell, titled } from '../../../view/format.ts';
 import { safeJson, safeLine, safeText } from '../../../view/terminal-text.ts';
-import { type Context, exitCode, need, refuse, type Work } from '../../context.ts';
+import { type CommandResult, type Context, exitCode, need, refuse } from '../../context.ts';
 import { collect } from '../../options/options.ts';
 import { readPipedYaml, standardInput } from '../../options/prompt-source.ts';
 
@@ -39,7 +48,7 @@ export function defineTemplateList(command: Command, context: Context): void {
     .addHelpText('after', listExample)
     .action(({ kind, json }) =>
       context.run(() => {
-        const rows = listTemplates(context.world, placesHere(context))
+        const rows = listTemplates(context.world, templateFolders(context))
           .filter(({ template }) => kind === undefined || template.kind === kind)
           .map((listed) => rowOf(context, listed));
         if (json) {
@@ -67,7 +76,7 @@ function rowOf(context: Context, listed: ListedTemplate): Row {
   const loaded = loadTemplate(context.world, listed.template);
   if (!loaded.ok) return { listed, description: '', aliases: [], problems: loaded.problems.length };
   const aliases = loaded.value.kind === 'config' ? loaded.value.aliases : [];
-  return { listed, description: descriptionOf(loaded.value), aliases, problems: 0 };
+  return { listed, description: templateDescription(loaded.value), aliases, problems: 0 };
 }
 
 function plainRow({ listed: { template, hides }, description, aliases, problems }: Row): object {
@@ -86,7 +95,7 @@ function plainTemplate({ kind, name, path, place }: FoundTemplate): object {
 
 function table(context: Context, rows: readonly Row[]): string[] {
   const columns = titled(['KIND', 'NAME', 'ORIGIN', 'HIDES', 'FOR']);
-  const cells = rows.map(({ listed: { template, hides }, description, aliases, problems }): Cell[] => {
+  const cells = rows.map(({ listed: { template, hides }, description, aliases, problems }): TableCell[] => {
     const also = aliases.length === 0 ? '' : `(also ${aliases.join(', ')}) `;
     const faulty = `faulty, see: ${commandText(['template', 'validate', template.path])}`;
     return [
@@ -119,7 +128,7 @@ export function defineTemplateShow(command: Command, context: Context): void {
     .addHelpText('after', showExample)
     .action((name, { kind, json }) =>
       context.run(() => {
-        const found = need(findNamed(context, placesHere(context), name, kind));
+        const found = need(findNamed(context, templateFolders(context), name, kind));
         const loaded = loadTemplate(context.world, found);
         if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
         const page = pageOf(loaded.value);
@@ -137,7 +146,7 @@ interface Page {
 }
 
 function pageOf(loaded: LoadedTemplate): Page {
-  const description = descriptionOf(loaded);
+  const description = templateDescription(loaded);
   switch (loaded.kind) {
     case 'prompt': {
       const { body, variables } = loaded.prompt;
@@ -149,7 +158,7 @@ function pageOf(loaded: LoadedTemplate): Page {
       const files = config.files.map(({ path, bytes, isText }) => ({
         path,
         bytes: bytes.length,
-        text: isText ? textOf(bytes) : null,
+        text: isText ? decodeText(bytes) : null,
       }));
       return { description, variables: config.variables, aliases, files };
     }
@@ -214,7 +223,7 @@ export function defineTemplateRender(command: Command, context: Context): void {
     .addHelpText('after', renderExample)
     .action((name, { var: pairs = [], kind, json }) =>
       context.run(() => {
-        const found = need(findNamed(context, placesHere(context), name, kind));
+        const found = need(findNamed(context, templateFolders(context), name, kind));
         if (found.kind === 'workflow') {
           const next = advise('See what it would start with', ['run', name, '--dry-run']);
           return refuse('usage', `"${name}" is a workflow, which has no text to fill in.`, next);
@@ -236,7 +245,7 @@ export function defineTemplateRender(command: Command, context: Context): void {
         const texts = files.map(({ path, bytes, isText }) => ({
           path,
           bytes: bytes.length,
-          text: isText ? textOf(bytes) : null,
+          text: isText ? decodeText(bytes) : null,
         }));
         if (json === true) context.stdout.json({ files: texts });
         else for (const file of texts) printFile(context, file);
@@ -309,7 +318,7 @@ export function defineTemplateValidate(command: Command, context: Context): void
     );
 }
 
-async function validatePiped(context: Context, json: true | undefined): Promise<Work> {
+async function validatePiped(context: Context, json: true | undefined): Promise<CommandResult> {
   const text = need(await readPipedYaml(context));
   const source = 'standard input';
   const file = { file: source, name: 'workflow', baseFolder: context.cwd };
@@ -318,14 +327,18 @@ async function validatePiped(context: Context, json: true | undefined): Promise<
   return conclude(context, { source, templates, problems, fine: 'The workflow template is fine.' }, json);
 }
 
-interface Validated extends Pick<Checked, 'templates' | 'problems'> {
+interface Validated extends Pick<TemplateCheckResult, 'templates' | 'problems'> {
   /** What was looked at, for the beginning of a sentence. */
   readonly source: string;
   /** What is said when there are no problems. */
   readonly fine: string;
 }
 
-function conclude({ stdout }: Context, { source, templates, problems, fine }: Validated, json: true | undefined): Work {
+function conclude(
+  { stdout }: Context,
+  { source, templates, problems, fine }: Validated,
+  json: true | undefined,
+): CommandResult {
   if (json) {
     const checked = templates.map(({ kind, path }) => ({ kind, path }));
     stdout.json({ templates: checked, problems: inOrder(problems) });

@@ -6,7 +6,7 @@ import { describeFailure, publicFailure } from '../../../core/failure.ts';
 import { findPack, type InstalledPack, type PackNote, removePack, withPacks } from '../../../template/pack.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
-import { type Context, confirmed, need, refuse, refuseWith, type Work } from '../../context.ts';
+import { type CommandResult, type Context, confirmed, need, refuse, refuseWith } from '../../context.ts';
 
 const addExample = `
 Example:
@@ -109,7 +109,7 @@ function plain(outcome: UpdatedPack): object {
   return { name, status, from: { ref: from.ref, commit: from.commit }, note, templates };
 }
 
-function verdict(outcomes: readonly UpdatedPack[]): Work {
+function verdict(outcomes: readonly UpdatedPack[]): CommandResult {
   const failed = outcomes.flatMap((outcome) => (outcome.status === 'failed' ? [outcome] : []));
   const [first] = failed;
   if (first === undefined) return;

@@ -1,13 +1,14 @@
 /** A project with a run of FABER on the real disk, and hook calls in it. */
+
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { faber } from '../../../../src/context/faber/hooks.ts';
-import type { JsonObject } from '../../../../src/context/faber/json-text.ts';
 import { type FaberProject, statePath } from '../../../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../../../src/context/faber/state.ts';
 import type { ContextFiles, HookAnswer, HookCall, HookEvent } from '../../../../src/context/hook-call.ts';
 import { defined } from '../../../../src/core/defined.ts';
+import type { JsonObject } from '../../../../src/store/json.ts';
 import { createRealWorld } from '../../../../src/system/real-world.ts';
 
 export const { files } = createRealWorld();

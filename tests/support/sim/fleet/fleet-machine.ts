@@ -8,7 +8,7 @@ import { serveGuard } from '../../../../src/fleet/agent/guard.ts';
 import { serveHost } from '../../../../src/fleet/agent/serve.ts';
 import type { OpenEngine } from '../../../../src/fleet/engine.ts';
 import { projectSlug } from '../../../../src/fleet/wire.ts';
-import type { RunOptions, SpawnOptions, World } from '../../../../src/system/world.ts';
+import type { CommandOptions, SpawnOptions, World } from '../../../../src/system/world.ts';
 import type { ClaudeBook } from '../books.ts';
 import { callerEnv, packageRoot } from '../group-setup.ts';
 import type { Behaviour } from '../scenario.ts';
@@ -112,12 +112,12 @@ export class FleetMachine extends VirtualMachine {
       },
       this,
     );
-    function isOwnProgram({ program }: RunOptions): boolean {
+    function isOwnProgram({ program }: CommandOptions): boolean {
       return program === 'git' || program === 'sync';
     }
   }
 
-  #run({ process }: VirtualRunner, options: RunOptions, delayMs: number): ReturnType<World['processes']['run']> {
+  #run({ process }: VirtualRunner, options: CommandOptions, delayMs: number): ReturnType<World['processes']['run']> {
     const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<World['processes']['run']>>>();
     if (!process.alive) return promise;
     this.timeline.schedule(delayMs, `runs ${options.program}`, process, () => {

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
-import type { RunOptions, RunOutput } from '../../../../src/system/world.ts';
+import type { CommandOptions, RunOutput } from '../../../../src/system/world.ts';
 import type { Disk, FolderNode } from '../virtual-disk.ts';
 
 type Tree = ReadonlyMap<string, string>;
@@ -83,7 +83,7 @@ export class VirtualGit {
     return [...(this.#worktrees.get(top)?.repository.refs.keys() ?? [])];
   }
 
-  run({ args: all, cwd, input, env }: Pick<RunOptions, 'args' | 'cwd' | 'input' | 'env'>): RunOutput {
+  run({ args: all, cwd, input, env }: Pick<CommandOptions, 'args' | 'cwd' | 'input' | 'env'>): RunOutput {
     const args = [...all];
     while (args[0] === '-c' || args[0]?.startsWith('--')) args.splice(0, args[0] === '-c' ? 2 : 1);
     const [command = '', ...rest] = args;

@@ -1,6 +1,6 @@
 /** Promises: names, headers and cuts of progress files hold for any text. */
 import { describe, expect, test } from 'bun:test';
-import { layOut, type Shown } from '../../../../src/context/cpm/layout.ts';
+import { layOutContext, type ShownProgress } from '../../../../src/context/cpm/layout.ts';
 import * as state from '../../../../src/context/cpm/state.ts';
 import { cpmInstructions, cpmRules } from '../../../../src/context/cpm/state.ts';
 import { own } from '../../../support/context/cpm/rig.ts';
@@ -88,9 +88,9 @@ describe('the layout', () => {
       fc.property(fc.option(shown), known, fc.boolean(), (primary, files, showsOthers) => {
         const [others, stale] = [false, true].map((isStale) =>
           files.filter((one) => one.isStale === isStale).map((one) => one.shown),
-        ) as [Shown[], Shown[]];
-        const readable: Shown | null = primary === null ? null : { ...primary, trouble: null };
-        const laid = layOut(
+        ) as [ShownProgress[], ShownProgress[]];
+        const readable: ShownProgress | null = primary === null ? null : { ...primary, trouble: null };
+        const laid = layOutContext(
           {
             first: `CPM_SESSION_ID: ${own}`,
             primary: readable,

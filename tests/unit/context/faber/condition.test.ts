@@ -3,7 +3,7 @@
  * what objects inherit, or throws; paths into the state are read in all their spellings.
  */
 import { describe, expect, test } from 'bun:test';
-import { parseCondition, parsePath, valueAt } from '../../../../src/context/faber/condition.ts';
+import { parseCondition, parsePath, stateValue } from '../../../../src/context/faber/condition.ts';
 import { fc } from '../../../support/property.ts';
 
 const state = { status: 'in_progress', n: 3, empty: '', list: ['a'], artifacts: { spec_path: 'specs/x.md', 'a b': 1 } };
@@ -91,8 +91,8 @@ describe('a path into the state', () => {
   ])('%s', (text, expected) => expect(parsePath(text)).toEqual(expected));
 
   test('leads nowhere instead of into what objects inherit', () => {
-    expect(valueAt(state, ['artifacts', 'spec_path'])).toBe('specs/x.md');
-    expect(valueAt(state, ['list', 0])).toBe('a');
+    expect(stateValue(state, ['artifacts', 'spec_path'])).toBe('specs/x.md');
+    expect(stateValue(state, ['list', 0])).toBe('a');
     for (const path of [
       ['constructor'],
       ['list', 'length'],
@@ -100,7 +100,7 @@ describe('a path into the state', () => {
       ['nothing', 'more'],
       ['toString', 'name'],
     ]) {
-      expect(valueAt(state, path)).toBeUndefined();
+      expect(stateValue(state, path)).toBeUndefined();
     }
   });
 });

@@ -3,8 +3,9 @@
  * compaction; ends, compactions and phases are recorded; whatever else stands in the state stays, in whatever form
  * others wrote it.
  */
+
 import { describe, expect, test } from 'bun:test';
-import { type JsonObject, listOf, objectOf } from '../../../../src/context/faber/json-text.ts';
+import { listOf, objectOf } from '../../../../src/context/faber/json-text.ts';
 import {
   beginSession,
   currentSession,
@@ -17,6 +18,7 @@ import {
   recordLoads,
   type Who,
 } from '../../../../src/context/faber/state.ts';
+import type { JsonObject } from '../../../../src/store/json.ts';
 import { fresh, minute, startMs } from '../../../support/context/faber/rig.ts';
 import { fc } from '../../../support/property.ts';
 

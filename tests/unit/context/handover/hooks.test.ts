@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findBySession, projectHere } from '../../../../src/context/handover/find.ts';
+import { findBySession, handoverProjectHere } from '../../../../src/context/handover/find.ts';
 import { noteInProject } from '../../../../src/context/handover/note.ts';
 import { findProjects } from '../../../../src/context/handover/projects.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
@@ -97,7 +97,7 @@ describe('which project', () => {
     expect((await root.answer({ event: 'session-end' })).notes).toBeUndefined();
     expect(findProjects(realFiles, root.folder).troubles).toEqual([`/ lies outside of ${root.folder}`]);
     root.write('01-planning/resume-context.md', '---\nsession_ids: []\n---\n');
-    expect(projectHere(realFiles, root.folder)?.folder).toBe(root.folder);
+    expect(handoverProjectHere(realFiles, root.folder)?.folder).toBe(root.folder);
     await root.answer({ event: 'pre-compact', sessionId: 'ggg' });
     expect(root.read('01-planning/resume-context.md')).toContain('session_ids: ["ggg"]');
   });
@@ -121,12 +121,12 @@ describe('which project', () => {
   });
 
   test('projectHere: the only project, but none of several', () => {
-    expect(projectHere(realFiles, root.folder)).toBeNull();
+    expect(handoverProjectHere(realFiles, root.folder)).toBeNull();
     root.project('1-a');
-    expect(projectHere(realFiles, root.folder)?.id).toBe('1-a');
+    expect(handoverProjectHere(realFiles, root.folder)?.id).toBe('1-a');
     root.project('2-b');
-    expect(projectHere(realFiles, root.folder)).toBeNull();
-    expect(projectHere(realFiles, root.path('02-projects', '2-b'))?.id).toBe('2-b');
+    expect(handoverProjectHere(realFiles, root.folder)).toBeNull();
+    expect(handoverProjectHere(realFiles, root.path('02-projects', '2-b'))?.id).toBe('2-b');
   });
 });
 

@@ -3,15 +3,15 @@ import { expect, test } from 'bun:test';
 import {
   backgroundOf,
   backgroundOfNumbers,
-  type Cell,
   cellsOf,
-  endOf,
-  foreign,
+  fitEnd,
+  fitLine,
   padded,
   paintRow,
   plainRow,
   plainWidths,
   rowOf,
+  type ScreenCell,
   wrapCells,
 } from '../../../../src/tui/dashboard/cells.ts';
 import { colourStyle, type Tone } from '../../../../src/view/format.ts';
@@ -40,7 +40,7 @@ const forbidden = /\p{Cc}|[\u200b-\u200f\u2028-\u202e\u2060-\u2069]|\ufe0f|\p{Em
 test('foreign text fits and holds nothing that a terminal acts upon', () => {
   fc.assert(
     fc.property(hostile, fc.integer({ min: 0, max: 60 }), (text, columns) => {
-      const line = foreign(text, columns);
+      const line = fitLine(text, columns);
       expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
       expect(line).not.toMatch(forbidden);
     }),
@@ -50,7 +50,7 @@ test('foreign text fits and holds nothing that a terminal acts upon', () => {
 test('the width of a line is the sum of the widths of its characters', () => {
   fc.assert(
     fc.property(hostile, (text) => {
-      const line = foreign(text, 200);
+      const line = fitLine(text, 200);
       // Marks of scripts that join are the exception: terminals differ there, and such text stands last in a row.
       if (/[\p{Mc}\p{Mn}]|\p{Lo}/u.test(line)) return;
       const sum = [...line].reduce((width, character) => width + Bun.stringWidth(character), 0);
@@ -73,10 +73,10 @@ test.each([
 });
 
 const tones = fc.constantFrom<(Tone | undefined)[]>(undefined, 'good', 'bad', 'warn', 'dim', 'strong', 'accent');
-const someCells: fc.Arbitrary<Cell[]> = fc.array(
+const someCells: fc.Arbitrary<ScreenCell[]> = fc.array(
   fc
-    .record({ text: hostile.map((text) => foreign(text, 80)), tone: tones })
-    .map(({ text, tone }): Cell => (tone === undefined ? { text } : { text, tone })),
+    .record({ text: hostile.map((text) => fitLine(text, 80)), tone: tones })
+    .map(({ text, tone }): ScreenCell => (tone === undefined ? { text } : { text, tone })),
   { maxLength: 6 },
 );
 
@@ -93,7 +93,7 @@ test('a row is as wide as it is to be, and paint adds nothing but styles', () =>
 });
 
 test('no background is painted, and without colours no colour', () => {
-  const all: Cell[] = (['good', 'bad', 'warn', 'dim', 'strong', 'accent'] as const).map((tone) => ({
+  const all: ScreenCell[] = (['good', 'bad', 'warn', 'dim', 'strong', 'accent'] as const).map((tone) => ({
     text: 'x',
     tone,
   }));
@@ -127,7 +127,7 @@ test.each([
 ] as const)('COLORFGBG=%s is %s', (value, background) => expect(backgroundOfNumbers(value)).toBe(background));
 
 test('with a background that is known, what is selected keeps its colours on one that sets it off', () => {
-  const cells: Cell[] = [{ text: 'ab', tone: 'bad' }, { text: 'c' }];
+  const cells: ScreenCell[] = [{ text: 'ab', tone: 'bad' }, { text: 'c' }];
   for (const [paint, ground] of [
     ['dark', 238],
     ['light', 252],
@@ -145,7 +145,7 @@ test('wrapped lines fit and together say the same', () => {
       const lines = wrapCells(cells, columns);
       for (const line of lines)
         expect(Bun.stringWidth(line.map(({ text }) => text).join(''))).toBeLessThanOrEqual(columns);
-      const whole = (some: readonly Cell[]) => some.map(({ text }) => text).join('');
+      const whole = (some: readonly ScreenCell[]) => some.map(({ text }) => text).join('');
       const said = (text: string) => text.replaceAll(/\s/g, '');
       expect(said(lines.map(whole).join(''))).toBe(said(whole(cells)));
       for (const line of lines.slice(1)) expect(whole(line)).toMatch(/^\S/);
@@ -167,6 +167,6 @@ test('padding cuts, fills and aligns by columns', () => {
   expect(padded('漢字', 6)).toBe('漢字  ');
   expect(padded('漢字', 6, 'right')).toBe('  漢字');
   expect(padded('漢字漢字', 5)).toBe('漢字…');
-  expect(endOf('abc漢字', 4)).toBe('漢字');
-  expect(endOf('abc漢字', 3)).toBe('字');
+  expect(fitEnd('abc漢字', 4)).toBe('漢字');
+  expect(fitEnd('abc漢字', 3)).toBe('字');
 });

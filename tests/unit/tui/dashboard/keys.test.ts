@@ -4,8 +4,8 @@ import type { EventBody } from '../../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../../src/core/plan/verdicts.ts';
 import { helpEntries } from '../../../../src/tui/dashboard/frame.ts';
 import { type KeyCommand, keyNames, type Press, press } from '../../../../src/tui/dashboard/keys.ts';
-import { listItems, sessionsOf } from '../../../../src/tui/dashboard/list.ts';
-import { firstUi, type Hit, settled, shapeOf, type Ui } from '../../../../src/tui/dashboard/ui.ts';
+import { listItems, sessionIdsOf } from '../../../../src/tui/dashboard/list.ts';
+import { firstUi, type Hit, paneShape, settled, type Ui } from '../../../../src/tui/dashboard/ui.ts';
 import type { Runner } from '../../../../src/tui/dashboard/view.ts';
 import {
   fold,
@@ -32,7 +32,7 @@ interface At {
 
 const now = { live: new Map(), nowMs: startMs, runner: 'elsewhere' } as const;
 const listedSessions = (shown: typeof state, ui: Ui) =>
-  sessionsOf(listItems({ ...now, state: shown, verdicts: verdictsAtRest(shown) }, ui));
+  sessionIdsOf(listItems({ ...now, state: shown, verdicts: verdictsAtRest(shown) }, ui));
 /** The screen holds nothing but these. */
 const hit = (x: number, y: number): Hit | null =>
   x < 40
@@ -50,7 +50,7 @@ function pressed(keys: readonly Press[], at: At = {}) {
   for (const key of keys) {
     const ids = listedSessions(shown, shownUi);
     const index = Math.max(0, ids.indexOf(shownUi.selected ?? ''));
-    const shape = shapeOf(shownUi, columns);
+    const shape = paneShape(shownUi, columns);
     const result = press(shownUi, key, { state: shown, ids, index, listRows: 5, paneRows: 4, shape, runner, hit });
     const { index: _, ...next } = settled(result.ui, listedSessions(shown, result.ui), 5);
     shownUi = next;

@@ -1,7 +1,7 @@
 /**
  * The settings of a session and of a group: one row each. Types, command-line options, workflow keys, the JSON Schema
- * of workflows, the checks of values and the man page follow from these tables. A new setting needs a row here, the
- * code that uses it, and its line in docs/workflows.md.
+ * of workflows, the checks of values and the man page follow from these tables. A new setting needs a row here
+ * and the code that uses it.
  */
 
 export const permissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'default', 'dontAsk', 'plan'] as const;

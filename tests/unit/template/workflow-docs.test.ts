@@ -57,5 +57,5 @@ test('project files', async () => {
     const file = folder.write('.claude-code-agent/project.yaml', text);
     expect(valid(loadProjectFile(world, file)).work.accept).toBeDefined();
   }
-  expect(projectKeys.filter((key) => !worktrees.includes(`\`${key}\``))).toEqual([]);
+  expect(projectKeys.filter((key) => !worktrees.includes(`\n${key}: `))).toEqual([]);
 });

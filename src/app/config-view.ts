@@ -17,7 +17,7 @@ import type { Style } from '../view/format.ts';
 import { safeLine, safeText } from '../view/terminal-text.ts';
 import { importsOf, ownInstructions } from '../worker/attempt/attempt-setup.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from '../worker/prepare/generated-config.ts';
-import type { AppContext } from './place.ts';
+import type { AppContext } from './app-context.ts';
 import type { LoadedSession } from './resolve.ts';
 
 const ownLayer = 'claude-code-agent';

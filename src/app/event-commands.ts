@@ -14,7 +14,7 @@ import { type PublicEvent, publicEvent } from '../view/json-reporter.ts';
 import type { Reporter } from '../view/reporter.ts';
 import { safeJson, safeLine } from '../view/terminal-text.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../worker/shell-command.ts';
-import type { AppContext } from './place.ts';
+import type { AppContext } from './app-context.ts';
 import type { GroupReference } from './resolve.ts';
 import { onSignal } from './signals.ts';
 

@@ -5,7 +5,7 @@ import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import { formatDuration } from '../view/format.ts';
 import { safeLine } from '../view/terminal-text.ts';
-import type { AppContext } from './place.ts';
+import type { AppContext } from './app-context.ts';
 
 /** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
 export const shortRunPrefix = 'command-';
@@ -17,12 +17,12 @@ export function liveRunner(world: World, group: { readonly paths: Pick<GroupPath
 }
 
 /** Its runner, when that is halted by a signal, such as that of Ctrl-Z: its sessions work on, and nobody hears them. */
-export function haltedRunner(world: World, { lock }: Pick<GroupPaths, 'lock'>): ProcessIdentity | null {
+export function suspendedRunner(world: World, { lock }: Pick<GroupPaths, 'lock'>): ProcessIdentity | null {
   const holder = world.locks.holder(lock)?.identity ?? null;
   return holder !== null && world.processes.isHalted(holder) ? holder : null;
 }
 
-export function haltedSentence(
+export function suspendedSentence(
   id: GroupId,
   { pid }: ProcessIdentity,
 ): { readonly message: string; readonly advice: string } {

@@ -5,10 +5,10 @@ import { needsQuotes, quoted } from '../core/id.ts';
 import type { FileInfo, Files } from '../system/world.ts';
 
 /** `trouble` completes a sentence that begins with the path. */
-export type Looked<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly trouble: string };
+export type PathResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly trouble: string };
 
 /** Does something with a path; errors of the system become `trouble`, all others are thrown again. */
-export function tryPath<T>(action: () => T): Looked<T> {
+export function tryPath<T>(action: () => T): PathResult<T> {
   try {
     return { ok: true, value: action() };
   } catch (error) {
@@ -18,16 +18,16 @@ export function tryPath<T>(action: () => T): Looked<T> {
   }
 }
 
-export const leadsBack = 'is a symbolic link that leads back to itself';
+export const linkLoop = 'is a symbolic link that leads back to itself';
 
 const troubles: Readonly<Record<string, string>> = {
-  ELOOP: leadsBack,
+  ELOOP: linkLoop,
   ENAMETOOLONG: 'is longer than a path can be',
 };
 
 export const doesNotExist = 'does not exist';
 
-export function lookAt(files: Files, path: string): Looked<FileInfo['kind']> {
+export function lookAt(files: Files, path: string): PathResult<FileInfo['kind']> {
   const info = tryPath(() => files.info(path));
   if (!info.ok) return info;
   return info.value === null ? { ok: false, trouble: doesNotExist } : { ok: true, value: info.value.kind };
@@ -48,7 +48,7 @@ export function folderNamed(
 }
 
 /** What stands in the place of a folder, completing a sentence; null for a folder, also by a link, and for nothing. */
-export function strayIn(files: Files, path: string): string | null {
+export function folderProblem(files: Files, path: string): string | null {
   const entry = tryPath(() => files.entryKind(path));
   if (!entry.ok || entry.value === null) return entry.ok ? null : entry.trouble;
   const found = lookAt(files, path);

@@ -9,31 +9,31 @@ import type { PauseRequestMode } from '../store/requests.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 import { safeLine } from '../view/terminal-text.ts';
+import type { AppContext } from './app-context.ts';
 import { readUserConfig } from './config/user-config.ts';
 import { createRunHooks } from './event-commands.ts';
 import { stopDamagedGroup } from './leftovers.ts';
 import { liveRunner } from './live-runner.ts';
-import type { AppContext } from './place.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
-import type { PauseOutcome, Tell } from './submit.ts';
+import type { EventListener, PauseOutcome } from './submit.ts';
 import { submit } from './submit.ts';
 
 const sentenceColumnsMax = 1_000;
 
-export interface ToldPause {
+export interface PauseReport {
   readonly outcome: PauseOutcome;
   readonly warnings: readonly string[];
 }
 
 /** Pauses a group; where no runner is there to tell the `onEvent` commands, they are told from here. */
-export async function pauseAndTell(
+export async function pauseAndNotify(
   place: AppContext,
   group: GroupReference,
   mode: PauseRequestMode,
   why: { readonly toDelete?: true } = {},
-): Promise<Result<ToldPause>> {
+): Promise<Result<PauseReport>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
-  const tell: Tell = (event, state) => logged.push({ event, state });
+  const tell: EventListener = (event, state) => logged.push({ event, state });
   const ask = (gone?: string) => submit(place, group, { kind: 'pause', mode, ...why }, { tell, ...defined({ gone }) });
   let paused = await ask();
   const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;

@@ -11,8 +11,8 @@ import type { Rehearsal } from '../runner/run-group.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { ownCommand } from '../system/own-program.ts';
 import type { ExitStatus, World } from '../system/world.ts';
+import type { AppContext } from './app-context.ts';
 import { tryPath } from './path-argument.ts';
-import type { AppContext } from './place.ts';
 
 export interface RehearsalProcessOptions {
   readonly packageRoot: string;

@@ -2,7 +2,7 @@
 import { loadGroup } from '../store/group-store.ts';
 import { hasRequests } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
-import type { AppContext } from './place.ts';
+import type { AppContext } from './app-context.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 
 const lookMs = 1_000;

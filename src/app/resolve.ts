@@ -18,8 +18,8 @@ import type { GroupState } from '../core/state.ts';
 import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
+import type { AppContext } from './app-context.ts';
 import { liveRunner } from './live-runner.ts';
-import type { AppContext } from './place.ts';
 
 export interface GroupReference {
   readonly root: string;

@@ -12,7 +12,7 @@ import { decide } from '../core/plan/schedule.ts';
 import type { SessionRecord, SessionState } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupStatus } from '../core/status.ts';
-import { recoverTakeOvers } from '../runner/attach/recover.ts';
+import { recoverAttachments } from '../runner/attach/recover.ts';
 import {
   type Asked,
   type Command,
@@ -36,10 +36,10 @@ import {
 import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
-import { speaks } from '../worker/adopt.ts';
+import { hasOutput } from '../worker/adopt.ts';
+import type { AppContext } from './app-context.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
-import type { AppContext } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { attemptUsages } from './watch/attempt-usage.ts';
 import { awaitRelease, awaitState } from './watch/follow-group.ts';
@@ -67,7 +67,7 @@ export interface SubmitOptions {
   /** Called when the live runner has agreed, before what comes of it is waited for. */
   readonly accepted?: () => void;
   /** Is told what is logged without a runner when that takes its time. */
-  readonly tell?: Tell;
+  readonly tell?: EventListener;
   /** A run that was ended for this. */
   readonly gone?: string;
 }
@@ -82,7 +82,9 @@ export async function submit<C extends Command>(
   const { world } = place;
   const asked: Command = command;
   // The table gives each kind the way of that kind, which the compiler does not see for a kind that it does not know.
-  const way: Way<never> | undefined = Object.hasOwn(ways, command.kind) ? ways[command.kind as never] : undefined;
+  const way: RequestHandler<never> | undefined = Object.hasOwn(ways, command.kind)
+    ? ways[command.kind as never]
+    : undefined;
   const work: Work = { command, way, ...options };
   let { gone } = options;
   const viaRunner = (runId: string, command: RequestBody) => {
@@ -98,7 +100,7 @@ export async function submit<C extends Command>(
 
 interface Work extends SubmitOptions {
   readonly command: Command;
-  readonly way: Way<never> | undefined;
+  readonly way: RequestHandler<never> | undefined;
 }
 
 async function carryOut(world: World, writer: GroupWriter, work: Work): Promise<Result<unknown>> {
@@ -183,7 +185,7 @@ export async function changeGroup<T>(
     const opened = openGroupWriter(world, group.root, group.groupId, runId);
     if (opened.ok) {
       try {
-        await recoverTakeOvers(world, opened.value);
+        await recoverAttachments(world, opened.value);
         const changed = await change.direct(opened.value);
         return changed;
       } catch (error) {
@@ -231,15 +233,15 @@ interface Special {
   readonly say: 'now' | 'next-attempt';
 }
 
-export type Tell = (event: GroupEvent, state: GroupState) => void;
+export type EventListener = (event: GroupEvent, state: GroupState) => void;
 
-interface Way<K extends keyof Special> {
+interface RequestHandler<K extends keyof Special> {
   /** With the lock held. `gone`: the run that was asked for it first, and has ended without an answer. */
   direct(
     world: World,
     writer: GroupWriter,
     command: CommandOf<K>,
-    about: { readonly tell: Tell; readonly gone: string | undefined },
+    about: { readonly tell: EventListener; readonly gone: string | undefined },
   ): Result<Special[K]> | Promise<Result<Special[K]>>;
   /** The live runner has done it; `runner-gone` = try again from the start. */
   answered(
@@ -339,7 +341,7 @@ function stateOf(state: GroupState, sessionId: SessionId): SessionState {
 // Pausing a whole group: by its runner, or by stopping what a runner that died has left.
 
 /** Workers of a runner that died are stopped by this process, or, for `drain`, left as they are. */
-const pauseGroupWay: Way<'pause'> = {
+const pauseGroupWay: RequestHandler<'pause'> = {
   direct(world, writer, { mode }, { tell, gone }) {
     const { status, run } = writer.state;
     const hadStart = gone !== undefined && run?.id !== gone;
@@ -351,7 +353,7 @@ const pauseGroupWay: Way<'pause'> = {
   answered: (world, group, runId, { seq }, { mode }) => outcomeOf(world, group, runId, seq, mode),
 };
 
-async function stopLeftWorkers(world: World, writer: GroupWriter, tell: Tell): Promise<Result<PauseOutcome>> {
+async function stopLeftWorkers(world: World, writer: GroupWriter, tell: EventListener): Promise<Result<PauseOutcome>> {
   const foreign = foreignWorker(world, writer);
   if (foreign) return foreign;
   writer.record([{ type: 'group_pausing', reason: 'user' }]);
@@ -403,7 +405,7 @@ const lineBytesMax = 32 * 1024;
 
 type Heard = Special['say'];
 
-const sayWay: Way<'say'> = {
+const sayWay: RequestHandler<'say'> = {
   direct: sayDirectly,
   answered(world, { root, groupId }, _runId, _answer, { sessionId, text }) {
     const state = loadGroup(world, root, groupId);
@@ -434,7 +436,7 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
     // One of several threads that a killed worker has left may still hold the other end for a moment.
     const isAlive = process !== undefined && world.processes.isAlive(process);
     // A worker that its runner did not live to tell its task would take this for it.
-    const fifo = isAlive && speaks(world, attempt, transcript) ? world.fifos.openWriter(path) : null;
+    const fifo = isAlive && hasOutput(world, attempt, transcript) ? world.fifos.openWriter(path) : null;
     if (fifo !== null) {
       try {
         const line = userMessage(text, attempt.id, record.told?.length ?? 0);
@@ -458,7 +460,7 @@ function tooLong(): Result<never> {
   return fail('usage', message, 'Put the material into a file of the project and name its path instead.');
 }
 
-const ways: { readonly [K in keyof Special]: Way<K> } = {
+const ways: { readonly [K in keyof Special]: RequestHandler<K> } = {
   pause: pauseGroupWay,
   thaw: {
     // Whoever lets it go on by running it ends the freeze first.

@@ -8,7 +8,7 @@ import type { World } from '../system/world.ts';
 import { object, text, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
 import { estimateCost, isUnknownModel } from './pricing.ts';
-import { type Claim, noClaim } from './spending.ts';
+import { noTotals, type ReportedTotals } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
 const chunkBytes = 64 * 1024;
@@ -98,7 +98,7 @@ export function totalsBefore(
   configDir: string,
   claudeSessionIds: readonly string[],
   startedAtMs: number,
-): Claim | null {
+): ReportedTotals | null {
   for (const id of claudeSessionIds.toReversed()) {
     const [path] = filesOf(world, configDir, id);
     const found = path === undefined ? null : lastTotals(world, path, startedAtMs);
@@ -116,7 +116,7 @@ export function totalsAtEnd(
   configDir: string,
   claudeSessionId: string,
   startedAtMs: number,
-): Claim | null {
+): ReportedTotals | null {
   const ends = filesOf(world, configDir, claudeSessionId).map((path) => endOf(linesOf(world, [path]), startedAtMs));
   return ends.find((totals) => totals !== null) ?? null;
 }
@@ -127,7 +127,7 @@ export function totalsInParts(
   folder: string,
   claudeSessionId: string,
   startedAtMs: number,
-): Claim | null {
+): ReportedTotals | null {
   const offsetOf = (path: string): number => Number(basename(dirname(path)));
   const paths = filesOf(world, folder, claudeSessionId).toSorted((a, b) => offsetOf(a) - offsetOf(b));
   return endOf(linesOf(world, paths), startedAtMs);
@@ -145,9 +145,9 @@ export function* linesOf(world: World, paths: readonly string[]): Generator<stri
 }
 
 /** Of what is said behind them they know nothing. */
-function endOf(conversation: Iterable<string>, startedAtMs: number): Claim | null {
+function endOf(conversation: Iterable<string>, startedAtMs: number): ReportedTotals | null {
   let isOfAttempt = false;
-  let found: Claim | null = null;
+  let found: ReportedTotals | null = null;
   for (const line of conversation) {
     const totals = readTotals(line);
     const timeMs = lineTimeMs(line);
@@ -251,24 +251,24 @@ export function lineTimeMs(line: string): number {
   return Date.parse(timeField.exec(line)?.[1] ?? '');
 }
 
-export function readTotals(line: string): Claim | null {
+export function readTotals(line: string): ReportedTotals | null {
   return line.includes(stateMark) ? readState(line) : null;
 }
 
 /** The totals of the last clean end before that time; null when the conversation began later. */
-function lastTotals(world: World, path: string, startedAtMs: number): Claim | null {
-  let found: Claim | null = null;
+function lastTotals(world: World, path: string, startedAtMs: number): ReportedTotals | null {
+  let found: ReportedTotals | null = null;
   // Lines of claude's are long, and few of them are looked at as a whole.
   for (const line of linesOf(world, [path])) {
     const time = lineTimeMs(line);
     if (time >= startedAtMs) break;
-    if (!Number.isNaN(time)) found ??= noClaim;
+    if (!Number.isNaN(time)) found ??= noTotals;
     found = readTotals(line) ?? found;
   }
   return found;
 }
 
-function readState(line: string): Claim | null {
+function readState(line: string): ReportedTotals | null {
   const { type, totalCostUSD, modelUsage, hasUnknownModelCost } = object(parseJson(line));
   if (type !== 'cost-state') return null;
   const models = modelsOf(modelUsage);

@@ -5,7 +5,7 @@
 import { addTokens, noTokens, roundUsd, type Usage } from '../core/group.ts';
 import { runningAgents } from './at-work.ts';
 import type { KeptMessage } from './conversation.ts';
-import { heldAfterKill, isOddMessage } from './spending.ts';
+import { heldAfterKill, isImplausibleMessage } from './spending.ts';
 import { type AttemptStream, usageOf } from './stream.ts';
 
 export interface EndedAttempt {
@@ -24,17 +24,17 @@ export interface EndedAttempt {
 
 export function finalUsage(attempt: EndedAttempt, durationMs: number): Usage {
   const { stream, startedAtMs, reservedUsd } = attempt;
-  const { isAtWork, sawInit, unbelieved, model, prices } = stream;
+  const { isAtWork, sawInit, implausible: unbelieved, model, prices } = stream;
   const usage = usageOf(stream, durationMs);
   const isCounted = sawInit && !isAtWork && unbelieved === undefined;
-  if (isCounted || (stream.isToldAtEnd && stream.openTasks.size === 0)) return usage;
-  const kept = attempt.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
+  if (isCounted || (stream.hasFinalTotals && stream.openTasks.size === 0)) return usage;
+  const kept = attempt.kept(stream.claudeSessionIds).filter(({ tokens }) => !isImplausibleMessage(tokens));
   const own = kept.filter(({ id, atMs }) => stream.spoken.has(id) || atMs >= startedAtMs);
   // The output is lost where the disk was full or the file was removed.
   const isOutputLost = !sawInit && (attempt.hasBegun || own.length > 0 || attempt.isBlank(stream));
   if (!isAtWork && !isOutputLost && unbelieved === undefined) return usage;
   const seen = withKept(usage, own);
-  if (stream.isToldAtEnd || (!isAtWork && !isOutputLost && unbelieved === 'before')) return seen;
+  if (stream.hasFinalTotals || (!isAtWork && !isOutputLost && unbelieved === 'before')) return seen;
   const isUnknown = unbelieved === 'own' || (isOutputLost && own.length === 0);
   const heldUsd = heldAfterKill({
     seenUsd: seen.costUsd,

@@ -1,6 +1,6 @@
 /** Reads fields of foreign JSON: a wrong type is no value, a figure beyond all measure the highest that counts. */
 
-import { figureMax } from '../core/group.ts';
+import { sanityLimits } from '../core/group.ts';
 import { isObject, type JsonObject } from '../store/json.ts';
 
 export function object(value: unknown): JsonObject {
@@ -25,11 +25,11 @@ export function number(value: unknown): number | undefined {
 
 /** A whole number that can be counted with: never negative, never NaN or infinite. */
 export function count(value: unknown): number {
-  return Math.trunc(within(value, figureMax.count));
+  return Math.trunc(within(value, sanityLimits.count));
 }
 
 export function usd(value: unknown): number {
-  return within(value, figureMax.usd);
+  return within(value, sanityLimits.usd);
 }
 
 /** JSON has numbers that become infinite when they are read. */

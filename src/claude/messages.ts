@@ -1,5 +1,5 @@
 /** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
-import { addTokens, figureMax, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
+import { addTokens, type ModelUsage, noTokens, sanityLimits, type Tokens } from '../core/group.ts';
 import { wordPattern } from '../core/values.ts';
 import { isObject, type JsonObject, parseJson } from '../store/json.ts';
 import type { HookFailure } from './complaints.ts';
@@ -482,7 +482,7 @@ export function modelsOf(value: unknown): Record<string, ModelUsage> {
 
 /** US dollars. What cannot be an amount, such as NaN, counts as more than can be true, never as nothing. */
 function claimedUsd(value: unknown): number {
-  return value === undefined || (typeof value === 'number' && value >= 0) ? usd(value) : figureMax.usd;
+  return value === undefined || (typeof value === 'number' && value >= 0) ? usd(value) : sanityLimits.usd;
 }
 
 function modelUsage(usage: JsonObject): ModelUsage & { readonly tokens: PricedTokens } {

@@ -1,23 +1,23 @@
 /** How an attempt ended. Only a success that claude printed and that nothing contradicts is `completed`. */
 import type { StopReason, Warning } from '../core/event.ts';
-import { figureMax } from '../core/group.ts';
+import { sanityLimits } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../system/world.ts';
 import { complaintsOf } from './complaints.ts';
 import { endings, stopReasons } from './endings.ts';
-import type { ResultMessage } from './messages.ts';
-import { isUnknownModel } from './pricing.ts';
-import { type AttemptStream, deniedOf, isSuccess, isWorkPending, unknownModels } from './stream.ts';
-import { openSubjects } from './task-list.ts';
-import { cleanLine, clip } from './text.ts';
 import {
   type AttemptVerdict,
+  attributed,
   describeEnding,
-  describeTrouble,
+  describeProblem,
   describeUnanswered,
-  saidBy,
   sentence,
-} from './trouble.ts';
+} from './failure-text.ts';
+import type { ResultMessage } from './messages.ts';
+import { isUnknownModel } from './pricing.ts';
+import { type AttemptStream, denialCounts, isSuccess, isWorkPending, unknownModels } from './stream.ts';
+import { openSubjects } from './task-list.ts';
+import { cleanLine, clip } from './text.ts';
 
 export interface JudgeInput {
   readonly stream: AttemptStream;
@@ -81,7 +81,7 @@ function judgeEnd(input: JudgeInput): AttemptVerdict {
   if (result === undefined) return judgeSilence(input);
   const odd = describeEnding(stream, result);
   if (odd !== null) return odd;
-  if (result.subtype !== 'success' || result.isError) return describeTrouble(stream, result);
+  if (result.subtype !== 'success' || result.isError) return describeProblem(stream, result);
   if (result.numTurns === 0) return notSent(result);
   // A later runner finds a worker that died between its first answer and the answer to what its background work found.
   if (input.exit.kind === 'unknown' && isWorkPending(stream)) return judgeSilence(input);
@@ -119,7 +119,7 @@ const hookTooLate: AttemptVerdict = {
 function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict {
   const { stream, expectStructured } = input;
   if (ignoresSettings(input)) return settingsIgnored;
-  const denied = deniedOf(stream);
+  const denied = denialCounts(stream);
   if (denied !== undefined && stream.toolsDone === 0) {
     return {
       status: 'failed',
@@ -152,7 +152,7 @@ function notSent(result: ResultMessage): AttemptVerdict {
   return {
     status: 'failed',
     reason: 'prompt-not-sent',
-    message: sentence('The prompt never reached the model', saidBy(result)),
+    message: sentence('The prompt never reached the model', attributed(result)),
     next: 'Check that the prompt is no command of claude itself and that no hook of the project blocks it.',
   };
 }
@@ -272,7 +272,7 @@ function warningsOfEnd({ lastResult, lastSaid }: AttemptStream): Warning[] {
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
-  const denied = deniedOf(stream);
+  const denied = denialCounts(stream);
   if (denied !== undefined) warnings.push({ code: 'denied-tools', message: deniedSentence(denied) });
   if (input.expectHook && stream.sawInit && !stream.hookOk) {
     const how = stream.hookSeen ? 'failed' : 'did not run';
@@ -307,13 +307,13 @@ function warningsOf(input: JudgeInput): Warning[] {
     const lines = stream.malformed === 1 ? '1 line' : `${stream.malformed} lines`;
     warnings.push({ code: 'malformed-lines', message: `${lines} of claude’s output could not be read.` });
   }
-  if (stream.hasOddFigures || stream.turns >= figureMax.count) {
+  if (stream.hasOddFigures || stream.turns >= sanityLimits.count) {
     const message = 'claude named figures that cannot be true; they are not believed.';
     warnings.push({ code: 'odd-figures', message });
   }
-  if (stream.unbookedUsd > 0) {
+  if (stream.unrecordedCostUsd > 0) {
     const message =
-      `claude had written down $${stream.unbookedUsd.toFixed(6)} more than is known of the earlier attempts; it is ` +
+      `claude recorded $${stream.unrecordedCostUsd.toFixed(6)} more than the earlier attempts reported; it is ` +
       'counted with this one.';
     warnings.push({ code: 'estimated-cost', message });
   }

@@ -1,5 +1,5 @@
 /** What tokens cost until claude reports it. prices.json: US dollars per million tokens, with the day of reading. */
-import { figureMax, type Price, type PriceTable, type Tokens } from '../core/group.ts';
+import { type Price, type PriceTable, sanityLimits, type Tokens } from '../core/group.ts';
 import list from './prices.json' with { type: 'json' };
 
 interface ListPrice extends Price {
@@ -44,7 +44,7 @@ export function estimateCost(model: string, tokens: PricedTokens, own: PriceTabl
     (tokens.cacheCreation - hourly) * price.cacheCreation +
     hourly * Math.max(price.cacheCreation, hourlyTimes * price.input) +
     tokens.cacheRead * price.cacheRead;
-  return Math.min(figureMax.usd, millionths / 1_000_000);
+  return Math.min(sanityLimits.usd, millionths / 1_000_000);
 }
 
 function findPrice(model: string, own: PriceTable): ListPrice | undefined {

@@ -5,11 +5,11 @@
  */
 import {
   addTokens,
-  figureMax,
   type ModelUsage,
   noTokens,
   type PriceTable,
   roundUsd,
+  sanityLimits,
   type Tokens,
 } from '../core/group.ts';
 import { estimateCost, isUnknownModel, type PricedTokens } from './pricing.ts';
@@ -18,20 +18,20 @@ type Models = Readonly<Record<string, ModelUsage>>;
 
 type Seen = Readonly<Record<string, ModelUsage & { readonly tokens: PricedTokens }>>;
 
-export interface Claim {
+export interface ReportedTotals {
   readonly costUsd: number;
   readonly models: Models;
   /** Those of the models whose price claude does not know. */
   readonly unpriced?: readonly string[];
 }
 
-export const noClaim: Claim = { costUsd: 0, models: {} };
+export const noTotals: ReportedTotals = { costUsd: 0, models: {} };
 
-export interface Earlier {
+export interface EarlierSpending {
   /** Finds what claude's totals begin with; asked once, when claude names a total and has not said that. */
-  readonly findBase: () => Claim;
+  readonly findBase: () => ReportedTotals;
   /** What is booked for them, with what is held; absent = not known. */
-  readonly booked?: Claim;
+  readonly booked?: ReportedTotals;
 }
 
 export interface ClaudeSpending {
@@ -40,18 +40,18 @@ export interface ClaudeSpending {
   readonly models: Models;
   readonly estimated: boolean;
   /** What claude's totals held before this process did anything; taken off every total. */
-  readonly base: Claim;
+  readonly base: ReportedTotals;
   /** What conversations of this process cost that ended before the present one began. */
-  readonly settled: Claim & { readonly estimated: boolean };
+  readonly settled: ReportedTotals & { readonly estimated: boolean };
   /** The highest total that claude named, without the base. */
-  readonly claimed: Claim;
+  readonly claimed: ReportedTotals;
   /** What was seen of each model and is not in that total, by our prices; a model that was ever seen stays in it. */
   readonly unclaimed: Seen;
 }
 
 /** More than a message of any model can have. */
-export function isOddMessage(tokens: Tokens): boolean {
-  return Object.values(tokens).some((count) => count > figureMax.messageTokens);
+export function isImplausibleMessage(tokens: Tokens): boolean {
+  return Object.values(tokens).some((count) => count > sanityLimits.messageTokens);
 }
 
 /** The instructions and tools that every conversation begins with, and a long answer. */
@@ -79,47 +79,51 @@ export function heldAfterKill(attempt: KilledAttempt): number {
 }
 
 /** A figure in it was cut to the most that is read of one. */
-export function isOddTotal({ costUsd, models }: Claim): boolean {
+export function isImplausibleTotal({ costUsd, models }: ReportedTotals): boolean {
   const isOdd = (usage: ModelUsage) =>
-    usage.costUsd >= figureMax.usd || Object.values(usage.tokens).some((count) => count >= figureMax.count);
-  return costUsd >= figureMax.usd || Object.values(models).some(isOdd);
+    usage.costUsd >= sanityLimits.usd || Object.values(usage.tokens).some((count) => count >= sanityLimits.count);
+  return costUsd >= sanityLimits.usd || Object.values(models).some(isOdd);
 }
 
 /** A process whose totals begin with `base`. What claude wrote down and no attempt booked counts for this process. */
-export function spendBegun(base: Claim, booked: Claim = base, prices: PriceTable = {}): ClaudeSpending {
+export function initialSpending(
+  base: ReportedTotals,
+  booked: ReportedTotals = base,
+  prices: PriceTable = {},
+): ClaudeSpending {
   const begun = emptySpending(base);
   // Of what it goes on with claude does not say that it guesses.
   const unpriced = Object.keys(base.models).filter((model) => isUnknownModel(model));
   const own = withoutGuesses(ownPart(base, booked), unpriced, prices);
   // What claude guesses and what was booked for the same are different sums: only tokens tell whether there is more.
   const isMore = unpriced.length === 0 || hasAny(less(tokensOf(base), tokensOf(booked)));
-  const unbookedUsd = unpriced.length === 0 ? base.costUsd - booked.costUsd : own.costUsd;
-  if (!isMore || unbookedUsd < unbookedMinUsd || isOddTotal(base)) return begun;
+  const unrecordedCostUsd = unpriced.length === 0 ? base.costUsd - booked.costUsd : own.costUsd;
+  if (!isMore || unrecordedCostUsd < unbookedMinUsd || isImplausibleTotal(base)) return begun;
   // Names of models may differ, and estimates may be of others.
-  const models = Math.abs(own.costUsd - unbookedUsd) < unbookedMinUsd ? own.models : {};
-  return summed({ ...begun, settled: { costUsd: unbookedUsd, models, estimated: false } }, noClaim, {});
+  const models = Math.abs(own.costUsd - unrecordedCostUsd) < unbookedMinUsd ? own.models : {};
+  return summed({ ...begun, settled: { costUsd: unrecordedCostUsd, models, estimated: false } }, noTotals, {});
 }
 
-function tokensOf({ models }: Claim): Tokens {
+function tokensOf({ models }: ReportedTotals): Tokens {
   return Object.values(models).reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
 }
 
 /** Nothing spent yet, in a process whose totals begin with `base`. */
-export function emptySpending(base: Claim = noClaim): ClaudeSpending {
+export function emptySpending(base: ReportedTotals = noTotals): ClaudeSpending {
   return {
     costUsd: 0,
     tokens: noTokens,
     models: {},
     estimated: false,
     base,
-    settled: { ...noClaim, estimated: false },
-    claimed: noClaim,
+    settled: { ...noTotals, estimated: false },
+    claimed: noTotals,
     unclaimed: {},
   };
 }
 
 /** A new conversation begins its totals at nothing again; a total that is no lower goes on with the old ones. */
-export function spendAnew(s: ClaudeSpending, totalUsd: number): ClaudeSpending {
+export function startNewConversation(s: ClaudeSpending, totalUsd: number): ClaudeSpending {
   if (totalUsd > s.base.costUsd + s.claimed.costUsd - sameUsd) return s;
   const { costUsd, models, tokens, estimated } = s;
   return { ...emptySpending(), costUsd, models, tokens, estimated, settled: { costUsd, models, estimated } };
@@ -136,7 +140,7 @@ const unbookedMinUsd = 1e-6;
  * cover the messages that were seen, as many as they have become more: claude counts an aborted answer as nothing, and
  * the API bills its input, so that one stays in our estimate.
  */
-export function spendClaimed(s: ClaudeSpending, total: Claim, prices: PriceTable): ClaudeSpending {
+export function addReportedTotal(s: ClaudeSpending, total: ReportedTotals, prices: PriceTable): ClaudeSpending {
   const { costUsd, models } = withoutGuesses(ownPart(total, s.base), total.unpriced ?? [], prices);
   if (costUsd < s.claimed.costUsd) return s;
   const claimed = { costUsd, models: Object.keys(models).length > 0 ? models : s.claimed.models };
@@ -152,7 +156,7 @@ export function spendClaimed(s: ClaudeSpending, total: Claim, prices: PriceTable
 }
 
 /** Of a model whose price it does not know claude guesses one that is too low for a cap to be trusted with. */
-function withoutGuesses(own: Claim, unpriced: readonly string[], prices: PriceTable): Claim {
+function withoutGuesses(own: ReportedTotals, unpriced: readonly string[], prices: PriceTable): ReportedTotals {
   const models = new Map(Object.entries(own.models));
   let costUsd = own.costUsd;
   for (const model of unpriced) {
@@ -167,7 +171,7 @@ function withoutGuesses(own: Claim, unpriced: readonly string[], prices: PriceTa
 }
 
 /** What a total says of this process: without the base, and with the figures per model where those are newer. */
-function ownPart(total: Claim, base: Claim): Claim {
+function ownPart(total: ReportedTotals, base: ReportedTotals): ReportedTotals {
   const models = new Map<string, ModelUsage>();
   for (const [model, { costUsd, tokens }] of Object.entries(total.models)) {
     const before = usageIn(base.models, model);
@@ -184,14 +188,19 @@ function ownPart(total: Claim, base: Claim): Claim {
  * A message began, with this usage. claude adds it to its total when the message ends, after this line: an answer to
  * `get_usage` that comes later may or may not hold it, one that came before does not.
  */
-export function spendSeen(s: ClaudeSpending, model: string, usage: PricedTokens, prices: PriceTable): ClaudeSpending {
+export function addSeenMessage(
+  s: ClaudeSpending,
+  model: string,
+  usage: PricedTokens,
+  prices: PriceTable,
+): ClaudeSpending {
   if (estimateCost(model, usage, prices) === 0) return s;
   const before: PricedTokens = usageIn(s.unclaimed, model).tokens;
   const tokens = priced(addTokens(before, usage), (before.hourly ?? 0) + (usage.hourly ?? 0));
   return summed(s, s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
 }
 
-function summed({ base, settled }: ClaudeSpending, claimed: Claim, unclaimed: Seen): ClaudeSpending {
+function summed({ base, settled }: ClaudeSpending, claimed: ReportedTotals, unclaimed: Seen): ClaudeSpending {
   // A map, so that a model called `__proto__` is only an odd name.
   const models = new Map<string, ModelUsage>();
   const add = (model: string, more: ModelUsage): void => {

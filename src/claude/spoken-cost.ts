@@ -9,7 +9,7 @@ import type { World } from '../system/world.ts';
 import { type KeptMessage, keptMessage, lineTimeMs, readTotals } from './conversation.ts';
 import { object, objects, text } from './lenient.ts';
 import { isUnknownModel } from './pricing.ts';
-import { type Claim, emptySpending, noClaim, spendClaimed } from './spending.ts';
+import { addReportedTotal, emptySpending, noTotals, type ReportedTotals } from './spending.ts';
 
 const chunkBytes = 1024 * 1024;
 /** Lines of claude's are long, and few of them are looked at as a whole. */
@@ -29,15 +29,15 @@ interface Read {
 
 interface Conversation {
   /** The last totals before the person came, and since; null = none. */
-  base: Claim;
-  claim: Claim | null;
+  base: ReportedTotals;
+  claim: ReportedTotals | null;
   /** When its last line was written, ms since 1970; 0 = before the person came. */
   atMs: number;
   /** It holds something that was said before. */
   isOld: boolean;
 }
 
-export interface Meter {
+export interface CostMeter {
   /** Before claude opens: all that is written from now on counts, whatever its time, for a clock may be set. */
   begin(): void;
   look(): void;
@@ -49,11 +49,11 @@ export interface Meter {
 }
 
 /** Counts in all conversations of this config dir what was written since `startedAtMs` (ms since 1970). */
-export function openMeter(world: World, configDir: string, startedAtMs: number, prices: PriceTable): Meter {
+export function openCostMeter(world: World, configDir: string, startedAtMs: number, prices: PriceTable): CostMeter {
   return new ConversationMeter(world, configDir, startedAtMs, prices);
 }
 
-class ConversationMeter implements Meter {
+class ConversationMeter implements CostMeter {
   readonly #world: World;
   readonly #configDir: string;
   readonly #startedAtMs: number;
@@ -157,7 +157,7 @@ class ConversationMeter implements Meter {
 
   #take(line: string, file: Read): void {
     const { id, isMain } = file;
-    const known = this.#conversations.get(id) ?? { base: noClaim, claim: null, atMs: 0, isOld: false };
+    const known = this.#conversations.get(id) ?? { base: noTotals, claim: null, atMs: 0, isOld: false };
     this.#conversations.set(id, known);
     const totals = readTotals(line);
     if (totals !== null) {
@@ -197,7 +197,7 @@ class ConversationMeter implements Meter {
       }
       const seenUsd = [...seen.values()].reduce((sum, { costUsd }) => sum + costUsd, 0);
       if (claim !== null) {
-        const { costUsd, models } = spendClaimed(emptySpending(base), claim, this.#prices);
+        const { costUsd, models } = addReportedTotal(emptySpending(base), claim, this.#prices);
         const estimated = (claim.unpriced ?? []).some((model) => isUnknownModel(model, this.#prices));
         if (costUsd >= seenUsd - sameUsd) return { costUsd, models, estimated };
       }

@@ -7,15 +7,15 @@
 import { defined } from '../core/defined.ts';
 import {
   addUsage,
-  figureMax,
   type ModelUsage,
   noTokens,
   noUsage,
   type PriceTable,
+  sanityLimits,
   type Tokens,
   type Usage,
 } from '../core/group.ts';
-import type { ApiRetry, Denied } from '../core/progress.ts';
+import type { ApiRetry, DenialSummary } from '../core/progress.ts';
 import type { JsonObject } from '../store/json.ts';
 import {
   type AtWork,
@@ -45,16 +45,16 @@ import type {
 } from './messages.ts';
 import { isUnknownModel, type PricedTokens } from './pricing.ts';
 import {
-  type Claim,
+  addReportedTotal,
+  addSeenMessage,
   type ClaudeSpending,
-  type Earlier,
+  type EarlierSpending,
   emptySpending,
-  isOddMessage,
-  isOddTotal,
-  spendAnew,
-  spendBegun,
-  spendClaimed,
-  spendSeen,
+  initialSpending,
+  isImplausibleMessage,
+  isImplausibleTotal,
+  type ReportedTotals,
+  startNewConversation,
 } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLine, cleanLines } from './text.ts';
@@ -85,7 +85,7 @@ export interface AttemptStream extends AtWork {
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
   toolErrors: number;
-  readonly denials: Denials;
+  readonly denials: DenialCounts;
   /** What the last hook that objected to something said. */
   objection?: string;
   /** claude went over to another model than it was to use. */
@@ -114,9 +114,9 @@ export interface AttemptStream extends AtWork {
   /** Another conversation began, and no total has been named since. */
   isNewConversation: boolean;
   /** As long as it is not known what claude's totals begin with. */
-  earlier?: Earlier;
+  earlier?: EarlierSpending;
   /** US dollars that claude had written down and no earlier attempt was seen to spend; they are in the cost. */
-  unbookedUsd: number;
+  unrecordedCostUsd: number;
   readonly prices: PriceTable;
   costUsd: number;
   tokens: Tokens;
@@ -127,7 +127,7 @@ export interface AttemptStream extends AtWork {
   /** Figures of money or tokens came that cannot be true; they are not in those above. */
   hasOddFigures: boolean;
   /** Such ones came since the last total that can be true: of this process, or only in what its totals began with. */
-  unbelieved?: 'own' | 'before';
+  implausible?: 'own' | 'before';
   compactions: number;
   interruptAnswered: boolean;
   /** claude waits for input. A Monitor or a command may run in the background, and start a turn of its own. */
@@ -140,7 +140,7 @@ export interface AttemptStream extends AtWork {
   /** Id of the last message of the main loop by the model. */
   lastMessageId?: string;
   /** claude ended in good order, and its totals of that moment are in the cost. */
-  isToldAtEnd: boolean;
+  hasFinalTotals: boolean;
   readonly taskList: Map<string, ListedTask>;
   /** What was ignored or could not be done. */
   readonly complaints: Complaints;
@@ -152,7 +152,7 @@ const errorChars = 60;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
 
 /** `earlier` for an attempt that goes on with a conversation. */
-export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): AttemptStream {
+export function emptyStream(prices: PriceTable = {}, earlier?: EarlierSpending): AttemptStream {
   return {
     ...emptyActivity(),
     lines: 0,
@@ -174,7 +174,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     spending: emptySpending(),
     isNewConversation: false,
     ...defined({ earlier }),
-    unbookedUsd: 0,
+    unrecordedCostUsd: 0,
     prices,
     costUsd: 0,
     tokens: noTokens,
@@ -188,7 +188,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: Earlier): Attempt
     successBeforeAnswer: false,
     spoken: new Set(),
     messages: 0,
-    isToldAtEnd: false,
+    hasFinalTotals: false,
     taskList: new Map(),
     complaints: new Map(),
   };
@@ -267,7 +267,7 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
   const turns = s.results > 0 ? s.turns : s.messages;
   const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
   // What claude says of a model whose price it does not know is a guess as well.
-  const isGuess = s.estimated || s.unbelieved !== undefined || unknownModels(s).length > 0;
+  const isGuess = s.estimated || s.implausible !== undefined || unknownModels(s).length > 0;
   // The sum is rounded, model by model.
   return addUsage(noUsage, isGuess ? { ...usage, estimated: true } : usage);
 }
@@ -351,13 +351,13 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
 }
 
 function foldMessageUsage(s: AttemptStream, model: string, tokens: PricedTokens): void {
-  if (isOddMessage(tokens)) disbelieve(s, 'own');
-  else setSpending(s, spendSeen(s.spending, model, tokens, s.prices));
+  if (isImplausibleMessage(tokens)) rejectFigures(s, 'own');
+  else setSpending(s, addSeenMessage(s.spending, model, tokens, s.prices));
 }
 
-function disbelieve(s: AttemptStream, whose: 'own' | 'before'): void {
+function rejectFigures(s: AttemptStream, whose: 'own' | 'before'): void {
   s.hasOddFigures = true;
-  if (s.unbelieved !== 'own') s.unbelieved = whose;
+  if (s.implausible !== 'own') s.implausible = whose;
 }
 
 /** Messages carry the API's name; claude's own figures carry the name of `init`, which may end in `[1m]`. */
@@ -383,7 +383,7 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
 /** A finished background task starts a turn of its own. The last result is the answer of the session. */
 function foldResult(s: AttemptStream, m: ResultMessage): void {
   s.results += 1;
-  s.turns = Math.min(figureMax.count, s.turns + m.numTurns);
+  s.turns = Math.min(sanityLimits.count, s.turns + m.numTurns);
   // A command of claude's own is answered without the model, which is no answer of the session.
   if (s.lastResult === undefined || m.numTurns > 0 || m.isError) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
@@ -406,34 +406,34 @@ function foldResponse(
 }
 
 /** The base is asked for before anything; an answer after a message of the model is a total like any other. */
-function foldAnswer(s: AttemptStream, requestId: string, total: Claim): void {
+function foldAnswer(s: AttemptStream, requestId: string, total: ReportedTotals): void {
   if (!answersBase(requestId) || s.spending.costUsd > 0) {
     foldTotal(s, total);
     return;
   }
-  setSpending(s, spendBegun(total, s.earlier?.booked, s.prices));
-  s.unbookedUsd = s.costUsd;
+  setSpending(s, initialSpending(total, s.earlier?.booked, s.prices));
+  s.unrecordedCostUsd = s.costUsd;
   delete s.earlier;
 }
 
-function foldTotal(s: AttemptStream, total: Claim): void {
+function foldTotal(s: AttemptStream, total: ReportedTotals): void {
   const { costUsd, models, unpriced = [] } = total;
   if (s.earlier !== undefined) s.spending = { ...s.spending, base: s.earlier.findBase() };
   delete s.earlier;
-  if (isOddTotal({ costUsd, models })) {
-    disbelieve(s, isOddTotal(s.spending.base) ? 'before' : 'own');
+  if (isImplausibleTotal({ costUsd, models })) {
+    rejectFigures(s, isImplausibleTotal(s.spending.base) ? 'before' : 'own');
     return;
   }
-  delete s.unbelieved;
-  if (s.isNewConversation) s.spending = spendAnew(s.spending, costUsd);
+  delete s.implausible;
+  if (s.isNewConversation) s.spending = startNewConversation(s.spending, costUsd);
   s.isNewConversation = false;
   s.unpriced = unpriced;
-  setSpending(s, spendClaimed(s.spending, total, s.prices));
+  setSpending(s, addReportedTotal(s.spending, total, s.prices));
 }
 
-export function foldTotalAtEnd(s: AttemptStream, total: Claim): void {
+export function foldTotalAtEnd(s: AttemptStream, total: ReportedTotals): void {
   foldTotal(s, { ...total, unpriced: [...new Set([...s.unpriced, ...(total.unpriced ?? [])])] });
-  s.isToldAtEnd = s.unbelieved === undefined;
+  s.hasFinalTotals = s.implausible === undefined;
 }
 
 /** Begins what our own hook prints; a project has hooks as well. */
@@ -493,13 +493,13 @@ interface DeniedTool {
   readonly target: string;
 }
 
-export type Denials = Map<string, DeniedTool>;
+export type DenialCounts = Map<string, DeniedTool>;
 
-function noteDenial(denials: Denials, { id, tool }: DeniedToolCall, target: string): void {
+function noteDenial(denials: DenialCounts, { id, tool }: DeniedToolCall, target: string): void {
   if (denials.size < callsMax) denials.set(id, { tool, target: target || (denials.get(id)?.target ?? '') });
 }
 
-export function deniedOf({ denials }: { readonly denials: Denials }): Denied | undefined {
+export function denialCounts({ denials }: { readonly denials: DenialCounts }): DenialSummary | undefined {
   const [first] = denials.values();
   if (first === undefined) return undefined;
   const names = [...new Set([...denials.values()].map(({ tool }) => cleanLine(tool, nameChars)))];

@@ -1,5 +1,5 @@
 /** What commands have in common: the context of one command line, refusals, questions, and the exit codes. */
-import { type AppContext, findDataRoot } from '../app/place.ts';
+import { type AppContext, findDataRoot } from '../app/app-context.ts';
 import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { programName } from '../core/program-name.ts';

@@ -5,8 +5,8 @@ import { fail, type Result } from './failure.ts';
 import { ancestorsOf, buildGraph } from './graph.ts';
 import type { SessionDefinition } from './group.ts';
 import { numberedName, sessionLabel } from './id.ts';
+import { attachedFailure } from './plan/attachment.ts';
 import { isBudgetExhausted } from './plan/budget.ts';
-import { takenFailure } from './plan/take-over.ts';
 import { ownDefinition, type SessionRecord } from './session-state.ts';
 import { sessionProblem } from './setting-values.ts';
 import type { GroupState } from './state.ts';
@@ -62,7 +62,7 @@ function titleOf({ id, name }: SessionDefinition): string {
 }
 
 function statusProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
-  if (record.takenOver !== undefined) return takenFailure(state, record);
+  if (record.takenOver !== undefined) return attachedFailure(state, record);
   const {
     definition,
     state: { status },

@@ -118,7 +118,7 @@ export interface SessionDefinition extends SessionSettings {
   readonly createdAt: string;
 }
 
-export interface Remade {
+export interface WorktreeReplacement {
   /** ISO 8601; tells one such time from another. */
   readonly at: string;
   /** Its branch, or, when of that nothing was left either, the commit from which its work begins again. */
@@ -141,7 +141,7 @@ export interface Workspace {
   /** What was checked out there, when that is not the base; full id of the commit. */
   readonly origin?: string;
   /** The last time; absent = its folder was never gone. */
-  readonly remade?: Remade;
+  readonly remade?: WorktreeReplacement;
 }
 
 export interface Changes {
@@ -187,11 +187,11 @@ export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheCreati
 export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, turns: 0, models: {} };
 
 /** Sanity limits of one reported figure: a count, the tokens of one message, and US dollars. */
-export const figureMax = { count: Number.MAX_SAFE_INTEGER, messageTokens: 100_000_000, usd: 100_000 };
+export const sanityLimits = { count: Number.MAX_SAFE_INTEGER, messageTokens: 100_000_000, usd: 100_000 };
 
 /** Stops where figures can no longer be told apart, so that no sum is infinite. */
 function sum(a: number, b: number): number {
-  return Math.min(figureMax.count, a + b);
+  return Math.min(sanityLimits.count, a + b);
 }
 
 export function addTokens(a: Tokens, b: Tokens): Tokens {

@@ -22,7 +22,7 @@ export interface ApiRetry {
 }
 
 /** Tool calls of an attempt that its permissions did not allow. */
-export interface Denied {
+export interface DenialSummary {
   readonly calls: number;
   /** Their names, each once, the first of them. */
   readonly tools: readonly string[];
@@ -31,7 +31,7 @@ export interface Denied {
 }
 
 /** `1 tool call was denied: Bash rm -rf x.`, `3 tool calls were denied: Bash, Write; first Bash rm -rf x.` */
-export function deniedSentence({ calls, tools, first }: Denied): string {
+export function deniedSentence({ calls, tools, first }: DenialSummary): string {
   if (calls === 1 && first !== undefined) return `1 tool call was denied: ${first}.`;
   const names = tools.length === 0 ? '' : `: ${tools.join(', ')}`;
   const example = first === undefined ? '' : `; first ${first}`;
@@ -51,7 +51,7 @@ export interface LiveSession {
   readonly lastText?: string;
   /** The last try, as long as the model has not answered since. */
   readonly retry?: ApiRetry;
-  readonly denied?: Denied;
+  readonly denied?: DenialSummary;
   /** Its host was heard of last so many milliseconds ago, which is too long. */
   readonly silentMs?: number;
   /** A command of it that cannot begin yet. */
@@ -91,7 +91,7 @@ export interface SessionProgress extends SessionFigures {
   readonly lastText?: string;
   readonly retry?: ApiRetry;
   /** Of the running attempt; a warning of the session tells it of those that ended. */
-  readonly denied?: Denied;
+  readonly denied?: DenialSummary;
   readonly silentMs?: number;
   readonly slot?: SlotWait;
   readonly startedAt?: string;

@@ -10,13 +10,13 @@ import {
   type Usage,
   type Workspace,
 } from './group.ts';
-import { noteMoney } from './plan/settle.ts';
-import { isPlaceEvent, noteLost, notePlace, reduceTakeOver, settleCost } from './plan/take-over.ts';
+import { addLostAttempt, isSlotEvent, noteSlot, reduceAttach, settleCost } from './plan/attachment.ts';
+import { updateBudgetWait } from './plan/settle.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
   type Attempt,
   attemptOf,
-  goesOnAfter,
+  autoResumesAfter,
   IllegalEvent,
   ownBudgetLeft,
   queue,
@@ -115,7 +115,7 @@ function changeDefinition(state: GroupState, record: SessionRecord, own: Session
   if (before.accept !== definition.accept) judgeAnew(record);
   if (before.maxBudgetUsd !== definition.maxBudgetUsd) {
     delete record.budgetSaid;
-    noteMoney(state);
+    updateBudgetWait(state);
   }
   state.definitionsVersion += 1;
 }
@@ -202,8 +202,8 @@ function applySessionEvent(
       record.budgetSaid = event.type === 'session_budget_warning' ? 'warned' : 'exceeded';
       return;
     default:
-      if (isPlaceEvent(event)) notePlace(state, record, event);
-      else reduceTakeOver(state, record, event);
+      if (isSlotEvent(event)) noteSlot(state, record, event);
+      else reduceAttach(state, record, event);
   }
 }
 
@@ -379,7 +379,8 @@ function failSession(
 /** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */
 function stopAttempt(attempt: Attempt, reason: StopReason, at: string): void {
   attempt.stoppingAt ??= at;
-  if (attempt.stopping === undefined || (goesOnAfter(attempt.stopping) && reason === 'user')) attempt.stopping = reason;
+  if (attempt.stopping === undefined || (autoResumesAfter(attempt.stopping) && reason === 'user'))
+    attempt.stopping = reason;
 }
 
 /** Why it paused decides whether it goes on by itself. */
@@ -483,6 +484,6 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
   state.reservedUsd = Math.max(0, roundUsd(state.reservedUsd - (attempt.reservedUsd ?? 0)));
   record.usage = addUsage(record.usage, event.usage);
-  noteLost(record, attempt, event.usage);
+  addLostAttempt(record, attempt, event.usage);
   state.usage = addUsage(state.usage, event.usage);
 }

@@ -6,7 +6,7 @@
  */
 import { defined } from './defined.ts';
 import type { GroupEvent, MergedRepository } from './event.ts';
-import { noteMoney } from './plan/settle.ts';
+import { updateBudgetWait } from './plan/settle.ts';
 import { applyDefinition, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent, ownDefinition, queue } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
@@ -43,7 +43,7 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
       for (const record of state.sessions.values()) applyDefinition(state, record, ownDefinition(record));
       state.budgetExceeded = false;
       state.definitionsVersion += 1;
-      noteMoney(state);
+      updateBudgetWait(state);
       return;
     case 'group_redefined': {
       const { id, slug, createdAt, config } = state.group;

@@ -45,11 +45,11 @@ export interface Attachment {
 }
 
 /** Stops that nobody asked for and after which the session goes on by itself. */
-const passingStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall']);
+const autoResumedStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall']);
 
 /** Whether the session goes on by itself after such a stop, unless a person wants it to rest. */
-export function goesOnAfter(reason: StopReason): boolean {
-  return passingStops.has(reason);
+export function autoResumesAfter(reason: StopReason): boolean {
+  return autoResumedStops.has(reason);
 }
 
 export interface Rejection {

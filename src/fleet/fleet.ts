@@ -5,7 +5,7 @@
 import { takesPart } from '../context/handover/projects.ts';
 import type { SlotLease } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
-import type { FleetView, Needs, Wish } from '../core/plan/decision.ts';
+import type { FleetView, Needs, SlotWish } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
@@ -94,7 +94,7 @@ export class Fleet {
       describe: (needs: Needs) => describeHosts(all, needs),
       withoutLogin: (needs: Needs) => withoutLogin(all, needs),
     };
-    return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, ...told };
+    return { granted, staleSlotRequests: { has: isLong }, localSlots: this.#options.localSlots, ...told };
   }
 
   get standing(): FleetStanding | undefined {
@@ -103,7 +103,7 @@ export class Fleet {
   }
 
   /** These are all that are wanted now. Slots that nobody wants any more are given back. */
-  want(wishes: readonly Wish[]): void {
+  want(wishes: readonly SlotWish[]): void {
     this.#placement.want(wishes);
   }
 

@@ -1,7 +1,7 @@
 /** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
 import { advise, adviseInOrder } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
-import type { HostsSaid, Needs } from '../core/plan/decision.ts';
+import type { HostSlots, Needs } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import type { FleetLink } from './engine-link.ts';
 import { isLost, isSilent, type RegisteredHost, takesNew, withLogin } from './registry.ts';
@@ -82,7 +82,7 @@ export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
 }
 
 /** About a slot that is waited for. `hosts`: null = not known yet. */
-export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): HostsSaid {
+export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): HostSlots {
   if (hosts === null) return { text: 'the machines of the fleet have not answered yet', isUnknown: true };
   const fitting = fittingHosts(hosts, needs);
   if (fitting.length === 0) return noneFits(hosts, needs);
@@ -101,7 +101,7 @@ export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Ne
   return { text: `${howMany(alive)}${logins}` };
 }
 
-function noneFits(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): HostsSaid {
+function noneFits(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): HostSlots {
   const joining = ['host', 'add', host ?? 'NAME', '--ssh', 'USER@HOST'];
   const command = [...joining, ...requires.flatMap((label) => ['--label', label])];
   if (hosts.length === 0) return { text: 'no machine has joined the fleet', cure: advise('Add one with', command) };

@@ -3,7 +3,7 @@
  * back when nobody wants them any more.
  */
 import type { SessionId } from '../core/group.ts';
-import type { Wish } from '../core/plan/decision.ts';
+import type { SlotWish } from '../core/plan/decision.ts';
 import type { Lease, SlotLeases } from './engine.ts';
 import { fittingHosts } from './known-hosts.ts';
 import { type RegisteredHost, takesNew } from './registry.ts';
@@ -13,7 +13,7 @@ import { type HostAbilities, wireVersion } from './wire.ts';
 const longWishMs = 5_000;
 
 interface Wanted {
-  readonly wish: Wish;
+  readonly wish: SlotWish;
   readonly sinceMs: number;
   wasLong?: true;
 }
@@ -62,7 +62,7 @@ export class Placement {
   }
 
   /** These are all that are wanted now, the most urgent first. */
-  want(wishes: readonly Wish[]): void {
+  want(wishes: readonly SlotWish[]): void {
     for (const { place } of this.granted.values()) this.release(place);
     this.granted.clear();
     const before = new Map(this.#wanted);

@@ -3,8 +3,8 @@ import type { ProcessIdentity } from '../core/event.ts';
 import { type Failure, type FailureReason, fail, ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { SpawnOptions } from '../system/world.ts';
-import { speaks } from '../worker/adopt.ts';
-import type { AdoptionPlan, AttemptExit, HostedAttempt, HostedCommand, Remains } from '../worker/host.ts';
+import { hasOutput } from '../worker/adopt.ts';
+import type { AdoptionPlan, AttemptExit, CleanupResult, HostedAttempt, HostedCommand } from '../worker/host.ts';
 import { nameTranscript } from '../worker/session-files.ts';
 import type { CommandEnd } from '../worker/shell-command.ts';
 import { Intake } from './intake.ts';
@@ -101,7 +101,7 @@ export class RemoteAttempt implements HostedAttempt {
 
   get #speaks(): boolean {
     const { git, paths } = this.subject;
-    return speaks(git.world, this.subject, paths.transcript);
+    return hasOutput(git.world, this.subject, paths.transcript);
   }
 
   /** An earlier runner, too, may have waited for it to begin, ended it, and not lived to put that on record. */
@@ -241,7 +241,7 @@ export class RemoteAttempt implements HostedAttempt {
     if (this.isUnderWay) this.#sender.say({ do: what });
   }
 
-  async reap(): Promise<Remains> {
+  async reap(): Promise<CleanupResult> {
     const { git, paths, attemptId } = this.subject;
     if (this.isLost) keepPrinted(git, paths, attemptId, this.subject.offset);
     const settled = await this.#mirror.settle();

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
-import { type DiffStat, differenceOf, halfDoneSeries, openConflicts } from './diff.ts';
+import { type DiffStat, differenceOf, openConflicts, unfinishedOperation } from './diff.ts';
 import type { Git } from './git.ts';
 import { findRepository, gitDirOf } from './git.ts';
-import { bringHome } from './restore-branch.ts';
+import { restoreBranch } from './restore-branch.ts';
 import { nameFiles, runOwn } from './run-git.ts';
 import { commitAll, type Uncommitted, uncommittedIn } from './stage.ts';
 
@@ -56,7 +56,8 @@ export async function commitWork(
   const isThere = current === branch && head !== null;
   // What is left as it is may be told of, but is no reason to fail.
   const stays = { isHome: isThere && trouble.ok, notes: trouble.ok ? [] : [trouble.failure.message] };
-  const home = isThere || !trouble.ok ? ok(stays) : await bringHome(git, workspace, looked.value, { gitDir, leave });
+  const home =
+    isThere || !trouble.ok ? ok(stays) : await restoreBranch(git, workspace, looked.value, { gitDir, leave });
   if (!home.ok) return home;
   const now = home.value === stays ? looked : await uncommittedIn(git, path);
   if (!now.ok) return now;
@@ -93,7 +94,7 @@ function missingHooks({ world: { files } }: Git, { path, repository, checkout }:
 }
 
 function checkHalfDone(git: Git, path: string, gitDir: string, { unmerged }: Uncommitted): Result<void> {
-  const series = halfDoneSeries(git, gitDir);
+  const series = unfinishedOperation(git, gitDir);
   if (series !== null) {
     const message = `The session left ${series.what} half done in ${path}.`;
     return fail('worktree-failed', message, `End it there (${series.cure}), then retry the session.`);

@@ -213,13 +213,13 @@ const series = [
   ['sequencer/todo', 'a series of cherry-picks or reverts', 'git cherry-pick --continue or git revert --continue'],
 ] as const;
 
-export interface HalfDone {
+export interface UnfinishedOperation {
   readonly what: string;
   readonly cure: string;
 }
 
 /** Null when no series of commits is under way. */
-export function halfDoneSeries({ world: { files } }: Git, gitDir: string): HalfDone | null {
+export function unfinishedOperation({ world: { files } }: Git, gitDir: string): UnfinishedOperation | null {
   const found = series.find(([name]) => files.info(join(gitDir, name)) !== null);
   return found === undefined ? null : { what: found[1], cure: found[2] };
 }

@@ -8,7 +8,7 @@ import { askOwn, commitOf, isAncestor, longTimeoutMs, nameFiles, runOwn } from '
 import { type Uncommitted, uncommittedIn } from './stage.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 
-export interface Home {
+export interface BranchHome {
   /** The branch is checked out, so that what is uncommitted can be committed on it. */
   readonly isHome: boolean;
   readonly notes: readonly string[];
@@ -28,18 +28,18 @@ const ref = ({ branch }: Workspace): string => `refs/heads/${branch}`;
  * Of a session that is not on its branch, or whose branch has no commit. Fails with `worktree-failed`, or with
  * `merge-conflict` when both the branch and what was left elsewhere went on; `leave`: that is only named.
  */
-export async function bringHome(
+export async function restoreBranch(
   git: Git,
   workspace: Workspace,
   { head, branch: current }: Pick<Uncommitted, 'head' | 'branch'>,
   { gitDir, leave }: { readonly gitDir: string; readonly leave: boolean },
-): Promise<Result<Home>> {
+): Promise<Result<BranchHome>> {
   const { path, branch } = workspace;
   const tip = await commitOf(git, path, ref(workspace));
   if (!tip.ok) return tip;
   const free = await checkFree(git, workspace);
   if (!free.ok) return free;
-  const restored = tip.value === null ? await restoreBranch(git, workspace, gitDir) : ok(tip.value);
+  const restored = tip.value === null ? await recreateBranch(git, workspace, gitDir) : ok(tip.value);
   if (!restored.ok) return restored;
   const notes =
     tip.value === null ? [`The branch ${branch} was gone; it begins at ${restored.value.slice(0, 12)} again.`] : [];
@@ -61,7 +61,7 @@ async function checkFree(git: Git, { path, branch }: Workspace): Promise<Result<
 }
 
 /** At the last commit that is known to have been on it. */
-async function restoreBranch(git: Git, workspace: Workspace, gitDir: string): Promise<Result<string>> {
+async function recreateBranch(git: Git, workspace: Workspace, gitDir: string): Promise<Result<string>> {
   const { path, branch, base } = workspace;
   const { tip } = readHeadLog(git.world.files, gitDir, branch);
   const known = tip === undefined ? ok(null) : await commitOf(git, path, tip);
@@ -72,7 +72,7 @@ async function restoreBranch(git: Git, workspace: Workspace, gitDir: string): Pr
   return made.ok ? ok(commit) : made;
 }
 
-async function decide(git: Git, place: Place, leave: boolean): Promise<Result<Home>> {
+async function decide(git: Git, place: Place, leave: boolean): Promise<Result<BranchHome>> {
   const standing = await standingOf(git, place);
   if (!standing.ok) return standing;
   const { isOwn, isAhead, isBehind, isLoose, isUnmoved } = standing.value;
@@ -148,7 +148,7 @@ async function countCommits(git: Git, path: string, range: readonly string[]): P
 }
 
 /** Moves the branch to what is checked out and makes it the current one; no file changes. */
-async function attach(git: Git, { workspace, tip, head, current }: Place, commit: string): Promise<Result<Home>> {
+async function attach(git: Git, { workspace, tip, head, current }: Place, commit: string): Promise<Result<BranchHome>> {
   const { path, branch } = workspace;
   if (commit !== tip) {
     const why = 'branch: moved by claude-code-agent to where the session went';
@@ -161,7 +161,7 @@ async function attach(git: Git, { workspace, tip, head, current }: Place, commit
   return attached.ok ? ok({ isHome: true, notes: [] }) : attached;
 }
 
-async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Result<Home>> {
+async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Result<BranchHome>> {
   const { workspace, tip, head, current } = place;
   const { path, branch } = workspace;
   const count = await countCommits(git, path, [head, '--not', tip]);

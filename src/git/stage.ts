@@ -138,7 +138,7 @@ function parseLine(line: string): Entry | null {
   };
 }
 
-export interface CommitScope extends Apart {
+export interface CommitScope extends SeparateOutput {
   /** Of our own files, what is the session's work all the same; by paths from the top. */
   readonly fresh?: readonly string[];
 }
@@ -282,14 +282,14 @@ export const exceptOurs: readonly string[] = [...runState, ...resumeFiles].map((
 // * Files that a branch is not to change: what its session committed of them stays in the history, and the next
 // commit has them as the branch found them.
 
-export interface Apart {
+export interface SeparateOutput {
   readonly base: string;
   readonly apart?: readonly string[];
   readonly target?: string;
 }
 
 /** Puts them into the index of the worktree at `path` as they were; the files themselves stay as they are. */
-async function keepApart(git: Git, path: string, { base, apart = [], target }: Apart): Promise<Result<void>> {
+async function keepApart(git: Git, path: string, { base, apart = [], target }: SeparateOutput): Promise<Result<void>> {
   if (apart.length === 0) return ok(undefined);
   const merging = await commitOf(git, path, 'MERGE_HEAD');
   if (!merging.ok) return merging;

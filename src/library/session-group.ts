@@ -1,16 +1,16 @@
 /** library/: groups as values of a program of one’s own: made, filled, run and asked for things. */
-import { createNewGroup } from '../app/create/new-group.ts';
 
+import { type AppContext, createPlace } from '../app/app-context.ts';
+import { createNewGroup } from '../app/create/new-group.ts';
 import { addSession } from '../app/create/new-session.ts';
 import { readWorkflow } from '../app/create/workflow-group.ts';
 import { finishInterruptedMerge } from '../app/delivery/merge.ts';
 import { type SessionMeta, sessionMeta } from '../app/groups.ts';
-import { pauseAndTell } from '../app/pause-group.ts';
-import { type AppContext, createPlace } from '../app/place.ts';
+import { pauseAndNotify } from '../app/pause-group.ts';
 import { archiveGroup, removeSession } from '../app/removal/archive-group.ts';
 import { deleteGroup } from '../app/removal/delete-group.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../app/resolve.ts';
-import { type RunWays, runHere } from '../app/run/run-here.ts';
+import { type RunHereOptions, runHere } from '../app/run/run-here.ts';
 import type { RunConfig } from '../app/run/run-options.ts';
 import { type PauseOutcome, submit } from '../app/submit.ts';
 import { followGroup } from '../app/watch/follow-group.ts';
@@ -271,7 +271,7 @@ export class SessionGroup {
    */
   async pause(mode: 'now' | 'drain' | 'freeze' = 'now'): Promise<PauseResult> {
     const { place, reference } = internalsOf(this);
-    const { outcome, warnings } = unwrap(await pauseAndTell(place, reference, mode));
+    const { outcome, warnings } = unwrap(await pauseAndNotify(place, reference, mode));
     for (const warning of warnings) place.notes.line(warning);
     return outcome;
   }
@@ -481,7 +481,7 @@ export class SessionGroupRunner {
     };
     const problem = configProblem(config);
     if (problem !== null) unwrap(fail('usage', `${problem}.`, ''));
-    const ways: RunWays = {
+    const ways: RunHereOptions = {
       openDisplay: async () => ({
         isScreen: false,
         reporter: { event: (event) => tell(event), progress() {}, waiting() {}, summarize() {} },

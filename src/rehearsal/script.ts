@@ -18,7 +18,7 @@ const faultKeys = ['status', 'hang', 'cut', 'limit'] as const;
 const faultWords = '"status", "hang", "cut" or "limit"';
 
 /** The ways in which a step answers nothing, or not to the end; a good script has at most one in a step. */
-export function faultsOf(item: { readonly [key in (typeof faultKeys)[number]]?: unknown }) {
+export function scriptFaults(item: { readonly [key in (typeof faultKeys)[number]]?: unknown }) {
   return faultKeys.filter((key) => item[key] !== undefined && item[key] !== false);
 }
 
@@ -79,7 +79,7 @@ const step = schema((z) =>
       const { value, issues } = context;
       const complain = (message: string, key?: string) =>
         issues.push({ code: 'custom', message, input: value, path: key === undefined ? [] : [key] });
-      const faults = faultsOf(value);
+      const faults = scriptFaults(value);
       if (value.tool !== undefined && value.tools !== undefined) complain('use either "tool" or "tools"', 'tools');
       if (value.input !== undefined && value.tool === undefined) complain('"input" needs a "tool" beside it', 'input');
       for (const key of ['errorType', 'message', 'headers', 'body'] as const) {

@@ -28,7 +28,7 @@ import {
   type ReplyContent,
   withStructuredAnswer,
 } from './reply.ts';
-import { faultsOf, fillScript, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
+import { fillScript, type RehearsalScript, type Step, scriptFaults, stepsFor, toolCalls } from './script.ts';
 
 export interface CapturedRequest {
   readonly number: number;
@@ -147,7 +147,7 @@ class Server implements ScriptedApi {
     const content = replyContent(captured.kind, step, place, body);
     const delivery = { eventDelayMs: step.eventDelayMs ?? 0, wait };
     const key = faultKey(captured.session, captured.agentId, place.step);
-    const isFaulty = faultsOf(step).length > 0;
+    const isFaulty = scriptFaults(step).length > 0;
     const isPassed = this.hasPassed(key, step, body);
     const isCounted = isFaulty || (step.thinking !== undefined && isInvisible(step));
     if (!isPassed && isCounted) this.faults.set(key, (this.faults.get(key) ?? 0) + 1);
@@ -208,7 +208,7 @@ class Server implements ScriptedApi {
   }
 
   private hasPassed(key: string, step: Step, { model = '' }: MessagesBody): boolean {
-    const { times = faultsOf(step).length > 0 ? Number.POSITIVE_INFINITY : 1, models, limit } = step;
+    const { times = scriptFaults(step).length > 0 ? Number.POSITIVE_INFINITY : 1, models, limit } = step;
     if ((this.faults.get(key) ?? 0) >= times || models?.some((part) => model.includes(part)) === false) return true;
     return limit !== undefined && this.clock.now() >= this.limitReset(limit);
   }

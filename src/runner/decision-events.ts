@@ -14,7 +14,7 @@ import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 import type { HostedAttempt } from '../worker/host.ts';
-import { closeHalfLine } from '../worker/session-files.ts';
+import { terminatePartialLine } from '../worker/session-files.ts';
 
 export function decisionEvents(
   world: World,
@@ -83,7 +83,7 @@ function startingEvent(
     id: world.random.uuid(),
     number: record.attempts + 1,
     kind,
-    offset: closeHalfLine(world, sessionPaths(paths, sessionId)),
+    offset: terminatePartialLine(world, sessionPaths(paths, sessionId)),
     ...defined({ reservedUsd: reserveUsd, isolated, place, portBase: newPorts(record) }),
   };
   return { type: 'session_starting', sessionId, attempt };

@@ -15,9 +15,9 @@ import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { type GroupEvent, type SlotLease, thisMachine } from '../core/event.ts';
 import type { PriceTable, SessionId, Usage, Workspace } from '../core/group.ts';
-import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
-import { lacksOf } from '../core/plan/elsewhere.ts';
+import type { Decision, FleetView, SlotWish } from '../core/plan/decision.ts';
 import { isolationOf } from '../core/plan/isolation.ts';
+import { unsatisfiableRequirements } from '../core/plan/placement.ts';
 import type { FleetStanding } from '../core/progress.ts';
 import { type Attempt, conversationId, type LostAttempt, type SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -89,7 +89,7 @@ export class Elsewhere {
 
   /** What was decided is on record, and what is not used of it is given back. */
   want(decisions: readonly Decision[]): void {
-    this.#fleet?.want(decisions.filter((decision): decision is Wish => decision.do === 'wish'));
+    this.#fleet?.want(decisions.filter((decision): decision is SlotWish => decision.do === 'wish'));
   }
 
   get standing(): FleetStanding | undefined {
@@ -146,7 +146,7 @@ export class Elsewhere {
     const view = this.#fleet?.view;
     if (view === undefined || this.#lacksOf === state().definitionsVersion || view.describe({}).isUnknown) return [];
     this.#lacksOf = state().definitionsVersion;
-    const lacks = [...lacksOf(state(), view.describe)].filter(([needs]) => !this.#told.has(needs));
+    const lacks = [...unsatisfiableRequirements(state(), view.describe)].filter(([needs]) => !this.#told.has(needs));
     for (const [needs] of lacks) this.#told.add(needs);
     return lacks.map(([, { message, advice }]) => `${message} ${adviceText(advice)}`);
   }

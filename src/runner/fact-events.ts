@@ -11,7 +11,7 @@ import {
   type SessionId,
   type Usage,
 } from '../core/group.ts';
-import { heldOf } from '../core/plan/take-over.ts';
+import { heldCost } from '../core/plan/attachment.ts';
 import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import { type GroupState, limitMsMax } from '../core/state.ts';
@@ -55,7 +55,7 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
       return fact.warnings.map((warning) => warn(fact.sessionId, warning));
     case 'host-lost': {
       const { sessionId, attemptId, host, knownUsd } = fact;
-      const held = attempt.accepting === undefined ? heldOf(attempt, knownUsd) : 0;
+      const held = attempt.accepting === undefined ? heldCost(attempt, knownUsd) : 0;
       return [{ type: 'session_host_lost', sessionId, attemptId, host, held }];
     }
     case 'judged':
@@ -255,7 +255,7 @@ export function notStarted(sessionId: SessionId, attempt: Attempt, why: string):
 }
 
 /** The end of an attempt that was to begin on another machine, which has not heard of it. */
-export function neverBegun(sessionId: SessionId, { id: attemptId }: Attempt): WorkerFact {
+export function neverStarted(sessionId: SessionId, { id: attemptId }: Attempt): WorkerFact {
   const message = 'It had not been begun on its machine when its runner ended.';
   const outcome = { status: 'paused', reason: 'interrupted', message, warnings: [] } as const;
   return { kind: 'ended', sessionId, attemptId, outcome, usage: noUsage, progressed: false, unread: [] };

@@ -6,7 +6,7 @@ import type { Worker } from '../worker/attempt/worker.ts';
 /** After this a freeze becomes a pause, because the API does not keep connections longer. */
 export const freezeMs = 60_000;
 
-export function haltWorkers(state: GroupState, workers: ReadonlyMap<string, { worker: Worker }>): void {
+export function freezeWorkers(state: GroupState, workers: ReadonlyMap<string, { worker: Worker }>): void {
   for (const [sessionId, { worker }] of workers) {
     const session = state.sessions.get(sessionId)?.state;
     if (session?.status === 'running' && session.attempt.stopping === undefined) worker.halt(true);

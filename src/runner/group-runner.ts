@@ -23,13 +23,13 @@ import { workerOptions } from '../worker/attempt/worker-options.ts';
 import type { Fact, RunnerSignal, WorkerFact } from '../worker/facts.ts';
 import type { HostedAttempt } from '../worker/host.ts';
 import { LocalAttempt } from '../worker/local-attempt.ts';
-import { branchWarnings } from '../worker/prepare/workplaces.ts';
-import { closeHalfLine } from '../worker/session-files.ts';
-import { leftEvents, TakeOverWatch } from './attach/recover.ts';
+import { branchWarnings } from '../worker/prepare/workspace-preparer.ts';
+import { terminatePartialLine } from '../worker/session-files.ts';
+import { AttachmentWatch, leftEvents } from './attach/recover.ts';
 import { assertLog, decisionEvents, endWorkers, runningAttempt } from './decision-events.ts';
 import { Elsewhere, type OpenFleet } from './elsewhere.ts';
-import { eventsOf, neverBegun, notStarted, overdueEvents } from './fact-events.ts';
-import { haltWorkers } from './freeze.ts';
+import { eventsOf, neverStarted, notStarted, overdueEvents } from './fact-events.ts';
+import { freezeWorkers } from './freeze.ts';
 import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
@@ -57,7 +57,7 @@ export class GroupRunner {
   readonly #workers = new Map<SessionId, ActiveWorker>();
   readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
-  readonly #takeOvers: TakeOverWatch;
+  readonly #takeOvers: AttachmentWatch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
   readonly #surroundings: SchedulerInputs;
@@ -94,7 +94,7 @@ export class GroupRunner {
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
       warn: (message) => this.#reporter.warning?.(message, writer.state),
     });
-    this.#takeOvers = new TakeOverWatch(world, options.writer, this.enqueue);
+    this.#takeOvers = new AttachmentWatch(world, options.writer, this.enqueue);
     this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);
   }
 
@@ -316,7 +316,7 @@ export class GroupRunner {
 
   /** Done again at every tick, because a process may have been born while the others were being halted. */
   #halt(): void {
-    haltWorkers(this.#writer.state, this.#workers);
+    freezeWorkers(this.#writer.state, this.#workers);
     this.#acceptances.halt(true);
   }
 
@@ -440,7 +440,7 @@ export class GroupRunner {
   async #takeOver(sessionId: SessionId, attempt: Attempt, hosted: HostedAttempt): Promise<void> {
     const found = await hosted.takeOver(attempt);
     if (found.do === 'restart') {
-      if (attempt.place !== undefined) return this.enqueue(neverBegun(sessionId, attempt));
+      if (attempt.place !== undefined) return this.enqueue(neverStarted(sessionId, attempt));
       const isTaken = this.#writer.state.takenOver.has(sessionId);
       const why = isTaken ? 'a person takes it over' : this.#surroundings.isLimited ? 'a usage limit holds' : null;
       if (why === null) this.#startAgain(sessionId, attempt);
@@ -462,7 +462,7 @@ export class GroupRunner {
 
   /** Begins the same attempt once more: so far it has cost nothing. */
   #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
-    const offset = closeHalfLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
+    const offset = terminatePartialLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
     const attempt = { id, number, kind, offset, ...defined({ reservedUsd }) };
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }

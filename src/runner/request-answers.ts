@@ -23,9 +23,9 @@ import { makeSessionId, numberedName, sessionLabel, sessionNumber, sessionUuid }
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import {
+  autoResumesAfter,
   type ConversationChoice,
   conversationId,
-  goesOnAfter,
   ownDefinition,
   type SessionRecord,
 } from '../core/session-state.ts';
@@ -35,11 +35,11 @@ import { nextGroupStatus } from '../core/status.ts';
 import { listNames } from '../core/text.ts';
 import { isWhole, promptProblem } from '../core/values.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import { isLogTrouble } from '../store/log-lost.ts';
+import { isLogFailure } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { type GroupEdit, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
-import { anyTakenProblem, takenProblem, takeOverEvents } from './attach/answers.ts';
+import { anyAttachedProblem, attachEvents, attachedProblem } from './attach/answers.ts';
 import { freezeMs, thawEvents } from './freeze.ts';
 
 const namesShownMax = 8;
@@ -74,7 +74,7 @@ export function answerRequests(
       try {
         record([...events, { type: 'request_answered', requestId, done: true, message: '', ...about }]);
       } catch (error) {
-        if (isLogTrouble(error)) throw error;
+        if (isLogFailure(error)) throw error;
         answer(`What was asked for cannot be recorded: ${errorText(error)}.`);
       }
     } else answer(describeFailure(meant.failure));
@@ -134,7 +134,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       return events.ok ? ok({ events: events.value }) : events;
     }
     case 'archive': {
-      const taken = anyTakenProblem(state);
+      const taken = anyAttachedProblem(state);
       if (taken !== null) return taken;
       return ok({ events: state.status === 'archived' ? [] : [{ type: 'group_archived' }] });
     }
@@ -144,7 +144,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const record = state.sessions.get(command.sessionId);
       if (!record && command.sessionId === undefined) return otherVersion(state.group.id);
       if (!record) return fail('not-found', `There is no session ${command.sessionId} in this group.`, '');
-      const taken = takenProblem(state, record, command.kind);
+      const taken = attachedProblem(state, record, command.kind);
       if (taken !== null) return taken;
       const events =
         command.kind === 'say'
@@ -152,7 +152,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
           : command.kind === 'edit-session' || command.kind === 'allow-tools'
             ? editSessionEvents(state, record, editOf(record, command))
             : command.kind === 'attach-session' || command.kind === 'open-attached' || command.kind === 'detach-session'
-              ? takeOverEvents(state, record, command)
+              ? attachEvents(state, record, command)
               : sessionCommandEvents(world, asked, record, command);
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
@@ -350,7 +350,7 @@ function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status === 'running') {
     const { attempt } = record.state;
-    if (attempt.stopping !== undefined && !goesOnAfter(attempt.stopping)) return ok([]);
+    if (attempt.stopping !== undefined && !autoResumesAfter(attempt.stopping)) return ok([]);
     return ok([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason: 'user' }]);
   }
   if (record.state.status === 'completed') return refused(record, 'paused', 'Its result stays as it is.');

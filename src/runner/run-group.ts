@@ -21,7 +21,7 @@ import type { Reporter } from '../view/reporter.ts';
 import { type ClaudeGate, createPreparer } from '../worker/attempt/attempt-setup.ts';
 import { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { RunnerSignal } from '../worker/facts.ts';
-import { recoverTakeOvers } from './attach/recover.ts';
+import { recoverAttachments } from './attach/recover.ts';
 import { Checkouts } from './checkouts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
@@ -109,7 +109,7 @@ async function runOpened(
     ...defined({ script: options.rehearsal?.scriptFile }),
     ...(options.rehearsal?.keep ? { keep: true as const } : {}),
   };
-  await recoverTakeOvers(world, writer);
+  await recoverAttachments(world, writer);
   const { overrides, retryFailed, only } = options;
   const fleet = await fleetOf(world, options);
   if (!fleet.ok) return { kind: 'refused', failure: fleet.failure };
@@ -213,9 +213,9 @@ export async function preloadModules(): Promise<void> {
     import('../git/ignored-output.ts'),
     import('../git/leftover-files.ts'),
     import('../template/config-template.ts'),
-    import('../worker/prepare/handover.ts'),
-    import('../worker/prepare/surroundings.ts'),
-    import('../worker/prepare/worktree-place.ts'),
+    import('../worker/prepare/handover-files.ts'),
+    import('../worker/prepare/workspace-links.ts'),
+    import('../worker/prepare/worktree-setup.ts'),
     import('p-queue'),
   ]);
 }

@@ -11,7 +11,7 @@ import {
   loggedContext,
   type SchedulingContext,
 } from '../core/plan/decision.ts';
-import { isElsewhere } from '../core/plan/elsewhere.ts';
+import { isElsewhere } from '../core/plan/placement.ts';
 import { readySessions } from '../core/plan/plan.ts';
 import { decide } from '../core/plan/schedule.ts';
 import { verdictsOf } from '../core/plan/verdicts.ts';
@@ -22,7 +22,7 @@ import { DaySpending } from '../store/day-spending.ts';
 import type { World } from '../system/world.ts';
 import type { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
-import { type Room, watchRoom } from '../worker/attempt/worker-options.ts';
+import { type MemoryRoom, watchRoom } from '../worker/attempt/worker-options.ts';
 import type { Fact } from '../worker/facts.ts';
 import type { Checkouts } from './checkouts.ts';
 import { isInOutage, parkedUntilMs } from './fact-events.ts';
@@ -52,7 +52,7 @@ export type FleetSight = (() => FleetView | null) | undefined;
 export class SchedulerInputs {
   readonly #world: World;
   readonly #gate: LimitGate;
-  readonly #room: Room;
+  readonly #room: MemoryRoom;
   readonly #checkouts: Checkouts;
   readonly #slots: CommandSlots;
   readonly #workers: Workers;

@@ -15,8 +15,8 @@ import {
   eventLines,
   headerLine,
   type LogPosition,
+  type LogProblem,
   type LogScan,
-  type LogTrouble,
   logStart,
   scanLog,
 } from './log-lines.ts';
@@ -83,7 +83,7 @@ export function restoreOrDelete(path: string, first = ''): Advice {
   return advise(`${first}Restore the file from a backup, or`, ['group', 'delete', basename(dirname(path))]);
 }
 
-function describeTrouble(world: World, path: string, trouble: LogTrouble): Failure {
+function describeTrouble(world: World, path: string, trouble: LogProblem): Failure {
   if (trouble.reason === 'older-version') return olderVersion(path);
   const before = world.files.readBytes(path, 0, trouble.offset);
   const line = before.reduce((count, byte) => (byte === newline ? count + 1 : count), 1);

@@ -28,7 +28,7 @@ export interface LogPosition {
 export const logStart: LogPosition = { offset: 0 };
 
 /** Damage that may not be cut off, because good lines would go with it. */
-export interface LogTrouble {
+export interface LogProblem {
   readonly reason: Extract<FailureReason, 'corrupt-file' | 'newer-version' | 'older-version'>;
   /** Begin of the line concerned, bytes from the file's start. */
   readonly offset: number;
@@ -39,7 +39,7 @@ export interface LogTrouble {
 export interface LogScan {
   readonly events: GroupEvent[];
   readonly position: LogPosition;
-  readonly trouble?: LogTrouble;
+  readonly trouble?: LogProblem;
 }
 
 export function headerLine(groupId: GroupId): string {
@@ -83,7 +83,7 @@ function decodeLine(bytes: Uint8Array): string {
   }
 }
 
-type Header = { readonly groupId: GroupId } | Pick<LogTrouble, 'reason' | 'what'>;
+type Header = { readonly groupId: GroupId } | Pick<LogProblem, 'reason' | 'what'>;
 
 function readHeader(value: unknown): Header {
   const version = isObject(value) && value.type === 'header' ? value.version : undefined;
@@ -103,7 +103,7 @@ export function hasHeaderOf(groupId: GroupId, bytes: Uint8Array): boolean {
 }
 
 /** Of an event its type, its place and the ids that become names of folders are checked; the rest is our own. */
-function troubleOf(value: unknown, { seq, groupId }: LogPosition): Pick<LogTrouble, 'reason' | 'what'> | null {
+function troubleOf(value: unknown, { seq, groupId }: LogPosition): Pick<LogProblem, 'reason' | 'what'> | null {
   const corrupt = (what: string) => ({ reason: 'corrupt-file', what }) as const;
   if (!isObject(value) || typeof value.type !== 'string') return corrupt('is damaged');
   if (!isEventType(value.type)) {

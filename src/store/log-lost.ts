@@ -12,6 +12,6 @@ export class LogLost extends Error {
 }
 
 /** Nothing could be recorded at all, whatever it was: the log is lost, or its disk takes nothing. */
-export function isLogTrouble(error: unknown): boolean {
+export function isLogFailure(error: unknown): boolean {
   return error instanceof LogLost || errorCode(error) !== '';
 }

@@ -52,14 +52,14 @@ export function keepTerminal(): () => void {
 
 // A process that nobody waits for: it goes on when this one ends, and has no terminal.
 
-export interface Aside {
+export interface DetachedCommand {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /** Throws what the system says when it cannot be started. */
-export function startAside({ program, args: first }: OwnCommand, { args, cwd, env }: Aside): void {
+export function spawnDetached({ program, args: first }: OwnCommand, { args, cwd, env }: DetachedCommand): void {
   const stdio = ['ignore', 'ignore', 'ignore'] as const;
   const child = Bun.spawn([program, ...first, ...args], {
     cwd,

@@ -3,7 +3,7 @@
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
 import { isObject, type JsonObject, parseJson } from '../store/json.ts';
-import { findObjectFault } from '../store/json-places.ts';
+import { findObjectFault } from '../store/json-positions.ts';
 import { decodeText } from './text-file.ts';
 
 export interface ConfigFile {

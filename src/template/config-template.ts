@@ -6,7 +6,7 @@
 import { basename, join } from 'node:path';
 import type { z } from 'zod';
 import type { JsonObject } from '../store/json.ts';
-import { findObjectFault } from '../store/json-places.ts';
+import { findObjectFault } from '../store/json-positions.ts';
 import { schema } from '../store/schema.ts';
 import { checkYaml, type Problem, readYaml, type Validated, wholeFile } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';

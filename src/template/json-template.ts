@@ -3,7 +3,7 @@
  * it can neither end the text it stands in nor add a key beside it.
  */
 
-import { findObjectFault } from '../store/json-places.ts';
+import { findObjectFault } from '../store/json-positions.ts';
 import type { Problem } from '../store/yaml-text.ts';
 import { type Lookup, parsePieces, problemIn, type Template } from './render.ts';
 

@@ -19,11 +19,11 @@ import { settingsIn } from './setting-schema.ts';
 import { exampleValue, type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
 import { expandSessions } from './workflow/matrix.ts';
 import { Problems } from './workflow/problems.ts';
-import { ProjectShelf } from './workflow/project-file.ts';
+import { ProjectFileCache } from './workflow/project-file.ts';
 import { checkForm, type GroupSpec, type WorkflowFile } from './workflow/schema.ts';
-import { draftSession, taken, type WorkflowDraft } from './workflow/session.ts';
+import { draftSession, templateOrProblem, type WorkflowDraft } from './workflow/session.ts';
 import { wire } from './workflow/session-references.ts';
-import { noRepository, Shelf } from './workflow/shelf.ts';
+import { noRepository, TemplateCache } from './workflow/template-cache.ts';
 import { collapsedLine, fillYamlText, meaningsIn } from './workflow/text.ts';
 import { shellCommand } from './workflow/work-settings.ts';
 
@@ -87,17 +87,17 @@ function draftOf(
   const { values, looksUp } = valuesOf(specs, given, input, problems);
   const about = headerOf(form, input.name, values, problems);
   const group = form.group ?? {};
-  const shelf = new Shelf(input);
+  const shelf = new TemplateCache(input);
   const groupFolder = settingsIn(sharedSettings, group).untrusted === true ? noRepository : null;
   const groupConfigTemplate =
     group.configTemplate === undefined
       ? undefined
-      : taken(shelf.config(group.configTemplate, groupFolder), ['group', 'configTemplate'], problems);
+      : templateOrProblem(shelf.config(group.configTemplate, groupFolder), ['group', 'configTemplate'], problems);
   const meanings = meaningsIn({ variables: [values] });
   const matrix = { world, baseFolder, home, looksUp, problems };
   const families = expandSessions(form.sessions, meanings, matrix);
   const wiring = wire(families, problems);
-  const projects = new ProjectShelf(world, looksUp ? input.repositoryOf : undefined);
+  const projects = new ProjectFileCache(world, looksUp ? input.repositoryOf : undefined);
   const context = {
     ...{ ...matrix, shelf, group, about, groupConfigTemplate },
     ...{ variables: specs, values, families, wiring, checkedConfigs: new Set<string>() },
@@ -107,7 +107,7 @@ function draftOf(
   const sessions = order.map((instance) => draftSession(instance, context));
   // No session has looked for it, but sessions that are added later will.
   if (group.template !== undefined && Object.values(form.sessions).every(({ template }) => template !== undefined)) {
-    taken(shelf.prompt(group.template, groupFolder), ['group', 'template'], problems);
+    templateOrProblem(shelf.prompt(group.template, groupFolder), ['group', 'template'], problems);
   }
   return {
     ...about,

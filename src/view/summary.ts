@@ -28,10 +28,10 @@ import {
   listTitles,
   lostHosts,
   machineName,
+  problemText,
   projectName,
   sessionTitle,
   statusTone,
-  troubleWith,
   withAdvice,
 } from './wording.ts';
 
@@ -64,7 +64,7 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   const order = [...state.sessions.keys()];
   const lines = [...sessionTable(state, { live, verdicts }, order, { style, columns: columnsMax, nowMs: atMs }), ''];
   lines.push(totalsLine(state, live, atMs, style));
-  const trouble = troubleLines(state, style, verdicts);
+  const trouble = problemLines(state, style, verdicts);
   if (trouble.length > 0) lines.push('', ...trouble);
   if (groupFolder === undefined) return lines;
   if (!isRehearsal(state) || state.run?.keep) lines.push(...workLines(state));
@@ -147,12 +147,12 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
 }
 
 /** A line for every session that did not simply complete, with the cure; and for every warning. */
-export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts): string[] {
+export function problemLines(state: GroupState, style: Style, verdicts: Verdicts): string[] {
   const lines: string[] = [];
   for (const record of state.sessions.values()) {
     const title = sessionTitle(record.definition.id, record.definition.name);
     const why = verdicts(record);
-    const words = troubleWith(state, record, why);
+    const words = problemText(state, record, why);
     if (why?.reason === 'blocked') {
       lines.push(`${style('warn', title)}  blocked by ${listTitles(state, why.on ?? [])}`);
     } else if (words !== undefined && !isToldOfGroup(state, words.message)) {

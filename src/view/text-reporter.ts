@@ -23,9 +23,9 @@ import { summaryLines } from './summary.ts';
 import { safeLine, safeText } from './terminal-text.ts';
 import {
   blockedBy,
-  goesOnAt,
   listTitles,
   projectName,
+  resumesAtText,
   settingWords,
   titleOf,
   withAdvice,
@@ -170,7 +170,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_paused': {
       const usage = describeUsage(totalUsage(state, event.sessionId, event.usage));
       const { retryAt } = event;
-      const again = retryAt === undefined ? '' : `, ${goesOnAt(Date.parse(retryAt), Date.parse(event.at))}`;
+      const again = retryAt === undefined ? '' : `, ${resumesAtText(Date.parse(retryAt), Date.parse(event.at))}`;
       return `${style('warn', `paused (${event.reason}${again})`)}  ${usage}${trailing(event.message)}`;
     }
     default:

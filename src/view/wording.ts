@@ -108,7 +108,7 @@ export function withLocalTimes(sentence: string, nowMs: number): string {
   });
 }
 
-export function troubleWith(
+export function problemText(
   state: GroupState,
   record: SessionRecord,
   why: WaitReason | null,
@@ -121,7 +121,7 @@ export function troubleWith(
   return why?.reason === 'blocked' || why?.reason === 'held' ? why : undefined;
 }
 
-export function goesOnAt(untilMs: number, nowMs: number): string {
+export function resumesAtText(untilMs: number, nowMs: number): string {
   return `goes on at ${formatMoment(new Date(untilMs).toISOString(), nowMs)}`;
 }
 

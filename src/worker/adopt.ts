@@ -25,7 +25,7 @@ const fileClockLagMs = 10;
 export function judgeUnfinished(world: World, attempt: Attempt, transcript: string): Adoption {
   const { process } = attempt;
   const { mtimeMs = 0 } = world.files.info(transcript) ?? {};
-  const hasSpoken = speaks(world, attempt, transcript);
+  const hasSpoken = hasOutput(world, attempt, transcript);
   const signalled = hasSpoken && mtimeMs >= signalledAtMs(attempt) - fileClockLagMs;
   const living = process ? attached(world, attempt.id, process) : oldestMarked(world, attempt.id);
   if (living) return hasSpoken ? { do: 'adopt', process: living, signalled } : { do: 'restart', signalled };
@@ -39,22 +39,22 @@ function signalledAtMs({ stoppingAt, identified }: Attempt): number {
 }
 
 /** Milliseconds since the living worker of an attempt wrote something last. */
-export function silentForMs({ clock, files }: World, attempt: Attempt, transcript: string): number {
+export function silenceMs({ clock, files }: World, attempt: Attempt, transcript: string): number {
   const saidAtMs = Math.max(Date.parse(attempt.startedAt), files.info(transcript)?.mtimeMs ?? 0);
   return Math.max(0, clock.now() - saidAtMs);
 }
 
 /** Ends an attempt that was judged `restart`. False when its worker spoke meanwhile, so that it had begun. */
-export async function endSilently(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
+export async function endUnstarted(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
   await reap(world, attempt.id, attempt.process === undefined ? [] : [attempt.process]);
-  return !speaks(world, attempt, transcript);
+  return !hasOutput(world, attempt, transcript);
 }
 
 /** What says so stands near the beginning: hooks print no more than this. */
 const looksAtBytes = 1_000_000;
 
 /** It has printed something that it prints only after it was told its task. */
-export function speaks({ files }: World, { offset }: Pick<Attempt, 'offset'>, transcript: string): boolean {
+export function hasOutput({ files }: World, { offset }: Pick<Attempt, 'offset'>, transcript: string): boolean {
   if ((files.info(transcript)?.size ?? 0) <= offset) return false;
   const file = files.openRead(transcript);
   if (file === null) return false;

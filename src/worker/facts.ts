@@ -57,14 +57,14 @@ export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: st
 export type BookedFact = Extract<WorkerFact, { readonly kind: 'booked' }>;
 
 /** The command through which a person had a session is gone, and so is what it had started. */
-export interface TakeOverFact {
+export interface AttachFact {
   readonly kind: 'left-by-person';
   readonly event: EventBody;
 }
 
 export type Fact =
   | WorkerFact
-  | TakeOverFact
+  | AttachFact
   | { readonly kind: 'signal'; readonly signal: RunnerSignal }
   /** A slot of another machine was granted, or what is known of machines has changed. */
   | { readonly kind: 'placed' }

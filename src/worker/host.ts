@@ -1,5 +1,5 @@
 /** worker/: one attempt on this machine. This file: what the runner asks of a host, which may be remote. */
-import type { Loss } from '../claude/launch/resume-prompt.ts';
+import type { ConversationLoss } from '../claude/launch/resume-prompt.ts';
 import type { ProcessIdentity, Warning } from '../core/event.ts';
 import { type Failure, fail, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
@@ -35,7 +35,7 @@ export type AttemptExit =
   | { readonly kind: 'lost'; readonly host: string };
 
 /** What was found when all of an attempt was ended. */
-export interface Remains {
+export interface CleanupResult {
   readonly leftover: boolean;
   readonly limitsHit: readonly LimitKind[];
   /** The last lines on stderr; the very last is often the only explanation of an end without a result. */
@@ -74,7 +74,7 @@ export interface HostedAttempt {
   /** Halts everything of it, or lets it go on; what is being prepared for it too. May be done again at any time. */
   halt(isHalted: boolean): void;
   /** Ends all that is left once its process has ended, and tidies its files. */
-  reap(): Promise<Remains>;
+  reap(): Promise<CleanupResult>;
   /** Ends at once all that lives of it, whatever it does; false when something would not end. */
   endNow(): Promise<boolean>;
   /** Lets go of it: what runs works on, and is told to nobody. */
@@ -91,7 +91,7 @@ export interface Launch {
 /** Gets a launch ready; may name what ends that early, should the worker be stopped meanwhile. */
 export type Preparation = (onStop: (stop: () => void) => void) => Promise<Result<Launch>>;
 
-export interface WorkplaceInput {
+export interface WorkspaceInput {
   readonly state: GroupState;
   readonly record: SessionRecord;
   readonly attempt: Attempt;
@@ -106,10 +106,10 @@ export interface WorkplaceInput {
   readonly onStop: (stop: () => void) => void;
 }
 
-export interface Workplace {
+export interface PreparedWorkspace {
   readonly folder: string;
   /** The folder was gone and was made again, and claude does not know that. */
-  readonly loss?: Loss;
+  readonly loss?: ConversationLoss;
   readonly workspace?: Workspace;
   /** What lies around its worktree. */
   readonly linked?: readonly LinkedEntry[];

@@ -11,8 +11,8 @@ import type {
   SpawnOptions,
   World,
 } from '../system/world.ts';
-import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
-import type { AdoptionPlan, AttemptSubject, HostedAttempt, Remains } from './host.ts';
+import { endUnstarted, judgeUnfinished, silenceMs } from './adopt.ts';
+import type { AdoptionPlan, AttemptSubject, CleanupResult, HostedAttempt } from './host.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { nameTranscript, tidyUp } from './session-files.ts';
 
@@ -51,12 +51,12 @@ export class LocalAttempt implements HostedAttempt {
     const found = judgeUnfinished(this.#world, attempt, transcript);
     const { signalled } = found;
     this.#worker = attempt.process;
-    if (found.do === 'restart' && (await endSilently(this.#world, attempt, transcript))) return { do: 'restart' };
+    if (found.do === 'restart' && (await endUnstarted(this.#world, attempt, transcript))) return { do: 'restart' };
     // One that spoke while it was being ended had begun to work, and what it printed decides as for any that is gone.
     const wasInterrupted = found.do === 'restart';
     if (found.do !== 'adopt') return { do: 'finalizeDead', signalled: wasInterrupted || signalled, wasInterrupted };
     const { process } = found;
-    const silentMs = silentForMs(this.#world, attempt, transcript);
+    const silentMs = silenceMs(this.#world, attempt, transcript);
     this.#follow(process);
     return { do: 'adopt', process: process.identity, silentMs, signalled };
   }
@@ -114,7 +114,7 @@ export class LocalAttempt implements HostedAttempt {
     return this.#worker === undefined ? [] : [this.#worker];
   }
 
-  async reap(): Promise<Remains> {
+  async reap(): Promise<CleanupResult> {
     this.#letGo();
     const { paths, attemptId } = this.#subject;
     // The limits that were reached are read before their control group is removed.

@@ -18,7 +18,7 @@ export function tidyUp({ files }: World, { fifo }: SessionPaths): void {
 }
 
 /** Ends a half last line, so that no two run together; the transcript's size in bytes afterwards. */
-export function closeHalfLine(world: World, { transcript, folder }: SessionPaths): number {
+export function terminatePartialLine(world: World, { transcript, folder }: SessionPaths): number {
   const { size, kind } = world.files.info(transcript) ?? { size: 0, kind: 'file' };
   // Its start says what is the matter.
   if (kind !== 'file') return 0;

@@ -4,7 +4,7 @@
  * lives meanwhile: it counts what is spent, ends claude at what is reserved for it, and is what others ask after.
  */
 import { conversationExists, keptMessages } from '../../claude/conversation.ts';
-import { openMeter } from '../../claude/spoken-cost.ts';
+import { openCostMeter } from '../../claude/spoken-cost.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import type { Conversed } from '../../core/event.ts';
@@ -29,13 +29,13 @@ import { titleOf } from '../../view/wording.ts';
 import { createPreparer } from '../../worker/attempt/attempt-setup.ts';
 import { CommandSlots } from '../../worker/attempt/command-slots.ts';
 import { reap } from '../../worker/reap.ts';
+import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
-import type { AppContext } from '../place.ts';
 import { whileWaiting } from '../request.ts';
 import type { LoadedSession } from '../resolve.ts';
 import { gateForGroup } from '../run/claude-gate.ts';
-import { canBeTaken, rehearsalOf } from '../run/run-here.ts';
+import { isUnlocked, rehearsalOf } from '../run/run-here.ts';
 import { onSignal } from '../signals.ts';
 import { submit } from '../submit.ts';
 
@@ -43,7 +43,7 @@ const countMs = 500;
 /** So long claude may take to end when it is asked to, milliseconds. */
 const graceMs = 8_000;
 
-export interface AttachWays {
+export interface AttachOptions {
   opening(reservedUsd: number | undefined): void;
   /** Gives the terminal to `use` and takes it back afterwards. */
   lend(use: () => Promise<void>): Promise<void>;
@@ -62,7 +62,7 @@ export interface Attached {
 export async function attachSession(
   place: AppContext,
   session: LoadedSession,
-  ways: AttachWays,
+  ways: AttachOptions,
 ): Promise<Result<Attached>> {
   const { world } = place;
   const { sessionId } = session;
@@ -99,11 +99,11 @@ class Visit {
   readonly #place: AppContext;
   readonly #session: LoadedSession;
   readonly #attachmentId: string;
-  readonly #ways: AttachWays;
+  readonly #ways: AttachOptions;
   readonly #checkouts: Checkouts;
   #rehearsal: Rehearsal | undefined;
 
-  constructor(place: AppContext, session: LoadedSession, attachmentId: string, ways: AttachWays) {
+  constructor(place: AppContext, session: LoadedSession, attachmentId: string, ways: AttachOptions) {
     this.#place = place;
     this.#session = session;
     this.#attachmentId = attachmentId;
@@ -169,7 +169,7 @@ class Visit {
     const url = await rehearsal.value?.start(paths);
     if (url?.ok === false) return url;
     const chosen = { config: {}, retryFailed: false, only: [sessionId] };
-    const isTaken = rehearsal.value === undefined && (await canBeTaken(world, this.#session));
+    const isTaken = rehearsal.value === undefined && (await isUnlocked(world, this.#session));
     const gate =
       rehearsal.value === undefined
         ? await gateForGroup(this.#place, this.#session, chosen, { isTaken })
@@ -247,7 +247,7 @@ class Visit {
     const { world } = this.#place;
     const { clock } = world;
     const { config } = sessionPaths(this.#session.paths, this.#session.sessionId);
-    const meter = openMeter(world, config, Date.parse(openedAt), state.group.config.prices ?? {});
+    const meter = openCostMeter(world, config, Date.parse(openedAt), state.group.config.prices ?? {});
     meter.begin();
     this.#ways.opening(reservedUsd);
     let isSpent = false;

@@ -9,10 +9,10 @@ import { commandText, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import type { AppContext } from '../app-context.ts';
 import { judgeCheck, withResults } from '../claude-check/checks.ts';
 import { type CheckedClaude, CheckGate, lastCheckOf } from '../claude-check/gate.ts';
 import { whileBusy } from '../live-runner.ts';
-import type { AppContext } from '../place.ts';
 import { onSignal } from '../signals.ts';
 import { type Finding, finding, fine } from './finding.ts';
 

@@ -15,7 +15,7 @@ import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { damagedLeftovers } from '../leftovers.ts';
-import { haltedRunner, haltedSentence, liveRunner } from '../live-runner.ts';
+import { liveRunner, suspendedRunner, suspendedSentence } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
@@ -95,9 +95,9 @@ function unreadable(id: GroupId, failure: Failure): Finding {
 }
 
 function checkHalted(world: World, groupId: GroupId, paths: GroupPaths): Finding[] {
-  const halted = haltedRunner(world, paths);
+  const halted = suspendedRunner(world, paths);
   if (halted === null) return [];
-  const { message, advice } = haltedSentence(groupId, halted);
+  const { message, advice } = suspendedSentence(groupId, halted);
   return [finding('lock', 'warning', message, advice)];
 }
 

@@ -8,8 +8,8 @@ import { programName } from '../../core/program-name.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isBundled, isCompiled, ownCommand } from '../../system/own-program.ts';
 import type { Containment, LimitKind, World } from '../../system/world.ts';
+import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
-import type { AppContext } from '../place.ts';
 import { askLogin } from './claude.ts';
 import { type Finding, finding, fine } from './finding.ts';
 

@@ -1,7 +1,7 @@
 /** Checks one program: a session that works, is interrupted and resumed, and a session that reaches its cap. */
 import { join } from 'node:path';
 import { answersInterrupt, interruptRequest, usageRequest } from '../../claude/control.ts';
-import { isOverCap } from '../../claude/trouble.ts';
+import { isOverCap } from '../../claude/failure-text.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Tokens } from '../../core/group.ts';
 import type { RehearsalScript, Step } from '../../rehearsal/script.ts';

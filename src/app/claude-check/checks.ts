@@ -95,7 +95,7 @@ function sentence({ verdict, promise, meaning, detail, isRequired, cure }: Check
 }
 
 /** A check that could not be made says nothing about the claude. */
-export function refuseUnchecked(version: string, { message, next }: Failure): ReturnType<typeof fail> {
+export function refuseUncheckedVersion(version: string, { message, next }: Failure): ReturnType<typeof fail> {
   const because = `claude ${version} is new here and could not be checked: ${message}`;
   const risk = `Or ${atOwnRisk(version)}`;
   const advice = next.sentence === '' ? advise(`${risk}. Try again with`, checkAgain) : `${adviceText(next)} ${risk}.`;

@@ -26,9 +26,9 @@ import { delay } from '../../system/clock.ts';
 import type { Lock, World } from '../../system/world.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { ClaudeGate } from '../../worker/attempt/attempt-setup.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import type { checkClaude } from './check-claude.ts';
-import { type CheckResult, checkAccepted, isConclusive, judgeCheck, refuseUnchecked } from './checks.ts';
+import { type CheckResult, checkAccepted, isConclusive, judgeCheck, refuseUncheckedVersion } from './checks.ts';
 
 export interface ClaudeCheckOptions {
   readonly root: string;
@@ -139,7 +139,7 @@ export class CheckGate implements ClaudeGate {
     if (!supported.ok) return supported;
     const checked = await this.#checkAlone(found.value);
     if (!checked.ok) {
-      if (accepted !== version || this.isInterrupted) return refuseUnchecked(version, checked.failure);
+      if (accepted !== version || this.isInterrupted) return refuseUncheckedVersion(version, checked.failure);
       this.#say(`claude ${version} could not be checked, and is used anyway: ${checked.failure.message}`);
       return found;
     }

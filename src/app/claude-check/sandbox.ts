@@ -12,7 +12,7 @@ import { workerEnvironment } from '../../claude/launch/environment.ts';
 import { chooseLogin, type Login } from '../../claude/launch/login.ts';
 import { type Environment, loaderVariables } from '../../claude/launch/variables.ts';
 import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
-import { noClaim } from '../../claude/spending.ts';
+import { noTotals } from '../../claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage } from '../../claude/stream.ts';
 import { defined } from '../../core/defined.ts';
 import { addTokens, noTokens, type Tokens } from '../../core/group.ts';
@@ -116,7 +116,7 @@ export class Sandbox {
     const startedAtMs = world.clock.now();
     const spawned = world.processes.spawn({ program, args, cwd, env, stdinFifo, stdoutFile, stderrFile });
     if (!spawned.ok) throw new SandboxError(spawned.failure.message);
-    const findBase = () => totalsBefore(world, paths.config, [claudeSessionId], startedAtMs) ?? noClaim;
+    const findBase = () => totalsBefore(world, paths.config, [claudeSessionId], startedAtMs) ?? noTotals;
     const stream = emptyStream({}, options.isResumed === true ? { findBase } : undefined);
     const fifo = world.fifos.openWriter(paths.fifo);
     const claude = new CheckedProcess(world, { process: spawned.value, fifo, paths, stream, stop });

@@ -11,8 +11,8 @@ import { hint } from '../../core/nearest.ts';
 import { configRoot, worktreesFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { yamlBytesMax } from '../../store/yaml-text.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import { readUserConfig } from './user-config.ts';
 import { parseUserConfig } from './user-config-schema.ts';
 

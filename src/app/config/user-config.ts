@@ -5,8 +5,8 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupConfig, GroupId } from '../../core/group.ts';
 import type { DayBudget } from '../../core/plan/decision.ts';
 import { configRoot } from '../../store/paths.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 
 export interface UserSettings {
   readonly config: Partial<GroupConfig>;

@@ -12,8 +12,8 @@ import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { Files } from '../../system/world.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 
 /** How users call the file that has no id in its name. */
 const legacyReference = 'legacy';
@@ -117,7 +117,7 @@ export function chooseProgress(progress: ProjectProgress, ids: readonly string[]
  * Completes a sentence that begins with the file; null = it can be removed. Removing goes down into folders, so only a
  * regular file of this very project is given to it.
  */
-export function removalTrouble(files: Files, folder: string, { file }: ListedProgress): string | null {
+export function removalProblem(files: Files, folder: string, { file }: ListedProgress): string | null {
   const looked = tryPath(() => {
     const root = files.realPath(folder);
     const path = files.realPath(file.path);

@@ -17,7 +17,7 @@ import type { ConfigTemplate } from '../../template/config-template.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import { titleOf } from '../../view/wording.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { findSessionOf, type LoadedGroup } from '../resolve.ts';
 import { rehearsalFor } from '../run/run-here.ts';
 import { changeGroup } from '../submit.ts';

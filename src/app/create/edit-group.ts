@@ -10,7 +10,7 @@ import type { GroupEdit } from '../../store/requests.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import { parseGiven } from '../../template/variables.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
 import { checkConfigsOf, type NewGroup, unfrozen, withIds } from './new-group.ts';

@@ -12,8 +12,8 @@ import {
   templatePlaces,
   upToRepository,
 } from '../../template/places.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 
 /** A template without a place was named by its path. */
 export type NamedTemplate = Omit<FoundTemplate, 'place'> & { readonly place?: TemplatePlace };

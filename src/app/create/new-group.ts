@@ -15,7 +15,7 @@ import type { Validated } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import { generatedConfig, type TemplateStore } from '../../worker/prepare/generated-config.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 
 /** Groups of one slug made in the same second get the next free second in their id; more than this is no accident. */
 const idTriesMax = 60;

@@ -28,8 +28,8 @@ import {
   workNames,
 } from '../../template/workflow/work-settings.ts';
 import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated-config.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import { findSessionOf, type LoadedGroup, type LoadedSession, resolveGroup } from '../resolve.ts';
 import { startCheck } from '../run/run-check.ts';
 import { submit } from '../submit.ts';

@@ -27,7 +27,7 @@ import {
 import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
 import { parseAccess } from '../../template/workflow/session-references.ts';
 import { noBranchFault } from '../../template/workflow/work-settings.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { placesFor } from './named-template.ts';
 import { templateReference } from './new-group.ts';
 import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';

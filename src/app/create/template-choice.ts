@@ -10,7 +10,7 @@ import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, loadConfigTemplate } from '../../template/config-template.ts';
 import { findTemplate, type TemplatePlace } from '../../template/places.ts';
 import { loadPromptTemplate, type PromptTemplate } from '../../template/prompt-template.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { templateFolders } from './named-template.ts';
 import { templateReference } from './new-group.ts';
 

@@ -35,9 +35,17 @@ import {
   runShellCommand,
   type ShellCommand,
 } from '../../worker/shell-command.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { endProcessBy, onSignal } from '../signals.ts';
-import { isWorktree, type MergeItem, placeName, type RepositoryPlan, say, titleOfItem, uncommittedOf } from './plan.ts';
+import {
+  isWorktree,
+  type MergeItem,
+  placeName,
+  type RepositoryPlan,
+  titleOfItem,
+  uncommittedOf,
+  warnOnce,
+} from './plan.ts';
 import { removeAround } from './worktree-cleanup.ts';
 
 /** A git of a command that was killed ends by itself; nobody waits longer for one that hangs. */
@@ -131,7 +139,7 @@ export class MergeSandbox {
         return;
       }
       this.#interrupted = true;
-      say(this.#place, 'Stopping ...');
+      warnOnce(this.#place, 'Stopping ...');
       this.#command?.stop();
     });
     try {
@@ -180,7 +188,7 @@ export class MergeSandbox {
         continue;
       }
       if (!isMade) {
-        say(this.#place, `Trying it out in a scratch worktree of ${placeName(plan.repository)} ...`);
+        warnOnce(this.#place, `Trying it out in a scratch worktree of ${placeName(plan.repository)} ...`);
         const made = await makeScratch(this.git, plan.repository, scratch.path, start);
         if (!made.ok) return made;
         isMade = true;
@@ -253,7 +261,7 @@ export class MergeSandbox {
     const env = this.#environmentOf(task, item, cwd, all);
     const ready = await this.#prepare(task, item, { cwd, env }, prepared);
     if (!ready.ok || accept === undefined) return ready;
-    say(this.#place, `Accepting ${titleOfItem(item)} ...`);
+    warnOnce(this.#place, `Accepting ${titleOfItem(item)} ...`);
     const end = await this.#run({ command: accept, cwd, env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark });
     if (this.#interrupted) return interrupted();
     if (end.ok) return restore(this.git, task.scratch.path, commit);

@@ -22,14 +22,14 @@ import {
 import { type GroupPaths, worktreesFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { plural } from '../../view/format.ts';
+import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
-import type { AppContext } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
 import { clearScratches, MergeSandbox, markedGit, type SandboxMerge, waitForGitExit } from './merge-sandbox.ts';
-import { type MergePlan, type MergeSelection, placeName, planMerge, type RepositoryPlan, say } from './plan.ts';
-import { type CleanUp, cleanUpSessions, leftoverOf } from './worktree-cleanup.ts';
+import { type MergePlan, type MergeSelection, placeName, planMerge, type RepositoryPlan, warnOnce } from './plan.ts';
+import { type CleanUpReport, cleanUpSessions, leftoverOf } from './worktree-cleanup.ts';
 
 export interface MergeOptions extends MergeSelection {
   readonly dryRun: boolean;
@@ -49,11 +49,11 @@ export interface MergeReport {
   readonly moves: readonly Move[];
   /** Sessions whose work was part of the branch before. */
   readonly contained: ReadonlySet<SessionId>;
-  readonly cleanUp: CleanUp;
+  readonly cleanUp: CleanUpReport;
   readonly notes: readonly string[];
 }
 
-const noCleanUp: CleanUp = { cleaned: [], kept: [], notes: [] };
+const noCleanUp: CleanUpReport = { cleaned: [], kept: [], notes: [] };
 
 /**
  * To be called with the lock held. Fails with `usage` (nothing was tried), `merge-conflict`, `not-accepted`,
@@ -242,12 +242,13 @@ export async function finishMerge(place: AppContext, holder: Holder): Promise<Re
   const { outcome, notes } = settled.value;
   const id = idOf(holder);
   if (outcome === 'moved') {
-    for (const move of journal.moves) say(place, `Finished the interrupted merge of ${id}: ${describeMove(move)}.`);
+    for (const move of journal.moves)
+      warnOnce(place, `Finished the interrupted merge of ${id}: ${describeMove(move)}.`);
   } else {
-    say(place, `The interrupted merge of ${id} was undone. ${settled.value.cause}`);
-    for (const move of settled.value.kept) say(place, keptSentence(move));
+    warnOnce(place, `The interrupted merge of ${id} was undone. ${settled.value.cause}`);
+    for (const move of settled.value.kept) warnOnce(place, keptSentence(move));
   }
-  for (const note of notes) say(place, note);
+  for (const note of notes) warnOnce(place, note);
   return ok(outcome === 'moved' ? 'finished' : 'undone');
 }
 

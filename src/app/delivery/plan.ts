@@ -18,7 +18,7 @@ import { tipOf } from '../../git/target.ts';
 import { quotedNames, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle, titleOf } from '../../view/wording.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 
 export interface RepositoryPlan {
   readonly repository: string;
@@ -42,7 +42,7 @@ export interface MergeSelection {
   readonly partial: boolean;
 }
 
-export function say({ notes }: Pick<AppContext, 'notes'>, text: string): void {
+export function warnOnce({ notes }: Pick<AppContext, 'notes'>, text: string): void {
   notes.line(safeLine(text, 1000));
 }
 

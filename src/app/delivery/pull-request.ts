@@ -14,7 +14,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { RunOutput } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { beginMerge, endMerge } from './merge.ts';
 import type { Integrated, MergeSandbox, SandboxMerge } from './merge-sandbox.ts';
 import {
@@ -24,8 +24,8 @@ import {
   placeName,
   programsSentence,
   type RepositoryPlan,
-  say,
   titleOfItem,
+  warnOnce,
 } from './plan.ts';
 
 /** So many groups of the same slug push into one remote repository. */
@@ -212,7 +212,7 @@ async function pushIntegrated(
     const { branch, remote, plan, isPushed } = destination;
     if (commit === task.start) {
       if (isPushed) done.push({ destination, commit, pushed: false });
-      else say(place, `${plan.into} of ${placeName(plan.repository)} has everything already.`);
+      else warnOnce(place, `${plan.into} of ${placeName(plan.repository)} has everything already.`);
       continue;
     }
     // Noted before: whoever finds the branch there afterwards has to know whose it is.
@@ -227,7 +227,7 @@ async function pushIntegrated(
     }
     const known = note(writer, git.world, destination, { commit });
     if (!known.ok) return known;
-    say(place, `Pushed ${branch} to ${remote.name} of ${placeName(plan.repository)}.`);
+    warnOnce(place, `Pushed ${branch} to ${remote.name} of ${placeName(plan.repository)}.`);
     done.push({ destination, commit, pushed: true });
   }
   return ok(done);

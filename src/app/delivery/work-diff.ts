@@ -15,8 +15,8 @@ import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readLog } from '../../store/event-log.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { titleOf } from '../../view/wording.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import type { LoadedGroup, LoadedSession } from '../resolve.ts';
 
 export interface WorkDiff {

@@ -12,7 +12,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import { listNames } from '../../core/text.ts';
 import { findRepository } from '../../git/git.ts';
 import { ignoredOutput, ignoredSentence } from '../../git/ignored-output.ts';
-import { discard, halfRemoved, inspectWorktree, listBranches } from '../../git/worktrees/discard.ts';
+import { discard, inspectWorktree, listBranches, partlyRemoved } from '../../git/worktrees/discard.ts';
 import { checkoutsBelow } from '../../git/worktrees/levels.ts';
 import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { listWorktrees, type Worktree } from '../../git/worktrees/worktree.ts';
@@ -28,10 +28,10 @@ import {
 } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import { titleOf } from '../../view/wording.ts';
+import type { AppContext } from '../app-context.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { lookAt, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import { catchWriteErrors } from '../removal/prune-groups.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
@@ -183,7 +183,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
     const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
     return trouble('broken', what, archiveIt(group, 'Put it back where it was. '));
   }
-  const isInterrupted = files.entryKind(halfRemoved(worktree)) !== null;
+  const isInterrupted = files.entryKind(partlyRemoved(worktree)) !== null;
   const isGone = files.entryKind(worktree) === null;
   if (!isInterrupted && !isGone && mergedInto === undefined) return null;
   const leftover = await leftoverOf(place, group.paths, definition.id, record);

@@ -28,16 +28,22 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { sessionTitle } from '../../view/wording.ts';
-import { carryBack, copiesOf, freshFiles, type HandoverCopies, workNotPlaced } from '../../worker/prepare/handover.ts';
-import { removeUpstreams } from '../../worker/prepare/surroundings.ts';
+import {
+  copiesOf,
+  copyBack,
+  freshFiles,
+  type HandoverCopies,
+  workNotPlaced,
+} from '../../worker/prepare/handover-files.ts';
+import { removeUpstreams } from '../../worker/prepare/workspace-links.ts';
+import type { AppContext } from '../app-context.ts';
 import { whileBusy } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 
 const namesShownMax = 3;
 const noteColumns = 1000;
 
-export type Care =
+export type KeepPolicy =
   /** Nothing: what is not merged keeps its worktree and its branch. */
   | 'keep-unmerged'
   /** Nothing, but for commits it is enough that their branch stays. */
@@ -57,7 +63,7 @@ export interface Leftover {
   readonly ignored: readonly string[];
 }
 
-export interface CleanUp {
+export interface CleanUpReport {
   readonly cleaned: SessionId[];
   readonly kept: { readonly sessionId: SessionId; readonly why: string }[];
   readonly notes: string[];
@@ -74,7 +80,7 @@ export async function cleanUpSessions(
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
   how: CleanUpOptions,
-): Promise<Result<CleanUp>> {
+): Promise<Result<CleanUpReport>> {
   return whileBusy(place, 'Removing worktrees', (say) => cleanUpAll(place, writer, sessionIds, how, say));
 }
 
@@ -89,8 +95,8 @@ async function cleanUpAll(
   sessionIds: readonly SessionId[],
   { force, keepIgnored = false }: CleanUpOptions,
   say: (what: string) => void,
-): Promise<Result<CleanUp>> {
-  const outcome: CleanUp = { cleaned: [], kept: [], notes: [] };
+): Promise<Result<CleanUpReport>> {
+  const outcome: CleanUpReport = { cleaned: [], kept: [], notes: [] };
   for (const [index, sessionId] of sessionIds.entries()) {
     say(`Removing worktrees: session ${index + 1} of ${sessionIds.length}`);
     const leftover = await leftoverOf(place, writer.paths, sessionId, writer.state.sessions.get(sessionId));
@@ -121,7 +127,7 @@ async function cleanUp(
   place: AppContext,
   writer: GroupWriter,
   leftover: Leftover,
-  care: Care,
+  care: KeepPolicy,
 ): Promise<Result<Outcome>> {
   const kept = whyKept(place, leftover, care);
   if (kept !== null) return ok({ kept, notes: [] });
@@ -190,7 +196,7 @@ export function checkReleasable(
   return fail('illegal-transition', `${first}${rest}`, next);
 }
 
-const careOf = (force: boolean): Care => (force ? 'keep-commits' : 'keep-branches');
+const careOf = (force: boolean): KeepPolicy => (force ? 'keep-commits' : 'keep-branches');
 
 /**
  * Takes all worktrees out of a folder that is about to be deleted: through git, so that no repository remembers a
@@ -270,7 +276,7 @@ async function doomedOf(
   };
 }
 
-export function whyKept(place: AppContext, { doomed, record, standing }: Leftover, care: Care): string | null {
+export function whyKept(place: AppContext, { doomed, record, standing }: Leftover, care: KeepPolicy): string | null {
   const { path, repository } = doomed;
   if (record?.state.status === 'running') return 'The session is running.';
   const cwd = tryPath(() => place.cwd);
@@ -322,7 +328,7 @@ export async function removeLeftover(
   place: AppContext,
   paths: GroupPaths,
   leftover: Leftover,
-  care: Care,
+  care: KeepPolicy,
   tell: (note: string) => void = (note) => place.notes.line(safeLine(note, noteColumns)),
 ): Promise<Result<readonly string[]>> {
   const { sessionId, record } = leftover;
@@ -365,7 +371,7 @@ export function removeAround({ world: { files } }: Pick<AppContext, 'world'>, to
 async function saveFirst(
   place: AppContext,
   { doomed, standing, title }: Leftover,
-  care: Care,
+  care: KeepPolicy,
   tell: (note: string) => void,
 ): Promise<Result<WorktreeState | null>> {
   const known = standing?.ok === true ? standing.value : null;
@@ -384,7 +390,7 @@ async function removeWorktree(
   place: AppContext,
   { doomed, title }: Leftover,
   standing: WorktreeState | null,
-  care: Care,
+  care: KeepPolicy,
 ): Promise<Result<readonly string[]>> {
   if (standing === null) {
     const isThere = place.world.files.entryKind(doomed.path) !== null;
@@ -405,7 +411,7 @@ async function removeWorktree(
 /** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */
 async function keepHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): Promise<Result<void>> {
   const copies = copiesIn(git, record, paths);
-  const [trouble] = copies === null ? [] : (await carryBack(git, copies)).troubles;
+  const [trouble] = copies === null ? [] : (await copyBack(git, copies)).troubles;
   if (copies === null || trouble === undefined) return ok(undefined);
   const message = `What the session wrote for the next one cannot be kept: ${trouble}`;
   return fail('illegal-transition', message, `See the files in ${copies.top}; what is to go can be removed there.`);

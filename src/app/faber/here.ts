@@ -14,7 +14,7 @@ import {
   readActiveRun,
   statePath,
 } from '../../context/faber/project.ts';
-import { inProgress, type Who } from '../../context/faber/state.ts';
+import { type Actor, inProgress } from '../../context/faber/state.ts';
 import { belongsHere, elsewhere, loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { advise, shellWord } from '../../core/advice.ts';
@@ -25,8 +25,8 @@ import { ignoredFiles } from '../../git/worktrees/worktree.ts';
 import type { JsonObject } from '../../store/json.ts';
 import { platform } from '../../system/machine.ts';
 import { safeLine } from '../../view/terminal-text.ts';
+import type { AppContext } from '../app-context.ts';
 import { folderNamed, lookAt } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 
 /** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
 export function faberProjectHere(place: AppContext, given: string | undefined): Result<FaberProject> {
@@ -44,7 +44,7 @@ export function faberProjectHere(place: AppContext, given: string | undefined): 
 const sessionId = /^[A-Za-z0-9][\w-]{0,127}$/;
 
 /** Who asks: inside of claude, its session. */
-export function whoAsks(place: AppContext, project: FaberProject): Who {
+export function currentActor(place: AppContext, project: FaberProject): Actor {
   const { env, world } = place;
   const id = env.CLAUDE_CODE_SESSION_ID ?? '';
   const commit = readGitHead(world.files, project.top)?.commit;

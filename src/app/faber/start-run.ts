@@ -27,9 +27,9 @@ import { foreignText } from '../../core/text.ts';
 import { removeWorktree } from '../../git/worktrees/worktree.ts';
 import type { JsonObject } from '../../store/json.ts';
 import { safeLine } from '../../view/terminal-text.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
-import { type FoundRun, whoAsks } from './here.ts';
+import { currentActor, type FoundRun } from './here.ts';
 import { makeWorktree, repositoryOf, trackWorktree, untrackWorktree } from './worktrees.ts';
 
 export interface NewRun {
@@ -61,7 +61,7 @@ export function startHere(
   const { phases } = run.config;
   const workflowId = `fractary-faber:${run.workflow}`;
   const made = newState({ ...run, phases, workflowId, nowMs, place: runLocation(place, project, isOwnTree) });
-  const who = whoAsks(place, project);
+  const who = currentActor(place, project);
   // The hook of its start found no run yet. In a work tree beside its own the session takes no part.
   const state = isOwnTree || who.sessionId === undefined ? made : beginSession(made, who).state;
   // The state first: an active run without a state would be no run.
@@ -180,7 +180,7 @@ export function beginPhase(
   project: FaberProject,
   { runId, phase, config }: { readonly runId: string; readonly phase: string; readonly config: WorkflowConfig },
 ): void {
-  const who = whoAsks(place, project);
+  const who = currentActor(place, project);
   if (who.sessionId === undefined) return;
   const { notes } = place;
   for (const { id, prompt } of config.preSteps.filter((step) => step.phase === phase)) {
@@ -230,7 +230,7 @@ export function recordPhase(
   }
   const artifacts = portableArtifacts(place, project, run, made);
   if (!artifacts.ok) return artifacts;
-  const who = whoAsks(place, project);
+  const who = currentActor(place, project);
   return updateState(place.world.files, project, run.runId, (now) => {
     if (now.status !== inProgress) return notInProgress(run.runId, foreignText(now.status));
     const all = { ...objectOf(now.artifacts), ...artifacts.value };

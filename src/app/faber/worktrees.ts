@@ -29,8 +29,8 @@ import {
 } from '../../git/worktrees/worktree.ts';
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 
 const worktreesPath = '.fractary/faber/worktrees.json';
 

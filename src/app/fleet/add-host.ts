@@ -10,7 +10,7 @@ import { readAdded, ticketOf, writeAdded } from '../../fleet/fleet-files.ts';
 import { joinLine } from '../../fleet/join-line.ts';
 import { loginText, readLogin } from '../../fleet/login-files.ts';
 import { ownCommand } from '../../system/own-program.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { knownFleet } from './init.ts';
 import { checkHostName, checkLabels, joinSteps } from './join.ts';
 import { checkDestination, lastLine, SshTarget } from './ssh.ts';

@@ -9,7 +9,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import { launcherIn, ownCommand } from '../../system/own-program.ts';
 import type { SignalName, World } from '../../system/world.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { lastLine } from './ssh.ts';
 
 const commandMs = 30_000;

@@ -7,8 +7,8 @@ import { environmentWith, loginNames } from '../../fleet/login-files.ts';
 import type { RedisHealth } from '../../fleet/redis.ts';
 import type { HostChecks } from '../../fleet/wire.ts';
 import { runOwn } from '../../git/run-git.ts';
+import type { AppContext } from '../app-context.ts';
 import { askLogin } from '../check/claude.ts';
-import type { AppContext } from '../place.ts';
 
 export async function checkOwnHost(
   place: Pick<AppContext, 'world' | 'env'>,

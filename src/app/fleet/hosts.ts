@@ -4,7 +4,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { readAdded } from '../../fleet/fleet-files.ts';
 import { describeHosts } from '../../fleet/known-hosts.ts';
 import * as registry from '../../fleet/registry.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { knownFleet, withRedis } from './init.ts';
 
 export type FleetHost = registry.RegisteredHost;

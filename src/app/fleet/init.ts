@@ -10,8 +10,8 @@ import { joinLine } from '../../fleet/join-line.ts';
 import { checkAddress, FleetRedis, type RedisHealth, withoutPassword } from '../../fleet/redis.ts';
 import { newFleetKeys } from '../../fleet/seal.ts';
 import type { World } from '../../system/world.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import { aclLine, checkRedis } from './host-checks.ts';
 
 export interface FleetInitOptions {

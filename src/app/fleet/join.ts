@@ -10,8 +10,8 @@ import { loginNames, readLogin } from '../../fleet/login-files.ts';
 import { withoutPassword } from '../../fleet/redis.ts';
 import { listHosts, type RegisteredHost } from '../../fleet/registry.ts';
 import { delay } from '../../system/clock.ts';
+import type { AppContext } from '../app-context.ts';
 import { checkAccepted } from '../claude-check/checks.ts';
-import type { AppContext } from '../place.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
 import { withRedis } from './init.ts';
 

@@ -5,10 +5,10 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith } from '../../fleet/login-files.ts';
-import { startAside } from '../../system/foreground.ts';
+import { spawnDetached } from '../../system/foreground.ts';
 import { ownCommand } from '../../system/own-program.ts';
+import type { AppContext } from '../app-context.ts';
 import { CheckGate, type ClaudeCheckOptions } from '../claude-check/gate.ts';
-import type { AppContext } from '../place.ts';
 import { onSignal } from '../signals.ts';
 
 export interface HostServeOptions {
@@ -44,7 +44,7 @@ export async function serveFleet(
       if (!accepted.ok) return accepted;
     }
     const startGuard = () =>
-      startAside(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
+      spawnDetached(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
     const claude = hostClaude(place, root);
     closeClaude = claude.close;
     const checks = async () => {

@@ -2,7 +2,7 @@
 import { shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 
 const connectSeconds = 15;
 const sentenceMax = 300;

@@ -2,7 +2,7 @@
 import { basename, dirname, join, relative } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { type Belonging, readBelonging } from '../../context/handover/find.ts';
+import { type ProjectAssignment, readAssignment } from '../../context/handover/find.ts';
 import {
   configuredFolders,
   findProjects,
@@ -16,8 +16,8 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import { isObject, parseJson } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files } from '../../system/world.ts';
+import type { AppContext, ProgressNotes } from '../app-context.ts';
 import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
-import type { AppContext, ProgressNotes } from '../place.ts';
 
 const configBytesMax = 1024 * 1024;
 
@@ -132,7 +132,7 @@ export function handoverRoot(place: AppContext, typed: string | undefined): Resu
 }
 
 /** Of a session of a group its runner knows the project, also when `/clear` or a fork gave the session another id. */
-export function ownBelonging({ env, world }: AppContext): Belonging | null {
+export function workerAssignment({ env, world }: AppContext): ProjectAssignment | null {
   const isWorker = (env[attemptMark] ?? '') !== '' && env.CLAUDE_CONFIG_DIR;
-  return isWorker ? readBelonging(world.files, dirname(env.CLAUDE_CONFIG_DIR ?? '')) : null;
+  return isWorker ? readAssignment(world.files, dirname(env.CLAUDE_CONFIG_DIR ?? '')) : null;
 }

@@ -8,11 +8,11 @@ import { readBackCheck } from '../../claude/launch/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { installedHooks } from '../../context/install.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { findObjectFault } from '../../store/json-places.ts';
+import { findObjectFault } from '../../store/json-positions.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { FileAccess } from '../../system/world.ts';
+import type { AppContext } from '../app-context.ts';
 import { briefPath, folderNamed, lookAt, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 
 export interface SettingsPlace {
   readonly project?: string | undefined;

@@ -8,9 +8,10 @@ import type { GroupState } from '../../core/state.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { plural } from '../../view/format.ts';
+import type { AppContext } from '../app-context.ts';
 import { finishMerge } from '../delivery/merge.ts';
 import {
-  type CleanUp,
+  type CleanUpReport,
   checkReleasable,
   cleanUpSessions,
   type Leftover,
@@ -23,7 +24,6 @@ import {
   whyKept,
 } from '../delivery/worktree-cleanup.ts';
 import { liveRunner } from '../live-runner.ts';
-import type { AppContext } from '../place.ts';
 import type { GroupReference, LoadedSession } from '../resolve.ts';
 import { submit } from '../submit.ts';
 
@@ -31,7 +31,7 @@ export interface Archived {
   readonly state: GroupState;
   readonly wasArchived: boolean;
   readonly leftovers: readonly Leftover[];
-  readonly tidied: CleanUp;
+  readonly tidied: CleanUpReport;
 }
 
 /** Worktrees of merged work go. Unmerged work prevents archiving unless `force` throws it away. */

@@ -2,17 +2,17 @@
 import { advise } from '../../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
-import { anyTakenProblem } from '../../runner/attach/answers.ts';
+import { anyAttachedProblem } from '../../runner/attach/answers.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroupFolder } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { errorCode } from '../../system/system-error.ts';
 import type { World } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
+import type { AppContext } from '../app-context.ts';
 import { finishMerge } from '../delivery/merge.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
-import type { AppContext } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { changeGroup } from '../submit.ts';
 
@@ -57,7 +57,7 @@ async function deleteNow(
   writer: GroupWriter,
   release: Release,
 ): Promise<Result<void>> {
-  const taken = anyTakenProblem(writer.state);
+  const taken = anyAttachedProblem(writer.state);
   if (taken) return taken;
   if (writer.state.running.size > 0) {
     place.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);

@@ -14,8 +14,8 @@ import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts'
 import { errorCode } from '../../system/system-error.ts';
 import type { Files } from '../../system/world.ts';
 import { formatAge } from '../../view/format.ts';
+import type { AppContext } from '../app-context.ts';
 import { checkReleasable, leftoversOf, namedElsewhere } from '../delivery/worktree-cleanup.ts';
-import type { AppContext } from '../place.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 import { deleteGroup } from './delete-group.ts';
 
@@ -156,6 +156,6 @@ export async function catchWriteErrors<T>(
 }
 
 /** How a group that could not be deleted stands, a sentence without its end: its folder goes before its files. */
-export function whatStays({ world }: Pick<AppContext, 'world'>, { groupId, paths }: GroupReference): string {
+export function remainingState({ world }: Pick<AppContext, 'world'>, { groupId, paths }: GroupReference): string {
   return isGroupGone(world, paths) ? `${groupId} is deleted, but not all of its files` : `${groupId} stays`;
 }

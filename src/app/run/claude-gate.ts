@@ -7,12 +7,12 @@ import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { startEvents } from '../../runner/run-start.ts';
 import { loadGroup } from '../../store/group-store.ts';
+import type { AppContext } from '../app-context.ts';
 import { CheckGate } from '../claude-check/gate.ts';
 import { draftState, type NewGroup } from '../create/new-group.ts';
-import type { AppContext } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
-import { checkFirstProjects, checkGit, checkStarts, sayForeseen } from './run-check.ts';
+import { checkFirstProjects, checkGit, checkStarts, warnOfForeseen } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
 
 /** Checks nothing when nothing would start. Fails with `claude-unproven` or `usage`. */
@@ -30,7 +30,7 @@ export async function gateForGroup(
   if (ids === null || only?.length === 0) return ok(gate);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
-  if (!isQuiet) await sayForeseen(place, group.root, state.value, ids);
+  if (!isQuiet) await warnOfForeseen(place, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate);
   const ready = await checkMachine(place, state.value, ids);
   if (!ready.ok) return ready;
@@ -149,7 +149,7 @@ export async function gateForNewGroup(
   if (!chosen.ok) return chosen;
   const asked = await askGate(place, gate, acceptClaude, first);
   if (!asked.ok || options.isQuiet === true) return asked;
-  await sayForeseen(place, root, draft.value, [...draft.value.sessions.keys()]);
+  await warnOfForeseen(place, root, draft.value, [...draft.value.sessions.keys()]);
   return asked;
 }
 

@@ -13,7 +13,7 @@ import { delay } from '../../system/clock.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { ExitStatus, RunningProcess, World } from '../../system/world.ts';
 import { safeLine } from '../../view/terminal-text.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import type { GroupReference } from '../resolve.ts';
 import { LogReader } from '../watch/log-reader.ts';
 import type { RunOptions } from './run-options.ts';

@@ -18,7 +18,7 @@ import type { GroupId, SessionDefinition, SessionId } from '../../core/group.ts'
 import type { GroupState } from '../../core/state.ts';
 import { listNames } from '../../core/text.ts';
 import { groupPaths } from '../../store/paths.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 
 const namesShown = 5;
 
@@ -46,13 +46,13 @@ type Remedy = (option: readonly string[], entry: string) => string;
 
 /** A command for a group that is there, else the entry of its workflow. */
 function remedyFor(place: AppContext, state: GroupState): Remedy {
-  const id = madeGroup(place, state);
+  const id = storedGroupId(place, state);
   return (option, entry) =>
     id === undefined ? `\`${entry}\` in the group of the workflow` : commandText(['group', 'edit', id, ...option]);
 }
 
 /** The id of a group that is on disk; a workflow that is only looked at has made none. */
-export function madeGroup(place: AppContext, { group: { id } }: GroupState): GroupId | undefined {
+export function storedGroupId(place: AppContext, { group: { id } }: GroupState): GroupId | undefined {
   const found = place.root();
   return found.ok && place.world.files.info(groupPaths(found.value, id).events) !== null ? id : undefined;
 }

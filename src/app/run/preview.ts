@@ -7,9 +7,9 @@ import { adviceText, see } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
-import type { DayBudget, HostsSaid } from '../../core/plan/decision.ts';
-import { lacksOf } from '../../core/plan/elsewhere.ts';
+import type { DayBudget, HostSlots } from '../../core/plan/decision.ts';
 import { costHistory } from '../../core/plan/forecast.ts';
+import { unsatisfiableRequirements } from '../../core/plan/placement.ts';
 import { type Preview, previewOf } from '../../core/plan/preview.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -24,11 +24,11 @@ import {
   permissionModeOf,
   type TemplateStore,
 } from '../../worker/prepare/generated-config.ts';
+import type { AppContext } from '../app-context.ts';
 import { checkClaudeLogin } from '../check/machine.ts';
 import { checkAccepted, judgeCheck } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/gate.ts';
 import { dayBudget } from '../config/user-config.ts';
-import type { AppContext } from '../place.ts';
 import { presentUsage, readSamples, readStanding } from '../watch/live-view.ts';
 import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
 import { checkGit, commandCheck, projectCheck, startCheck } from './run-check.ts';
@@ -89,12 +89,12 @@ export async function previewRun(
 
 /** The fleet is asked only where a session has to work on one of its machines. */
 async function warningsFor(place: AppContext, root: string, state: GroupState): Promise<string[]> {
-  const unasked = (): HostsSaid => ({ text: 'it was not asked', cure: see('host', 'list') });
-  if (lacksOf(state, unasked).size === 0) return [];
+  const unasked = (): HostSlots => ({ text: 'it was not asked', cure: see('host', 'list') });
+  if (unsatisfiableRequirements(state, unasked).size === 0) return [];
   const { describeHosts, fleetHosts: listHosts } = await import('../fleet/hosts.ts');
   const hosts = await listHosts(place, root);
   if (!hosts.ok) return [describeFailure(hosts.failure)];
-  const lacks = lacksOf(state, (needs) => describeHosts(hosts.value, needs));
+  const lacks = unsatisfiableRequirements(state, (needs) => describeHosts(hosts.value, needs));
   return [...lacks.values()].map(({ message, advice }) => `${message} ${adviceText(advice)}`);
 }
 

@@ -18,7 +18,7 @@ import type { GroupState } from '../../core/state.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { checkLimits } from '../../worker/limits.ts';
-import type { AppContext } from '../place.ts';
+import type { AppContext } from '../app-context.ts';
 import { leftOutOfProjects } from './left-out.ts';
 
 /**
@@ -159,7 +159,7 @@ function checkMode({ env }: AppContext, mode: string): Result<void> {
 const columnsMax = 600;
 
 /** Says which sessions will fail for what their projects or commands are, and what is not as in plain claude. */
-export async function sayForeseen(
+export async function warnOfForeseen(
   place: AppContext,
   root: string,
   state: GroupState,

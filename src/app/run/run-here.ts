@@ -10,12 +10,12 @@ import { loadGroup } from '../../store/group-store.ts';
 import { hasMergeJournal } from '../../store/merge-journal.ts';
 import { isPauseAsked } from '../../store/requests.ts';
 import type { Lock, World } from '../../system/world.ts';
+import type { AppContext } from '../app-context.ts';
 import type { CheckGate } from '../claude-check/gate.ts';
 import { readUserConfig, type UserSettings } from '../config/user-config.ts';
 import { createRunHooks } from '../event-commands.ts';
 import { liveRunner, shortRunPrefix } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup, waitForShortCommands } from '../submit.ts';
 import { checkRehearsed, gateForGroup } from './claude-gate.ts';
@@ -26,7 +26,7 @@ export type RunHere =
   /** Before it began: by a signal, or because somebody paused the group. */
   | { readonly kind: 'interrupted' | 'called-off' };
 
-export interface RunWays {
+export interface RunHereOptions {
   openDisplay(): Promise<RunDisplay>;
   /** While the group runs the log could not be told of a merge that was cut off. */
   finishMerge(): Promise<Result<unknown>>;
@@ -38,7 +38,7 @@ export async function runHere(
   place: AppContext,
   group: GroupReference,
   options: RunOptions,
-  ways: RunWays,
+  ways: RunHereOptions,
   opened?: CheckGate,
 ): Promise<Result<RunHere>> {
   const rehearsal = await rehearsalOf(place, group, options.rehearse);
@@ -49,7 +49,7 @@ export async function runHere(
     const finished = await ways.finishMerge();
     if (!finished.ok) return finished;
   }
-  const hold = await holdGroup(place.world, group);
+  const hold = await claimRun(place.world, group);
   let ran: Result<RunHere>;
   try {
     ran = await runHeld(place, group, options, ways, {
@@ -97,7 +97,7 @@ async function runHeld(
   place: AppContext,
   group: GroupReference,
   options: RunOptions,
-  ways: RunWays,
+  ways: RunHereOptions,
   { hold, rehearsal, ofUser, opened }: Held,
 ): Promise<Result<RunHere>> {
   const isReal = rehearsal === undefined && opened === undefined;
@@ -185,7 +185,7 @@ export interface RunClaim {
 }
 
 /** Null when the group cannot be taken; why that is says the run that tries it next. */
-export async function holdGroup(world: World, group: GroupReference): Promise<RunClaim | null> {
+export async function claimRun(world: World, group: GroupReference): Promise<RunClaim | null> {
   const runId = world.random.uuid();
   const lock = await takeLock(world, group, runId);
   if (lock === null) return null;
@@ -208,7 +208,7 @@ export async function holdGroup(world: World, group: GroupReference): Promise<Ru
   };
 }
 
-export async function canBeTaken(world: World, group: GroupReference): Promise<boolean> {
+export async function isUnlocked(world: World, group: GroupReference): Promise<boolean> {
   const lock = await takeLock(world, group, `${shortRunPrefix}${world.random.uuid()}`);
   lock?.release();
   return lock !== null;

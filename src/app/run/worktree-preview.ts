@@ -14,10 +14,10 @@ import type { Files } from '../../system/world.ts';
 import { plural } from '../../view/format.ts';
 import { titleOf } from '../../view/wording.ts';
 import { composeFiles } from '../../worker/session-variables.ts';
+import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { readIn, usedBeside } from '../create/nearby-projects.ts';
-import type { AppContext } from '../place.ts';
-import { madeGroup } from './left-out.ts';
+import { storedGroupId } from './left-out.ts';
 
 /** One sentence a line; none when no session has a worktree. */
 export async function worktreeLines(
@@ -41,7 +41,7 @@ export async function worktreeLines(
   }
   const ofUser = await readUserConfig(place);
   const folder = (ofUser.ok ? ofUser.value.worktrees : undefined) ?? worktreesFolder(root);
-  const merge = commandText(['group', 'merge', madeGroup(place, state) ?? 'latest']);
+  const merge = commandText(['group', 'merge', storedGroupId(place, state) ?? 'latest']);
   const where = `They lie below ${folder}. Your checkouts stay as they are until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
   const unlinked = definitions.flatMap((definition) => withoutWork(files, state, ids, definition));

@@ -11,8 +11,8 @@ import { decodeText, readTextFile } from '../../template/text-file.ts';
 import { exampleValue } from '../../template/variables.ts';
 import { isProjectFile, loadProjectFile } from '../../template/workflow/project-file.ts';
 import { validateWorkflowFile } from '../../template/workflow.ts';
+import type { AppContext } from '../app-context.ts';
 import { kindOfPath, type NamedTemplate, placesFor } from '../create/named-template.ts';
-import type { AppContext } from '../place.ts';
 
 type Checkable = Pick<NamedTemplate, 'kind' | 'path'>;
 

@@ -20,9 +20,9 @@ import {
   writeNote,
 } from '../../template/pack.ts';
 import { isTemplateName, packsFolder, userTemplates } from '../../template/places.ts';
+import type { AppContext } from '../app-context.ts';
 import { whileBusy } from '../live-runner.ts';
 import { briefPath, lookAt } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import { checkFolder } from './check-template.ts';
 
 interface PackSource {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
-import { briefPath, strayIn, tryPath } from '../path-argument.ts';
+import { briefPath, folderProblem, tryPath } from '../path-argument.ts';
 
 /** Makes the folder with its files and returns their paths. Fails with `usage` and `next` when it is not empty. */
 export function makeStarterFolder(world: World, folder: string, next: string): Result<readonly string[]> {
@@ -14,7 +14,7 @@ export function makeStarterFolder(world: World, folder: string, next: string): R
 
 function checkFree({ files }: World, folder: string, next: string): Result<void> {
   const brief = briefPath(folder);
-  const stray = strayIn(files, folder);
+  const stray = folderProblem(files, folder);
   if (stray !== null) return fail('usage', `${brief} ${stray}.`, next);
   const names = tryPath(() => files.list(folder));
   if (!names.ok) return fail('usage', `The folder ${brief} ${names.trouble}.`, next);

@@ -3,7 +3,7 @@
  * and there when no runner is alive.
  */
 import { parseLine } from '../../claude/messages.ts';
-import type { Earlier } from '../../claude/spending.ts';
+import type { EarlierSpending } from '../../claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../claude/stream.ts';
 import type { SessionId, Usage } from '../../core/group.ts';
 import { LineSplitter } from '../../core/line-splitter.ts';
@@ -72,7 +72,7 @@ class Reading {
   readonly #splitter = new LineSplitter();
   #offset: number;
 
-  constructor(offset: number, { group }: GroupState, earlier?: Earlier) {
+  constructor(offset: number, { group }: GroupState, earlier?: EarlierSpending) {
     this.#offset = offset;
     this.stream = emptyStream(group.config.prices, earlier);
   }

@@ -37,9 +37,9 @@ import { type GroupPaths, groupPaths, sessionPaths } from '../../store/paths.ts'
 import type { World } from '../../system/world.ts';
 import type { LiveView } from '../../view/reporter.ts';
 import { conditionOf } from '../../view/wording.ts';
+import type { AppContext } from '../app-context.ts';
 import { isRun } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import { type GroupReference, type LoadedGroup, loadWithRunner } from '../resolve.ts';
 import { attemptUsages } from './attempt-usage.ts';
 

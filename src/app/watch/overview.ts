@@ -6,9 +6,9 @@ import { createdAtOf, slugOf } from '../../core/id.ts';
 import { type GroupListing, listGroups } from '../../store/group-store.ts';
 import { listTemplates } from '../../template/places.ts';
 import { readTextFile } from '../../template/text-file.ts';
+import type { AppContext } from '../app-context.ts';
 import { templateFolders } from '../create/named-template.ts';
 import { tryPath } from '../path-argument.ts';
-import type { AppContext } from '../place.ts';
 import { presentGroup } from './live-view.ts';
 
 export interface HomeGroup {

@@ -7,7 +7,7 @@ import { asData } from '../../core/text.ts';
 import { isSlashCommand } from '../control.ts';
 import { fenced } from './instructions.ts';
 
-export interface Loss {
+export interface ConversationLoss {
   readonly branch: string;
   readonly kept: 'all' | 'commits' | 'nothing';
 }
@@ -26,7 +26,7 @@ export interface ResumePromptInput {
   readonly isCutOff?: boolean;
   /** Its last messages are left out of the conversation. */
   readonly isRewound?: boolean;
-  readonly loss?: Loss;
+  readonly loss?: ConversationLoss;
   /** Without slash commands, which are messages of their own. */
   readonly messages?: readonly string[];
 }
@@ -116,7 +116,7 @@ const rewound =
   'The user has taken the conversation back: the last messages are left out of it. What you did in them is to be ' +
   'seen in the files alone.';
 
-function lossWords(loss: Loss | undefined): string[] {
+function lossWords(loss: ConversationLoss | undefined): string[] {
   if (loss === undefined) return [];
   const gone =
     'In the meantime your working folder, a git worktree, was gone. The session runner has made it again from its ' +

@@ -1,14 +1,14 @@
 /** `try`: plays the demonstration in the dashboard, from any installation, in a data folder that goes afterwards. */
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { findDataRoot } from '../../app/app-context.ts';
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
 import { groupReference } from '../../app/groups.ts';
 import { stopRehearsal } from '../../app/leftovers.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { tryPath } from '../../app/path-argument.ts';
-import { pauseAndTell } from '../../app/pause-group.ts';
-import { findDataRoot } from '../../app/place.ts';
+import { pauseAndNotify } from '../../app/pause-group.ts';
 import { type GroupReference, loadReferredGroup } from '../../app/resolve.ts';
 import { endProcessBy, onSignal } from '../../app/signals.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
@@ -153,7 +153,7 @@ async function print(context: Context, { group, options }: Ready, seconds: numbe
       ? () => {}
       : context.world.clock.after(seconds * 1000, () => {
           isOver = true;
-          pauseAndTell(context, group, 'now').catch(() => {});
+          pauseAndNotify(context, group, 'now').catch(() => {});
         });
   const ran = need(await runInTerminal(context, group, options).finally(cancel));
   const work = concludeRun(context, group, ran);
@@ -164,7 +164,7 @@ async function print(context: Context, { group, options }: Ready, seconds: numbe
 async function settle(context: Context, { group }: Ready): Promise<void> {
   const { world, stderr } = context;
   try {
-    if (liveRunner(world, group) !== null) await pauseAndTell(context, group, 'now');
+    if (liveRunner(world, group) !== null) await pauseAndNotify(context, group, 'now');
     await stopRehearsal(world, group.paths);
   } catch (error) {
     stderr.line(safeLine(systemFailure(group.paths.folder, error).message, 600));

@@ -1,7 +1,7 @@
 /** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
 
 import { liveRunner } from '../../app/live-runner.ts';
-import { pauseAndTell, type ToldPause } from '../../app/pause-group.ts';
+import { type PauseReport, pauseAndNotify } from '../../app/pause-group.ts';
 import type { GroupReference } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
 import { type Command, submit } from '../../app/submit.ts';
@@ -34,7 +34,7 @@ function eachOf(command: SaidCommand | MarkedCommand): readonly SessionCommand[]
   return 'sessionId' in command ? [command] : command.sessionIds.map((sessionId) => ({ do: command.do, sessionId }));
 }
 
-export function asking(state: GroupState, command: GroupCommand): Notice {
+export function requestText(state: GroupState, command: GroupCommand): Notice {
   if (command.do === 'pause-group') return { text: 'Pausing the group…' };
   if (command.do === 'resume-group') {
     return { text: state.status === 'created' ? 'Starting the group…' : 'Letting the group go on…' };
@@ -54,7 +54,7 @@ export async function grant(
   tell: (notice: Notice) => void,
 ): Promise<Notice> {
   try {
-    if (command.do === 'pause-group') return paused(await pauseAndTell(context, group, command.mode));
+    if (command.do === 'pause-group') return paused(await pauseAndNotify(context, group, command.mode));
     if (command.do === 'resume-group') return await resumeGroup(context, group, state, tell);
     if (command.do === 'retry-session' && liveRunner(context.world, group) === null)
       return await retryWithRunner(context, group, state, command, tell);
@@ -71,7 +71,7 @@ function refused(failure: Failure): Notice {
   return { text: describeFailure(failure), tone: 'bad' };
 }
 
-function paused(told: Result<ToldPause>): Notice {
+function paused(told: Result<PauseReport>): Notice {
   if (!told.ok) return refused(told.failure);
   const { outcome, warnings } = told.value;
   switch (outcome.kind) {

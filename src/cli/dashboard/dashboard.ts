@@ -19,16 +19,16 @@ import { type Frame, frameOf } from '../../tui/dashboard/frame.ts';
 import { type KeyCommand, type Press, press } from '../../tui/dashboard/keys.ts';
 import { type Pace, paceOf } from '../../tui/dashboard/timeline.ts';
 import { firstUi, paneShape, type Ui } from '../../tui/dashboard/ui.ts';
-import { type Diff, type Material, type Notice, reasoned } from '../../tui/dashboard/view.ts';
+import { type Diff, type Notice, reasoned, type SessionDetails } from '../../tui/dashboard/view.ts';
 import { colourStyle, plural } from '../../view/format.ts';
 import { diffLines } from '../../view/terminal-text.ts';
 import { titleOf } from '../../view/wording.ts';
 import { statWords } from '../commands/diff.ts';
 import type { Context } from '../context.ts';
-import { asking, type GroupCommand, grant } from './ask-group.ts';
-import { Away } from './away.ts';
-import type { Look, OpenScreen, Screen } from './screen.ts';
+import { type GroupCommand, grant, requestText } from './ask-group.ts';
+import type { OpenScreen, Screen, ScreenStyle } from './screen.ts';
 import { type LogTail, type Source, tailLog } from './source.ts';
+import { TerminalHandoff } from './terminal-handoff.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
 const frameMs = 300;
@@ -39,7 +39,7 @@ const paceMs = 1_000;
 /** Tidying up takes no more than one part in so many of the time. */
 const tidyPauses = 50;
 
-export interface DashboardOptions extends Look {
+export interface DashboardOptions extends ScreenStyle {
   readonly context: Context;
   readonly group: GroupReference;
   readonly source: Source;
@@ -56,13 +56,13 @@ export class Dashboard {
   readonly #screen: Screen;
   #ui: Ui = firstUi;
   #frame: Frame;
-  readonly #toasts: Toasts;
+  readonly #toasts: Notifications;
   #paintFor: Paint;
   #pace: (Pace & { readonly atMs: number }) | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #forecaster: Forecaster;
-  readonly #away: Away;
+  readonly #away: TerminalHandoff;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -73,12 +73,12 @@ export class Dashboard {
     this.#world = options.context.world;
     const { root, groupId } = options.group;
     this.#paintFor = options.paint;
-    this.#toasts = new Toasts(this.#world, options.source.state, () => this.changed());
+    this.#toasts = new Notifications(this.#world, options.source.state, () => this.changed());
     this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
     const tell = (notice: Notice): void => this.tell(notice);
     const { context, group, source } = options;
-    this.#away = new Away({ context, group, source, tell, lend: (use) => this.#screen.lend(use) });
+    this.#away = new TerminalHandoff({ context, group, source, tell, lend: (use) => this.#screen.lend(use) });
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#screen = options.openScreen(this.#paint(), {
@@ -204,7 +204,7 @@ export class Dashboard {
     return { lines: rows.map((row) => paintRow(row, this.#paintFor)), ...defined({ cursor }) };
   }
 
-  #material(columns: number): Material | undefined {
+  #material(columns: number): SessionDetails | undefined {
     const { tab, selected } = this.#ui;
     const { source, group } = this.#options;
     const shape = paneShape(this.#ui, columns);
@@ -284,7 +284,7 @@ export class Dashboard {
 
   #ask(command: GroupCommand): void {
     const { context, group, source, onTrouble } = this.#options;
-    this.tell(asking(source.state, command));
+    this.tell(requestText(source.state, command));
     const tell = (notice: Notice): void => this.tell(notice);
     grant(context, group, source.state, command, tell).then(tell, onTrouble);
   }
@@ -343,7 +343,7 @@ interface Toast {
   cancel(): void;
 }
 
-export class Toasts {
+export class Notifications {
   readonly #world: World;
   readonly #onChange: () => void;
   /** By what they are about: the next one about the same takes its place. */

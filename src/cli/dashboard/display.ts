@@ -20,7 +20,7 @@ import {
 } from '../context.ts';
 import { createReporter } from '../options/options.ts';
 import { Dashboard, hears } from './dashboard.ts';
-import { loadScreen, lookOf, type OpenScreen } from './screen.ts';
+import { loadScreen, type OpenScreen, screenStyle } from './screen.ts';
 import { FileSource, RunnerSource, type Source } from './source.ts';
 
 const signalMs = 2_000;
@@ -79,7 +79,7 @@ export async function watchedOnScreen(
       group,
       source,
       openScreen,
-      ...lookOf(context),
+      ...screenStyle(context),
       onQuit,
       onLeave: onQuit,
       onInterrupt: onQuit,
@@ -189,7 +189,7 @@ class DashboardDisplay implements RunTerminal {
         group: this.#group,
         source: this.#source,
         openScreen: this.#openScreen,
-        ...lookOf(this.#context),
+        ...screenStyle(this.#context),
         onQuit: () => this.#leave(),
         onLeave: () => this.#leave(),
         onInterrupt: () => this.#signal('SIGINT'),

@@ -355,13 +355,13 @@ class FrameStore implements Store {
 
 // What the terminal can show: which colours, on which background, Unicode or ASCII.
 
-export interface Look {
+export interface ScreenStyle {
   readonly glyphs: Glyphs;
   readonly paint: Paint;
   readonly asksBackground: boolean;
 }
 
-export function lookOf({ env, stdout }: Pick<Context, 'env' | 'stdout'>): Look {
+export function screenStyle({ env, stdout }: Pick<Context, 'env' | 'stdout'>): ScreenStyle {
   const glyphs = hasUnicode(env) ? unicodeGlyphs : asciiGlyphs;
   if (stdout.style === plainStyle) return { glyphs, paint: 'plain', asksBackground: false };
   if (!has256(env)) return { glyphs, paint: 'sixteen', asksBackground: false };

@@ -26,7 +26,7 @@ import {
 import { deleteGroups } from '../commands/group/remove.ts';
 import { attempt, type CommandResult, type Context, exitCode, need, refuse } from '../context.ts';
 import { endBy, watchedOnScreen } from '../dashboard/display.ts';
-import { type Look, loadScreen, lookOf, type OpenScreen, type Screen } from '../dashboard/screen.ts';
+import { loadScreen, type OpenScreen, type Screen, type ScreenStyle, screenStyle } from '../dashboard/screen.ts';
 import { createOutput } from '../output.ts';
 
 export async function runHome(context: Context): Promise<CommandResult> {
@@ -175,7 +175,7 @@ interface HomeOptions {
 
 class Home {
   readonly #options: HomeOptions;
-  readonly #look: Look;
+  readonly #look: ScreenStyle;
   #paintFor: Paint;
   readonly #screen: Screen;
   readonly #workflows: readonly HomeWorkflow[];
@@ -189,7 +189,7 @@ class Home {
   constructor(options: HomeOptions) {
     const { context, root, memory } = options;
     this.#options = options;
-    this.#look = lookOf(context);
+    this.#look = screenStyle(context);
     this.#paintFor = this.#look.paint;
     this.#groups = homeGroups(context, root);
     this.#workflows = homeWorkflows(context);

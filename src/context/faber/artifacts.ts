@@ -58,7 +58,7 @@ export type Content =
   /** `trouble` completes a sentence that begins with `source`. */
   | { readonly kind: 'missing'; readonly source: string; readonly trouble: string };
 
-export interface Ground {
+export interface RunContext {
   readonly files: ContextFiles;
   readonly project: FaberProject;
   readonly runId: string;
@@ -66,7 +66,7 @@ export interface Ground {
 }
 
 /** What the artifact holds now. Never throws for what a project's files could cause. */
-export function loadArtifact(artifact: ContextArtifact, ground: Ground): Content {
+export function loadArtifact(artifact: ContextArtifact, ground: RunContext): Content {
   const { type, command } = artifact;
   if (type === 'git_info') return gitInfo(ground);
   if (type === 'skill' || type === 'work_plugin' || command !== undefined) return instruction(artifact, ground);
@@ -100,7 +100,7 @@ interface FoundPlace {
 
 type Missing = Content & { readonly kind: 'missing' };
 
-function placeOf(artifact: ContextArtifact, ground: Ground): FoundPlace | Missing {
+function placeOf(artifact: ContextArtifact, ground: RunContext): FoundPlace | Missing {
   const { project } = ground;
   const given = artifact.pathFromState === undefined ? artifact.path : stateValue(ground.state, artifact.pathFromState);
   const template = nonEmptyText(given);
@@ -138,7 +138,7 @@ const plainValue = /^[A-Za-z0-9][\w.#-]{0,199}$/;
 type Filled = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly trouble: string };
 
 /** Puts in `{project_root}`, `{run_id}`, `{plan_id}`, `{work_id}` and `{faber_root}`. */
-export function fillPlaceholders(template: string, { project, runId, state }: Omit<Ground, 'files'>): Filled {
+export function fillPlaceholders(template: string, { project, runId, state }: Omit<RunContext, 'files'>): Filled {
   let trouble: string | null = null;
   const value = (name: string): string => {
     if (name === 'project_root') return project.top;
@@ -162,7 +162,7 @@ export function portablePath(project: FaberProject, path: string): string | null
   return `{project_root}/${inside}`;
 }
 
-function instruction(artifact: ContextArtifact, ground: Ground): Content {
+function instruction(artifact: ContextArtifact, ground: RunContext): Content {
   const { type, command, path, id, description } = artifact;
   const filled = fillPlaceholders(command ?? path ?? id, ground);
   if (!filled.ok) return { kind: 'missing', source: id, trouble: filled.trouble };
@@ -176,7 +176,7 @@ function instruction(artifact: ContextArtifact, ground: Ground): Content {
   return { kind: 'instruction', source: name, text: `To load ${id} (${harmlessLine(description)}): ${how}.` };
 }
 
-function gitInfo({ files, project }: Ground): Content {
+function gitInfo({ files, project }: RunContext): Content {
   const head = readGitHead(files, project.top);
   if (head === null) return { kind: 'missing', source: 'git', trouble: 'tells no branch and no commit here' };
   const lines = [`branch: ${head.branch ?? '(none, a commit is checked out)'}`, `commit: ${head.commit ?? '(none)'}`];
@@ -186,7 +186,7 @@ function gitInfo({ files, project }: Ground): Content {
 
 const namesMax = 200;
 
-function listing({ files }: Ground, { root, path, source }: FoundPlace): Content {
+function listing({ files }: RunContext, { root, path, source }: FoundPlace): Content {
   const missing = (trouble: string): Content => ({ kind: 'missing', source, trouble });
   try {
     const [realRoot, real] = [files.realPath(root), files.realPath(path)];

@@ -3,7 +3,7 @@
  * nothing of them is ever run as code: comparisons, joined by `&&` and `||`, where `!` in front negates one. A side of
  * a comparison is `null`, `true`, `false`, a number, a quoted text, or a path into the state.
  */
-import type { JsonPath } from '../../store/json-places.ts';
+import type { JsonPath } from '../../store/json-positions.ts';
 import { fieldOf } from './json-text.ts';
 
 export type Condition = (state: unknown) => boolean;

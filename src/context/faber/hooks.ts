@@ -21,7 +21,7 @@ import {
 import { readGitHead } from './git-head.ts';
 import { primeContext, runLines } from './prime.ts';
 import { type FaberProject, findProject } from './project.ts';
-import { currentSession, endSession, noteCompaction, phasesDefault, sessionIds, type Who } from './state.ts';
+import { type Actor, currentSession, endSession, noteCompaction, phasesDefault, sessionIds } from './state.ts';
 import { activeRun, type Running, runInProgress, updateState } from './state-file.ts';
 import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
 
@@ -119,7 +119,7 @@ function sessionEnd(call: HookCall, project: FaberProject, { runId }: Run): Hook
   return { text: '', notes: { run: runId, ended, ...(saved.ok ? {} : { trouble: saved.failure.message }) } };
 }
 
-function whoOf(call: HookCall, project: FaberProject): Who {
+function whoOf(call: HookCall, project: FaberProject): Actor {
   const commit = readGitHead(call.files, project.top)?.commit;
   return {
     ...defined({ sessionId: call.sessionId, platform: call.platform, gitCommit: commit }),

@@ -1,6 +1,6 @@
 /** JSON that people write, with the place of what is wrong in it; and how to take hold of what it says. */
 import { isObject, type JsonObject } from '../../store/json.ts';
-import { findJsonFault, type JsonPath, offsetOf } from '../../store/json-places.ts';
+import { findJsonFault, type JsonPath, offsetOf } from '../../store/json-positions.ts';
 
 export type ReadJson =
   | {

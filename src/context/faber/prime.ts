@@ -10,13 +10,14 @@ import {
   type Content,
   type Due,
   dueNow,
-  type Ground,
   loadArtifact,
+  type RunContext,
   renderArtifacts,
 } from './artifacts.ts';
 import { objectOf } from './json-text.ts';
 import { type FaberProject, statePath } from './project.ts';
 import {
+  type Actor,
   type Begun,
   beginSession,
   currentSession,
@@ -25,7 +26,6 @@ import {
   partOf,
   phasesCompleted,
   recordLoads,
-  type Who,
 } from './state.ts';
 import { loadState, updateState } from './state-file.ts';
 import { type ContextArtifact, loadWorkflowConfig, type WorkflowConfig, workflowName } from './workflow-config.ts';
@@ -33,7 +33,7 @@ import { type ContextArtifact, loadWorkflowConfig, type WorkflowConfig, workflow
 export interface PrimeOptions {
   readonly project: FaberProject;
   readonly runId: string;
-  readonly who: Who;
+  readonly who: Actor;
   /** `session_start`, `manual` or `phase_transition:a->b`. */
   readonly trigger: string;
   readonly only?: readonly string[];
@@ -74,7 +74,7 @@ export function primeContext(files: ContextFiles, options: PrimeOptions): Result
   const config = loadWorkflowConfig(files, project, workflowName(state.value.workflow_id));
   if (!config.ok) return config;
   const begun = beginSession(state.value, who, options);
-  const ground: Ground = { files, project, runId, state: state.value };
+  const ground: RunContext = { files, project, runId, state: state.value };
   const artifacts = config.value.artifacts.map((artifact): PrimedArtifact => {
     const due = dueNow(artifact, state.value, {
       trigger: options.trigger,

@@ -7,7 +7,7 @@ import { foreignText } from '../../core/text.ts';
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { listOf, nonEmptyText, objectOf } from './json-text.ts';
 
-export interface Who {
+export interface Actor {
   /** claude's id of the session; a person at a terminal has none. */
   readonly sessionId?: string;
   readonly host: string;
@@ -95,7 +95,7 @@ export function finishPhase(
   state: JsonObject,
   phase: string,
   order: readonly string[],
-  { nowMs, sessionId }: Pick<Who, 'nowMs' | 'sessionId'>,
+  { nowMs, sessionId }: Pick<Actor, 'nowMs' | 'sessionId'>,
 ): JsonObject {
   const at = isoTime(nowMs);
   const mark = { status: 'completed', completed_at: at, ...defined({ session_id: sessionId }) };
@@ -155,7 +155,7 @@ function isNoted(record: JsonObject | null): boolean {
  * and names in `resumed_from` whose work it goes on with. Who has no id goes on with the current session of this
  * machine.
  */
-export function beginSession(before: JsonObject, who: Who, { isCompacted = false } = {}): Begun {
+export function beginSession(before: JsonObject, who: Actor, { isCompacted = false } = {}): Begun {
   const state = isCompacted ? confirmCompaction(before, who) : before;
   const current = currentSession(state);
   const isSame =
@@ -181,12 +181,12 @@ export function partOf(record: JsonObject | null): number {
 }
 
 /** Of what other tools wrote the machine may be missing: then it is this one. */
-function isHere(record: JsonObject | null, { host }: Pick<Who, 'host'>): boolean {
+function isHere(record: JsonObject | null, { host }: Pick<Actor, 'host'>): boolean {
   const { hostname } = objectOf(record?.environment);
   return hostname === undefined || hostname === host;
 }
 
-function lastRecord(state: JsonObject, sessionId: string, who: Who): JsonObject | null {
+function lastRecord(state: JsonObject, sessionId: string, who: Actor): JsonObject | null {
   const { id, record } = currentSession(state);
   if (id === sessionId && record !== null && isHere(record, who)) return record;
   const history = historyOf(state).map(objectOf);
@@ -216,7 +216,7 @@ function withSessions(state: JsonObject, changed: JsonObject): JsonObject {
   return { ...state, sessions: { ...objectOf(state.sessions), ...changed } };
 }
 
-function freshRecord(sessionId: string, who: Who): JsonObject {
+function freshRecord(sessionId: string, who: Actor): JsonObject {
   return {
     session_id: sessionId,
     started_at: isoTime(who.nowMs),
@@ -232,7 +232,7 @@ function freshRecord(sessionId: string, who: Who): JsonObject {
 }
 
 /** For who has no id of claude: the time, and enough of a digest that two machines do not meet. */
-function inventedId({ nowMs, host, cwd }: Who): string {
+function inventedId({ nowMs, host, cwd }: Actor): string {
   const digest = new Bun.CryptoHasher('sha256').update(`${nowMs} ${host} ${cwd}`).digest('hex');
   return `claude-session-${stamp(nowMs)}-${digest.slice(0, 6)}`;
 }
@@ -274,7 +274,7 @@ interface End {
 /** The session ended: its record goes to the history. `ended` is false when there is no such session here. */
 export function endSession(
   state: JsonObject,
-  who: Pick<Who, 'sessionId' | 'host'>,
+  who: Pick<Actor, 'sessionId' | 'host'>,
   { atMs, reason, isNoted = false }: End,
 ): { readonly state: JsonObject; readonly ended: string | null } {
   const record = openRecord(state, who);
@@ -297,7 +297,7 @@ export function endSession(
 }
 
 /** Of a session that is no longer the current one, a record whose end is not known. */
-function openRecord(state: JsonObject, { sessionId, host }: Pick<Who, 'sessionId' | 'host'>): JsonObject | null {
+function openRecord(state: JsonObject, { sessionId, host }: Pick<Actor, 'sessionId' | 'host'>): JsonObject | null {
   const { id, record } = currentSession(state);
   if (sessionId === undefined || sessionId === id) return isHere(record, { host }) ? record : null;
   const history = historyOf(state).map(objectOf);
@@ -310,7 +310,7 @@ function openRecord(state: JsonObject, { sessionId, host }: Pick<Who, 'sessionId
  * the end once the compacted session starts, or takes it back when the session goes on as it was. Who had no record,
  * for the run began after it did, gets one.
  */
-export function noteCompaction(state: JsonObject, who: Who): JsonObject {
+export function noteCompaction(state: JsonObject, who: Actor): JsonObject {
   const known = openRecord(state, who) === null ? beginSession(state, who).state : state;
   return endSession(known, who, { atMs: who.nowMs, reason: compaction, isNoted: true }).state;
 }
@@ -318,7 +318,7 @@ export function noteCompaction(state: JsonObject, who: Who): JsonObject {
 const compaction = 'compaction';
 
 /** The compaction happened: the end is what was noted, else now. */
-function confirmCompaction(state: JsonObject, who: Who): JsonObject {
+function confirmCompaction(state: JsonObject, who: Actor): JsonObject {
   const record = openRecord(state, who);
   if (record === null) return state;
   if (isNoted(record)) return intoHistory(state, { ...record, end_confirmed: true });

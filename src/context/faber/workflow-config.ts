@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { isObject } from '../../store/json.ts';
-import type { JsonPath } from '../../store/json-places.ts';
+import type { JsonPath } from '../../store/json-positions.ts';
 import { packageRoot } from '../../system/own-program.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import { type Condition, parseCondition, parsePath } from './condition.ts';

@@ -15,25 +15,27 @@ export interface Found {
 }
 
 /** What the runner tells the hooks of a worker, which may work in a copy of the project, in a JSON file. */
-export interface Belonging {
+export interface ProjectAssignment {
   /** Absolute: the folder of the user's in which the project is. */
   readonly root: string;
   /** The project's resume file, relative to the root. */
   readonly file: string;
 }
 
-export const belongingName = 'handover.json';
+export const assignmentFileName = 'handover.json';
 
 /** Null when the runner names no project. */
-export function readBelonging(files: ContextFiles, sessionFolder: string | undefined): Belonging | null {
-  return sessionFolder === undefined ? null : parseOwn<Belonging>(files.readText(join(sessionFolder, belongingName)));
+export function readAssignment(files: ContextFiles, sessionFolder: string | undefined): ProjectAssignment | null {
+  return sessionFolder === undefined
+    ? null
+    : parseOwn<ProjectAssignment>(files.readText(join(sessionFolder, assignmentFileName)));
 }
 
 /** The project that the runner names; `root` is the folder in which the projects were found. */
-export function findBelonging(
+export function findAssigned(
   projects: readonly HandoverProject[],
   root: string,
-  belonging: Belonging | null,
+  belonging: ProjectAssignment | null,
 ): Found | null {
   const project = projects.find(({ file }) => relative(root, file) === belonging?.file);
   return project === undefined ? null : { project, by: 'runner' };

@@ -6,14 +6,14 @@ import { describeFailure } from '../../core/failure.ts';
 import type { ContextSystem, HookAnswer, HookCall } from '../hook-call.ts';
 import { briefing } from './briefing.ts';
 import {
-  type Belonging,
   type Found,
-  findBelonging,
+  findAssigned,
   findByFolder,
   findBySession,
   findByTranscript,
   findMostRecent,
-  readBelonging,
+  type ProjectAssignment,
+  readAssignment,
 } from './find.ts';
 import { type Discovery, findProjects } from './projects.ts';
 
@@ -28,11 +28,11 @@ export const handover = {
 function sessionStart(call: HookCall): HookAnswer {
   const discovery = findProjects(call.files, call.projectFolder);
   const { projects } = discovery;
-  const belonging = readBelonging(call.files, call.sessionFolder);
+  const belonging = readAssignment(call.files, call.sessionFolder);
   // The session's own copy first, for it knows best how far it is.
   const roots = belonging === null ? [call.projectFolder] : [...new Set([call.projectFolder, belonging.root])];
   const found =
-    findBelonging(projects, call.projectFolder, belonging) ??
+    findAssigned(projects, call.projectFolder, belonging) ??
     (belonging === null ? null : atHome(call, belonging)) ??
     findBySession(projects, call.sessionId) ??
     (call.isWorker
@@ -51,7 +51,7 @@ function sessionStart(call: HookCall): HookAnswer {
  */
 async function preCompact(call: HookCall): Promise<HookAnswer> {
   const discovery = findProjects(call.files, call.projectFolder);
-  const belonging = readBelonging(call.files, call.sessionFolder);
+  const belonging = readAssignment(call.files, call.sessionFolder);
   const byId =
     (belonging === null ? null : atHome(call, belonging)) ?? findBySession(discovery.projects, call.sessionId);
   const found = call.isWorker
@@ -66,8 +66,8 @@ async function preCompact(call: HookCall): Promise<HookAnswer> {
 }
 
 /** Where the project is, whether or not the session works in a copy of it. */
-function atHome({ files }: HookCall, belonging: Belonging): Found | null {
-  return findBelonging(findProjects(files, belonging.root).projects, belonging.root, belonging);
+function atHome({ files }: HookCall, belonging: ProjectAssignment): Found | null {
+  return findAssigned(findProjects(files, belonging.root).projects, belonging.root, belonging);
 }
 
 function inTranscript({ files, projectFolder, transcriptPath }: HookCall, { projects }: Discovery): Found | null {

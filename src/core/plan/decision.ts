@@ -52,7 +52,7 @@ export type Decision =
 
 export type Needs = Pick<SessionDefinition, 'requires' | 'host'>;
 
-export type Wish = Extract<Decision, { do: 'wish' }>;
+export type SlotWish = Extract<Decision, { do: 'wish' }>;
 
 export type Start = Extract<Decision, { do: 'start' }>;
 
@@ -112,7 +112,7 @@ export interface OtherGroups {
 }
 
 /** What is to be said of the machines that could serve a session. */
-export interface HostsSaid {
+export interface HostSlots {
   /** Completes a sentence that says what it waits for; without a full stop. */
   readonly text: string;
   /** There is none, or nobody can use it: what helps. */
@@ -124,10 +124,10 @@ export interface FleetView {
   /** Slots that wait to be used, by the session for which they were wished. */
   readonly granted: ReadonlyMap<SessionId, SlotLease>;
   /** Wished for so long by now that others are not to wait for them any more. */
-  readonly longWished: SessionSet;
+  readonly staleSlotRequests: SessionSet;
   /** Sessions that may work here at once while others could go elsewhere. */
   readonly localSlots: number;
-  describe(needs: Needs): HostsSaid;
+  describe(needs: Needs): HostSlots;
   /** All machines that could serve such a session, when the login was refused on each of them; empty otherwise. */
   withoutLogin(needs: Needs): readonly string[];
   /** What claude said of the login of this machine, which was refused: whoever can works elsewhere. */

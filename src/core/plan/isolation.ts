@@ -7,7 +7,7 @@ import type { IsolationMode } from '../definitions.ts';
 import type { SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { mustGo } from './elsewhere.ts';
+import { requiresRemote } from './placement.ts';
 import { type Plan, planOf } from './plan.ts';
 
 /** Where the session works, or would work if it were started now. Fixed by its first attempt. */
@@ -18,7 +18,7 @@ export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
   const { isolate, repository } = record.definition;
   if (isolate !== undefined) return isolate;
   if (repository === undefined) return 'none';
-  if (mustGo(state.group.config, record.definition)) return 'worktree';
+  if (requiresRemote(state.group.config, record.definition)) return 'worktree';
   return findings(state).usesWorktrees && !buildsInPlace(state, id) ? 'worktree' : 'none';
 }
 
@@ -68,7 +68,7 @@ function usesWorktrees(state: GroupState, plan: Plan): boolean {
     if (record === undefined) continue;
     const { repository, isolate } = record.definition;
     if (repository === undefined) continue;
-    const goes = isolate === undefined && mustGo(state.group.config, record.definition);
+    const goes = isolate === undefined && requiresRemote(state.group.config, record.definition);
     if (record.isolated === true || ((isolate === 'worktree' || goes) && record.isolated === undefined)) return true;
     if (record.state.status === 'completed' || isolate === 'none') continue;
     const others = open.get(repository);

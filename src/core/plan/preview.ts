@@ -10,7 +10,7 @@ import type { GroupState } from '../state.ts';
 import { formatMoney } from '../text.ts';
 import type { Forecast, History, Kind, Spread } from './forecast.ts';
 import { planOf } from './plan.ts';
-import { asksTheModel, cacheKind, similarMin } from './warm-cache.ts';
+import { cacheKind, sendsRequests, similarMin } from './warm-cache.ts';
 
 export interface Preview {
   /** Sessions that are not completed, by the wave in which they could start with slots for all. */
@@ -100,7 +100,7 @@ function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]):
     const kinds = new Map<string, SessionId[]>();
     for (const id of wave) {
       const record = state.sessions.get(id) as SessionRecord;
-      if (!asksTheModel(record)) continue;
+      if (!sendsRequests(record)) continue;
       const kind = cacheKind(state.group, record.definition);
       const alike = kinds.get(kind) ?? [];
       alike.push(id);

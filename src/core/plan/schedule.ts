@@ -9,6 +9,7 @@ import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { formatMoney, momentText } from '../text.ts';
 import { groupAdvice, resumeCommand } from './advice.ts';
+import { attachWait, pendingAttachments } from './attachment.ts';
 import {
   type BudgetGrant,
   deservesNewGrant,
@@ -18,20 +19,19 @@ import {
   judgeBudget,
   ownNotices,
 } from './budget.ts';
-import type { DayBudget, Decision, GroupHold, SchedulingContext, Start, WaitReason, Wish } from './decision.ts';
-import { isElsewhere, type LocalRoom, type Spot, Spots, wishOf } from './elsewhere.ts';
+import type { DayBudget, Decision, GroupHold, SchedulingContext, SlotWish, Start, WaitReason } from './decision.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
+import { isElsewhere, type LocalRoom, PlacementFinder, type SessionPlacement, slotRequestOf } from './placement.ts';
 import { type Plan, planOf, readySessions } from './plan.ts';
 import {
   blockerHold,
   budgetMessage,
-  type SettleUndone,
+  type SettlementBlocker,
   settle,
   settleForBudget,
   settleForLimit,
   startBlocker,
 } from './settle.ts';
-import { personsToCome, takeOverWait } from './take-over.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
 
 /**
@@ -65,7 +65,7 @@ export function schedule(state: GroupState, context: SchedulingContext, refuse: 
   if (budget.isOver) return { decisions: [...decisions, ...stopForBudget(state)], hold: settleForBudget(state) };
   // claude does not notice when what it prints is lost, its result and its cost too; so it is stopped while it can.
   if (context.isDiskLow === true) decisions.push(...stopWorking(state, 'disk'));
-  else decisions.push(...regrants(state, context));
+  else decisions.push(...topUps(state, context));
   const blocker = startBlocker(state);
   const next = blocker === null ? nextStarts(state, context, refuse) : nothingNext;
   decisions.push(...next.starts, ...next.wishes);
@@ -78,7 +78,7 @@ export function schedule(state: GroupState, context: SchedulingContext, refuse: 
     return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
   if (state.running.size > 0 || next.wishes.length > 0) return { decisions, hold, goesOn };
   // Their session goes on when they leave; until then nobody ends the run.
-  if (state.takenOver.size > 0) return { decisions: [...decisions, { do: 'wait', ...takeOverWait }], hold, goesOn };
+  if (state.takenOver.size > 0) return { decisions: [...decisions, { do: 'wait', ...attachWait }], hold, goesOn };
   const ends = wait === null ? settle(state, plan, blocker) : endWaiting(state, plan, wait, context);
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
 }
@@ -90,7 +90,7 @@ function endWaiting(state: GroupState, plan: Plan, wait: GroupHold, { gate }: Sc
   return settle(state, plan, null);
 }
 
-function isUndone(decision: Decision): decision is SettleUndone {
+function isUndone(decision: Decision): decision is SettlementBlocker {
   return decision.do === 'settle' && decision.status !== 'completed';
 }
 
@@ -177,7 +177,7 @@ function pauseMessage(reason: StopReason): string {
  * Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. Not while
  * a tool is at work, whose work would be lost; should the share run dry first, claude itself ends between two messages.
  */
-function regrants(state: GroupState, { liveUsd, busy, day }: SchedulingContext): Decision[] {
+function topUps(state: GroupState, { liveUsd, busy, day }: SchedulingContext): Decision[] {
   if (liveUsd === undefined) return [];
   const sharers = readySessions(state).length + 1;
   const decisions: Decision[] = [];
@@ -195,7 +195,7 @@ function regrants(state: GroupState, { liveUsd, busy, day }: SchedulingContext):
 
 export interface NextStarts {
   readonly starts: Start[];
-  readonly wishes: Wish[];
+  readonly wishes: SlotWish[];
   /** What keeps the first session that could start, but does not, from starting. */
   readonly wait: GroupHold | null;
   /** What keeps those that it was not asked of; null = it was asked of all. */
@@ -204,15 +204,15 @@ export interface NextStarts {
 
 const nothingNext: NextStarts = { starts: [], wishes: [], wait: null, rest: null };
 
-const here: Spot = { at: 'here' };
+const here: SessionPlacement = { at: 'here' };
 /** What is there without a fleet is counted for all at once. */
 const roomForAll: LocalRoom = { places: Number.POSITIVE_INFINITY, wait: null };
 
-function spotsFor(state: GroupState, context: SchedulingContext): Spots | null {
+function spotsFor(state: GroupState, context: SchedulingContext): PlacementFinder | null {
   const { fleet } = context;
   if (fleet === undefined) return null;
-  const room = fleet ? localPlaces(state, context) : roomForAll;
-  return new Spots(state, fleet, { room, wishesMax: wishesMax(state, context) });
+  const room = fleet ? localSlots(state, context) : roomForAll;
+  return new PlacementFinder(state, fleet, { room, wishesMax: slotRequestsMax(state, context) });
 }
 
 export function nextStarts(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): NextStarts {
@@ -220,7 +220,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
   if (ready.length === 0) return nothingNext;
   const shut = closedGate(state, context);
   if (shut !== null) return { starts: [], wishes: [], wait: shut, rest: shut };
-  const { places, wait } = freePlaces(state, context);
+  const { places, wait } = freeSlotsByKind(state, context);
   const { isOut = false, fleet } = context;
   const spots = spotsFor(state, context);
   const known = isOut && hasBegun(state, ready);
@@ -234,7 +234,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
     refuse(id, why);
   };
   const starts: Start[] = [];
-  const wishes: Wish[] = [];
+  const wishes: SlotWish[] = [];
   /** Wishes for which a place is kept. */
   let kept = 0;
   let reserved = 0;
@@ -262,7 +262,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
     }
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
     const others = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
-    const sharers = others + personsToCome(state);
+    const sharers = others + pendingAttachments(state);
     const slice = grantOf(state, record, spot, { reserved, sharers, day: context.day });
     if (slice.kind === 'own-dry') continue;
     const short = shortOf(slice, context);
@@ -271,8 +271,8 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
     reserved += reserveUsd.reserveUsd ?? 0;
     if (spot.at === 'wish') {
       hold(sessionId, spot.hold);
-      wishes.push(wishOf(record));
-      if (!fleet?.longWished.has(sessionId)) kept += 1;
+      wishes.push(slotRequestOf(record));
+      if (!fleet?.staleSlotRequests.has(sessionId)) kept += 1;
       continue;
     }
     const where = { ...(isolated ? { isolated } : {}), ...(spot.at === 'elsewhere' ? { place: spot.place } : {}) };
@@ -310,7 +310,7 @@ function obstacleTo(
 function grantOf(
   state: GroupState,
   record: SessionRecord,
-  spot: Spot,
+  spot: SessionPlacement,
   {
     reserved,
     sharers,
@@ -410,16 +410,16 @@ export function freeSlots(state: GroupState): number {
 
 const slotWait: GroupHold = { reason: 'slot', message: 'All slots are taken.' };
 
-export interface FreePlaces {
+export interface FreeSlots {
   readonly places: number;
   /** What is short, when it is not simply the work. */
   readonly wait: GroupHold | null;
 }
 
-export function freePlaces(state: GroupState, context: SchedulingContext): FreePlaces {
+export function freeSlotsByKind(state: GroupState, context: SchedulingContext): FreeSlots {
   const slots = Math.min(state.group.config.maxConcurrentSessions, context.slotsMax ?? Number.POSITIVE_INFINITY);
   if (state.running.size >= slots) return { places: 0, wait: slotWait };
-  const limits: FreePlaces[] = [{ places: slots - state.running.size, wait: slotWait }];
+  const limits: FreeSlots[] = [{ places: slots - state.running.size, wait: slotWait }];
   // With a fleet they hold for those that start here.
   if (!context.fleet) limits.push(...localLimits(state, context));
   const { gate, isOut = false } = context;
@@ -432,22 +432,22 @@ export function freePlaces(state: GroupState, context: SchedulingContext): FreeP
 /** A machine keeps a slot for half a minute, and what goes there is prepared here before: none is to be given back. */
 const wishesEach = 4;
 
-export function wishesMax({ running, sessions }: GroupState, context: SchedulingContext): number {
+export function slotRequestsMax({ running, sessions }: GroupState, context: SchedulingContext): number {
   let coming = context.fleet?.granted.size ?? 0;
   for (const id of running) if (context.inQueue?.has(id) && isElsewhere(sessions.get(id))) coming += 1;
   return Math.max(0, wishesEach * context.preparingMax - coming);
 }
 
-export function localPlaces(state: GroupState, context: SchedulingContext): FreePlaces {
+export function localSlots(state: GroupState, context: SchedulingContext): FreeSlots {
   return tightest(localLimits(state, context));
 }
 
-function tightest(limits: readonly FreePlaces[]): FreePlaces {
+function tightest(limits: readonly FreeSlots[]): FreeSlots {
   const least = limits.reduce((one, other) => (other.places < one.places ? other : one));
   return { ...least, places: Math.max(0, least.places) };
 }
 
-function localLimits(state: GroupState, context: SchedulingContext): FreePlaces[] {
+function localLimits(state: GroupState, context: SchedulingContext): FreeSlots[] {
   let preparing = 0;
   for (const id of state.running) {
     const record = state.sessions.get(id) as SessionRecord;
@@ -455,7 +455,7 @@ function localLimits(state: GroupState, context: SchedulingContext): FreePlaces[
     const { identified, accepting, place } = record.state.attempt;
     if (!identified && !accepting && place === undefined && !context.inQueue?.has(id)) preparing += 1;
   }
-  const limits: FreePlaces[] = [
+  const limits: FreeSlots[] = [
     {
       places: context.preparingMax - preparing,
       wait: { reason: 'starting', message: 'Other sessions are still starting up.' },

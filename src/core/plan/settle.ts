@@ -12,7 +12,7 @@ import { endingText, type WaitReason } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan, readySessions } from './plan.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;
-export type SettleUndone = Exclude<Settle, { status: 'completed' }>;
+export type SettlementBlocker = Exclude<Settle, { status: 'completed' }>;
 
 export const budgetMessage = 'The budget is used up.';
 /** Where part of what is used up is held (Usage.heldUsd). */
@@ -121,7 +121,7 @@ function settleDry(state: GroupState, ids: readonly SessionId[]): Decision[] {
   return [...notice, settleForBudget(state)];
 }
 
-function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): SettleUndone {
+function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): SettlementBlocker {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const title = sessionLabel(definition.id, definition.name);
   const held = usage.heldUsd === undefined ? '' : ` ${heldMessage}`;
@@ -129,7 +129,7 @@ function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): 
   return { do: 'settle', status, reason: 'budget', message };
 }
 
-export function settleForBudget(state: GroupState): SettleUndone {
+export function settleForBudget(state: GroupState): SettlementBlocker {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const used = leftMessage(state) ?? budgetMessage;
   const message = state.usage.heldUsd === undefined ? used : `${used} ${heldMessage}`;
@@ -143,7 +143,7 @@ function leftMessage({ group, usage }: GroupState): string | null {
 }
 
 /** Money was freed, booked or added: a group that stopped for want of it says how that stands now. */
-export function noteMoney(state: GroupState): void {
+export function updateBudgetWait(state: GroupState): void {
   if (state.reason !== 'budget') return;
   const startable = [...state.sessions.values()].filter((record) => couldStart(state, record));
   const grants = startable.map((record) => grantFor(state, record, 0, 1).kind);
@@ -163,7 +163,7 @@ function couldStart({ group, sessions }: GroupState, { definition, state }: Sess
 }
 
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
-export function settleForLimit(untilMs: number | undefined): SettleUndone {
+export function settleForLimit(untilMs: number | undefined): SettlementBlocker {
   const when = untilMs === undefined ? 'later' : `at ${momentText(untilMs)}`;
   const message = `A usage or rate limit was reached; it is lifted ${when}.`;
   return { do: 'settle', status: 'paused', reason: 'limit', message };

@@ -14,12 +14,12 @@ import {
   retryFailedCommand,
   runCommand,
 } from './advice.ts';
+import { attachedSession } from './attachment.ts';
 import { isBudgetExhausted } from './budget.ts';
 import type { Verdicts, WaitReason } from './decision.ts';
 import { type GroupHold, loggedContext, type SchedulingContext } from './decision.ts';
 import { allBlockers, isHeldBack, isReady, planOf, unmetOf } from './plan.ts';
 import { isDelayed, schedule } from './schedule.ts';
-import { takenOver } from './take-over.ts';
 
 /** Why they do not run, in this context. Nothing is looked at before the first question, and then once per state. */
 export function verdictsOf(state: GroupState, context: SchedulingContext): Verdicts {
@@ -67,7 +67,7 @@ export function runnerGone(state: GroupState): WaitReason {
 function verdictOf(state: GroupState, context: SchedulingContext, record: SessionRecord, moment: Moment): WaitReason {
   const { hold } = moment;
   const { definition, state: session, queued } = record;
-  if (record.takenOver !== undefined) return takenOver(record.takenOver);
+  if (record.takenOver !== undefined) return attachedSession(record.takenOver);
   if (session.status === 'paused' && isBudgetExhausted(record)) {
     return { reason: 'budget', message: 'It has used up its own budget.', advice: raiseAdvice(state, record) };
   }

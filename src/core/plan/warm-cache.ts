@@ -41,7 +41,7 @@ function ownKind(definition: SessionDefinition): string {
   return JSON.stringify([...parts, outputSchema]);
 }
 
-export interface Answers {
+export interface AnsweredAttempt {
   readonly answered?: SessionSet;
   readonly nowMs?: number;
 }
@@ -65,7 +65,7 @@ export function cacheWait(state: GroupState, leader: SessionId): GroupHold {
 
 const nobodyWaits: WarmUps = { leaderFor: () => null, noteStart: () => {} };
 
-export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): WarmUps {
+export function warmUps(state: GroupState, { answered, nowMs = 0 }: AnsweredAttempt): WarmUps {
   if (state.group.config.warmCache === false || answered === undefined) return nobodyWaits;
   const kinds = new Map<string, Kind>();
   const kindOf = ({ definition }: SessionRecord): Kind => {
@@ -76,12 +76,12 @@ export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): Wa
   };
   return {
     leaderFor(record) {
-      if (!asksTheModel(record)) return null;
+      if (!sendsRequests(record)) return null;
       const { isCold, leader } = kindOf(record);
       return isCold ? leader : null;
     },
     noteStart(record) {
-      if (asksTheModel(record)) kindOf(record).leader ??= record.definition.id;
+      if (sendsRequests(record)) kindOf(record).leader ??= record.definition.id;
     },
   };
 }
@@ -111,7 +111,7 @@ function begunOf(state: GroupState, kind: string): Begun[] {
   for (const id of state.running) {
     const record = state.sessions.get(id) as SessionRecord;
     const { definition, state: session } = record;
-    if (session.status !== 'running' || session.attempt.accepting !== undefined || !asksTheModel(record)) continue;
+    if (session.status !== 'running' || session.attempt.accepting !== undefined || !sendsRequests(record)) continue;
     if (cacheKind(state.group, definition) !== kind) continue;
     found.push({ id, startedAtMs: Date.parse(session.attempt.startedAt) });
   }
@@ -123,12 +123,12 @@ function hasCompany(state: GroupState, kind: string, begun: number): boolean {
   const ready = readySessions(state);
   for (let index = ready.length - 1; index >= 0 && count < similarMin; index -= 1) {
     const record = state.sessions.get(ready[index] as SessionId) as SessionRecord;
-    if (asksTheModel(record) && cacheKind(state.group, record.definition) === kind) count += 1;
+    if (sendsRequests(record) && cacheKind(state.group, record.definition) === kind) count += 1;
   }
   return count >= similarMin;
 }
 
 /** What only has to be accepted does not; what has to be set up first does so minutes later, each in its own time. */
-export function asksTheModel({ definition, finished, workspace }: SessionRecord): boolean {
+export function sendsRequests({ definition, finished, workspace }: SessionRecord): boolean {
   return finished === undefined && (definition.setup === undefined || workspace !== undefined);
 }

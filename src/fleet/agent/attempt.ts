@@ -11,7 +11,7 @@ import type { SessionId } from '../../core/group.ts';
 import { parseJson } from '../../store/json.ts';
 import { delay } from '../../system/clock.ts';
 import type { ExitStatus } from '../../system/world.ts';
-import type { AdoptionPlan, Remains } from '../../worker/host.ts';
+import type { AdoptionPlan, CleanupResult } from '../../worker/host.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { reap } from '../../worker/reap.ts';
 import { type RunningCommand, runShellCommand } from '../../worker/shell-command.ts';
@@ -52,7 +52,7 @@ export class OrderedAttempt {
   #isClosed = false;
   /** When its runner has said something last, or could first hear that something is over. */
   #askedAtMs: number;
-  #exit: { readonly status: ExitStatus; readonly remains: Remains } | null = null;
+  #exit: { readonly status: ExitStatus; readonly remains: CleanupResult } | null = null;
   #isPumping = false;
   #isAsked = false;
   #unwatch: () => void = () => {};
@@ -221,7 +221,7 @@ export class OrderedAttempt {
 
   async #onExit(status: ExitStatus): Promise<void> {
     if (this.#isClosed) return;
-    let remains: Remains = { leftover: true, limitsHit: [], stderrTail: '' };
+    let remains: CleanupResult = { leftover: true, limitsHit: [], stderrTail: '' };
     try {
       remains = await this.#hosted.reap();
     } catch (error) {
@@ -282,7 +282,7 @@ export class OrderedAttempt {
     this.#lastCheckpointMs = clock.now();
   }
 
-  async #tellEnd({ status, remains }: { readonly status: ExitStatus; readonly remains: Remains }): Promise<void> {
+  async #tellEnd({ status, remains }: { readonly status: ExitStatus; readonly remains: CleanupResult }): Promise<void> {
     await this.#checkpoint();
     const fenced = this.#isFenced;
     const limitsHit = [...remains.limitsHit];

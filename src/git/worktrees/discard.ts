@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { halfDoneSeries } from '../diff.ts';
+import { unfinishedOperation } from '../diff.ts';
 import type { Git } from '../git.ts';
 import { findRepository, gitDirOf } from '../git.ts';
 import { leftDetached } from '../restore-branch.ts';
@@ -185,13 +185,13 @@ export function discardFolder(git: Git, doomed: Pick<RemovalCandidate, 'path'>):
 }
 
 /** Where a worktree at this path lies while it is being removed. */
-export function halfRemoved(path: string): string {
+export function partlyRemoved(path: string): string {
   return `${path}.removed`;
 }
 
 /** One step, so that a crash leaves no worktree of which half the files seem to be deleted by its session. */
 function setAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
-  const aside = halfRemoved(path);
+  const aside = partlyRemoved(path);
   return attempt(path, () => {
     if (files.entryKind(path) === null) return;
     files.remove(aside);
@@ -200,7 +200,7 @@ function setAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'p
 }
 
 function removeAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
-  const aside = halfRemoved(path);
+  const aside = partlyRemoved(path);
   return attempt(aside, () => files.remove(aside));
 }
 
@@ -270,7 +270,7 @@ async function saveFiles(
   const commit = await commitFiles(git, doomed, head.value, title);
   if (!commit.ok || commit.value === null) return commit.ok ? ok(null) : commit;
   const gitDir = gitDirOf(git.world.files, path);
-  const isHome = registered?.branch === branch && gitDir !== null && halfDoneSeries(git, gitDir) === null;
+  const isHome = registered?.branch === branch && gitDir !== null && unfinishedOperation(git, gitDir) === null;
   const name = isHome && branch !== undefined ? branch : besideOf(doomed, commit.value);
   const old = name === branch ? (head.value ?? '') : '';
   const why = 'branch: uncommitted work kept by claude-code-agent';

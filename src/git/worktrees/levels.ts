@@ -53,7 +53,7 @@ function entriesOf(files: Files, folder: string): string[] {
   }
 }
 
-export interface NewPlace {
+export interface NewWorkspaceFolder {
   readonly checkout: string;
   readonly home: string;
   /** Checkouts on whose work the session builds. */
@@ -61,7 +61,7 @@ export interface NewPlace {
 }
 
 /** Where a new worktree of the checkout lies below `top`, the session's own folder. */
-export function placeBelow(files: Files, top: string, { checkout, home, others }: NewPlace): string {
+export function placeBelow(files: Files, top: string, { checkout, home, others }: NewWorkspaceFolder): string {
   const highest = highestLevel(files, checkout, files.realPath(home) ?? home, others);
   return join(top, basename(highest), relative(highest, checkout));
 }

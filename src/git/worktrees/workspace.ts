@@ -2,7 +2,7 @@
 import { basename, dirname, join, relative } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { Remade, SessionId, Workspace } from '../../core/group.ts';
+import type { SessionId, Workspace, WorktreeReplacement } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
 import { parseOwn } from '../../store/json.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -52,7 +52,7 @@ export interface WorkspaceIntent {
   readonly target?: string;
   readonly parents: readonly string[];
   /** As in Workspace: kept here as well, because a crash may come before anybody was told. */
-  readonly remade?: Remade;
+  readonly remade?: WorktreeReplacement;
 }
 
 /** Null when there is none, or none that can be understood. */
@@ -75,7 +75,7 @@ function workspaceOf(intent: WorkspaceIntent): Workspace {
   return { path, folder, repository, branch, base, ...defined({ target, remade }) };
 }
 
-function remadeNow({ world }: Git, from: Remade['from']): Remade {
+function remadeNow({ world }: Git, from: WorktreeReplacement['from']): WorktreeReplacement {
   return { at: new Date(world.clock.now()).toISOString(), from };
 }
 

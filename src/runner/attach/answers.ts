@@ -13,8 +13,8 @@ import {
   runCommand,
   sessionReference,
 } from '../../core/plan/advice.ts';
-import { grantForPerson, takenFailure } from '../../core/plan/take-over.ts';
-import { goesOnAfter, type SessionRecord } from '../../core/session-state.ts';
+import { attachedFailure, attachmentGrant } from '../../core/plan/attachment.ts';
+import { autoResumesAfter, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { RequestBody } from '../../store/requests.ts';
 
@@ -31,23 +31,19 @@ const allowed: ReadonlySet<string> = new Set([
 ]);
 
 /** Why the person who has the session rules it out; null when they do not. */
-export function takenProblem(state: GroupState, record: SessionRecord, kind: string): Result<never> | null {
-  return record.takenOver === undefined || allowed.has(kind) ? null : takenFailure(state, record);
+export function attachedProblem(state: GroupState, record: SessionRecord, kind: string): Result<never> | null {
+  return record.takenOver === undefined || allowed.has(kind) ? null : attachedFailure(state, record);
 }
 
-export function anyTakenProblem(state: GroupState): Result<never> | null {
+export function anyAttachedProblem(state: GroupState): Result<never> | null {
   for (const id of state.takenOver) {
     const record = state.sessions.get(id);
-    if (record !== undefined) return takenFailure(state, record);
+    if (record !== undefined) return attachedFailure(state, record);
   }
   return null;
 }
 
-export function takeOverEvents(
-  state: GroupState,
-  record: SessionRecord,
-  command: TakeOverCommand,
-): Result<EventBody[]> {
+export function attachEvents(state: GroupState, record: SessionRecord, command: TakeOverCommand): Result<EventBody[]> {
   const { sessionId, attachmentId } = command;
   switch (command.kind) {
     case 'attach-session': {
@@ -60,7 +56,7 @@ export function takeOverEvents(
       if (record.takenOver?.id !== attachmentId) return notHere(record);
       if (record.takenOver.openedAt !== undefined) return ok([]);
       if (record.state.status !== 'paused' && record.state.status !== 'failed') return notNow(state, record);
-      const grant = grantForPerson(state, record);
+      const grant = attachmentGrant(state, record);
       if (grant.kind === 'own-dry' || grant.kind === 'dry') return noMoney(state, record, grant.kind);
       const reserved = grant.kind === 'slice' ? { reservedUsd: grant.usd } : {};
       return ok([{ type: 'session_attached', sessionId, attachmentId, ...reserved }]);
@@ -80,14 +76,14 @@ export function takeOverEvents(
 function stopFor({ definition, state }: SessionRecord): EventBody[] {
   if (state.status !== 'running') return [];
   const { attempt } = state;
-  if (attempt.stopping !== undefined && !goesOnAfter(attempt.stopping)) return [];
+  if (attempt.stopping !== undefined && !autoResumesAfter(attempt.stopping)) return [];
   return [{ type: 'session_stopping', sessionId: definition.id, attemptId: attempt.id, reason: 'user' }];
 }
 
 function attachProblem(state: GroupState, record: SessionRecord): Result<never> | null {
   const { status } = record.state;
   if (status === 'pending' || status === 'completed') return notNow(state, record);
-  const dry = status === 'running' ? null : grantForPerson(state, record).kind;
+  const dry = status === 'running' ? null : attachmentGrant(state, record).kind;
   if (dry === 'own-dry' || dry === 'dry') return noMoney(state, record, dry);
   return busyCheckout(state, record);
 }

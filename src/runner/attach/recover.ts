@@ -5,7 +5,7 @@
 import { type KeptMessage, keptMessages } from '../../claude/conversation.ts';
 import { withHeldUsd } from '../../claude/final-usage.ts';
 import { heldAfterKill } from '../../claude/spending.ts';
-import { openMeter } from '../../claude/spoken-cost.ts';
+import { openCostMeter } from '../../claude/spoken-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { Conversed, EventBody, ProcessIdentity } from '../../core/event.ts';
 import { noUsage, type PriceTable, type SessionId } from '../../core/group.ts';
@@ -18,7 +18,7 @@ import type { Fact } from '../../worker/facts.ts';
 import { reap } from '../../worker/reap.ts';
 
 /** Sessions whose person is gone and that nothing of ours is just stopping. */
-export function abandonedTakeOvers(world: World, state: GroupState): SessionId[] {
+export function abandonedAttachments(world: World, state: GroupState): SessionId[] {
   return [...state.takenOver].filter((id) => {
     const record = state.sessions.get(id);
     return (
@@ -63,7 +63,7 @@ function countAbandoned(
   if (openedAt === undefined) return { usage: noUsage, claudeSessionIds: [] };
   const { config } = sessionPaths(paths, definition.id);
   const openedMs = Date.parse(openedAt);
-  const meter = openMeter(world, config, openedMs, prices);
+  const meter = openCostMeter(world, config, openedMs, prices);
   meter.look();
   const conversed = meter.conversed(openedMs, claudeSessionIds.at(-1));
   // Of what a machine that went down had written last nothing may be left.
@@ -88,8 +88,8 @@ export function withAnswerHeld(
 }
 
 /** For whoever holds the group's lock without running it. Throws the system's error when it cannot be logged. */
-export async function recoverTakeOvers(world: World, writer: GroupWriter): Promise<void> {
-  for (const id of abandonedTakeOvers(world, writer.state)) {
+export async function recoverAttachments(world: World, writer: GroupWriter): Promise<void> {
+  for (const id of abandonedAttachments(world, writer.state)) {
     const record = writer.state.sessions.get(id);
     if (record?.takenOver === undefined) continue;
     const { takenOver } = record;
@@ -99,7 +99,7 @@ export async function recoverTakeOvers(world: World, writer: GroupWriter): Promi
 
 // A runner looks whether the commands still live through which persons have sessions.
 
-export class TakeOverWatch {
+export class AttachmentWatch {
   readonly #world: World;
   readonly #log: { readonly state: GroupState; readonly paths: GroupPaths };
   readonly #emit: (fact: Fact) => void;
@@ -118,7 +118,7 @@ export class TakeOverWatch {
   look(): void {
     const { state, paths } = this.#log;
     if (state.takenOver.size === 0) return;
-    for (const id of abandonedTakeOvers(this.#world, state)) {
+    for (const id of abandonedAttachments(this.#world, state)) {
       const record = state.sessions.get(id);
       const { takenOver } = record ?? {};
       if (record === undefined || takenOver === undefined || this.#ending.has(takenOver.id)) continue;

@@ -14,7 +14,7 @@ import { upToRepository } from '../places.ts';
 import { schemaShape, settingsIn } from '../setting-schema.ts';
 import { readTextFile, systemCode } from '../text-file.ts';
 import { Problems } from './problems.ts';
-import { memory } from './shelf.ts';
+import { memoize } from './template-cache.ts';
 import { type GivenWork, type SessionRepository, shellCommand } from './work-settings.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
@@ -81,10 +81,10 @@ export interface ProjectCommand {
 }
 
 /** What the projects' folders say about themselves, each looked up once. */
-export class ProjectShelf {
+export class ProjectFileCache {
   readonly #world: World;
   readonly #repositoryOf: ((folder: string) => string | null) | undefined;
-  readonly #once = memory();
+  readonly #once = memoize();
   readonly #commands = new Map<string, ProjectCommand>();
 
   /** Without `repositoryOf` nothing is looked up. */

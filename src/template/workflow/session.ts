@@ -21,10 +21,10 @@ import { settingsIn } from '../setting-schema.ts';
 import { resolveVariables, type VariableSpec } from '../variables.ts';
 import { type Families, type Instance, type MatrixContext, matrixTexts, realFolder, resolvePath } from './matrix.ts';
 import type { Problems } from './problems.ts';
-import type { ProjectCommand, ProjectFile, ProjectShelf } from './project-file.ts';
+import type { ProjectCommand, ProjectFile, ProjectFileCache } from './project-file.ts';
 import type { GroupSpec, SessionSpec } from './schema.ts';
 import { parseReference, type ReferenceTarget, select, type Wanted, type Wiring } from './session-references.ts';
-import { noRepository, type Shelf, type Taken } from './shelf.ts';
+import { type CachedTemplate, noRepository, type TemplateCache } from './template-cache.ts';
 import { collapsedLine, fillTemplate, fillYamlText, meaningsIn, type OpenPlace, type Scope } from './text.ts';
 import {
   checkedCommand,
@@ -70,7 +70,7 @@ export interface WorkflowDraft {
 }
 
 export interface SessionContext extends MatrixContext {
-  readonly shelf: Shelf;
+  readonly shelf: TemplateCache;
   readonly group: GroupSpec;
   readonly about: { readonly name: string; readonly slug: string };
   readonly groupConfigTemplate: ConfigTemplate | undefined;
@@ -81,7 +81,7 @@ export interface SessionContext extends MatrixContext {
   readonly wiring: Wiring | undefined;
   /** Sessions of the file whose config was checked already. */
   readonly checkedConfigs: Set<string>;
-  readonly projects: ProjectShelf;
+  readonly projects: ProjectFileCache;
   /** Of the sessions that were drafted already; those that come before are. */
   readonly isolations: Map<Instance, IsolationMode | undefined>;
 }
@@ -106,7 +106,7 @@ function templateFolder(view: SessionView, context: SessionContext): string {
   return isUntrusted(view, context) ? noRepository : view.projectPath;
 }
 
-export function taken<T>(template: Taken<T>, path: YamlPath, problems: Problems): T | undefined {
+export function templateOrProblem<T>(template: CachedTemplate<T>, path: YamlPath, problems: Problems): T | undefined {
   if (template.ok) return template.value;
   if ('problems' in template) problems.add(...template.problems);
   else problems.at(path, template.trouble);
@@ -245,7 +245,7 @@ function taskOf(view: SessionView, context: SessionContext): Task {
     return nothing;
   }
   const templatePath = spec.template === undefined ? ['group', 'template'] : [...path, 'template'];
-  const template = taken(shelf.prompt(name, templateFolder(view, context)), templatePath, problems);
+  const template = templateOrProblem(shelf.prompt(name, templateFolder(view, context)), templatePath, problems);
   if (template === undefined) return nothing;
   const specs = template.variables;
   const takesPrompt = specs.some((one) => one.name === promptVariable);
@@ -468,7 +468,7 @@ function ownConfigTemplate(view: SessionView, context: SessionContext): ConfigTe
   const { configTemplate } = view.spec;
   if (configTemplate === undefined) return undefined;
   const found = context.shelf.config(configTemplate, templateFolder(view, context));
-  return taken(found, [...view.path, 'configTemplate'], context.problems);
+  return templateOrProblem(found, [...view.path, 'configTemplate'], context.problems);
 }
 
 interface ClaudeMd {
@@ -481,7 +481,7 @@ function claudeMdOf(view: SessionView, context: SessionContext): ClaudeMd {
   if (given === undefined) return { specs: [] };
   const { problems, shelf } = context;
   const path = [...view.path, 'config', 'claudeMdTemplate'];
-  const template = taken(shelf.claudeMd(given, templateFolder(view, context)), path, problems);
+  const template = templateOrProblem(shelf.claudeMd(given, templateFolder(view, context)), path, problems);
   if (template === undefined) return { specs: [] };
   const values = valuesFor(template.variables, `template ${template.name}`, path, view, context);
   const scope: Scope = { ...view.scope, variables: [values, ...view.scope.variables] };

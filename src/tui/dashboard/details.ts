@@ -41,10 +41,10 @@ import {
   wrapCells,
   wrapLed,
 } from './cells.ts';
-import { leftAlone } from './session-row.ts';
+import { withoutRunnerText } from './session-row.ts';
 import { type AttemptNote, rateAfterMs, timelineCells } from './timeline.ts';
 import { type Tab, tabs } from './ui.ts';
-import { type Diff, type Material, type Terminal, timeSpan, usageNow, type View } from './view.ts';
+import { type Diff, type SessionDetails, type Terminal, timeSpan, usageNow, type View } from './view.ts';
 
 /** What is longer is cut: a line of claude may be megabytes long. */
 const lineLengthMax = 4_000;
@@ -79,7 +79,7 @@ export function tabLines(view: View, tab: Tab, wanted: Wanted): ScreenCell[][] {
 }
 
 export function logLines(
-  material: Material | undefined,
+  material: SessionDetails | undefined,
   columns: number,
   linesMax = Number.POSITIVE_INFINITY,
 ): ScreenCell[][] {
@@ -223,7 +223,7 @@ function whySentence(
   why: WaitReason | null,
 ): string | undefined {
   if (record.state.status === 'running' && runner === 'none') {
-    const does = leftAlone(state);
+    const does = withoutRunnerText(state);
     return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
   }
   if (why === null) return undefined;

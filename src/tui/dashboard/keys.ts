@@ -25,7 +25,7 @@ export const keyNames = [
 ] as const;
 export type KeyName = (typeof keyNames)[number];
 
-export type OpenedThing = 'worktree' | 'log' | 'report';
+export type OpenTarget = 'worktree' | 'log' | 'report';
 
 export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true } | MousePress;
 
@@ -40,7 +40,7 @@ type KeyPress = Exclude<Press, MousePress>;
 export type KeyCommand =
   | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionIds: readonly SessionId[] }
   | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
-  | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenedThing }
+  | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenTarget }
   | { readonly do: 'attach' | 'edit'; readonly sessionId: SessionId }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
   | { readonly do: 'resume-group' }
@@ -52,7 +52,7 @@ export type KeyCommand =
   | { readonly do: 'suspend' }
   | { readonly do: 'tell'; readonly message: string };
 
-export interface Situation {
+export interface KeyContext {
   readonly state: GroupState;
   readonly ids: readonly SessionId[];
   readonly index: number;
@@ -75,7 +75,7 @@ const filterLengthMax = 200;
 const helpRowsMax = 40;
 const browse: Mode = { kind: 'browse' };
 
-export function press(ui: Ui, key: Press, situation: Situation): Pressed {
+export function press(ui: Ui, key: Press, situation: KeyContext): Pressed {
   if ('mouse' in key) return { ui: pointed(ui, key, situation) };
   if ('key' in key && key.key === 'ctrl-c') return { ui: { ...ui, mode: browse }, command: { do: 'interrupt' } };
   if ('key' in key && key.key === 'ctrl-z') return { ui, command: { do: 'suspend' } };
@@ -95,7 +95,7 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
     case 'ask-go-on':
       return answered(ui, key, { y: { do: 'resume-group' }, p: { do: 'pause-group', mode: 'now' } });
     case 'ask-open': {
-      const open = (thing: OpenedThing): KeyCommand => ({ do: 'open', sessionId: mode.sessionId, thing });
+      const open = (thing: OpenTarget): KeyCommand => ({ do: 'open', sessionId: mode.sessionId, thing });
       return answered(ui, key, { w: open('worktree'), l: open('log'), r: open('report') });
     }
     case 'ask-leave':
@@ -108,7 +108,7 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
 /** Lines, or sessions, by which a wheel turns. */
 const wheelStep = 3;
 
-function pointed(ui: Ui, { mouse, x, y }: MousePress, situation: Situation): Ui {
+function pointed(ui: Ui, { mouse, x, y }: MousePress, situation: KeyContext): Ui {
   const { mode } = ui;
   const step = mouse === 'wheel-up' ? -wheelStep : mouse === 'wheel-down' ? wheelStep : 0;
   if (mode.kind === 'help') {
@@ -217,7 +217,7 @@ function answered(ui: Ui, key: KeyPress, answers: Answers): Pressed {
   return command === undefined ? { ui: now } : { ui: now, command };
 }
 
-function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
+function move(ui: Ui, key: KeyName, situation: KeyContext): Pressed {
   const { shape, index, ids } = situation;
   const isFull = shape === 'full';
   const page = Math.max(1, (shape === 'none' ? situation.listRows : situation.paneRows) - 1);
@@ -254,12 +254,12 @@ function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
   }
 }
 
-function selected(ui: Ui, { ids }: Situation, index: number): Ui {
+function selected(ui: Ui, { ids }: KeyContext, index: number): Ui {
   const id = ids[Math.max(0, Math.min(index, ids.length - 1))];
   return id === undefined ? ui : { ...ui, selected: id, home: id, scroll: id === ui.selected ? ui.scroll : 0 };
 }
 
-function marked(ui: Ui, { ids, index }: Situation): Ui {
+function marked(ui: Ui, { ids, index }: KeyContext): Ui {
   const id = ids[index];
   if (id === undefined) return ui;
   const others = ui.marked.filter((other) => other !== id);
@@ -293,7 +293,7 @@ function toEdge(ui: Ui, edge: 'begin' | 'end'): Ui {
   return { ...ui, scroll: isNear ? 0 : Number.MAX_SAFE_INTEGER };
 }
 
-function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, situation: Situation): Pressed {
+function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, situation: KeyContext): Pressed {
   // A text that lands here by accident must not press a key with each of its letters.
   if (isPasted || text.length > 1) return { ui };
   switch (text) {
@@ -340,7 +340,7 @@ function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, si
   }
 }
 
-function groupKey(ui: Ui, { state, runner }: Situation): Pressed {
+function groupKey(ui: Ui, { state, runner }: KeyContext): Pressed {
   const ask = (kind: 'ask-pause' | 'ask-start' | 'ask-go-on'): Pressed => ({ ui: { ...ui, mode: { kind } } });
   switch (state.status) {
     case 'created':
@@ -359,7 +359,7 @@ function groupKey(ui: Ui, { state, runner }: Situation): Pressed {
   }
 }
 
-function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
+function sessionKey(ui: Ui, text: string, situation: KeyContext): Pressed {
   const sessionId = situation.ids[situation.index];
   const record = sessionId === undefined ? undefined : situation.state.sessions.get(sessionId);
   if (sessionId === undefined || record === undefined) return { ui };
@@ -403,7 +403,7 @@ export function toggleOf({ state: { status }, queued }: SessionRecord): Toggle |
 type Targets = readonly [SessionRecord, ...SessionRecord[]];
 
 /** The marked sessions that are still there; without any the selected one. */
-function targets({ marked: ids }: Ui, { state }: Situation, record: SessionRecord): Targets {
+function targets({ marked: ids }: Ui, { state }: KeyContext, record: SessionRecord): Targets {
   const [first, ...others] = ids.flatMap((id) => state.sessions.get(id) ?? []);
   return first === undefined ? [record] : [first, ...others];
 }

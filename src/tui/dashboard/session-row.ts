@@ -348,7 +348,7 @@ function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: 
 function runningNow({ state, live, runner, setupLog }: View, record: SessionRecord, attempt: Attempt): Doing {
   const now = live.get(record.definition.id);
   const words = now?.lastText === undefined ? {} : { words: { text: plainWords(now.lastText, wordsColumnsMax) } };
-  if (runner === 'none') return { tool: { text: leftAlone(state), tone: 'warn' }, ...words };
+  if (runner === 'none') return { tool: { text: withoutRunnerText(state), tone: 'warn' }, ...words };
   if (attempt.stopping !== undefined)
     return { tool: { text: `stopping (${attempt.stopping})`, tone: 'warn' }, ...words };
   if (state.frozenUntil !== undefined) {
@@ -381,7 +381,7 @@ function retryWords({ attempt, attemptsMax, errorStatus }: ApiRetry): string {
 }
 
 /** What a session does whose runner is gone: nobody is there to let go on what was halted. */
-export function leftAlone({ frozenUntil }: GroupState): string {
+export function withoutRunnerText({ frozenUntil }: GroupState): string {
   return frozenUntil === undefined ? 'works on by itself, or has ended' : 'halted where it stood';
 }
 

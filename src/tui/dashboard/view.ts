@@ -31,10 +31,10 @@ export interface View {
   /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
   readonly remainingMs?: number;
   readonly notices?: readonly Notice[];
-  readonly material?: Material;
+  readonly material?: SessionDetails;
 }
 
-export interface Material {
+export interface SessionDetails {
   readonly sessionId: SessionId;
   readonly log: readonly Line[];
   readonly attempts: readonly AttemptNote[];

@@ -301,7 +301,7 @@ export type HomeCommand =
   | { readonly do: 'suspend' }
   | { readonly do: 'tell'; readonly message: string };
 
-export interface HomeSituation {
+export interface HomeKeyContext {
   readonly groups: readonly HomeGroup[];
   readonly workflows: readonly HomeWorkflow[];
   readonly index: number;
@@ -315,7 +315,7 @@ export interface HomePressed {
 
 const browse: HomeMode = { kind: 'browse' };
 
-export function pressHome(ui: HomeUi, press: Press, situation: HomeSituation): HomePressed {
+export function pressHome(ui: HomeUi, press: Press, situation: HomeKeyContext): HomePressed {
   const key = 'key' in press ? press.key : null;
   if (key === 'ctrl-c') return { ui, command: { do: 'quit' } };
   if (key === 'ctrl-z') return { ui, command: { do: 'suspend' } };
@@ -343,7 +343,7 @@ export function pressHome(ui: HomeUi, press: Press, situation: HomeSituation): H
   }
 }
 
-function choose(ui: HomeUi, index: number, key: string | null, { workflows }: HomeSituation): HomePressed {
+function choose(ui: HomeUi, index: number, key: string | null, { workflows }: HomeKeyContext): HomePressed {
   const at = (to: number): HomePressed => {
     const within = Math.max(0, Math.min(to, workflows.length - 1));
     return { ui: { ...ui, mode: { kind: 'choose', index: within } } };
@@ -369,7 +369,7 @@ function choose(ui: HomeUi, index: number, key: string | null, { workflows }: Ho
   }
 }
 
-function letter(ui: HomeUi, text: string | null, situation: HomeSituation): HomePressed {
+function letter(ui: HomeUi, text: string | null, situation: HomeKeyContext): HomePressed {
   const { groups, index, workflows } = situation;
   const selected = groups[index];
   switch (text) {
@@ -404,7 +404,7 @@ function letter(ui: HomeUi, text: string | null, situation: HomeSituation): Home
   }
 }
 
-function move(ui: HomeUi, key: KeyName, { groups, index, listRows }: HomeSituation): HomePressed {
+function move(ui: HomeUi, key: KeyName, { groups, index, listRows }: HomeKeyContext): HomePressed {
   const page = Math.max(1, listRows - 1);
   const to = (place: number): HomePressed => {
     const group = groups[Math.max(0, Math.min(place, groups.length - 1))];

@@ -23,7 +23,7 @@ import type { GroupStatus, SessionStatus } from '../../core/status.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
 import { formatMoney, formatUtc, plural } from '../format.ts';
 import { nextSteps } from '../summary.ts';
-import { conditionOf, machineName, projectName, sessionTitle, titleOf, troubleWith } from '../wording.ts';
+import { conditionOf, machineName, problemText, projectName, sessionTitle, titleOf } from '../wording.ts';
 
 export interface ReportModel {
   readonly version: 1;
@@ -200,7 +200,7 @@ function reportSessions(
     const why = verdicts(record);
     const phase = record.state.status === 'running' ? phaseOf(record.state.attempt) : undefined;
     const culprits = why?.reason === 'blocked' ? why.on : undefined;
-    const { message, advice } = troubleWith(state, record, why) ?? {};
+    const { message, advice } = problemText(state, record, why) ?? {};
     const next = advice === undefined ? undefined : adviceText(advice);
     return {
       ...definitionOf(record),

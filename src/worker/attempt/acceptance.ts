@@ -139,7 +139,7 @@ export class Acceptance {
   async #workIn(workspace: Workspace): Promise<Result<Changes>> {
     const { git, record, paths } = this.#options;
     const { definition } = record;
-    const { carryBack, copiesOf, workNotPlaced } = await import('../prepare/handover.ts');
+    const { copyBack: carryBack, copiesOf, workNotPlaced } = await import('../prepare/handover-files.ts');
     const { commitWork } = await import('../../git/commit.ts');
     const { syncDisks } = await import('../../git/leftover-files.ts');
     const copies = copiesOf(record, paths, workspace);

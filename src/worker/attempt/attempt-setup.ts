@@ -44,7 +44,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { SpawnOptions, World } from '../../system/world.ts';
 import { linkFailure } from '../../system/write-failure.ts';
 import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
-import type { Launch, Workplace, WorkplaceInput } from '../host.ts';
+import type { Launch, PreparedWorkspace, WorkspaceInput } from '../host.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../prepare/generated-config.ts';
 import {
@@ -55,7 +55,7 @@ import {
   ownHooks,
   ownPermissions,
 } from '../prepare/session-context.ts';
-import { createWorkplaces } from '../prepare/workplaces.ts';
+import { createWorkspacePreparer } from '../prepare/workspace-preparer.ts';
 import { sessionVariables } from '../session-variables.ts';
 import type { CommandSlots } from './command-slots.ts';
 
@@ -94,7 +94,7 @@ export interface AttemptPreparer {
   readonly forCommands: { readonly env: Environment; readonly git: Git; readonly worktrees: string };
 }
 
-export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'noticed' | 'onStop'> & {
+export type PrepareInput = Pick<WorkspaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'noticed' | 'onStop'> & {
   /** The attempt runs on another host, which has a program and a login of its own. */
   readonly isElsewhere?: boolean;
 };
@@ -105,7 +105,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
-  const workplaces = createWorkplaces(world, git, options.slots, options.worktrees);
+  const workplaces = createWorkspacePreparer(world, git, options.slots, options.worktrees);
   const commandEnv = commandEnvironment(options.callerEnv);
   return {
     forCommands: { env: commandEnv, git, worktrees: options.worktrees },
@@ -149,7 +149,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (launch.ok) {
           noteHandover(world, systems, { record, folder, paths });
           if (record.isolated)
-            await (await import('../prepare/handover.ts')).bringHandover(git, record, { paths, folder });
+            await (await import('../prepare/handover-files.ts')).copyIn(git, record, { paths, folder });
         }
         return launch;
       } catch (error) {
@@ -216,7 +216,7 @@ function environment(
   return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
 }
 
-interface Subject extends PrepareInput, Workplace {
+interface Subject extends PrepareInput, PreparedWorkspace {
   readonly paths: SessionPaths;
   readonly program: string;
   readonly env: Environment;

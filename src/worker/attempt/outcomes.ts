@@ -41,12 +41,12 @@ export function pausedBeforeStart(reason: StopReason): Outcome {
 }
 
 /** Nothing was begun on the machine that was to do so, so that another one may; null for any other trouble. */
-export function notBegun({ reason, message }: Failure): Outcome | null {
+export function pausedForOtherHost({ reason, message }: Failure): Outcome | null {
   return reason === 'other-host' ? { status: 'paused', reason: 'interrupted', message, warnings: [] } : null;
 }
 
 /** Its machine was lost, or ended it because nobody could reach that any more; null when it ended by itself. */
-export function cutShort(end: AttemptExit, hasResult: boolean): Outcome | null {
+export function hostLossOutcome(end: AttemptExit, hasResult: boolean): Outcome | null {
   if (end.kind === 'lost') {
     const message = `Nothing is heard of the machine ${end.host} any more; it goes on from what had come back by then.`;
     return { status: 'paused', reason: 'host-lost', message, warnings: [] };
@@ -57,7 +57,7 @@ export function cutShort(end: AttemptExit, hasResult: boolean): Outcome | null {
 }
 
 /** All that it may have cost besides what is known is held: what is told of it may come late, or never. */
-export function withAllHeld(usage: Usage, reservedUsd: number | undefined): Usage {
+export function holdingAllReserved(usage: Usage, reservedUsd: number | undefined): Usage {
   const { heldUsd: held = 0, estimated: _, ...rest } = usage;
   const known = roundUsd(usage.costUsd - held);
   // Without a cap nothing says how much that is.

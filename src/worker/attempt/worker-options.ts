@@ -2,7 +2,7 @@
 import { isBlank, isCutOff, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
 import type { EndedAttempt } from '../../claude/final-usage.ts';
 import { managedHooks } from '../../claude/managed.ts';
-import { type Claim, type Earlier, noClaim } from '../../claude/spending.ts';
+import { type EarlierSpending, noTotals, type ReportedTotals } from '../../claude/spending.ts';
 import type { AttemptStream } from '../../claude/stream.ts';
 import { defined } from '../../core/defined.ts';
 import type { Warning } from '../../core/event.ts';
@@ -31,12 +31,12 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   /** What the user wants since the attempt began. */
   readonly model?: string;
   readonly prices: PriceTable;
-  readonly earlier?: Earlier;
+  readonly earlier?: EarlierSpending;
   /** What the model said last is missing in the conversation that claude has kept. */
   readonly isCutOff: (stream: AttemptStream) => boolean;
   readonly isDiskFull: () => boolean;
   /** claude's totals, where it has ended in good order since this attempt began. */
-  readonly totalsAtEnd: (stream: AttemptStream) => Claim | null;
+  readonly totalsAtEnd: (stream: AttemptStream) => ReportedTotals | null;
   /** What appeared in the session's repository and is not ours. */
   readonly branchWarnings?: () => Promise<readonly Warning[]>;
   /** What earlier runners said to this attempt, besides its prompt. */
@@ -50,9 +50,10 @@ export function earlierThan(
   world: World,
   { config }: SessionPaths,
   { claudeSessionIds, usage: booked }: Pick<SessionRecord, 'claudeSessionIds' | 'usage'>,
-): Earlier | undefined {
+): EarlierSpending | undefined {
   if (number === 1) return undefined;
-  const findBase = (): Claim => totalsBefore(world, config, claudeSessionIds, Date.parse(startedAt)) ?? noClaim;
+  const findBase = (): ReportedTotals =>
+    totalsBefore(world, config, claudeSessionIds, Date.parse(startedAt)) ?? noTotals;
   return { findBase, booked };
 }
 
@@ -100,7 +101,7 @@ const minFreeDiskBytes = 500 * 1000 ** 2;
 const lowDiskBytes = 250 * 1000 ** 2;
 const lookMs = 1_000;
 
-export interface Room {
+export interface MemoryRoom {
   /** How many more workers may start; `starting` have been spawned but not grown yet. */
   forStarts(config: GroupConfig, starting: number): SchedulingContext['room'];
   /** What running workers write may soon get lost. */
@@ -109,7 +110,7 @@ export interface Room {
   isDiskFull(): boolean;
 }
 
-export function watchRoom(world: World, root: string): Room {
+export function watchRoom(world: World, root: string): MemoryRoom {
   const memoryBytes = watched(world, () => world.machine.freeMemoryBytes());
   const diskBytes = watched(world, () => world.files.freeBytes(root));
   return {

@@ -17,19 +17,19 @@ import {
   userMessage,
   withdrawal,
 } from '../../claude/control.ts';
+import { isOverCap } from '../../claude/failure-text.ts';
 import { finalUsage } from '../../claude/final-usage.ts';
 import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
 import { judgeAttempt, type Outcome } from '../../claude/outcome.ts';
 import {
   type AttemptStream,
-  deniedOf,
+  denialCounts,
   emptyStream,
   foldMessage,
   foldTotalAtEnd,
   isSuccess,
   usageOf,
 } from '../../claude/stream.ts';
-import { isOverCap } from '../../claude/trouble.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import { noUsage, type Usage } from '../../core/group.ts';
@@ -39,12 +39,12 @@ import type { World } from '../../system/world.ts';
 import type { WorkerNews } from '../facts.ts';
 import type { AttemptExit, HostedAttempt, Preparation } from '../host.ts';
 import {
-  cutShort,
   failedToStart,
-  notBegun,
+  holdingAllReserved,
+  hostLossOutcome,
   pausedBeforeStart,
+  pausedForOtherHost,
   unexpectedEnd,
-  withAllHeld,
   withHeld,
   withLeftovers,
   withLimitsHit,
@@ -124,7 +124,7 @@ export class Worker {
     const started = await this.#hosted.start(launch.value.spawn, this.#options.offset);
     // Whoever let go of it meanwhile lets go of what was started, too.
     if (this.#over) return this.#hosted.leave();
-    if (!started.ok) return this.#end(notBegun(started.failure) ?? failedToStart(started.failure));
+    if (!started.ok) return this.#end(pausedForOtherHost(started.failure) ?? failedToStart(started.failure));
     this.#prompt = launch.value.prompt;
     this.#said.omit(launch.value.prompt);
     this.#said.addWaiting(launch.value.commands);
@@ -426,7 +426,7 @@ export class Worker {
   async #conclude(end: AttemptExit, found: 'watched' | 'after-crash'): Promise<Outcome> {
     const { leftover, limitsHit, stderrTail, failure } = await this.#hosted.reap();
     if (failure !== undefined) return failedToStart(failure);
-    const cut = cutShort(end, this.stream.lastResult !== undefined);
+    const cut = hostLossOutcome(end, this.stream.lastResult !== undefined);
     if (cut !== null) return cut;
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
     this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
@@ -473,10 +473,10 @@ export class Worker {
     const hasBegun = this.#options.hasBegun || this.#endedWell;
     try {
       const seen = finalUsage({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
-      return this.#isLost ? withAllHeld(seen, reservedUsd) : seen;
+      return this.#isLost ? holdingAllReserved(seen, reservedUsd) : seen;
     } catch {
       // Its conversation cannot be read.
-      return withAllHeld({ ...usageOf(this.stream, durationMs), estimated: true }, reservedUsd);
+      return holdingAllReserved({ ...usageOf(this.stream, durationMs), estimated: true }, reservedUsd);
     }
   }
 
@@ -638,7 +638,7 @@ export function liveNow(active: ActiveWorker | undefined, slot: SlotWait | null,
 export function liveSession(worker: Worker, durationMs: number): LiveSession {
   const { stream } = worker;
   const recentTools = worker.notes.takeRecentTools();
-  const denied = deniedOf(stream);
+  const denied = denialCounts(stream);
   return {
     usage: usageOf(stream, durationMs),
     ...defined({ currentTool: stream.currentTool }),

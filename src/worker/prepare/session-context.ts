@@ -2,7 +2,7 @@
 import { basename, relative } from 'node:path';
 import { type ClaudeHookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
 import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
-import type { Belonging } from '../../context/handover/find.ts';
+import type { ProjectAssignment } from '../../context/handover/find.ts';
 import { handoverProjectHere } from '../../context/handover/find.ts';
 import { resumeFileName } from '../../context/handover/projects.ts';
 import { chosenMark } from '../../context/hook-call.ts';
@@ -83,7 +83,7 @@ export function noteHandover(
     world.files.remove(paths.handover);
     return;
   }
-  const belonging: Belonging = { root, file: relative(root, here.file) };
+  const belonging: ProjectAssignment = { root, file: relative(root, here.file) };
   world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...belonging })}\n`);
   noting().noteInProject(world.files, here, conversationId(record), world.clock.now());
 }

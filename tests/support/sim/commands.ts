@@ -3,7 +3,7 @@
 import type { GroupReference } from '../../../src/app/resolve.ts';
 import { changeGroup, submit } from '../../../src/app/submit.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
-import { anyTakenProblem } from '../../../src/runner/attach/answers.ts';
+import { anyAttachedProblem } from '../../../src/runner/attach/answers.ts';
 import type { Command, CommandOf } from '../../../src/runner/request-answers.ts';
 import { stopGroup } from '../../../src/runner/stop-group.ts';
 import { deleteGroupFolder } from '../../../src/store/group-store.ts';
@@ -117,7 +117,7 @@ export class Commands {
     command((world, runner) =>
       changeGroup<unknown>({ world }, group, {
         direct: async (writer) => {
-          const taken = anyTakenProblem(writer.state);
+          const taken = anyAttachedProblem(writer.state);
           if (taken !== null) return taken;
           await stopGroup(world, writer, 'deleted');
           if (!runner.alive) return refusal('it died');

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { GroupReference } from '../../../src/app/resolve.ts';
 import { submit } from '../../../src/app/submit.ts';
-import { openMeter } from '../../../src/claude/spoken-cost.ts';
+import { openCostMeter } from '../../../src/claude/spoken-cost.ts';
 import type { Conversed } from '../../../src/core/event.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { noUsage } from '../../../src/core/group.ts';
@@ -95,7 +95,7 @@ async function visit(machine: VirtualMachine, group: GroupReference, given: Visi
   if (!state.ok) return state;
   const { openedAt, reservedUsd } = state.value.sessions.get(sessionId)?.takenOver ?? {};
   if (openedAt === undefined) return fail('illegal-transition', 'It was given to nobody.', '');
-  const meter = openMeter(world, config, Date.parse(openedAt), state.value.group.config.prices ?? {});
+  const meter = openCostMeter(world, config, Date.parse(openedAt), state.value.group.config.prices ?? {});
   meter.begin();
   const guest = new Guest(machine, runner.process, { attachmentId, sessionId, claudeSessionId, conversation });
   for (let said = 0; said < act.messages && guest.isThere; said += 1) {

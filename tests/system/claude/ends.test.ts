@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { complaintsOf } from '../../../src/claude/complaints.ts';
 import { refusalLine, userMessage } from '../../../src/claude/control.ts';
 import { judgeAttempt } from '../../../src/claude/outcome.ts';
-import { deniedOf, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
+import { denialCounts, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import {
   claudeBinary,
@@ -104,7 +104,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
       args: ['--disallowedTools=Bash(touch:*)'],
       options: () => ({ allowedTools: ['Bash(ls:*)'] }),
     });
-    expect(deniedOf(stream)).toEqual({ calls: 2, tools: ['Bash', 'Write'], first: 'Bash touch x' });
+    expect(denialCounts(stream)).toEqual({ calls: 2, tools: ['Bash', 'Write'], first: 'Bash touch x' });
     expect(outcome.warnings.map(({ message }) => message)).toEqual([
       '2 tool calls were denied: Bash, Write; first Bash touch x.',
     ]);

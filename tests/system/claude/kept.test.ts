@@ -102,8 +102,8 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const { stream, costUsd, heldUsd = 0 } = brokenOff(claude, session, startedAtMs);
     const servedUsd = rig.api.served.total.costUsd;
     const writesTotals = conversation(session).includes('"type":"cost-state"');
-    expect([stream.isToldAtEnd, writesTotals]).toEqual(Array(2).fill(signal === 'SIGTERM'));
-    if (stream.isToldAtEnd) expect(costUsd).toBeCloseTo(servedUsd, 9);
+    expect([stream.hasFinalTotals, writesTotals]).toEqual(Array(2).fill(signal === 'SIGTERM'));
+    if (stream.hasFinalTotals) expect(costUsd).toBeCloseTo(servedUsd, 9);
     else expect(costUsd).toBeGreaterThanOrEqual(servedUsd - 1e-9);
     expect(costUsd - heldUsd).toBeLessThanOrEqual(servedUsd + 1e-9);
   });

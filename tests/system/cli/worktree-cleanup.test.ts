@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CleanUp, cleanUpSessions } from '../../../src/app/delivery/worktree-cleanup.ts';
+import { type CleanUpReport, cleanUpSessions } from '../../../src/app/delivery/worktree-cleanup.ts';
 import type { Result } from '../../../src/core/failure.ts';
 import type { World } from '../../../src/system/world.ts';
 import { quietContext, type WorktreeGroup, WorktreeUser } from '../../support/cli/worktree-ground.ts';
@@ -29,9 +29,9 @@ afterEach(() => {
 const archive = (group: WorktreeGroup, ...more: string[]) => user.run('group', 'archive', group.id, ...more);
 
 /** As after a hand-over: what is nowhere else stays. */
-async function tidy(group: WorktreeGroup): Promise<CleanUp> {
+async function tidy(group: WorktreeGroup): Promise<CleanUpReport> {
   const context = quietContext(user, user.world);
-  let outcome: Result<CleanUp> | undefined;
+  let outcome: Result<CleanUpReport> | undefined;
   await group.writeAsync(async (writer) => {
     outcome = await cleanUpSessions(context, writer, [...writer.state.sessions.keys()], { force: false });
   });

@@ -5,9 +5,9 @@
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { AppContext } from '../../../src/app/app-context.ts';
 import { broken, type CheckResult, checks, holds, unknown } from '../../../src/app/claude-check/checks.ts';
 import { hostClaude } from '../../../src/app/fleet/serve.ts';
-import type { AppContext } from '../../../src/app/place.ts';
 import { ok, type Result } from '../../../src/core/failure.ts';
 import { fleetPaths, writeHost } from '../../../src/fleet/fleet-files.ts';
 import { loginText } from '../../../src/fleet/login-files.ts';

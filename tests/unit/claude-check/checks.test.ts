@@ -11,7 +11,7 @@ import {
   holds,
   isConclusive,
   judgeCheck,
-  refuseUnchecked,
+  refuseUncheckedVersion,
   unknown,
 } from '../../../src/app/claude-check/checks.ts';
 import { advise } from '../../../src/core/advice.ts';
@@ -63,12 +63,12 @@ test('a required check that could not be made is refused, and made again by the 
 });
 
 test('a check that could not be made names the reason, the cure, and how to go on anyway', () => {
-  const refused = refuseUnchecked(version, fail('write-failed', 'The disk is full.', 'Free some.').failure);
+  const refused = refuseUncheckedVersion(version, fail('write-failed', 'The disk is full.', 'Free some.').failure);
   expect(refused.failure).toEqual({
     reason: 'claude-unproven',
     message: 'claude 2.1.400 is new here and could not be checked: The disk is full.',
     next: advise('Free some. Or go on at your own risk with --accept-claude 2.1.400.'),
   });
-  const { next } = refuseUnchecked(version, fail('busy', 'Busy.', '').failure).failure;
+  const { next } = refuseUncheckedVersion(version, fail('busy', 'Busy.', '').failure).failure;
   expect(next.commands).toEqual([['doctor', '--claude']]);
 });

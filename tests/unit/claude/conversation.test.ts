@@ -16,7 +16,7 @@ import {
   totalsInParts,
 } from '../../../src/claude/conversation.ts';
 import { estimateCost } from '../../../src/claude/pricing.ts';
-import { noClaim } from '../../../src/claude/spending.ts';
+import { noTotals } from '../../../src/claude/spending.ts';
 import { emptyStream, foldTotalAtEnd, usageOf } from '../../../src/claude/stream.ts';
 import { defined } from '../../../src/core/defined.ts';
 import { noTokens } from '../../../src/core/group.ts';
@@ -128,7 +128,7 @@ describe('totalsAtEnd', () => {
 test('totals at an end say that there are guesses, and of a model that nobody knows they are none of less', () => {
   const modelUsage = { 'opus-99': { inputTokens: 100_000, costUSD: 0.4 }, 'claude-haiku-4-5': { costUSD: 0.1 } };
   const state = { type: 'cost-state', totalCostUSD: 0.5, modelUsage, hasUnknownModelCost: true };
-  const totals = readTotals(JSON.stringify(state)) ?? noClaim;
+  const totals = readTotals(JSON.stringify(state)) ?? noTotals;
   expect(totals.unpriced).toEqual(['opus-99']);
   expect(readTotals(JSON.stringify({ ...state, hasUnknownModelCost: false }))?.unpriced).toEqual([]);
   const stream = emptyStream();

@@ -3,8 +3,8 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
-import { isOddTotal } from '../../../src/claude/spending.ts';
-import { figureMax } from '../../../src/core/group.ts';
+import { isImplausibleTotal } from '../../../src/claude/spending.ts';
+import { sanityLimits } from '../../../src/core/group.ts';
 import { fc } from '../../support/property.ts';
 
 const read = (value: unknown) => parseLine(JSON.stringify(value));
@@ -195,7 +195,7 @@ describe('parseLine', () => {
     const models = '{"__proto__":{"inputTokens":2,"costUSD":"x"}}';
     const line = `{"type":"result","total_cost_usd":1e999,"num_turns":-3,"modelUsage":${models}}`;
     const message = parseLine(line);
-    expect(message).toMatchObject({ costUsd: figureMax.usd, numTurns: 0, tokens: { input: 2 } });
+    expect(message).toMatchObject({ costUsd: sanityLimits.usd, numTurns: 0, tokens: { input: 2 } });
     expect(({} as Record<string, unknown>).inputTokens).toBeUndefined();
   });
 
@@ -206,10 +206,10 @@ describe('parseLine', () => {
       `{"type":"result","total_cost_usd":0.1,"modelUsage":{"m":{"inputTokens":1,"costUSD":${total}}}}`,
     ]) {
       const message = parseLine(line);
-      expect(message.kind === 'result' && isOddTotal(message)).toBe(true);
+      expect(message.kind === 'result' && isImplausibleTotal(message)).toBe(true);
     }
     const without = parseLine('{"type":"result","modelUsage":{"m":{"inputTokens":1}}}');
-    expect(without.kind === 'result' && isOddTotal(without)).toBe(false);
+    expect(without.kind === 'result' && isImplausibleTotal(without)).toBe(false);
   });
 
   test('knows what was written for an hour', () => {

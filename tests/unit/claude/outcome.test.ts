@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { endings, quietLines, stopReasons } from '../../../src/claude/endings.ts';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { type JudgeInput, judgeAttempt } from '../../../src/claude/outcome.ts';
-import { noClaim } from '../../../src/claude/spending.ts';
+import { noTotals } from '../../../src/claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../../src/claude/stream.ts';
 import type { StopReason } from '../../../src/core/event.ts';
 import type { ExitStatus } from '../../../src/system/world.ts';
@@ -424,7 +424,7 @@ describe('judge', () => {
     expect(usageOf(streamOf(init, { ...success, modelUsage }), 0).estimated).toBe(true);
     const base = { subtype: 'success', request_id: 'usage:base', response: { session: { total_cost_usd: 0.5 } } };
     const lines = [{ type: 'control_response', response: base }, init, success];
-    const earlier = { findBase: () => noClaim, booked: { costUsd: 0.3, models: {} } };
+    const earlier = { findBase: () => noTotals, booked: { costUsd: 0.3, models: {} } };
     const goesOn = lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream({}, earlier));
     expect(judged([], { stream: goesOn }).warnings).toEqual([
       {

@@ -5,19 +5,20 @@
 import { expect, test } from 'bun:test';
 import { estimateCost } from '../../../src/claude/pricing.ts';
 import {
+  addReportedTotal,
+  addSeenMessage,
   type ClaudeSpending,
   emptySpending,
-  spendBegun,
-  spendClaimed,
-  spendSeen,
+  initialSpending,
 } from '../../../src/claude/spending.ts';
 import { noTokens, type Tokens } from '../../../src/core/group.ts';
 
 const dear = { nonsense: { input: 50, output: 50, cacheCreation: 50, cacheRead: 50 } };
 const input = (count: number): Tokens => ({ ...noTokens, input: count });
-const seen = (before: ClaudeSpending, tokens: Tokens): ClaudeSpending => spendSeen(before, 'nonsense', tokens, dear);
+const seen = (before: ClaudeSpending, tokens: Tokens): ClaudeSpending =>
+  addSeenMessage(before, 'nonsense', tokens, dear);
 const claim = (before: ClaudeSpending, costUsd: number, tokens: Tokens, model = 'nonsense'): ClaudeSpending =>
-  spendClaimed(before, { costUsd, models: { [model]: { costUsd, tokens } } }, dear);
+  addReportedTotal(before, { costUsd, models: { [model]: { costUsd, tokens } } }, dear);
 
 test('an estimate that was too high gives way to what claude says of the same tokens', () => {
   const guessed = seen(seen(emptySpending(), input(1_000)), input(1_000));
@@ -32,7 +33,7 @@ test('of a model whose price claude guesses the table counts, or the dearest tha
     const before = { costUsd: base, models: { [model]: { costUsd: base, tokens: input(base * 1_000) } } };
     const total = { costUsd: base + costUsd, models: { [model]: { costUsd: base + costUsd, tokens: { ...tokens } } } };
     total.models[model] = { costUsd: base + costUsd, tokens: { ...tokens, input: tokens.input + base * 1_000 } };
-    return spendClaimed(emptySpending(before), { ...total, unpriced: [model, 'other'] }, dear).costUsd;
+    return addReportedTotal(emptySpending(before), { ...total, unpriced: [model, 'other'] }, dear).costUsd;
   };
   const dearestUsd = estimateCost('quartz-9', tokens, dear);
   expect(dearestUsd).toBeGreaterThan(1);
@@ -50,27 +51,27 @@ test('what claude guesses for what is booked is no more of it, and what is not b
   const booked = (costUsd: number) => ({ costUsd, models: { 'quartz-9': { costUsd, tokens: input(100_000) } } });
   const cheap = { 'quartz-9': { input: 1, output: 1, cacheCreation: 1, cacheRead: 1 } };
   // By a price of the user's, by the dearest that is known, and by an earlier program.
-  expect(spendBegun(guess(0.4, input(100_000)), booked(0.1), cheap).costUsd).toBe(0);
-  expect(spendBegun(guess(0.4, input(100_000)), booked(1.5), {}).costUsd).toBe(0);
-  expect(spendBegun(guess(0.4, input(100_000)), booked(0.4), {}).costUsd).toBe(0);
-  expect(spendBegun(guess(0.6, input(150_000)), booked(0.1), cheap).costUsd).toBeCloseTo(0.05, 9);
+  expect(initialSpending(guess(0.4, input(100_000)), booked(0.1), cheap).costUsd).toBe(0);
+  expect(initialSpending(guess(0.4, input(100_000)), booked(1.5), {}).costUsd).toBe(0);
+  expect(initialSpending(guess(0.4, input(100_000)), booked(0.4), {}).costUsd).toBe(0);
+  expect(initialSpending(guess(0.6, input(150_000)), booked(0.1), cheap).costUsd).toBeCloseTo(0.05, 9);
   const dearestUsd = estimateCost('quartz-9', input(50_000), {});
-  expect(spendBegun(guess(0.6, input(150_000)), booked(1.5), {}).costUsd).toBeCloseTo(dearestUsd, 9);
+  expect(initialSpending(guess(0.6, input(150_000)), booked(1.5), {}).costUsd).toBeCloseTo(dearestUsd, 9);
 });
 
 test('what a guessed model has written for an hour costs what that does, and is no part of what is told', () => {
   const hourly = { ...noTokens, cacheCreation: 100_000, hourly: 100_000 };
   const claimed = { costUsd: 0.8, models: { 'quartz-9': { costUsd: 0.8, tokens: hourly } }, unpriced: ['quartz-9'] };
-  const told = spendClaimed(emptySpending(), claimed, {});
+  const told = addReportedTotal(emptySpending(), claimed, {});
   expect(told.costUsd).toBeCloseTo(estimateCost('quartz-9', hourly), 9);
   expect(told.models['quartz-9']?.tokens).toEqual({ ...noTokens, cacheCreation: 100_000 });
 });
 
 test('a total of guesses does not fall below what was estimated, so a cap that is reached stays reached', () => {
   const tokens = { ...noTokens, input: 100_000 };
-  const before = spendSeen(emptySpending(), 'quartz-9', tokens, {});
+  const before = addSeenMessage(emptySpending(), 'quartz-9', tokens, {});
   const models = { 'quartz-9': { costUsd: 0.4, tokens } };
-  expect(spendClaimed(before, { costUsd: 0.4, models, unpriced: ['quartz-9'] }, {}).costUsd).toBe(before.costUsd);
+  expect(addReportedTotal(before, { costUsd: 0.4, models, unpriced: ['quartz-9'] }, {}).costUsd).toBe(before.costUsd);
 });
 
 test('tokens that claude does not count, of an answer that was aborted, stay paid', () => {
@@ -89,12 +90,16 @@ test.each(['cacheRead', 'cacheCreation'] as const)('%s that is missing is as goo
 test('what was written for an hour keeps its price until claude counts it, and is no part of what is told', () => {
   const list = { nonsense: { input: 10, output: 0, cacheCreation: 12.5, cacheRead: 1 } };
   const hourly = { ...noTokens, cacheCreation: 1_000, hourly: 1_000 };
-  const once = spendSeen(emptySpending(), 'nonsense', hourly, list);
-  const twice = spendSeen(once, 'nonsense', hourly, list);
+  const once = addSeenMessage(emptySpending(), 'nonsense', hourly, list);
+  const twice = addSeenMessage(once, 'nonsense', hourly, list);
   expect([once.costUsd, twice.costUsd]).toEqual([0.02, 0.04]);
   expect([twice.tokens, twice.models.nonsense?.tokens]).toEqual(Array(2).fill({ ...noTokens, cacheCreation: 2_000 }));
   const counted = { ...noTokens, cacheCreation: 500 };
-  const told = spendClaimed(twice, { costUsd: 0.01, models: { nonsense: { costUsd: 0.01, tokens: counted } } }, list);
+  const told = addReportedTotal(
+    twice,
+    { costUsd: 0.01, models: { nonsense: { costUsd: 0.01, tokens: counted } } },
+    list,
+  );
   expect(told.costUsd).toBeCloseTo(0.01 + 0.03, 9);
 });
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shippedPrices } from '../../../src/claude/pricing.ts';
-import { openMeter } from '../../../src/claude/spoken-cost.ts';
+import { openCostMeter } from '../../../src/claude/spoken-cost.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
@@ -33,7 +33,7 @@ function keep(id: string, ...lines: readonly object[]): void {
 }
 
 function spent(): number {
-  const meter = openMeter(createRealWorld(), folder.path, startedAtMs, shippedPrices);
+  const meter = openCostMeter(createRealWorld(), folder.path, startedAtMs, shippedPrices);
   meter.look();
   return meter.conversed(startedAtMs + 600_000, 'm').usage.costUsd;
 }

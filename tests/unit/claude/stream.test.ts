@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type ClaudeMessage, parseLine } from '../../../src/claude/messages.ts';
 import { estimateCost } from '../../../src/claude/pricing.ts';
-import { type Claim, noClaim } from '../../../src/claude/spending.ts';
+import { noTotals, type ReportedTotals } from '../../../src/claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../../../src/claude/stream.ts';
 import type { PriceTable } from '../../../src/core/group.ts';
 import { fc } from '../../support/property.ts';
@@ -356,23 +356,26 @@ describe('totals that go on with those of an earlier process', () => {
 
   test('of which a part is booked nowhere count that part: a full disk had taken what was said of it', () => {
     const tokens = { input: 500, output: 0, cacheRead: 0, cacheCreation: 0 };
-    const booked: Claim = { costUsd: 0.25, models: { 'claude-opus-4-8[1m]': { costUsd: 0.25, tokens } } };
-    const on = (known: Claim, ...lines: object[]) =>
+    const booked: ReportedTotals = { costUsd: 0.25, models: { 'claude-opus-4-8[1m]': { costUsd: 0.25, tokens } } };
+    const on = (known: ReportedTotals, ...lines: object[]) =>
       lines
         .map((line) => parseLine(JSON.stringify(line)))
-        .reduce(foldMessage, emptyStream({}, { findBase: () => noClaim, booked: known }));
+        .reduce(foldMessage, emptyStream({}, { findBase: () => noTotals, booked: known }));
     const lines = [base(0.4, models(0.4, 1000)), init, result(0.45, { modelUsage: models(0.45, 3000) })];
     const s = on(booked, ...lines);
     expect(s).toMatchObject({
       costUsd: expect.closeTo(0.2, 9),
-      unbookedUsd: expect.closeTo(0.15, 9),
+      unrecordedCostUsd: expect.closeTo(0.15, 9),
       estimated: false,
     });
     expect(s.tokens).toMatchObject({ input: 2500 });
     expect(s.models['claude-opus-4-8[1m]']?.costUsd).toBeCloseTo(0.2, 9);
     // An estimate was higher, sums differ in their last digits, or the figure cannot be true: nothing is added.
     for (const costUsd of [0.4, 0.5, 0.4 - 5e-7]) {
-      expect(on({ ...booked, costUsd }, ...lines)).toMatchObject({ costUsd: expect.closeTo(0.05, 9), unbookedUsd: 0 });
+      expect(on({ ...booked, costUsd }, ...lines)).toMatchObject({
+        costUsd: expect.closeTo(0.05, 9),
+        unrecordedCostUsd: 0,
+      });
     }
     expect(on(booked, base(1e300), init).costUsd).toBe(0);
     const odd = on(booked, base(0.4, models(0.4, 1000)), base(0.4, models(0.4, 1000)), init);

@@ -1,7 +1,7 @@
 /** Promises: what the dashboard says of a key is gone after a while, also when nothing else happens, or is replaced. */
 import { expect, test } from 'bun:test';
 import type { Context } from '../../../src/cli/context.ts';
-import { Dashboard, Toasts } from '../../../src/cli/dashboard/dashboard.ts';
+import { Dashboard, Notifications } from '../../../src/cli/dashboard/dashboard.ts';
 import { EventNotes, type Source } from '../../../src/cli/dashboard/source.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
@@ -71,7 +71,7 @@ test('what fails while somebody watches is said once, each for its own time, and
   const one = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)), usage: usage(0, 0, 0, 0) };
   const failed: EventBody = { type: 'session_failed', ...one, reason: 'no-result', message: 'No result.', next: '' };
   const [before, after] = [fold(sceneEvents).state, fold([...sceneEvents, failed]).state];
-  const toasts = new Toasts(world, before, () => {});
+  const toasts = new Notifications(world, before, () => {});
   const texts = (state: typeof before) => toasts.of(state).map(({ text }) => text);
   expect(texts(before)).toEqual([]);
   expect(texts(after)).toEqual(['002 api failed. no-result: No result.']);
@@ -87,7 +87,7 @@ test('what fails while somebody watches is said once, each for its own time, and
 test('many that fail at once are told by their number', () => {
   const world = { ...createRealWorld(), clock: newHand() };
   const { state } = fold(sceneEvents);
-  const toasts = new Toasts(world, { ...state, failed: new Set() }, () => {});
+  const toasts = new Notifications(world, { ...state, failed: new Set() }, () => {});
   const failed = new Set([1, 2, 3].map(sessionId));
   expect(toasts.of({ ...state, failed }).map(({ text }) => text)).toEqual(['3 sessions failed.']);
 });

@@ -13,10 +13,10 @@ import {
   type SessionDefinition,
   type Usage,
 } from '../../../src/core/group.ts';
+import { heldCost } from '../../../src/core/plan/attachment.ts';
 import type { FleetView, SchedulingContext } from '../../../src/core/plan/decision.ts';
 import { isolationOf } from '../../../src/core/plan/isolation.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
-import { heldOf } from '../../../src/core/plan/take-over.ts';
 import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import type { SessionRecord } from '../../../src/core/session-state.ts';
@@ -28,7 +28,7 @@ const [a, b, c] = [sid(1), sid(2), sid(3)];
 
 function fleet(view: Partial<FleetView> = {}): FleetView {
   const said = { describe: () => ({ text: 'all are busy' }), withoutLogin: () => [] };
-  return { granted: new Map(), longWished: new Set(), localSlots: 2, ...said, ...view };
+  return { granted: new Map(), staleSlotRequests: new Set(), localSlots: 2, ...said, ...view };
 }
 
 const placeOf = (id: string, host = 'one') => ({ host, token: `${host}:1:${id.slice(0, 3)}`, job: `slots-any/${id}` });
@@ -151,7 +151,7 @@ describe('where sessions work', () => {
     expect(wishes({ fleet: fleet() })).toEqual(['wish 001', 'wish 002', 'wish 003', 'wish 004']);
     expect(verdict(log, { ...few, fleet: fleet() }, sid(5))?.reason).toBe('starting');
     // What nobody grants keeps nobody else, nor does what has been sent.
-    expect(wishes({ fleet: fleet({ longWished: new Set([a, b]) }) })).toHaveLength(6);
+    expect(wishes({ fleet: fleet({ staleSlotRequests: new Set([a, b]) }) })).toHaveLength(6);
     log.intendAt(a).intendAt(b);
     expect(wishes({ fleet: fleet() })).toHaveLength(4);
     expect(wishes({ fleet: fleet(), inQueue: new Set([a, b]) })).toHaveLength(2);
@@ -204,7 +204,7 @@ describe('where sessions work', () => {
     log.add({ type: 'session_moved', sessionId: a, to: 'one' });
     log.intendAt(a, 'one').pause(a, noUsage, 'interrupted');
     expect(decided(log, { fleet: fleet() }).toSorted()).toEqual(['start 002 here', 'wish 001']);
-    expect(decided(log, { fleet: fleet({ longWished: new Set([a]) }) })).toContain('start 001 here');
+    expect(decided(log, { fleet: fleet({ staleSlotRequests: new Set([a]) }) })).toContain('start 001 here');
     expect(decided(log, { fleet: fleet({ granted: granted(a) }) })).toContain('start 001 one');
     // Without a fleet nobody is waited for.
     expect(decided(log, { fleet: null })).toContain('start 001 here');
@@ -266,7 +266,11 @@ describe('where sessions work', () => {
     const log = group({ maxConcurrentSessions: 2 }, { requires: ['gpu'] }, {}, {});
     expect(decided(log, { fleet: fleet() })).toEqual(['start 002 here', 'wish 001']);
     const longWished = new Set([a]);
-    expect(decided(log, { fleet: fleet({ longWished }) })).toEqual(['start 002 here', 'start 003 here', 'wish 001']);
+    expect(decided(log, { fleet: fleet({ staleSlotRequests: longWished }) })).toEqual([
+      'start 002 here',
+      'start 003 here',
+      'wish 001',
+    ]);
   });
 
   test('while a group pauses, and at a closed gate, nothing is wished for', () => {
@@ -366,10 +370,10 @@ describe('money', () => {
   });
 
   test('held is what was reserved and is not known to be spent', () => {
-    const attempt = { reservedUsd: 0.5 } as Parameters<typeof heldOf>[0];
-    expect(heldOf(attempt, 0.012)).toBe(0.488);
-    expect(heldOf(attempt, 0.6)).toBe(0);
-    expect(heldOf({} as typeof attempt, 0.6)).toBe(0);
+    const attempt = { reservedUsd: 0.5 } as Parameters<typeof heldCost>[0];
+    expect(heldCost(attempt, 0.012)).toBe(0.488);
+    expect(heldCost(attempt, 0.6)).toBe(0);
+    expect(heldCost({} as typeof attempt, 0.6)).toBe(0);
   });
 
   test('the sum of what is spent, reserved and held never passes the cap, whatever is lost and found', () => {
@@ -395,7 +399,7 @@ describe('money', () => {
     if (record.state.status === 'running') {
       const { reservedUsd = 0 } = record.state.attempt;
       const spent = roundUsd(reservedUsd * share);
-      if (what === 'lose') log.loseHost(id, lost(usage(spent), heldOf(record.state.attempt, spent)));
+      if (what === 'lose') log.loseHost(id, lost(usage(spent), heldCost(record.state.attempt, spent)));
       if (what === 'end') log.pause(id, usage(spent), 'interrupted');
     } else if (record.lost?.[0] !== undefined && what === 'book') {
       const { attempt, usage: counted } = record.lost[0];

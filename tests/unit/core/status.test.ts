@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../../src/core/group.ts';
-import type { PlaceEvent, TakeOverEvent } from '../../../src/core/plan/take-over.ts';
+import type { AttachEvent, SlotEvent } from '../../../src/core/plan/attachment.ts';
 import { foldEvents, reduce } from '../../../src/core/reduce.ts';
 import { IllegalEvent } from '../../../src/core/session-state.ts';
 import {
@@ -141,10 +141,10 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
   }
 }
 
-type PlaceType = PlaceEvent['type'];
+type PlaceType = SlotEvent['type'];
 
 function placeEventOf(
-  type: Plain['type'] | PlaceType | TakeOverEvent['type'],
+  type: Plain['type'] | PlaceType | AttachEvent['type'],
   of: { sessionId: string; attemptId: string },
 ): EventBody {
   const { sessionId } = of;
@@ -154,11 +154,11 @@ function placeEventOf(
   return isTakeOver(type) ? takeOverEvent(type, sessionId) : plainEventOf(type);
 }
 
-function isTakeOver(type: EventType): type is TakeOverEvent['type'] {
+function isTakeOver(type: EventType): type is AttachEvent['type'] {
   return type === 'session_attaching' || type === 'session_attached' || type === 'session_detached';
 }
 
-function takeOverEvent(type: TakeOverEvent['type'], sessionId: string): EventBody {
+function takeOverEvent(type: AttachEvent['type'], sessionId: string): EventBody {
   const of = { sessionId, attachmentId: 'person' };
   if (type === 'session_attaching') return { type, ...of, process: processIdentity };
   return type === 'session_attached' ? { type, ...of } : { type, ...of, usage: noUsage, claudeSessionIds: [] };

@@ -4,11 +4,11 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
+import { attachmentGrant } from '../../../src/core/plan/attachment.ts';
 import { loggedContext } from '../../../src/core/plan/decision.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
-import { grantForPerson } from '../../../src/core/plan/take-over.ts';
 import { IllegalEvent } from '../../../src/core/session-state.ts';
-import { takeOverEvents } from '../../../src/runner/attach/answers.ts';
+import { attachEvents } from '../../../src/runner/attach/answers.ts';
 import { CoreLog, processIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { whyNot } from '../../support/verdicts.ts';
 
@@ -112,7 +112,7 @@ describe('money', () => {
       ...paused,
       usage: usage(0),
     } as EventBody);
-    expect(grantForPerson(log.state, record(log))).toEqual({ kind: 'slice', usd: 2 });
+    expect(attachmentGrant(log.state, record(log))).toEqual({ kind: 'slice', usd: 2 });
   });
 
   test('whoever starts meanwhile leaves them their share', () => {
@@ -135,7 +135,7 @@ describe('money', () => {
     const log = begun(config);
     add(log, paused);
     record(log).definition = sessionDefinition(1, [], own);
-    const meant = takeOverEvents(log.state, record(log), { kind: 'attach-session', ...of, process: processIdentity });
+    const meant = attachEvents(log.state, record(log), { kind: 'attach-session', ...of, process: processIdentity });
     expect(meant.ok ? '' : meant.failure.message).toContain(sentence);
   });
 

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { SlotLease } from '../../../src/core/event.ts';
-import type { Wish } from '../../../src/core/plan/decision.ts';
+import type { SlotWish } from '../../../src/core/plan/decision.ts';
 import { Fleet, type RemoteInput } from '../../../src/fleet/fleet.ts';
 import type { AttemptNews, ToGroup } from '../../../src/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
@@ -38,7 +38,7 @@ afterEach(async () => {
   folder.remove();
 });
 
-const wish = (sessionId: string): Wish => ({ do: 'wish', sessionId, needs: {} });
+const wish = (sessionId: string): SlotWish => ({ do: 'wish', sessionId, needs: {} });
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 async function seconds(count: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** Promises: sessions get free slots where they may work, and nothing is kept for nobody. */
 import { beforeEach, expect, test } from 'bun:test';
 import { fail, ok } from '../../../src/core/failure.ts';
-import type { Wish } from '../../../src/core/plan/decision.ts';
+import type { SlotWish } from '../../../src/core/plan/decision.ts';
 import type { Lease, SlotLeases } from '../../../src/fleet/engine.ts';
 import { Placement } from '../../../src/fleet/placement.ts';
 import type { RegisteredHost } from '../../../src/fleet/registry.ts';
@@ -22,7 +22,7 @@ const host = (name: string, more: Partial<RegisteredHost> = {}) =>
     ...{ name, labels: [], slots: 2, used: 0, silentMs: 0, leaseMs: 60_000, isDrained: false, isGuarded: true },
     ...{ abilities: { wire: wireVersion }, ...more },
   }) as unknown as RegisteredHost;
-const wish = (number: number, more: Partial<Wish> = {}): Wish => ({
+const wish = (number: number, more: Partial<SlotWish> = {}): SlotWish => ({
   ...{ do: 'wish', sessionId: sid(number), needs: {} },
   ...more,
 });
@@ -60,7 +60,7 @@ beforeEach(() => {
   });
 });
 
-async function want(...wishes: Wish[]): Promise<void> {
+async function want(...wishes: SlotWish[]): Promise<void> {
   placement.want(wishes);
   await settled();
 }

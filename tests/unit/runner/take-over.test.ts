@@ -10,7 +10,7 @@ import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import type { Processes, World } from '../../../src/system/world.ts';
 import { judgeUnfinished } from '../../../src/worker/adopt.ts';
 import { reap } from '../../../src/worker/reap.ts';
-import { closeHalfLine } from '../../../src/worker/session-files.ts';
+import { terminatePartialLine } from '../../../src/worker/session-files.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { type SteppedWorld, steppedWorld } from '../../support/store-world.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
@@ -142,7 +142,7 @@ test('below a half line the next attempt begins with a line of its own, and has 
     ['{"whole":1}\n{"hal', '{"whole":1}\n{"hal\n'],
   ] as const) {
     writeFileSync(transcript, before);
-    expect(closeHalfLine(world, paths)).toBe(Buffer.byteLength(after));
+    expect(terminatePartialLine(world, paths)).toBe(Buffer.byteLength(after));
     expect(world.files.readText(transcript)).toBe(after);
   }
 });

@@ -3,7 +3,7 @@
  * JSON is told at its place; findObjectFault agrees with the runtime's parser, equal keys apart.
  */
 import { describe, expect, test } from 'bun:test';
-import { findObjectFault } from '../../../src/store/json-places.ts';
+import { findObjectFault } from '../../../src/store/json-positions.ts';
 import { renderJson } from '../../../src/template/json-template.ts';
 import { fc } from '../../support/property.ts';
 

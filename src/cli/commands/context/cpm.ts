@@ -7,7 +7,7 @@ import {
   type ListedProgress,
   loadProgress,
   plainProgress,
-  removalTrouble,
+  removalProblem,
   removeProgress,
 } from '../../../app/cpm/progress-files.ts';
 import { briefPath } from '../../../app/path-argument.ts';
@@ -128,7 +128,7 @@ async function clean(context: Context, ids: readonly string[], { project, yes, f
   const progress = need(loadProgress(context, project));
   const { folder } = progress;
   const removable = need(chooseProgress(progress, ids)).filter((one) => {
-    const trouble = removalTrouble(context.world.files, folder, one);
+    const trouble = removalProblem(context.world.files, folder, one);
     if (trouble === null) return true;
     const { name } = one.file;
     if (ids.length > 0) {

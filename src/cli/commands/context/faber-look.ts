@@ -2,6 +2,7 @@
 
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
+  currentActor,
   danglingRun,
   type FoundRun,
   faberProjectHere,
@@ -10,7 +11,6 @@ import {
   ofWorkItem,
   settleWithGit,
   soundConfig,
-  whoAsks,
 } from '../../../app/faber/here.ts';
 import { bashCharactersMax } from '../../../app/faber/start-run.ts';
 import { listOf, nonEmptyText, objectOf } from '../../../context/faber/json-text.ts';
@@ -209,7 +209,7 @@ function prime(context: Context, given: PrimeGiven): void {
     primeContext(context.world.files, {
       project,
       runId: run.runId,
-      who: whoAsks(context, project),
+      who: currentActor(context, project),
       trigger: given.trigger,
       ...defined({ only: given.artifacts }),
       force: given.force === true,
@@ -317,7 +317,7 @@ function end(context: Context, { reason, json, ...given }: EndGiven): void {
     return;
   }
   const { runId } = run;
-  const who = whoAsks(context, project);
+  const who = currentActor(context, project);
   let ended: string | null = null;
   need(
     updateState(context.world.files, project, runId, (state) => {

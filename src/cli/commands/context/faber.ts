@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
+  currentActor,
   faberProjectHere,
   faberRunHere,
   noRunHere,
@@ -9,7 +10,6 @@ import {
   runNamed,
   settleWithGit,
   soundConfig,
-  whoAsks,
 } from '../../../app/faber/here.ts';
 import {
   activate,
@@ -195,7 +195,7 @@ async function resume(context: Context, typed: string, { takeOver, json, ...give
   const choice = await choose(context, { runId, workId, project, takeOver, offersWorktree: false });
   if (choice !== 'take-over') return exitCode.failed;
   need(activate(context, project, runId, decidedOn));
-  const who = whoAsks(context, project);
+  const who = currentActor(context, project);
   const { nowMs } = who;
   const changed = need(
     updateState(files, project, runId, (now) => {

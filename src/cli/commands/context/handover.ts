@@ -1,8 +1,8 @@
 /** `handover init`, `list` and `find`: projects that later sessions find again. */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { handoverRoot, initProject, ownBelonging } from '../../../app/handover/init-project.ts';
-import { findBelonging, findBySession } from '../../../context/handover/find.ts';
+import { handoverRoot, initProject, workerAssignment } from '../../../app/handover/init-project.ts';
+import { findAssigned, findBySession } from '../../../context/handover/find.ts';
 import {
   findProjects,
   type HandoverProject,
@@ -131,8 +131,8 @@ function find(context: Context, typed: string | undefined, { root: typedRoot, js
     refuse('usage', 'That is no session id.', next);
   }
   const { root, projects } = projectsIn(context, typedRoot);
-  const belonging = typed === undefined ? ownBelonging(context) : null;
-  const found = findBelonging(projects, root, belonging) ?? findBySession(projects, id);
+  const belonging = typed === undefined ? workerAssignment(context) : null;
+  const found = findAssigned(projects, root, belonging) ?? findBySession(projects, id);
   if (found === null) {
     const next = advise('See the projects with', ['handover', 'list']);
     refuse('not-found', `No project in ${root} knows the session ${id}.`, next);

@@ -32,7 +32,7 @@ import {
   titled,
 } from '../../../view/format.ts';
 import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../../view/markdown.ts';
-import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../view/summary.ts';
+import { nextSteps, problemLines, sessionTable, totalsLine } from '../../../view/summary.ts';
 import { safeLine } from '../../../view/terminal-text.ts';
 import { rehearsalNote, statusTone, titleOf } from '../../../view/wording.ts';
 import { type CommandResult, type Context, need, refuse } from '../../context.ts';
@@ -161,7 +161,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Gro
   const { style, isTerminal, columns } = context.stdout;
   const { group } = state;
   const order = planOf(state).graph.order;
-  const trouble = troubleLines(state, style, standing.verdicts);
+  const trouble = problemLines(state, style, standing.verdicts);
   const table = { style, columns: isTerminal ? columns : undefined, nowMs: standing.atMs };
   return [
     `${style('strong', safeLine(group.name, 120))}  ${group.id}`,

@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../app/live-runner.ts';
 import {
   goneGroup,
-  pauseAndTell,
+  pauseAndNotify,
   type RunningGroups,
   runningGroups,
   stopUnreadableGroup,
@@ -46,7 +46,7 @@ Every session keeps its conversation; nothing of it is left running.`)
         const words =
           mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
         const paused = need(
-          await whileBusy(context, words, () => whileWaiting(context, group, pauseAndTell(context, group, mode))),
+          await whileBusy(context, words, () => whileWaiting(context, group, pauseAndNotify(context, group, mode))),
         );
         const { outcome, warnings } = paused;
         for (const warning of warnings) context.stderr.line(warning);
@@ -207,7 +207,7 @@ function endedText({ processes, runner }: { readonly processes: number; readonly
 async function stopOne(context: Context, group: GroupReference): Promise<boolean> {
   const { groupId } = group;
   try {
-    const paused = await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
+    const paused = await whileWaiting(context, group, pauseAndNotify(context, group, 'now'), {
       afterMs: patienceMs,
       outcome: fail('busy', 'Its runner does not answer, so it was not stopped.', 'It stops when its runner goes on.'),
     });

@@ -2,7 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { Leftover } from '../../../app/delivery/worktree-cleanup.ts';
 import { groupReference } from '../../../app/groups.ts';
-import { pauseAndTell } from '../../../app/pause-group.ts';
+import { pauseAndNotify } from '../../../app/pause-group.ts';
 import { type Archived, archiveGroup } from '../../../app/removal/archive-group.ts';
 import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type PrunePlan,
   planPrune,
   pruneGroup,
-  whatStays,
+  remainingState,
 } from '../../../app/removal/prune-groups.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
@@ -177,7 +177,7 @@ export async function deleteGroups(
     const removed = await catchWriteErrors(group, () => attempt(() => remove(context, group, given)));
     if (!removed.ok) {
       const why = safeLine(removed.failure.message, noteColumns);
-      if (groups.size > 1) context.stderr.line(`${whatStays(context, group)}: ${why}`);
+      if (groups.size > 1) context.stderr.line(`${remainingState(context, group)}: ${why}`);
       first ??= removed.failure;
       continue;
     }
@@ -212,7 +212,7 @@ async function pauseFirst(context: Context, group: GroupReference): Promise<void
   if (!isHeld(context.world, group)) return;
   context.stderr.line(`Pausing ${group.groupId}, which is running ...`);
   const paused = need(
-    await whileWaiting(context, group, pauseAndTell(context, group, 'now', { toDelete: true }), {
+    await whileWaiting(context, group, pauseAndNotify(context, group, 'now', { toDelete: true }), {
       afterMs: patienceMs,
       outcome: fail(
         'busy',
@@ -345,7 +345,7 @@ async function deleteAll(
     }
     const why = describeFailure(gone.failure);
     failed.push({ id: one.id, why });
-    tell(`${whatStays(context, group)}. ${why}`);
+    tell(`${remainingState(context, group)}. ${why}`);
   }
   return { deleted, failed };
 }

@@ -14,7 +14,7 @@ import {
 } from '../../../app/resolve.ts';
 import { startDetached } from '../../../app/run/detach.ts';
 import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../../../app/run/preview.ts';
-import { type RunHere, type RunWays, runHere } from '../../../app/run/run-here.ts';
+import { type RunHere, type RunHereOptions, runHere } from '../../../app/run/run-here.ts';
 import { checkStartable, type RunConfig } from '../../../app/run/run-options.ts';
 import { onSignal } from '../../../app/signals.ts';
 import { type CommandOf, submit } from '../../../app/submit.ts';
@@ -121,7 +121,7 @@ export async function runInTerminal(
   const output = need(chooseOutput(context, options.output));
   const { stdout, env } = context;
   let display: RunTerminal | undefined;
-  const ways: RunWays = {
+  const ways: RunHereOptions = {
     openDisplay: async () => {
       display = await openRunDisplay(context, group, output);
       return display;

@@ -1,6 +1,6 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
-import { haltedRunner, haltedSentence } from '../../../app/live-runner.ts';
+import { suspendedRunner, suspendedSentence } from '../../../app/live-runner.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
 import {
   acceptanceLog,
@@ -61,9 +61,9 @@ export function define(command: Command, context: Context): void {
           return;
         }
         const shown = answers.filter(({ id, status }) => (only === undefined ? status !== 'completed' : id === only));
-        const halted = haltedRunner(context.world, group.paths);
+        const halted = suspendedRunner(context.world, group.paths);
         if (halted !== null) {
-          const { message, advice } = haltedSentence(groupId, halted);
+          const { message, advice } = suspendedSentence(groupId, halted);
           context.stdout.line(`${message} ${advice}`);
           context.stdout.line('');
         }

@@ -11,7 +11,7 @@ import { configSettings, sessionSettings } from '../../../core/definitions.ts';
 import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
-import { findObjectFault } from '../../../store/json-places.ts';
+import { findObjectFault } from '../../../store/json-positions.ts';
 import { readTextFile } from '../../../template/text-file.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { settingWords, titleOf } from '../../../view/wording.ts';

@@ -37,7 +37,7 @@ Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no
           );
         }
         const attached = await attachSession(context, session, {
-          opening: (reservedUsd) => stdout.line(mayspendText(reservedUsd)),
+          opening: (reservedUsd) => stdout.line(spendLimitText(reservedUsd)),
           lend: async (use) => {
             await stdout.flush();
             await use();
@@ -50,7 +50,7 @@ Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no
     );
 }
 
-export function mayspendText(reservedUsd: number | undefined): string {
+export function spendLimitText(reservedUsd: number | undefined): string {
   const cap =
     reservedUsd === undefined
       ? 'There is no budget.'

@@ -10,7 +10,7 @@ import { sessionReference } from '../../../core/plan/advice.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
 import type { WaitReason } from '../../../core/plan/decision.ts';
 import { planOf } from '../../../core/plan/plan.ts';
-import { type Denied, deniedSentence, groupProgress, silenceSentence } from '../../../core/progress.ts';
+import { type DenialSummary, deniedSentence, groupProgress, silenceSentence } from '../../../core/progress.ts';
 import { type SessionRecord, workedMs } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { diffStatText } from '../../../template/fill-references.ts';
@@ -28,14 +28,14 @@ import {
 import { sessionTable } from '../../../view/summary.ts';
 import { safeLine, safeText } from '../../../view/terminal-text.ts';
 import {
-  goesOnAt,
   listTitles,
   machineName,
+  problemText,
+  resumesAtText,
   retrySentence,
   sessionTitle,
   setupSentence,
   statusTone,
-  troubleWith,
   withAdvice,
   withLocalTimes,
 } from '../../../view/wording.ts';
@@ -127,7 +127,7 @@ const deniedCode = 'denied-tools';
 interface Seen {
   readonly used: Usage;
   readonly now: string | undefined;
-  readonly denied: Denied | undefined;
+  readonly denied: DenialSummary | undefined;
   readonly why: WaitReason | null;
 }
 
@@ -136,7 +136,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
   const { definition } = record;
   const { style } = context.stdout;
   const { status } = record.state;
-  const until = why?.until === undefined ? [] : [goesOnAt(why.until, context.world.clock.now())];
+  const until = why?.until === undefined ? [] : [resumesAtText(why.until, context.world.clock.now())];
   const reasons = [why?.reason ?? [], until].flat().join(', ');
   const words = why === null ? undefined : withLocalTimes(whyWords(state, record, why), context.world.clock.now());
   const cost = formatMoney(used.costUsd, used.estimated);
@@ -192,7 +192,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
 
 /** What became of it, and why it does not go on. */
 function whyWords(state: GroupState, record: SessionRecord, why: WaitReason): string {
-  const words = troubleWith(state, record, why);
+  const words = problemText(state, record, why);
   const told = withAdvice(why.message, why.advice);
   if (words === undefined || why.message.includes(words.message)) return told;
   return `${words.message} ${told}`;

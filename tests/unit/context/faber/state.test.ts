@@ -7,6 +7,7 @@
 import { describe, expect, test } from 'bun:test';
 import { listOf, objectOf } from '../../../../src/context/faber/json-text.ts';
 import {
+  type Actor,
   beginSession,
   currentSession,
   endSession,
@@ -16,13 +17,12 @@ import {
   phasesCompleted,
   phasesDefault,
   recordLoads,
-  type Who,
 } from '../../../../src/context/faber/state.ts';
 import type { JsonObject } from '../../../../src/store/json.ts';
 import { fresh, minute, startMs } from '../../../support/context/faber/rig.ts';
 import { fc } from '../../../support/property.ts';
 
-function who(sessionId: string, more: Partial<Who> = {}): Who {
+function who(sessionId: string, more: Partial<Actor> = {}): Actor {
   return { sessionId, host: 'laptop', platform: 'linux', cwd: '/home/me/p', nowMs: startMs, ...more };
 }
 
@@ -85,7 +85,7 @@ describe('session records', () => {
   });
 
   test('who has no id goes on with the current session of this machine', () => {
-    const nobody: Who = { host: 'laptop', cwd: '/p', nowMs: startMs };
+    const nobody: Actor = { host: 'laptop', cwd: '/p', nowMs: startMs };
     const first = beginSession(fresh(), nobody);
     expect(first.sessionId).toMatch(/^claude-session-20260105-143022-[0-9a-f]{6}$/);
     expect(beginSession(first.state, nobody)).toMatchObject({ isNew: false, sessionId: first.sessionId });

@@ -10,11 +10,11 @@ import { editProblem } from '../../core/edit.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { type ForegroundOptions, type ForegroundProcess, runInForeground } from '../../system/foreground.ts';
-import type { KeyCommand, OpenedThing } from '../../tui/dashboard/keys.ts';
+import type { KeyCommand, OpenTarget } from '../../tui/dashboard/keys.ts';
 import type { Notice } from '../../tui/dashboard/view.ts';
 import { wholeLine } from '../../view/transcript/markdown.ts';
 import { settingWords, titleOf } from '../../view/wording.ts';
-import { attachedText, mayspendText } from '../commands/session/attach.ts';
+import { attachedText, spendLimitText } from '../commands/session/attach.ts';
 import type { Context } from '../context.ts';
 import { readPrompt } from '../options/prompt-source.ts';
 import { grant } from './ask-group.ts';
@@ -24,9 +24,9 @@ import { type Source, wholeLog } from './source.ts';
 /** What a shell says of a program that is not there. */
 const notFound = 127;
 
-export type AwayCommand = Extract<KeyCommand, { do: 'open' | 'attach' | 'edit' }>;
+export type TerminalHandoffCommand = Extract<KeyCommand, { do: 'open' | 'attach' | 'edit' }>;
 
-export interface AwayOptions {
+export interface TerminalHandoffOptions {
   readonly context: Context;
   readonly group: GroupReference;
   readonly source: Source;
@@ -34,14 +34,14 @@ export interface AwayOptions {
   tell(notice: Notice): void;
 }
 
-export class Away {
-  readonly #options: AwayOptions;
+export class TerminalHandoff {
+  readonly #options: TerminalHandoffOptions;
   readonly #place: Context;
   #guest: ForegroundProcess | undefined;
   #work: Promise<unknown> | undefined;
   #isClosed = false;
 
-  constructor(options: AwayOptions) {
+  constructor(options: TerminalHandoffOptions) {
     this.#options = options;
     const line = (text: string): void => options.tell({ text, tone: 'warn' });
     this.#place = Object.create(options.context, { notes: { value: { line, passing: () => {} } } }) as Context;
@@ -57,7 +57,7 @@ export class Away {
   }
 
   /** What came of it; null = there is nothing to be said. */
-  async begin(command: AwayCommand): Promise<Notice | null> {
+  async begin(command: TerminalHandoffCommand): Promise<Notice | null> {
     if (this.#work !== undefined) return { text: 'Something else is being opened; try again then.', tone: 'warn' };
     const work = this.#carryOut(command);
     this.#work = work;
@@ -73,7 +73,7 @@ export class Away {
     await this.#work?.catch(() => {});
   }
 
-  #carryOut(command: AwayCommand): Promise<Notice | null> {
+  #carryOut(command: TerminalHandoffCommand): Promise<Notice | null> {
     const { sessionId } = command;
     if (command.do === 'open') return this.#open(command);
     return command.do === 'attach' ? this.#attach(sessionId) : this.#edit(sessionId);
@@ -101,7 +101,7 @@ export class Away {
       },
       lend: (use) =>
         this.#lend(async () => {
-          stdout.line(mayspendText(spendableUsd));
+          stdout.line(spendLimitText(spendableUsd));
           await stdout.flush();
           await use();
         }),
@@ -214,7 +214,7 @@ interface Around {
   readonly source: Source;
 }
 
-export async function openingOf(around: Around, thing: OpenedThing, sessionId: SessionId): Promise<Result<Opening>> {
+export async function openingOf(around: Around, thing: OpenTarget, sessionId: SessionId): Promise<Result<Opening>> {
   if (thing === 'worktree') return worktree(around, sessionId);
   if (thing === 'log') return log(around, sessionId);
   return await report(around);

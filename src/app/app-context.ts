@@ -9,7 +9,7 @@ import { dataRoot, groupsFolder } from '../store/paths.ts';
 import { packageRoot } from '../system/own-program.ts';
 import { createRealWorld } from '../system/real-world.ts';
 import type { World } from '../system/world.ts';
-import { lookAt, strayIn, tryPath } from './path-argument.ts';
+import { folderProblem, lookAt, tryPath } from './path-argument.ts';
 
 /** Where what is worth a word meanwhile goes; nothing of it is part of an answer. */
 export interface ProgressNotes {
@@ -77,7 +77,7 @@ export function findDataRoot(world: World, env: Readonly<Record<string, string |
 
 /** Why no folder is there or can be made; null when one can, as far as that is known before trying. */
 function troubleAt(world: World, path: string): string | null {
-  const stray = strayIn(world.files, path);
+  const stray = folderProblem(world.files, path);
   if (stray !== null) return `${path} ${stray}`;
   return lookAt(world.files, path).ok || dirname(path) === path ? null : troubleAt(world, dirname(path));
 }

@@ -5,20 +5,25 @@ import type { Warning } from '../../core/event.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
-import type { Inventory } from '../../git/appeared.ts';
 import type { Git } from '../../git/git.ts';
+import type { Inventory } from '../../git/unexpected-changes.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
-import { stoppedWaiting, type Workplace, type WorkplaceInput } from '../host.ts';
+import { type PreparedWorkspace, stoppedWaiting, type WorkspaceInput } from '../host.ts';
 
-export interface Workplaces {
+export interface WorkspacePreparer {
   /** Fails with `project-missing`, `worktree-failed`, `merge-conflict` or `setup-failed`. */
-  placeFor(input: WorkplaceInput): Promise<Result<Workplace>>;
+  placeFor(input: WorkspaceInput): Promise<Result<PreparedWorkspace>>;
 }
 
 /** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
-export function createWorkplaces(world: World, git: Git, slots: CommandSlots, worktrees: string): Workplaces {
+export function createWorkspacePreparer(
+  world: World,
+  git: Git,
+  slots: CommandSlots,
+  worktrees: string,
+): WorkspacePreparer {
   const bases = new Map<string, Base>();
   return {
     placeFor: async (input) => {
@@ -31,7 +36,7 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots, wo
       }
       if (repository === undefined) return noRepository(projectPath);
       // Its turn is taken at once: who waits for a module goes on in any order.
-      const place = import('./worktree-place.ts');
+      const place = import('./worktree-setup.ts');
       // Whoever has the turn hears of it; until then a failure that nobody waits for would end the whole run.
       place.catch(() => {});
       // A git that outlives this runner would go on making, or taking back, what the next one makes.
@@ -55,7 +60,7 @@ export function createWorkplaces(world: World, git: Git, slots: CommandSlots, wo
 }
 
 /** What was there before the first attempt of a session without a worktree, for a look at what it changed. */
-async function noteBegin(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {
+async function noteBegin(world: World, git: Git, { record, paths }: WorkspaceInput): Promise<void> {
   const { repository, projectPath } = record.definition;
   if (repository === undefined || world.files.info(paths.begin) !== null) return;
   const { stateNow } = await import('../../git/diff.ts');
@@ -64,9 +69,9 @@ async function noteBegin(world: World, git: Git, { record, paths }: WorkplaceInp
   if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value);
 }
 
-async function noteBranchesBefore(git: Git, { record, paths }: WorkplaceInput, worktrees: string): Promise<void> {
+async function noteBranchesBefore(git: Git, { record, paths }: WorkspaceInput, worktrees: string): Promise<void> {
   const inventory = branchInventory(record, paths, worktrees);
-  if (inventory !== null) await (await import('../../git/appeared.ts')).noteBranches(git, inventory);
+  if (inventory !== null) await (await import('../../git/unexpected-changes.ts')).noteBranches(git, inventory);
 }
 
 /** At the end of an attempt: what is new or changed in the shared part of its repository, and in linked ones. */
@@ -76,10 +81,12 @@ export async function branchWarnings(
   paths: SessionPaths,
 ): Promise<Warning[]> {
   const linked =
-    record.isolated === true ? await (await import('./surroundings.ts')).changedLinked(git, paths, 'the session') : [];
+    record.isolated === true
+      ? await (await import('./workspace-links.ts')).changedLinked(git, paths, 'the session')
+      : [];
   const inventory = branchInventory(record, paths, worktrees);
   if (inventory === null) return linked;
-  const messages = await (await import('../../git/appeared.ts')).changesInRepository(git, inventory);
+  const messages = await (await import('../../git/unexpected-changes.ts')).changesInRepository(git, inventory);
   return [...linked, ...messages.map((message): Warning => ({ code: 'workspace', message }))];
 }
 

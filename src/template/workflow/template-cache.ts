@@ -9,7 +9,7 @@ import { loadPromptTemplate, type PromptTemplate } from '../prompt-template.ts';
 import { systemCode } from '../text-file.ts';
 import { resolvePath } from './matrix.ts';
 
-export interface ShelfInput {
+export interface TemplateCacheInput {
   readonly world: World;
   readonly baseFolder: string;
   readonly home: string | undefined;
@@ -17,7 +17,7 @@ export interface ShelfInput {
 }
 
 /** A template, or what is wrong: a sentence about the name, or problems in the template's own files. */
-export type Taken<T> =
+export type CachedTemplate<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly trouble: string }
   | { readonly ok: false; readonly problems: readonly Problem[] };
@@ -25,11 +25,11 @@ export type Taken<T> =
 /** In the place of a project: no template is looked for in repositories, not even beside the workflow. */
 export const noRepository = '';
 
-export class Shelf {
-  readonly #input: ShelfInput;
-  readonly #once = memory();
+export class TemplateCache {
+  readonly #input: TemplateCacheInput;
+  readonly #once = memoize();
 
-  constructor(input: ShelfInput) {
+  constructor(input: TemplateCacheInput) {
     this.#input = input;
   }
 
@@ -40,7 +40,7 @@ export class Shelf {
   }
 
   /** By name or path. `project` is the folder whose own templates come first; null for those of the group. */
-  prompt(name: string, project: string | null): Taken<PromptTemplate> {
+  prompt(name: string, project: string | null): CachedTemplate<PromptTemplate> {
     if (isPath(name)) return this.#at(name, (path) => this.#readPrompt(path));
     const found = this.#find('prompt', name, project);
     if (found.ok) return this.#readPrompt(found.value.path);
@@ -49,7 +49,7 @@ export class Shelf {
     return { ok: false, trouble: `"${name}" is a config template; write "configTemplate: ${name}"` };
   }
 
-  config(name: string, project: string | null): Taken<ConfigTemplate> {
+  config(name: string, project: string | null): CachedTemplate<ConfigTemplate> {
     if (isPath(name)) return this.#at(name, (path) => this.#readConfig(path));
     const found = this.#find('config', name, project);
     return found.ok ? this.#readConfig(found.value.path) : { ok: false, trouble: sentence(found.failure) };
@@ -60,12 +60,12 @@ export class Shelf {
   }
 
   /** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
-  claudeMd(given: string, project: string | null): Taken<PromptTemplate> {
+  claudeMd(given: string, project: string | null): CachedTemplate<PromptTemplate> {
     if (!given.endsWith('.md')) return this.prompt(given, project);
     return this.#at(given, (path) => this.#readPrompt(path));
   }
 
-  #at<T>(given: string, read: (path: string) => Validated<T>): Taken<T> {
+  #at<T>(given: string, read: (path: string) => Validated<T>): CachedTemplate<T> {
     const path = resolvePath(this.#input, given);
     if (!path.ok) return { ok: false, trouble: `the path ${quoted(given)} ${path.trouble}` };
     const { files } = this.#input.world;
@@ -92,7 +92,7 @@ export class Shelf {
 }
 
 /** Remembers what was made for each key. */
-export function memory() {
+export function memoize() {
   const known = new Map<string, unknown>();
   return <T>(key: string, make: () => T): T => {
     if (!known.has(key)) known.set(key, make());

@@ -1,6 +1,6 @@
 /** The worktree of a session: made, filled and set up. Loaded only by runs that have worktrees. */
 import { join } from 'node:path';
-import type { Loss } from '../../claude/launch/resume-prompt.ts';
+import type { ConversationLoss } from '../../claude/launch/resume-prompt.ts';
 import { isFaberRunning } from '../../context/faber/state-file.ts';
 import { defined } from '../../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
@@ -20,7 +20,7 @@ import { changedFiles } from '../../git/worktrees/worktree.ts';
 import { workspaceName } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
-import { stoppedWaiting, type Workplace, type WorkplaceInput } from '../host.ts';
+import { type PreparedWorkspace, stoppedWaiting, type WorkspaceInput } from '../host.ts';
 import { sessionVariables } from '../session-variables.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
 import {
@@ -31,7 +31,7 @@ import {
   type SetupCommand,
   upstreamsOf,
   watchedRepositories,
-} from './surroundings.ts';
+} from './workspace-links.ts';
 
 interface Made {
   readonly workspace: Workspace;
@@ -48,7 +48,7 @@ interface IsolateOptions {
 
 export async function isolate(
   git: Git,
-  { state, record, paths }: WorkplaceInput,
+  { state, record, paths }: WorkspaceInput,
   { repository, worktrees, bases }: IsolateOptions,
 ): Promise<Result<Made>> {
   const { id, name, projectPath } = record.definition;
@@ -106,9 +106,9 @@ function faberNotes({ world }: Git, { definition }: SessionRecord): string[] {
 export async function setUp(
   world: World,
   git: Git,
-  input: WorkplaceInput,
+  input: WorkspaceInput,
   { workspace, isNew, notes, slots }: Made & { readonly slots: CommandSlots },
-): Promise<Result<Workplace>> {
+): Promise<Result<PreparedWorkspace>> {
   const { record, paths, isolated, isElsewhere } = input;
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
@@ -152,7 +152,7 @@ export async function setUp(
 async function runSetUp(
   world: World,
   git: Git,
-  { state, record, attempt, paths, env, onStop }: WorkplaceInput,
+  { state, record, attempt, paths, env, onStop }: WorkspaceInput,
   workspace: Workspace,
   { command, cwd, timeoutMs, slots }: SetupCommand & { readonly slots: CommandSlots },
 ): Promise<Result<void>> {
@@ -170,7 +170,7 @@ async function runSetUp(
   return fail('setup-failed', commandFailure(what, command, end, timeoutMs), next);
 }
 
-export interface Grounds {
+export interface WorktreeReasons {
   readonly commits: readonly string[];
   /** Some of it began in another checkout, which may lack what is checked out in this one. */
   readonly isForeign: boolean;
@@ -181,7 +181,7 @@ async function baseCommitsOf(
   git: Git,
   baseCommits: readonly SessionRecord[],
   checkout: string,
-): Promise<Result<Grounds>> {
+): Promise<Result<WorktreeReasons>> {
   const commits: string[] = [];
   let isForeign = false;
   for (const { definition, state: session, workspace } of baseCommits) {
@@ -221,7 +221,7 @@ function withCure(failure: Failure, baseCommits: readonly SessionRecord[]): Resu
 }
 
 /** `record` is as it was when the worktree was made again. */
-async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<Loss> {
+async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<ConversationLoss> {
   const { path, branch, base, remade } = workspace;
   const hasBegun = record.claudeSessionIds.length > 0;
   if (!hasBegun || (record.committed === true && remade?.from === 'branch')) return { branch, kept: 'all' };
@@ -231,7 +231,7 @@ async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Pr
   return { branch, kept: commits === 0 ? 'nothing' : 'commits' };
 }
 
-function describeLoss({ branch, kept }: Loss): string {
+function describeLoss({ branch, kept }: ConversationLoss): string {
   const what = {
     all: 'nothing of its work is lost',
     commits: 'its commits are there, what was in no commit is lost, and claude is told so',

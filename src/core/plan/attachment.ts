@@ -19,19 +19,19 @@ import type { GroupState } from '../state.ts';
 import { type BudgetGrant, grantFor } from './budget.ts';
 import type { GroupHold, WaitReason } from './decision.ts';
 import { readySessions } from './plan.ts';
-import { noteMoney } from './settle.ts';
+import { updateBudgetWait } from './settle.ts';
 
-export type TakeOverEvent = EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
+export type AttachEvent = EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
 type EventOf<T extends GroupEvent['type']> = Extract<GroupEvent, { readonly type: T }>;
 
-export const takeOverWait: GroupHold = { reason: 'attached', message: 'A person is speaking with a session.' };
+export const attachWait: GroupHold = { reason: 'attached', message: 'A person is speaking with a session.' };
 
-export function takenOver({ openedAt }: Attachment): WaitReason {
+export function attachedSession({ openedAt }: Attachment): WaitReason {
   const message = openedAt === undefined ? 'A person is taking it over.' : 'Attached: a person is speaking with it.';
   return { reason: 'attached', message };
 }
 
-export function takenFailure(
+export function attachedFailure(
   { run }: GroupState,
   { definition: { id, name }, takenOver: now }: SessionRecord,
 ): Result<never> {
@@ -42,17 +42,17 @@ export function takenFailure(
 }
 
 /** How many persons are about to be let in, for whom nothing is reserved yet: they have their share to come. */
-export function personsToCome({ takenOver, sessions }: GroupState): number {
+export function pendingAttachments({ takenOver, sessions }: GroupState): number {
   return [...takenOver].filter((id) => sessions.get(id)?.takenOver?.openedAt === undefined).length;
 }
 
 /** What the person may spend: as much as the session would be given now, beside those that could start. */
-export function grantForPerson(state: GroupState, record: SessionRecord): BudgetGrant {
+export function attachmentGrant(state: GroupState, record: SessionRecord): BudgetGrant {
   const slots = Math.max(0, state.group.config.maxConcurrentSessions - state.running.size);
   return grantFor(state, record, 0, 1 + Math.min(slots, readySessions(state).length));
 }
 
-export function reduceTakeOver(state: GroupState, record: SessionRecord, event: TakeOverEvent): void {
+export function reduceAttach(state: GroupState, record: SessionRecord, event: AttachEvent): void {
   if (event.type === 'session_attaching') beginTakeOver(state, record, event);
   else if (event.type === 'session_attached') openTakeOver(state, record, event);
   else endTakeOver(state, record, event);
@@ -89,7 +89,7 @@ function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'s
   if (spoken) noteSpoken(record);
   const { status } = record.state;
   if ((goesOn || spoken) && (status === 'paused' || status === 'failed')) goOn(state, record, sessionId);
-  noteMoney(state);
+  updateBudgetWait(state);
 }
 
 function noteSpoken(record: SessionRecord): void {
@@ -117,19 +117,19 @@ function takeOverOf(
 // * Attempts on machines that were lost. What they may have cost besides what is known is held (Usage.heldUsd),
 // until the machine comes back and tells, or a person settles it.
 
-export type PlaceEvent = Extract<GroupEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>;
+export type SlotEvent = Extract<GroupEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>;
 
-const placeEvents: ReadonlySet<string> = new Set<PlaceEvent['type']>([
+const placeEvents: ReadonlySet<string> = new Set<SlotEvent['type']>([
   'session_moved',
   'session_host_lost',
   'session_booked',
 ]);
 
-export function isPlaceEvent(event: Pick<GroupEvent, 'type'>): event is PlaceEvent {
+export function isSlotEvent(event: Pick<GroupEvent, 'type'>): event is SlotEvent {
   return placeEvents.has(event.type);
 }
 
-export function notePlace(state: GroupState, record: SessionRecord, event: PlaceEvent): void {
+export function noteSlot(state: GroupState, record: SessionRecord, event: SlotEvent): void {
   switch (event.type) {
     case 'session_moved':
       record.host = event.to;
@@ -146,11 +146,11 @@ export function notePlace(state: GroupState, record: SessionRecord, event: Place
 }
 
 /** US dollars that a lost attempt may have cost besides what it is known to have. */
-export function heldOf({ reservedUsd = 0 }: Attempt, knownUsd: number): number {
+export function heldCost({ reservedUsd = 0 }: Attempt, knownUsd: number): number {
   return Math.max(0, roundUsd(reservedUsd - knownUsd));
 }
 
-export function noteLost(record: SessionRecord, attempt: Attempt, usage: Usage): void {
+export function addLostAttempt(record: SessionRecord, attempt: Attempt, usage: Usage): void {
   if (attempt.isLost) record.lost = [...(record.lost ?? []), { attempt, usage }];
 }
 
@@ -165,7 +165,7 @@ function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string
     record.lost?.filter((one) => one !== counted),
   );
   state.budgetExceeded = false;
-  noteMoney(state);
+  updateBudgetWait(state);
 }
 
 /** Its sum is another one from now on, and nothing of it is held. */
@@ -178,7 +178,7 @@ export function settleCost(state: GroupState, record: SessionRecord, usage: Usag
   record.usage = usage;
   record.warnings = record.warnings.filter(({ code }) => code !== 'held-cost');
   state.budgetExceeded = false;
-  noteMoney(state);
+  updateBudgetWait(state);
 }
 
 /** A person settled what is held for the session: of each lost attempt it is spent, or free again. */

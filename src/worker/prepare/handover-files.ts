@@ -44,7 +44,7 @@ export function copiesOf(
 }
 
 /** Before an attempt in a worktree: it gets the state of its project. */
-export async function bringHandover(
+export async function copyIn(
   git: Git,
   record: SessionRecord,
   { paths, folder }: { readonly paths: SessionPaths; readonly folder: string },
@@ -58,7 +58,7 @@ export async function bringHandover(
   await bringUpToDate(git, copiesOf(record, paths, workspace), { hasWorked: claudeSessionIds.length > 0 });
 }
 
-export interface CarriedBack {
+export interface HandoverResult {
   /** Paths from the top of the worktree: the project has all that the session wrote there. */
   readonly settled: readonly string[];
   /** Of projects that the session began, likewise. */
@@ -70,7 +70,7 @@ export interface CarriedBack {
 }
 
 /** Brings what the session wrote into the project's own files. Said again, it takes nothing away. */
-export async function carryBack(git: Git, copies: HandoverCopies): Promise<CarriedBack> {
+export async function copyBack(git: Git, copies: HandoverCopies): Promise<HandoverResult> {
   if (!copies.takesPart) return { settled: [], fresh: [], troubles: [], homeless: [] };
   const memory = readMemory(git, copies);
   const settled: string[] = [];

@@ -6,13 +6,13 @@ import type { GroupConfig, SessionDefinition } from '../group.ts';
 import { numberedName } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { FleetView, GroupHold, Needs, Wish } from './decision.ts';
+import type { FleetView, GroupHold, Needs, SlotWish } from './decision.ts';
 
 function needsOf({ requires, host }: SessionDefinition): Needs {
   return defined({ requires, host });
 }
 
-export function wishOf(record: SessionRecord): Wish {
+export function slotRequestOf(record: SessionRecord): SlotWish {
   const { definition } = record;
   const prefer = lastHost(record);
   return {
@@ -30,13 +30,13 @@ function lastHost({ definition, host, lost = [], state }: SessionRecord): string
   return isLost || lost.some(({ attempt }) => attempt.place?.host === host) ? undefined : host;
 }
 
-function isChoosy({ requires, host }: Needs): boolean {
+function hasHostConstraints({ requires, host }: Needs): boolean {
   return host !== undefined || (requires !== undefined && requires.length > 0);
 }
 
 /** It does not work on this machine, as the session or its group says. */
-export function mustGo({ where }: Pick<GroupConfig, 'where'>, definition: SessionDefinition): boolean {
-  return where === 'fleet' || isChoosy(definition);
+export function requiresRemote({ where }: Pick<GroupConfig, 'where'>, definition: SessionDefinition): boolean {
+  return where === 'fleet' || hasHostConstraints(definition);
 }
 
 export interface LocalRoom {
@@ -44,21 +44,21 @@ export interface LocalRoom {
   readonly wait: GroupHold | null;
 }
 
-export type Spot =
+export type SessionPlacement =
   | { readonly at: 'here' }
   | { readonly at: 'elsewhere'; readonly place: SlotLease }
   | { readonly at: 'wish'; readonly hold: GroupHold }
   | { readonly at: 'nowhere'; readonly hold: GroupHold };
 
-const here: Spot = { at: 'here' };
+const here: SessionPlacement = { at: 'here' };
 
-export interface SpotLimits {
+export interface PlacementLimits {
   readonly room: LocalRoom;
   readonly wishesMax: number;
 }
 
 /** Finds the spots of sessions, one after another in the order in which they are to start. */
-export class Spots {
+export class PlacementFinder {
   readonly #config: GroupConfig;
   readonly #fleet: FleetView | null;
   readonly #room: LocalRoom;
@@ -67,7 +67,7 @@ export class Spots {
   #begun = 0;
   #wishes: number;
 
-  constructor(state: GroupState, fleet: FleetView | null, { room, wishesMax }: SpotLimits) {
+  constructor(state: GroupState, fleet: FleetView | null, { room, wishesMax }: PlacementLimits) {
     this.#config = state.group.config;
     this.#fleet = fleet;
     this.#room = room;
@@ -75,11 +75,11 @@ export class Spots {
     for (const id of state.running) if (!isElsewhere(state.sessions.get(id))) this.#locals += 1;
   }
 
-  of(record: SessionRecord, isolated: boolean): Spot {
+  of(record: SessionRecord, isolated: boolean): SessionPlacement {
     const { definition, finished } = record;
     const fleet = this.#fleet;
     // Where nothing but acceptance is left, the work is here.
-    const must = mustGo(this.#config, definition) && finished === undefined;
+    const must = requiresRemote(this.#config, definition) && finished === undefined;
     if (must && fleet === null) return { at: 'nowhere', hold: noFleet(definition) };
     if (must && this.#config.where === 'local') return { at: 'nowhere', hold: keptHere(definition) };
     if (must && !isolated) return { at: 'nowhere', hold: inPlace(definition) };
@@ -90,7 +90,7 @@ export class Spots {
     const place = fleet.granted.get(definition.id);
     if (place !== undefined) return { at: 'elsewhere', place };
     // Where its files and caches lie it is first asked for a slot, for as long as others wait for it.
-    const isAwaited = lastHost(record) !== undefined && !fleet.longWished.has(definition.id);
+    const isAwaited = lastHost(record) !== undefined && !fleet.staleSlotRequests.has(definition.id);
     const leaves = must || refusedHere !== undefined;
     const refused = leaves ? fleet.withoutLogin(needsOf(definition)) : [];
     if (refused.length > 0) return { at: 'nowhere', hold: noLogin(definition, refused, refusedHere !== undefined) };
@@ -99,21 +99,21 @@ export class Spots {
   }
 
   /** One that nobody grants takes none of the time in which others are prepared. */
-  #wish(fleet: FleetView, definition: SessionDefinition): Spot {
-    if (fleet.longWished.has(definition.id)) return wish(fleet, definition);
+  #wish(fleet: FleetView, definition: SessionDefinition): SessionPlacement {
+    if (fleet.staleSlotRequests.has(definition.id)) return wish(fleet, definition);
     if (this.#wishes <= 0) return { at: 'nowhere', hold: busy };
     this.#wishes -= 1;
     return wish(fleet, definition);
   }
 
-  take(spot: Spot): void {
+  take(spot: SessionPlacement): void {
     if (spot.at !== 'here') return;
     this.#locals += 1;
     this.#begun += 1;
   }
 
   /** `instead`: where it goes when there is no room. */
-  #here(instead: (() => Spot) | null): Spot {
+  #here(instead: (() => SessionPlacement) | null): SessionPlacement {
     if (this.#begun < this.#room.places) return here;
     if (instead !== null) return instead();
     return { at: 'nowhere', hold: this.#room.wait ?? busy };
@@ -126,7 +126,7 @@ export function isElsewhere(record: SessionRecord | undefined): boolean {
   return record?.state.status === 'running' && record.state.attempt.place !== undefined;
 }
 
-function wish(fleet: FleetView, definition: SessionDefinition): Spot {
+function wish(fleet: FleetView, definition: SessionDefinition): SessionPlacement {
   const { text, cure, isUnknown } = fleet.describe(needsOf(definition));
   const notHere = fleet.refusedHere === undefined ? '' : '; the login of this machine was refused';
   const message = `It waits for a slot ${wanted(definition)}: ${text}${notHere}.`;
@@ -150,7 +150,7 @@ function isToWork(definition: SessionDefinition): string {
 }
 
 /** What no machine can give, by what is asked of it: of all sessions that are to be done and must go elsewhere. */
-export function lacksOf(
+export function unsatisfiableRequirements(
   { group: { config }, sessions, only }: GroupState,
   describe: FleetView['describe'],
 ): ReadonlyMap<string, { readonly message: string; readonly advice: Advice }> {
@@ -158,7 +158,7 @@ export function lacksOf(
   const open = [...sessions.values()].filter(
     ({ definition, state }) => state.status !== 'completed' && only?.has(definition.id) !== false,
   );
-  const elsewhere = config.where === 'local' ? [] : open.filter(({ definition }) => mustGo(config, definition));
+  const elsewhere = config.where === 'local' ? [] : open.filter(({ definition }) => requiresRemote(config, definition));
   for (const [needs, alike] of Map.groupBy(elsewhere, ({ definition }) => JSON.stringify(needsOf(definition)))) {
     const { definition } = alike[0] as SessionRecord;
     const { text, cure } = describe(needsOf(definition));

@@ -15,9 +15,9 @@ import { makeScratch, mergeInto, removeScratch } from '../../git/worktrees/scrat
 import { parseOwn } from '../../store/json.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { Files } from '../../system/world.ts';
-import type { WorkplaceInput } from '../host.ts';
+import type { WorkspaceInput } from '../host.ts';
 
-type Laid = Pick<WorkplaceInput, 'state' | 'record' | 'paths'>;
+type Laid = Pick<WorkspaceInput, 'state' | 'record' | 'paths'>;
 
 export interface Upstream {
   readonly repository: string;

@@ -43,8 +43,8 @@ export function isOverCap({ subtype }: ResultMessage): boolean {
  * the loop ended, and only where these are missing its words. `subtype` alone says little: every API failure comes as
  * `success` with `is_error`.
  */
-export function describeTrouble(stream: AttemptStream, result: ResultMessage): AttemptVerdict {
-  const said = saidBy(result);
+export function describeProblem(stream: AttemptStream, result: ResultMessage): AttemptVerdict {
+  const said = attributed(result);
   const error = stream.apiError ?? '';
   const status = result.apiErrorStatus;
   if (isOverCap(result)) {
@@ -88,7 +88,7 @@ export function describeEnding(stream: AttemptStream, result: ResultMessage): At
   const objection = cleanLine(stream.objection ?? '', quoteChars);
   if (stopReasons[stopReason ?? ''] === 'refused') {
     const next = 'Say it in other words, or give it another model.';
-    return failed('refused', 'The model refuses to answer', firstSentence(saidBy(result)), next);
+    return failed('refused', 'The model refuses to answer', firstSentence(attributed(result)), next);
   }
   if (stream.isEndForced && subtype === 'success' && !isError) {
     const next = 'Look at what the Stop hook asks for, then retry the session.';
@@ -97,7 +97,7 @@ export function describeEnding(stream: AttemptStream, result: ResultMessage): At
   const ending = endingOf(result);
   if (ending === 'result') return null;
   const call = deferred && cleanLine(`${deferred.tool} ${targetOf(deferred.input, undefined)}`, quoteChars);
-  const said = ending.reason === 'hook-stopped' ? objection : (call ?? saidBy(result));
+  const said = ending.reason === 'hook-stopped' ? objection : (call ?? attributed(result));
   return failed(ending.reason, ending.what, said, ending.next);
 }
 
@@ -145,7 +145,7 @@ function isOutage(status: number | undefined): boolean {
   return status === undefined || status > 500;
 }
 
-export function saidBy(result: ResultMessage): string {
+export function attributed(result: ResultMessage): string {
   const text = result.result ?? '';
   return cleanLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }

@@ -15,9 +15,7 @@ const text = readFileSync(join(packageRoot, 'docs', 'context.md'), 'utf8');
 
 test('every command it shows is one of the program', () => {
   const groups = ['session', 'cpm', 'hook', 'handover', 'faber'];
-  const named = [...text.matchAll(/claude-code-agent ([a-z]+) ([a-z-]+)/g)].filter(([, group = '']) =>
-    groups.includes(group),
-  );
+  const named = [...text.matchAll(/cca ([a-z]+) ([a-z-]+)/g)].filter(([, group = '']) => groups.includes(group));
   expect(new Set(named.map(([, group]) => group))).toEqual(new Set(groups));
   const program = readFileSync(join(packageRoot, 'src/cli/entries.ts'), 'utf8');
   const commands = new Set([...program.matchAll(/(?:\[|^ {4})'([a-z]+ [a-z-]+)',/gm)].map(([, path]) => path));

@@ -228,6 +228,7 @@ export class Fleet {
 
   async #list(): Promise<void> {
     await this.#hosts.list();
+    for (const late of this.#late.values()) if (this.#hosts.isForgotten(late.place.host)) late.forgotten();
     if (!this.#isClosed) void this.#placement.place();
   }
 

@@ -7,13 +7,16 @@ import type { FleetLink } from './engine-link.ts';
 import { isLost, isSilent, type RegisteredHost, takesNew, withLogin } from './registry.ts';
 import type { HostAbilities, RefusedLogin } from './wire.ts';
 
+const forgottenMs = 8_000;
+
 export class KnownHosts {
   readonly #link: Pick<FleetLink, 'hosts' | 'refuseLogin'>;
   #listed: readonly RegisteredHost[] | null = null;
   #listedAtMs = 0;
   readonly #nowMs: () => number;
-  /** Of machines, also of those that are on no list any more. */
-  readonly #leasesMs = new Map<string, number>();
+  /** Of hosts that were on a list, also of those that are on none any more. */
+  readonly #known = new Map<string, { readonly leaseMs: number; readonly listedAtMs: number }>();
+  #firstListedAtMs: number | null = null;
   readonly #refused = new Map<string, RefusedLogin>();
   readonly #telling = new Set<RefusedLogin>();
 
@@ -31,7 +34,13 @@ export class KnownHosts {
   }
 
   leaseMsOf(host: string): number {
-    return this.#leasesMs.get(host) ?? 0;
+    return this.#known.get(host)?.leaseMs ?? 0;
+  }
+
+  /** It was taken out: an engine that lost its data gets those that live again with their next heartbeats. */
+  isForgotten(host: string): boolean {
+    const since = this.#known.get(host)?.listedAtMs ?? this.#firstListedAtMs;
+    return since !== null && this.#listedAtMs - since >= forgottenMs;
   }
 
   async list(): Promise<readonly RegisteredHost[] | null> {
@@ -39,7 +48,9 @@ export class KnownHosts {
     if (!listed.ok) return this.all;
     this.#listed = listed.value;
     this.#listedAtMs = this.#nowMs();
-    for (const { name, leaseMs } of listed.value) this.#leasesMs.set(name, leaseMs);
+    const listedAtMs = this.#listedAtMs;
+    this.#firstListedAtMs ??= listedAtMs;
+    for (const { name, leaseMs } of listed.value) this.#known.set(name, { leaseMs, listedAtMs });
     for (const [host, refused] of this.#refused) void this.#tell(host, refused);
     return this.all;
   }

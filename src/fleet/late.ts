@@ -23,6 +23,8 @@ export interface LateOptions {
   readonly paths: SessionPaths;
   readonly offset: number;
   readonly onEnd: (path: string) => void;
+  /** Its host was taken out of the fleet, so nothing will ever be heard of it. */
+  readonly onForgotten: () => void;
   /** Something of its conversation can never be had; a full sentence, said once for each. */
   readonly onRefused: (message: string) => void;
 }
@@ -49,6 +51,10 @@ export class LateAttempt {
   /** Its machine is there, and tells what is not known to be here. */
   greeted(): void {
     this.#intake.open();
+  }
+
+  forgotten(): void {
+    this.#options.onForgotten();
   }
 
   hear(news: AttemptNews): void {

@@ -14,7 +14,7 @@ import { emptyStream, foldMessage, foldTotalAtEnd } from '../claude/stream.ts';
 import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { type GroupEvent, type SlotLease, thisMachine } from '../core/event.ts';
-import type { PriceTable, SessionId, Usage, Workspace } from '../core/group.ts';
+import { noUsage, type PriceTable, type SessionId, type Usage, type Workspace } from '../core/group.ts';
 import type { Decision, FleetView, SlotWish } from '../core/plan/decision.ts';
 import { isolationOf } from '../core/plan/isolation.ts';
 import { unsatisfiableRequirements } from '../core/plan/placement.ts';
@@ -207,7 +207,16 @@ export class Elsewhere {
       const usage = lateUsage(this.#world, { record, attempt, paths, path, prices: config.prices ?? {} });
       this.#options.enqueue({ kind: 'booked', sessionId, attemptId, usage });
     };
-    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd, onRefused: this.#options.warn });
+    const onForgotten = (): void => {
+      const lost = this.#options
+        .state()
+        .sessions.get(sessionId)
+        ?.lost?.find((one) => one.attempt.id === attemptId);
+      const { heldUsd, ...spent } = lost?.usage ?? noUsage;
+      const usage = heldUsd === undefined ? spent : { ...spent, estimated: true as const };
+      this.#options.enqueue({ kind: 'booked', sessionId, attemptId, usage });
+    };
+    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd, onForgotten, onRefused: this.#options.warn });
   }
 
   /** Gives back what was not used; what runs works on. */

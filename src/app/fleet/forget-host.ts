@@ -5,18 +5,22 @@ import { shellWord } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { type AttemptLease, readLeases } from '../../fleet/agent/lease-file.ts';
+import { slotsKey } from '../../fleet/engine.ts';
 import { type FleetPaths, fleetPaths, readAdded, readHost, writeAdded } from '../../fleet/fleet-files.ts';
-import { forgetHost } from '../../fleet/registry.ts';
+import type { FleetRedis } from '../../fleet/redis.ts';
+import * as registry from '../../fleet/registry.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
+import { delay } from '../../system/clock.ts';
 import type { AttemptSubject } from '../../worker/host.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import type { AppContext } from '../app-context.ts';
 import { listGroups } from '../groups.ts';
+import { isRun } from '../live-runner.ts';
 import { loadReferredGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
 import { stopAgent } from './agent-service.ts';
 import { dropHost, fleetHosts, isLost, unknownHost } from './hosts.ts';
-import { withRedis } from './init.ts';
+import { knownFleet, withRedis } from './init.ts';
 import { lastLine, SshTarget } from './ssh.ts';
 
 export interface ToForget {
@@ -45,6 +49,71 @@ export async function lookAtHost(place: AppContext, root: string, name: string):
   return ok({ name, isHere: false, ssh, used: host === undefined || isLost(host) ? undefined : host.used });
 }
 
+/** What a host that is drained has not finished, or not handed over yet. */
+export interface OpenWork {
+  readonly sessions: number;
+  /** Groups of this data folder that nothing fetches it for. */
+  readonly withoutRunner: readonly GroupId[];
+}
+
+/**
+ * Has the host take nothing new, and resolves when nothing runs there and everything it made is here, or when it is
+ * lost. Whoever ends this earlier leaves it drained.
+ */
+export async function finishWork(
+  place: AppContext,
+  root: string,
+  { name, isHere }: ToForget,
+  say: (open: OpenWork) => void,
+): Promise<Result<void>> {
+  const { world } = place;
+  const own = readHost(world.files, root);
+  const config = isHere && own.ok && own.value !== undefined ? ok(own.value) : knownFleet(place, root);
+  if (!config.ok) return config;
+  return withRedis(world, config.value, async (redis) => {
+    const drained = await registry.drainHost(redis, name);
+    if (!drained.ok) return drained;
+    let open: readonly GroupId[] = openGroups(place, root, name);
+    for (;;) {
+      const used = await usedSlots(redis, name);
+      if (!used.ok) return used;
+      if (used.value === null) return ok(undefined);
+      const kept = isHere ? world.files.list(fleetPaths(root).slots).length : 0;
+      open = openGroups(place, root, name, open);
+      if (used.value + kept + open.length === 0) open = openGroups(place, root, name);
+      const sessions = Math.max(used.value, kept, open.length);
+      if (sessions === 0) return ok(undefined);
+      say({ sessions, withoutRunner: open.filter((id) => !isRun(world, groupPaths(root, id))) });
+      await delay(world.clock, lookMs);
+    }
+  });
+}
+
+/** Null when nothing can be waited for, because the host is lost or unknown. */
+async function usedSlots(redis: FleetRedis, name: string): Promise<Result<number | null>> {
+  const hosts = await registry.listHosts(redis);
+  if (!hosts.ok) return hosts;
+  const host = hosts.value.find((one) => one.name === name);
+  if (host === undefined || isLost(host)) return ok(null);
+  // A runner may have taken a slot that the host has no order for yet.
+  const leases = await redis.ask((client) => client.zcount(slotsKey(name), host.seenAt + host.silentMs, '+inf'));
+  return leases.ok ? ok(Math.max(host.used, leases.value)) : leases;
+}
+
+/** Groups that have something on the host: an attempt, or the cost of one that was lost. */
+function openGroups(place: AppContext, root: string, host: string, among?: readonly GroupId[]): GroupId[] {
+  const ids = among ?? listGroups(place.world, root).flatMap(({ id, meta }) => (meta === undefined ? [] : [id]));
+  return ids.filter((id) => {
+    const group = loadReferredGroup(place, id);
+    if (!group.ok) return false;
+    return [...group.value.state.sessions.values()].some(
+      ({ state, lost = [] }) =>
+        (state.status === 'running' && state.attempt.place?.host === host) ||
+        lost.some(({ attempt, usage }) => attempt.place?.host === host && usage.heldUsd !== undefined),
+    );
+  });
+}
+
 const staying: readonly string[] = ['fleet.json', 'added.json', 'logins'];
 
 export async function leaveFleet(place: AppContext, root: string): Promise<Result<undefined>> {
@@ -57,7 +126,7 @@ export async function leaveFleet(place: AppContext, root: string): Promise<Resul
   for (const lease of working) await new LocalAttempt(world, subjectOf(paths, lease)).endNow();
   const { value: config } = host.ok ? host : { value: undefined };
   // Where Redis does not answer, the fleet hears nothing of this machine any more and takes it for lost.
-  if (config !== undefined) await withRedis(world, config, (redis) => forgetHost(redis, config.name));
+  if (config !== undefined) await withRedis(world, config, (redis) => registry.forgetHost(redis, config.name));
   for (const name of world.files.list(paths.folder)) {
     if (!staying.includes(name)) world.files.remove(join(paths.folder, name));
   }
@@ -69,6 +138,7 @@ function subjectOf({ work }: FleetPaths, { attemptId, groupId, sessionId }: Atte
   return { attemptId, sessionId: id, paths: sessionPaths(groupPaths(work, groupId as GroupId), id) };
 }
 
+const lookMs = 1_000;
 const undoMs = 120_000;
 
 /** The value: what could not be undone there. */
@@ -98,7 +168,7 @@ async function undoThere(
 ): Promise<Result<void>> {
   const at = shellWord(program);
   const env = login === undefined ? '' : shellWord(login);
-  const leave = [`${at}/bin/claude-code-agent`, 'host', 'forget', shellWord(name), '--yes'].join(' ');
+  const leave = [`${at}/bin/claude-code-agent`, 'host', 'forget', shellWord(name), '--yes', '--now'].join(' ');
   const script = `set -e
 if [ -x ${at}/bin/claude-code-agent ]; then ${leave} || [ ! -e "$root/fleet/host.json" ]; fi
 ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}

@@ -6,9 +6,11 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { roundUsd } from '../../../src/core/group.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
+import { modelOfKnownPrice } from '../../support/claude/rig.ts';
 import { claudeBinary } from '../../support/claude-binary.ts';
 import { User } from '../../support/cli/user.ts';
 import { until } from '../../support/cli.ts';
@@ -175,6 +177,57 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
         expect(sent).toContain('"say":"checkpoint"');
         expect(sent).not.toContain(secret);
         expect((await user.run('host', 'forget', 'one', '-y')).code).toBe(0);
+      } finally {
+        await api.stop();
+      }
+    },
+  );
+
+  test.if(claudeBinary !== undefined)(
+    'host forget of a busy host waits until its session has finished, and every cent of it is known',
+    async () => {
+      const command = 'touch "$HOME/waits"; until [ -e "$HOME/go" ]; do sleep 0.1; done; echo made >made.md';
+      const steps = [{ text: 'Working.', tool: 'Bash', input: { command } }, { text: 'Done.' }];
+      const api = startScriptedApi({ script: { version: 1, sessions: { '*': { steps } } }, nameOf: () => 'api' });
+      try {
+        const bin = pathWith('git', 'bun', 'sleep', 'touch');
+        symlinkSync(claudeBinary ?? '', join(bin, 'claude'));
+        triedEverywhere(claudeBinary ?? '');
+        await open(bin);
+        user.env.ANTHROPIC_BASE_URL = api.url;
+        user.env.CLAUDE_CODE_AGENT_CLAUDE = claudeBinary ?? '';
+        noteTried(user.data, claudeBinary ?? '');
+        expect((await add('--slots', '2', '--login', 'team-a')).code).toBe(0);
+        const group = await user.ok('group', 'create', 'there', '--max-budget-usd', '5', '--where', 'fleet');
+        const session = [
+          '--project',
+          newProject(),
+          '--name',
+          'api',
+          '--isolate',
+          'worktree',
+          '--allowed-tools',
+          'Bash',
+        ];
+        await user.ok('session', 'add', group, '--prompt', 'Do it.', '--model', modelOfKnownPrice, ...session);
+        const run = user.run('group', 'run', group, '--output', 'text');
+        await until(() => existsSync(join(there.home, 'waits')));
+        const forgetting = user.run('host', 'forget', 'one', '--yes');
+        const state = async () => (await user.json<{ hosts: { state: string }[] }>('host', 'list')).hosts[0]?.state;
+        while ((await state()) !== 'draining') await Bun.sleep(100);
+        expect(locksOf(machineRoot()).map((lock) => locks.holder(lock) !== null)).toEqual([true, true]);
+        writeFileSync(join(there.home, 'go'), '');
+        expect(await forgetting).toMatchObject({
+          code: 0,
+          stdout: 'one is out of the fleet.\n',
+          stderr: expect.stringContaining('one takes nothing new. Waiting for 1 session there; --now ends them.'),
+        });
+        const { code, stdout } = await run;
+        expect([code, stdout.includes('host forget')]).toEqual([0, false]);
+        const shown = await user.json<{ progress: { totalCost: number } }>('group', 'show', group);
+        expect(roundUsd(shown.progress.totalCost)).toBe(roundUsd(api.served.total.costUsd));
+        expect(await user.ok('group', 'show', group)).not.toContain('held');
+        expect(await user.ok('group', 'diff', group)).toContain('made');
       } finally {
         await api.stop();
       }

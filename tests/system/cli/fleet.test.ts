@@ -266,9 +266,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await says('gpu1');
       const asked = await user.run('host', 'forget', 'gpu1');
       expect(asked.code).toBe(2);
-      expect(asked.stderr).toContain('Take gpu1 out of the fleet, with 1 session at work there?');
+      expect(asked.stderr).toContain('Take gpu1 out of the fleet, waiting for 1 session there?');
       expect(await user.ok('host', 'list')).toContain('gpu1');
-      expect(await user.json('host', 'forget', 'gpu1', '--yes')).toEqual({ host: 'gpu1', booked: [] });
+      expect(await user.json('host', 'forget', 'gpu1', '--now', '--yes')).toEqual({ host: 'gpu1', booked: [] });
       expect(await user.json('host', 'list')).toEqual({ hosts: [] });
     });
 

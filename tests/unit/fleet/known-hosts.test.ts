@@ -108,3 +108,21 @@ test('a refused login is known before and after that is on record; another one i
   await hosts.list();
   expect(trouble()).toBeUndefined();
 });
+
+test('a host is forgotten when lists lack it for longer than a heartbeat, and never without a list', async () => {
+  let nowMs = 0;
+  let listed = [host('a', []), host('b', [])];
+  const link = { hosts: async () => ok(listed), refuseLogin: async () => ok(undefined) };
+  const hosts = new KnownHosts(link, () => nowMs);
+  const forgotten = () => ['a', 'b', 'c'].filter((name) => hosts.isForgotten(name));
+  expect(forgotten()).toEqual([]);
+  await hosts.list();
+  expect(forgotten()).toEqual([]);
+  listed = [host('a', [])];
+  nowMs = 5_000;
+  await hosts.list();
+  expect(forgotten()).toEqual([]);
+  nowMs = 10_000;
+  await hosts.list();
+  expect(forgotten()).toEqual(['b', 'c']);
+});

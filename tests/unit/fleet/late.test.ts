@@ -45,6 +45,7 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
       onEnd: (path) => {
         end = path;
       },
+      onForgotten: () => {},
       onRefused: (message) => refused.push(message),
     },
     { have: () => {}, askAgain: () => tries.push(() => {}) },

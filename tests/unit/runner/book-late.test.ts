@@ -133,3 +133,13 @@ test('a machine that tells nothing is waited for ten seconds, and what is held s
   expect(usageOf('a')).toMatchObject({ costUsd: 1, heldUsd: 0.75 });
   expect(asked.at(-1)).toBe('close');
 });
+
+test('what is held for a host that was taken out of the fleet is booked, and nothing waits for it', async () => {
+  lose('a');
+  const booking = book();
+  await untilAsked();
+  late.get('attempt-a')?.onForgotten();
+  expect(await booking).toBe(1);
+  expect(usageOf('a')).toMatchObject({ costUsd: 1, estimated: true });
+  expect(usageOf('a')?.heldUsd).toBeUndefined();
+});

@@ -2,10 +2,12 @@
 import type { Command } from '@commander-js/extra-typings';
 import {
   bookHeld,
+  finishWork,
   type HeldGroup,
   heldBy,
   leaveFleet,
   lookAtHost,
+  type OpenWork,
   removeHost,
   type ToForget,
 } from '../../../app/fleet/forget-host.ts';
@@ -177,27 +179,30 @@ Example:
 
 export function defineForget(command: Command, context: Context): void {
   command
-    .description(`Takes a machine out of the fleet. What is held because it may have spent it when it was lost is booked
-as spent. Of a machine that was added from here, agent, login and program are removed there. On the machine itself it
-ends the agent, and the sessions that are at work.`)
-    .argument('<name>', 'of the machine')
+    .description(`Takes a host out of the fleet once the sessions that it runs have finished; until then it takes
+nothing new. On a host that was added from here, agent, login and program are removed. What a lost host may have spent
+is booked as spent.`)
+    .argument('<name>', 'of the host')
+    .option('--now', 'end its running sessions instead of waiting; they continue elsewhere as after a crash')
     .option('-y, --yes', 'answer every question with yes')
     .option('--json', 'one JSON document: {"host", "booked": [{"group", "session", "usd"}]}')
     .addHelpText('after', forgetExample)
-    .action((name, { yes, json }) =>
+    .action((name, { now, yes, json }) =>
       context.run(async () => {
         const root = need(context.root());
         const host = need(await lookAtHost(context, root, name));
-        const held = host.isHere ? [] : heldBy(context, root, name);
-        const sure = await confirmed(context, question(host, held), yes === true);
+        const mayHaveCost = host.used === undefined ? heldBy(context, root, name) : [];
+        const sure = await confirmed(context, question(host, mayHaveCost, now === true), yes === true);
         if (!sure) {
           context.stderr.line('Nothing was changed.');
           return;
         }
+        if (now !== true) await finish(context, root, host);
+        const held = host.isHere ? [] : heldBy(context, root, name);
         const forgetting = async () => (host.isHere ? leaveFleet(context, root) : removeHost(context, root, host));
         const forgotten = need(await whileBusy(context, `Taking ${name} out`, forgetting));
         if (forgotten !== undefined) {
-          context.stderr.line(safeLine(`${forgotten} What was put there stays there.`, 1_000));
+          context.stderr.line(safeLine(`${forgotten} What was installed there remains.`, 1_000));
         }
         const booked = [];
         for (const one of held) {
@@ -215,10 +220,32 @@ ends the agent, and the sessions that are at work.`)
     );
 }
 
-function question({ name, isHere, ssh, used }: ToForget, held: readonly HeldGroup[]): string {
+/** Ctrl-C here leaves the host drained. */
+async function finish(context: Context, root: string, host: ToForget): Promise<void> {
+  let said = '';
+  const tell = ({ sessions, withoutRunner }: OpenWork, say: (what: string) => void): void => {
+    const waiting = `${host.name} takes nothing new. Waiting for ${plural(sessions, 'session')} there`;
+    const resume = withoutRunner
+      .map((id) => ` ${id} needs a runner: ${commandText(['group', 'resume', id])}.`)
+      .join('');
+    const line = `${waiting}; --now ends them.${resume}`;
+    if (line !== said) context.stderr.line(safeLine(line, 1_000));
+    said = line;
+    say(waiting);
+  };
+  need(
+    await whileBusy(context, `Draining ${host.name}`, (say) =>
+      finishWork(context, root, host, (open) => tell(open, say)),
+    ),
+  );
+}
+
+function question({ name, isHere, ssh, used }: ToForget, held: readonly HeldGroup[], isNow: boolean): string {
   const parts = [
-    isHere ? `Let this machine leave the fleet` : `Take ${name} out of the fleet`,
-    ...(used === undefined || used === 0 ? [] : [`with ${plural(used, 'session')} at work there`]),
+    isHere ? 'Let this host leave the fleet' : `Take ${name} out of the fleet`,
+    ...(used === undefined || used === 0
+      ? []
+      : [`${isNow ? 'ending' : 'waiting for'} ${plural(used, 'session')} there`]),
     ...(ssh === undefined ? [] : [`and remove what was installed at ${ssh}`]),
     ...(held.length === 0 ? [] : [`and book as spent ${sumText(held)} that it may have cost`]),
   ];

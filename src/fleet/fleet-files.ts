@@ -41,6 +41,8 @@ export const hostConfig = joinTicket.extend({
   labels: z.array(text),
   login: text.optional(),
   acceptClaude: text.optional(),
+  /** How git reaches the folder of its repositories from where groups run; absent = by no way but a remote. */
+  codeUrl: text.optional(),
 });
 export type HostConfig = z.infer<typeof hostConfig>;
 

@@ -4,6 +4,7 @@
  */
 import { takesPart } from '../context/handover/projects.ts';
 import type { SlotLease } from '../core/event.ts';
+import { fail } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { FleetView, Needs, SlotWish } from '../core/plan/decision.ts';
 import type { FleetStanding } from '../core/progress.ts';
@@ -17,8 +18,8 @@ import { Mirror } from './mirror.ts';
 import { placesHere, type RemoteSubject, type Sender } from './order.ts';
 import { Placement } from './placement.ts';
 import { askAgainMs, RemoteAttempt } from './remote-attempt.ts';
-import { WorkShipper } from './ship-work.ts';
 import type { HostAbilities, SlotCommand, ToGroup } from './wire.ts';
+import { WorkCode } from './work-code.ts';
 
 const tickMs = 1_000;
 const listMs = 5_000;
@@ -50,7 +51,7 @@ export class Fleet {
   readonly #link: FleetLink;
   readonly #asker: string;
   readonly #options: FleetOptions;
-  readonly #shipper: WorkShipper;
+  readonly #code: WorkCode;
   readonly #placement: Placement;
   readonly #attempts = new Map<string, Watched>();
   readonly #late = new Map<string, LateAttempt>();
@@ -69,7 +70,7 @@ export class Fleet {
     this.#asker = world.random.uuid();
     this.#options = options;
     this.#hosts = new KnownHosts(link, () => this.#nowMs);
-    this.#shipper = new WorkShipper(options.git, link.blobs);
+    this.#code = new WorkCode(options.git, (host) => this.#hosts.codeUrlOf(host));
     this.#placement = new Placement(link.slots, {
       newId: () => world.random.uuid(),
       nowMs: () => this.#nowMs,
@@ -121,14 +122,23 @@ export class Fleet {
     if (known !== undefined) return known;
     const { git, packageRoot, groupId } = this.#options;
     const { blobs } = this.#link;
-    const subject: RemoteSubject = { ...input, git, packageRoot, groupId, blobs, shipper: this.#shipper };
+    const subject: RemoteSubject = {
+      ...{ ...input, git, packageRoot, groupId, blobs, code: this.#code },
+      notReached: ({ message, next }) => {
+        this.#hosts.avoid(input.place.host, message);
+        return fail('other-host', message, next);
+      },
+    };
     const places = () => {
       const workspace = input.workspace();
       return workspace === undefined
         ? undefined
         : placesHere(this.#world.files, subject, workspace.path, workspace.folder);
     };
-    const mirror = new Mirror(git, blobs, { ...input, places, takesHandover: takesPart(input.definition) });
+    const mirror = new Mirror(git, blobs, {
+      ...{ ...input, places, takesHandover: takesPart(input.definition) },
+      fetch: (workspace, made) => this.#code.fetch(input.sessionId, workspace, input.place.host, made),
+    });
     const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror, isRecalled);
     this.#attempts.set(token, { attempt, clock: new LossClock() });
     return attempt;

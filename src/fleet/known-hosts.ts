@@ -14,9 +14,11 @@ export class KnownHosts {
   #listed: readonly RegisteredHost[] | null = null;
   #listedAtMs = 0;
   readonly #nowMs: () => number;
-  /** Of hosts that were on a list, also of those that are on none any more. */
-  readonly #known = new Map<string, { readonly leaseMs: number; readonly listedAtMs: number }>();
+  /** Hosts as they were listed last, and when, also those that are on no list any more. */
+  readonly #known = new Map<string, { readonly host: RegisteredHost; readonly listedAtMs: number }>();
   #firstListedAtMs: number | null = null;
+  /** Why code did not get to a host, and until when nothing new is sent there. */
+  readonly #unreached = new Map<string, { readonly why: string; readonly untilMs: number }>();
   readonly #refused = new Map<string, RefusedLogin>();
   readonly #telling = new Set<RefusedLogin>();
 
@@ -30,17 +32,33 @@ export class KnownHosts {
   get all(): readonly RegisteredHost[] | null {
     const sinceMs = this.#nowMs() - this.#listedAtMs;
     const heard = this.#listed?.map((host) => ({ ...host, silentMs: host.silentMs + sinceMs }));
-    return heard?.map((host) => withLogin(host, this.#refused.get(host.name) ?? null)) ?? null;
+    return heard?.map((host) => this.#reached(withLogin(host, this.#refused.get(host.name) ?? null))) ?? null;
+  }
+
+  #reached(host: RegisteredHost): RegisteredHost {
+    const { why, untilMs } = this.#unreached.get(host.name) ?? { why: '', untilMs: 0 };
+    return untilMs > this.#nowMs() ? { ...host, refusal: why } : host;
   }
 
   leaseMsOf(host: string): number {
-    return this.#known.get(host)?.leaseMs ?? 0;
+    return this.#known.get(host)?.host.leaseMs ?? 0;
   }
 
   /** It was taken out: an engine that lost its data gets those that live again with their next heartbeats. */
   isForgotten(host: string): boolean {
     const since = this.#known.get(host)?.listedAtMs ?? this.#firstListedAtMs;
     return since !== null && this.#listedAtMs - since >= forgottenMs;
+  }
+
+  /** See HostEntry; null = nothing is known of that host yet. */
+  codeUrlOf(host: string): string | undefined | null {
+    const known = this.#known.get(host);
+    return known === undefined ? null : known.host.codeUrl;
+  }
+
+  /** Sessions go elsewhere for a while. */
+  avoid(host: string, why: string): void {
+    this.#unreached.set(host, { why, untilMs: this.#nowMs() + avoidMs });
   }
 
   async list(): Promise<readonly RegisteredHost[] | null> {
@@ -50,7 +68,7 @@ export class KnownHosts {
     this.#listedAtMs = this.#nowMs();
     const listedAtMs = this.#listedAtMs;
     this.#firstListedAtMs ??= listedAtMs;
-    for (const { name, leaseMs } of listed.value) this.#known.set(name, { leaseMs, listedAtMs });
+    for (const host of listed.value) this.#known.set(host.name, { host, listedAtMs });
     for (const [host, refused] of this.#refused) void this.#tell(host, refused);
     return this.all;
   }
@@ -72,6 +90,9 @@ export class KnownHosts {
     this.#telling.delete(refused);
   }
 }
+
+/** For so long no session is sent to a host to which git did not get through. */
+const avoidMs = 60_000;
 
 /** Longer than until the sessions of a lost host go on elsewhere. */
 const stillMs = 30_000;

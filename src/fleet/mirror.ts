@@ -6,14 +6,14 @@ import { dirname } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
-import { checkWhole, keepingRef, keptCommits, setRefs, takeBundle } from '../git/worktrees/bundles.ts';
-import { applySnapshot } from '../git/worktrees/snapshot.ts';
+import { keptCommits, setRefs } from '../git/worktrees/session-refs.ts';
+import { applySnapshot, type Snapshot } from '../git/worktrees/snapshot.ts';
 import { latePath, type SessionPaths } from '../store/paths.ts';
 import { comeBack } from './agent/checkpoint.ts';
 import { destination, layOut, type Places } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
-import { workRefs } from './ship-work.ts';
 import { type AttemptNews, type Blob, type Parcel, parcelIn } from './wire.ts';
+import { workRefs } from './work-code.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 
@@ -25,6 +25,8 @@ export interface MirrorOptions {
   readonly places: () => Places | undefined;
   readonly workspace: () => Workspace | undefined;
   readonly takesHandover?: boolean;
+  /** Brings commits of the session here, under its refs. Fails as `WorkCode.fetch`. */
+  readonly fetch: (workspace: Workspace, made: Snapshot) => Promise<Result<void>>;
 }
 
 /** Appends what comes of a transcript to a file, each byte once. */
@@ -90,9 +92,10 @@ export class Mirror {
   }
 
   /** The work first: a conversation must never tell of what is not there. */
-  async #take({ files, head, snapshot, bundle }: Checkpoint): Promise<Result<void>> {
+  async #take({ files, head, snapshot }: Checkpoint): Promise<Result<void>> {
     if (head !== undefined && snapshot !== undefined) {
-      const kept = await this.#keepWork({ head, snapshot }, bundle);
+      const workspace = this.#options.workspace();
+      const kept = workspace === undefined ? ok(undefined) : await this.#options.fetch(workspace, { head, snapshot });
       if (!kept.ok) return kept;
     }
     return files === undefined ? ok(undefined) : this.#takeFiles(files);
@@ -118,29 +121,6 @@ export class Mirror {
       written.close();
     }
     return ok(undefined);
-  }
-
-  async #keepWork({ head, snapshot }: { head: string; snapshot: string }, bundle: Blob | undefined) {
-    const workspace = this.#options.workspace();
-    if (workspace === undefined) return ok(undefined);
-    const { repository, base } = workspace;
-    const git = this.#git;
-    const { sessionId } = this.#options;
-    const refs = workRefs(sessionId);
-    const bytes = bundle === undefined ? null : await this.#blobs.getBlob(bundle);
-    if (bytes?.ok === true) {
-      const { tmp } = this.#options.paths;
-      git.world.files.makeFolder(tmp);
-      const taken = await takeBundle(git, repository, bytes.value, tmp);
-      if (!taken.ok) return taken;
-    }
-    const whole = await checkWhole(git, repository, [head, snapshot], keepingRef(sessionId, ''), [base]);
-    // What was taken in before is there, though nobody has it any more.
-    if (!whole.ok) return bytes?.ok === false ? bytes : whole;
-    return setRefs(git, repository, [
-      [refs.head, head],
-      [refs.checkpoint, snapshot],
-    ]);
   }
 
   /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */

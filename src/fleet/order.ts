@@ -3,7 +3,7 @@ import { basename, join, relative } from 'node:path';
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
 import type { SlotLease } from '../core/event.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionDefinition, type Workspace } from '../core/group.ts';
 import type { Git } from '../git/git.ts';
 import { namedByProject } from '../git/include.ts';
@@ -15,11 +15,11 @@ import type { AttemptSubject } from '../worker/host.ts';
 import { ignoredResumeFiles, sentResumeFiles } from './agent/checkpoint.ts';
 import { filesIn, isOwn, type Places, takeOut, textOf, worktreeFolder } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
-import type { WorkShipper } from './ship-work.ts';
 import { type Order, type Parcel, type ParcelFile, projectSlug, type SlotCommand, slugPlaceholder } from './wire.ts';
+import type { WorkCode } from './work-code.ts';
 
 export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Promise<Result<Order>> {
-  const { git, blobs, paths, definition, shipper } = subject;
+  const { git, blobs, paths, definition, code, place } = subject;
   const { files, random } = git.world;
   const workspace = subject.workspace();
   if (workspace === undefined) {
@@ -28,8 +28,8 @@ export async function makeOrder(subject: RemoteSubject, spawn: SpawnOptions): Pr
   const places = placesHere(files, subject, workspace.path, spawn.cwd);
   const included = await namedByProject(git, workspace.path);
   if (!included.ok) return included;
-  const work = await shipper.ship(subject.sessionId, workspace, paths.tmp);
-  if (!work.ok) return work;
+  const work = await code.ship(subject.sessionId, workspace, place.host);
+  if (!work.ok) return work.failure.reason === 'timeout' ? subject.notReached(work.failure) : work;
   const hasHandover = takesPart(definition);
   const resumeFiles = hasHandover ? await ignoredResumeFiles(git, workspace.path, spawn.cwd) : [];
   const read = (path: string): Uint8Array => {
@@ -90,7 +90,9 @@ export interface RemoteSubject extends AttemptSubject {
   readonly packageRoot: string;
   readonly git: Git;
   readonly blobs: BlobStore;
-  readonly shipper: WorkShipper;
+  readonly code: WorkCode;
+  /** Git did not get through to the host: what that means for the attempt. */
+  readonly notReached: (failure: Failure) => Result<never>;
 }
 
 export interface Sender {

@@ -165,7 +165,7 @@ export class RemoteAttempt implements HostedAttempt {
     const taken = await this.#mirror.checkpoint(news);
     if (taken.ok) {
       const { blobs } = this.subject;
-      for (const blob of [news.files, news.bundle]) if (blob !== undefined) await blobs.dropBlob(blob);
+      if (news.files !== undefined) await blobs.dropBlob(news.files);
       this.#tries = 0;
       return true;
     }

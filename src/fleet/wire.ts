@@ -9,7 +9,7 @@ import { hostNamePattern, labelPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';
 
 /** Both ends say it; a host with another one gets nothing. */
-export const wireVersion = 7;
+export const wireVersion = 8;
 
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
@@ -24,6 +24,8 @@ const moment = count.max(8_640_000_000_000_000);
 const commit = z.string().regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/);
 /** Names folders and control groups where it runs. */
 const attemptId = z.string().regex(/^[A-Za-z0-9][\w.-]{0,99}$/);
+/** Nothing that git takes for an option, or for a program that it is to start. */
+export const codeUrlPattern = /^(?![A-Za-z0-9]+::)[A-Za-z0-9_/]\P{Cc}*$/u;
 /** It is shown, logged, and names what is sent to it. */
 const hostName = z.string().regex(hostNamePattern);
 
@@ -74,19 +76,26 @@ export function parcelIn(bytes: Uint8Array): Result<Parcel> {
 
 const command = z.object({ command: text, timeoutMs: count });
 
-/** Work as git objects. Commits are full ids. */
+/** Of a repository's configuration: name and value. */
+const gitSetting = z.tuple([text, text]);
+export type GitSetting = z.infer<typeof gitSetting>;
+
+/** Who commits, and which remotes there are: with these git does for a session what it does in the user's checkout. */
+export function isSentSetting([key, value]: GitSetting): boolean {
+  return /^(?:user\.(?:name|email)|remote\.[^\s]+\.(?:url|fetch)|lfs\.url)$/.test(key) && !/[\0\n]/.test(value);
+}
+
+/** Work as commits, which were pushed to the host, or to `remote` for it. Commits are full ids. */
 export const shippedWork = z.object({
-  /** Names the repository among all; any text of [0-9a-f]. */
-  repository: text,
-  /** Everything up to here is in the bundle `baseBundle`, which is fetched by whoever lacks the commit. */
-  base: text,
-  baseBundle: blob,
+  /** Names the repository among all. */
+  repository: z.string().regex(/^[0-9a-f]{1,128}$/),
   /** What the branch is at, and a commit on top of it that holds the files as they lie there. */
-  head: text,
-  snapshot: text,
-  /** base..snapshot; absent = both are the base. */
-  bundle: blob.optional(),
+  head: commit,
+  snapshot: commit,
   branch: text,
+  settings: z.array(gitSetting),
+  /** Commits come and go by way of this remote, because no ssh reaches the host. */
+  remote: text.optional(),
 });
 export type ShippedWork = z.infer<typeof shippedWork>;
 
@@ -115,8 +124,7 @@ export const order = z.object({
 export type Order = z.infer<typeof order>;
 
 /** What is done by an order is what its signature holds for. */
-const isWholeSigned = ({ files, work: { baseBundle, bundle } }: Order): boolean =>
-  [files, baseBundle, bundle].every((one) => one === undefined || one.digest !== undefined);
+const isWholeSigned = ({ files }: Order): boolean => files.digest !== undefined;
 
 /** What a runner says about one slot. */
 const slotCommand = z.discriminatedUnion('do', [
@@ -140,10 +148,7 @@ export const toHost = z.discriminatedUnion('kind', [
 ]);
 export type ToHost = z.infer<typeof toHost>;
 
-/**
- * State of an attempt at one moment, counted from 1. `prints`: bytes printed by then. The bundle holds what was not
- * shipped before.
- */
+/** State of an attempt at one moment, counted from 1. `prints`: bytes printed by then. Commits are fetched. */
 export const checkpoint = z.object({
   say: z.literal('checkpoint'),
   n: count,
@@ -151,7 +156,6 @@ export const checkpoint = z.object({
   files: blob.optional(),
   head: commit.optional(),
   snapshot: commit.optional(),
-  bundle: blob.optional(),
 });
 
 /** An attempt is over. What it printed, and its last checkpoint, were told before. */
@@ -243,6 +247,8 @@ export const hostEntry = z.object({
   /** Mean number of processes that want to run, and bytes. */
   load: z.number().optional(),
   freeDiskBytes: count.optional(),
+  /** What comes before the name of a repository when git reaches its repositories; absent = nothing does. */
+  codeUrl: z.string().regex(codeUrlPattern).max(2_000).optional(),
   /** Tells machines apart that were given the same name. */
   home: told.optional(),
   login: name.optional(),

@@ -178,7 +178,8 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
     const own = login === undefined ? {} : { login: 'team-a' };
     const redis = `redis://${redisAddress}:${redisPort}`;
     const reached = { ...common, redis, insecure: true, runnerKeys: [publicKey] };
-    const config = { ...reached, name, slots, labels: [...labels], ...own };
+    const codeUrl = fleetPaths(root).repositories;
+    const config = { ...reached, name, slots, labels: [...labels], codeUrl, ...own };
     written(writeHost(world.files, root, config));
     if (login !== undefined) keepLogin(root, login);
     const program = { ...ownEnv, ...(claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude }) };

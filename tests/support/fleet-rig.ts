@@ -223,24 +223,21 @@ export class FleetRig {
 
   /** The project as it lies there: what is committed, and what is not. */
   async shipWork(): Promise<Order['work']> {
-    const base = this.git('rev-list', '--max-parents=0', 'HEAD');
     const head = this.git('rev-parse', 'HEAD');
     this.git('add', '--all');
     const tree = this.git('write-tree');
     this.git('reset', '--quiet');
     const isClean = tree === this.git('rev-parse', 'HEAD^{tree}');
     const snapshot = isClean ? head : this.git('commit-tree', '-p', head, '-m', 'snapshot', tree);
-    this.git('update-ref', 'refs/test/snapshot', snapshot);
-    this.git('update-ref', 'refs/test/base', base);
-    const baseBundle = await this.#bundle('refs/test/base');
-    const delta = snapshot === base ? {} : { bundle: await this.#bundle('refs/test/snapshot', `^${base}`) };
-    return { repository: 'abc123', base, baseBundle, head, snapshot, branch: 'cca/group/001-one', ...delta };
+    if (!existsSync(this.repositoryThere)) this.git('init', '--quiet', '--bare', this.repositoryThere);
+    for (const commit of [head, snapshot])
+      this.git('push', '--quiet', this.repositoryThere, `${commit}:refs/test/${commit}`);
+    return { repository: 'abc123', head, snapshot, branch: 'cca/group/001-one', settings: [] };
   }
 
-  async #bundle(...revisions: string[]): Promise<Blob> {
-    const path = join(this.temp.path, 'bundle');
-    this.git('bundle', 'create', '--quiet', path, ...revisions);
-    return unwrap(await this.redis.putBlob(crypto.randomUUID(), readFileSync(path)));
+  /** The one of the project, on the host. */
+  get repositoryThere(): string {
+    return join(fleetPaths(this.root).repositories, 'abc123');
   }
 
   // The runner.

@@ -72,6 +72,8 @@ export async function addHost(
     '-',
     '--name',
     given.name,
+    '--ssh',
+    given.ssh,
     ...(given.labels ?? []).flatMap((label) => ['--label', label]),
   ];
   if (given.slots !== undefined) words.push('--slots', String(given.slots));

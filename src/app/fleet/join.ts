@@ -4,7 +4,7 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
 import { checkName, homeOf } from '../../fleet/agent/serve.ts';
-import { type HostConfig, readHost, writeHost } from '../../fleet/fleet-files.ts';
+import { fleetPaths, type HostConfig, readHost, writeHost } from '../../fleet/fleet-files.ts';
 import { parseJoinLine } from '../../fleet/join-line.ts';
 import { loginNames, readLogin } from '../../fleet/login-files.ts';
 import { withoutPassword } from '../../fleet/redis.ts';
@@ -14,6 +14,7 @@ import type { AppContext } from '../app-context.ts';
 import { checkAccepted } from '../claude-check/checks.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
 import { withRedis } from './init.ts';
+import { checkDestination } from './ssh.ts';
 
 const gitMs = 20_000;
 const lookMs = 200;
@@ -26,6 +27,8 @@ export interface JoinOptions {
   /** Absent, as all that follows: as before, or if it is new here, as many as there are cores. */
   readonly slots?: number | undefined;
   readonly labels?: readonly string[] | undefined;
+  /** How git reaches this host from where groups run. */
+  readonly ssh?: string | undefined;
   readonly login?: string | undefined;
   readonly acceptClaude?: string | undefined;
 }
@@ -46,6 +49,9 @@ export async function joinFleet(place: AppContext, root: string, given: JoinOpti
   if (!name.ok) return name;
   const labels = checkLabels(given.labels ?? before.value?.labels ?? []);
   if (!labels.ok) return labels;
+  const ssh = given.ssh === undefined ? ok(undefined) : checkDestination(given.ssh);
+  if (!ssh.ok) return ssh;
+  const codeUrl = ssh.value === undefined ? before.value?.codeUrl : codeUrlOf(ssh.value, fleetPaths(root).repositories);
   const slots = given.slots ?? before.value?.slots ?? Math.min(world.machine.cores, slotsMax);
   const loginName = given.login ?? before.value?.login;
   const login = checkLogin(place, root, loginName);
@@ -64,10 +70,15 @@ export async function joinFleet(place: AppContext, root: string, given: JoinOpti
     name: name.value,
     slots,
     labels: labels.value,
-    ...defined({ login: loginName, acceptClaude }),
+    ...defined({ login: loginName, acceptClaude, codeUrl }),
   };
   const written = writeHost(world.files, root, host);
   return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;
+}
+
+/** `ssh://user@host:port` takes a path as it is, every other destination after a colon. */
+function codeUrlOf(ssh: string, path: string): string {
+  return ssh.startsWith('ssh://') ? `${ssh}${path}` : `${ssh}:${path}`;
 }
 
 export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting until the fleet hears of it ...' } as const;

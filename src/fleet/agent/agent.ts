@@ -30,6 +30,7 @@ import { OrderedAttempt } from './attempt.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, uptimeMs, writeLeases } from './lease-file.ts';
+import { forgetWork, keptMs, tidyRepositories } from './prepare.ts';
 import { Slot, type SlotRecord } from './slot.ts';
 
 const takeMs = 1_000;
@@ -104,6 +105,7 @@ export class Agent {
   #sweep(): void {
     const inUse = [...this.#held.values()].map(({ slot }) => slot.paths.folder);
     sweep(this.#world, this.#context.paths, new Set(inUse));
+    void tidyRepositories(this.#context.git, this.#context.paths);
   }
 
   /** Lets go of everything: what runs works on, and is ended by the guard unless an agent comes back. */
@@ -213,7 +215,7 @@ export class Agent {
       isGuarded: this.#context.isGuarded(),
       ...burdenOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
-      ...defined({ refusal, login: config.login }),
+      ...defined({ refusal, login: config.login, codeUrl: config.codeUrl }),
       ...(this.#checks === null ? {} : { checks: this.#checks }),
     });
   }
@@ -229,6 +231,7 @@ export class Agent {
 
   async #free(slot: Slot): Promise<void> {
     this.#forget(slot);
+    void forgetWork(this.#context.git, this.#context.paths, slot.record.order);
     // Where the engine does not answer, it is free when its lease is over.
     await this.#leases.free(this.#leaseOf(slot));
   }
@@ -374,8 +377,6 @@ export function burdenOf(files: Files, paths: FleetPaths): Pick<HostEntry, 'isFu
 
 // What sessions of others left on this machine, removed when none of them came back for long.
 
-const keptMs = 14 * 24 * 60 * 60_000;
-
 /** `inUse`: folders of sessions that hold a slot. Their worktrees are kept so long for a next attempt. */
 export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: ReadonlySet<string>): void {
   for (const groupId of files.list(groupsFolder(fleet.work))) {
@@ -391,13 +392,6 @@ export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: Readonl
       .map((name) => `${group.sessions}/${name}`);
     const kept = folders.filter(isKept);
     for (const folder of folders) if (!kept.includes(folder)) files.remove(folder);
-    if (kept.length === 0) removeGroup(files, fleet, groupId as GroupId);
+    if (kept.length === 0) files.remove(group.folder);
   }
-}
-
-export function removeGroup(files: Files, fleet: FleetPaths, groupId: GroupId): void {
-  for (const name of files.list(fleet.repositories)) {
-    if (name.endsWith(`-${groupId}`)) files.remove(join(fleet.repositories, name));
-  }
-  files.remove(groupPaths(fleet.work, groupId).folder);
 }

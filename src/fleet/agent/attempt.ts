@@ -6,7 +6,7 @@ import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
-import { errorText, type Failure, fail, ok, publicFailure, type Result } from '../../core/failure.ts';
+import { errorText, type Failure, fail, publicFailure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { parseJson } from '../../store/json.ts';
 import { delay } from '../../system/clock.ts';
@@ -203,7 +203,7 @@ export class OrderedAttempt {
   #conclude(end: AttemptEnd): void {
     if (this.#isClosed || this.isOver) return;
     this.#noteAsked();
-    this.#slot.note({ end });
+    this.#slot.note({ end, printedAtEnd: this.#slot.printed });
     this.#context.noteLeases();
     void this.#outbox.send();
   }
@@ -300,7 +300,7 @@ export class OrderedAttempt {
     const files = await this.#newFiles(work);
     const commits = await this.#newCommits(work);
     if ((files === undefined && commits === undefined) || this.#isClosed) return;
-    if (commits !== undefined) work.told = { head: commits.head, snapshot: commits.snapshot };
+    if (commits !== undefined) work.told = commits;
     const { checkpoints = [], lastCheckpoint = 0 } = this.#slot.record;
     const n = lastCheckpoint + 1;
     const made = { say: 'checkpoint' as const, n, prints, ...defined({ files }), ...commits };
@@ -322,13 +322,11 @@ export class OrderedAttempt {
   }
 
   async #newCommits(work: AttemptWork) {
-    const made = await snapshotWork(this.#context.git, work.worktree, this.#slot.order.sessionId, work.told);
-    const found = made.ok ? made.value : null;
-    const bundled = found?.bundle == null ? ok(undefined) : this.#outbox.keepFile(found.bundle);
-    this.#unsentWork = this.#noteUnsent(made.ok ? bundled : made, this.#unsentWork);
-    // Commits without the bundle that holds them are nothing to anybody.
-    if (found === null || !bundled.ok) return undefined;
-    return { head: found.head, snapshot: found.snapshot, ...defined({ bundle: bundled.value }) };
+    const { sessionId, work: sent } = this.#slot.order;
+    const way = { told: work.told, remote: sent.remote };
+    const made = await snapshotWork(this.#context.git, work.worktree, sessionId, way);
+    this.#unsentWork = this.#noteUnsent(made, this.#unsentWork);
+    return made.ok ? (made.value ?? undefined) : undefined;
   }
 
   /** Why it cannot be sent, which is reported once on this machine as well. */

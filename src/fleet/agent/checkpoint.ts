@@ -7,7 +7,7 @@ import { resumeFileName, resumeFilesIn } from '../../context/handover/projects.t
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import { askOwn, runOwn } from '../../git/run-git.ts';
-import { keepingRef, makeBundle, setRefs } from '../../git/worktrees/bundles.ts';
+import { keepingRef, pushRefs, setRefs } from '../../git/worktrees/session-refs.ts';
 import { isSame, type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
 import type { FileInfo, Files } from '../../system/world.ts';
 import { fitsBlob } from '../redis.ts';
@@ -107,17 +107,16 @@ export class SessionFiles {
   }
 }
 
-export interface WorkSnapshot extends Snapshot {
-  readonly bundle: string | null;
-}
-
-/** Commits of the worktree, and one on top with all files but the ignored ones. Null when nothing is new. */
+/**
+ * Commits of the worktree, and one on top with all files but the ignored ones, for the runner to fetch: from here, or
+ * from the remote. Null when nothing is new. Fails with `worktree-failed`, and as `pushRefs`.
+ */
 export async function snapshotWork(
   git: Git,
   { path, repository }: { readonly path: string; readonly repository: string },
   sessionId: string,
-  told: Snapshot,
-): Promise<Result<WorkSnapshot | null>> {
+  { told, remote }: { readonly told: Snapshot; readonly remote: string | undefined },
+): Promise<Result<Snapshot | null>> {
   const made = await snapshotOf(git, path);
   if (!made.ok) return made;
   const { head, snapshot } = made.value;
@@ -128,8 +127,10 @@ export async function snapshotWork(
     [refs[1], snapshot],
   ]);
   if (!kept.ok) return kept;
-  const bundle = await makeBundle(git, repository, { refs, without: [told.head, told.snapshot], folder: repository });
-  return bundle.ok ? ok({ head, snapshot, bundle: bundle.value }) : bundle;
+  const refspecs = refs.map((ref) => `+${ref}:${ref}`);
+  const pushed =
+    remote === undefined ? ok(undefined) : await pushRefs(git, repository, { url: remote, isOnHost: false }, refspecs);
+  return pushed.ok ? ok({ head, snapshot }) : pushed;
 }
 
 // * Resume files of the handover system that git ignores: no snapshot has them, so they go between machines as

@@ -7,7 +7,7 @@ import { ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
 import type { FleetEngine } from '../engine.ts';
 import { toGroupStream } from '../engine.ts';
-import { blobOf, fitsBlob } from '../redis.ts';
+import { blobOf } from '../redis.ts';
 import { type AttemptNews, type Blob, packed, type ToGroup } from '../wire.ts';
 import type { Slot } from './slot.ts';
 
@@ -53,7 +53,7 @@ export class Outbox {
     const had = checkpoints.filter(({ n }) => n <= checkpoint);
     if (had.length > 0) {
       this.#slot.note({ checkpoints: checkpoints.slice(had.length) });
-      for (const { id } of had.flatMap(blobsOf)) this.#world.files.remove(this.#blobPath(id));
+      for (const { files } of had) if (files !== undefined) this.#world.files.remove(this.#blobPath(files.id));
     }
     void this.send();
   }
@@ -64,17 +64,6 @@ export class Outbox {
     const blob = blobOf(random.uuid(), bytes);
     if (blob.ok) files.writeBytes(this.#blobPath(blob.value.id), bytes, { durable: true });
     return blob;
-  }
-
-  keepFile(path: string): Result<Blob> {
-    const { files } = this.#world;
-    try {
-      const size = files.info(path)?.size ?? 0;
-      const fits = fitsBlob(size);
-      return fits.ok ? this.keepBlob(files.readBytes(path, 0, size)) : fits;
-    } finally {
-      files.remove(path);
-    }
   }
 
   #blobPath(id: string): string {
@@ -121,20 +110,17 @@ export class Outbox {
 
   #nextPrinted(): AttemptNews | null {
     const { offset } = this.#slot.record;
-    const room = Math.min(chunkBytes, underWayMax - (this.#sent - this.#had));
-    if (offset === undefined || room <= 0 || this.#slot.printed <= this.#sent) return null;
+    const unsent = this.#slot.printed - this.#sent;
+    const room = Math.min(chunkBytes, underWayMax - (this.#sent - this.#had), unsent);
+    if (offset === undefined || room <= 0) return null;
     const data = this.#world.files.readBytes(this.#slot.paths.transcript, offset + this.#sent, room);
     return { say: 'printed', offset: this.#sent, data };
   }
 
   async #sendOne(news: AttemptNews): Promise<Result<unknown>> {
     const [before, { record }] = [this.#sent, this.#slot];
-    if (news.say === 'checkpoint') {
-      for (const blob of blobsOf(news)) {
-        const put = await this.#putBlob(blob);
-        if (!put.ok) return put;
-      }
-    }
+    const put = news.say === 'checkpoint' && news.files !== undefined ? await this.#putBlob(news.files) : ok(undefined);
+    if (!put.ok) return put;
     const attempt = { host: this.#host, token: record.token, attemptId: record.order.attemptId };
     const message: ToGroup = { kind: 'attempt', ...attempt, news };
     const sent = await this.#engine.send(toGroupStream(record.groupId), [packed(message)]);
@@ -165,8 +151,4 @@ export class Outbox {
 function keyOf(news: AttemptNews): string {
   if (news.say === 'ran') return `ran ${news.id}`;
   return news.say === 'checkpoint' ? `checkpoint ${news.n}` : news.say;
-}
-
-function blobsOf({ files, bundle }: { readonly files?: Blob | undefined; readonly bundle?: Blob | undefined }): Blob[] {
-  return [files, bundle].filter((blob) => blob !== undefined);
 }

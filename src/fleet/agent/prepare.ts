@@ -6,8 +6,8 @@ import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
 import { gitDirOf } from '../../git/git.ts';
-import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
-import { checkWhole, keepingRef, keepingRefs, setRefs, takeBundle } from '../../git/worktrees/bundles.ts';
+import { askOwn, longTimeoutMs, runOwn } from '../../git/run-git.ts';
+import { fetchCommits, keepingRef, keptCommits, setRefs } from '../../git/worktrees/session-refs.ts';
 import type { Snapshot } from '../../git/worktrees/snapshot.ts';
 import { type JsonObject, parseOwn } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
@@ -16,10 +16,17 @@ import type { Files, SpawnOptions, World } from '../../system/world.ts';
 import { linkFailure } from '../../system/write-failure.ts';
 import { checkLimits, limitsOf } from '../../worker/limits.ts';
 import { commandFailure, runShellCommand } from '../../worker/shell-command.ts';
-import type { FleetEngine } from '../engine.ts';
 import type { FleetPaths } from '../fleet-files.ts';
 import { environmentFor } from '../login-files.ts';
-import { type Blob, type Order, type ParcelFile, parcelIn, projectSlug, type ShippedWork } from '../wire.ts';
+import {
+  type GitSetting,
+  isSentSetting,
+  type Order,
+  type ParcelFile,
+  parcelIn,
+  projectSlug,
+  type ShippedWork,
+} from '../wire.ts';
 import { isSent, SessionFiles, takeSent } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fillIn, layOut, type Places, removeOtherConversations } from './lay-out.ts';
@@ -84,7 +91,7 @@ async function prepare(
   const bytes = await engine.getBlob(order.files);
   const sent = bytes.ok ? parcelIn(bytes.value) : bytes;
   if (!sent.ok) return sent;
-  const made = await layOutWork(git, engine, context.paths, order, paths);
+  const made = await layOutWork(git, context.paths, order, paths);
   if (!made.ok) return made;
   const work = workOf(context, slot, made.value);
   if (!work.ok) return work;
@@ -174,8 +181,7 @@ function workOf(context: AgentContext, { paths, order }: Slot, worktree: RemoteW
 
 /** After the agent was started anew: the attempt is there, and what of it was told last is not known any more. */
 export function recallWork(context: AgentContext, slot: Slot): Result<AttemptWork> {
-  const { repository } = slot.order.work;
-  const path = join(context.paths.repositories, `${repository}-${slot.order.groupId}`);
+  const path = join(context.paths.repositories, slot.order.work.repository);
   return workOf(context, slot, { repository: path, path: worktreeOf(slot.paths), isNew: false });
 }
 
@@ -209,8 +215,8 @@ async function setUp(
   return ok(undefined);
 }
 
-// * The worktree of a session of somebody else: its commits come in bundles into a bare repository of this
-// machine, its files as they lay on the other one, changed and new ones as such.
+// * The worktree of a session from elsewhere: its commits are pushed into a bare repository of this host, one for each
+// repository of a user, and its files lie as they lay there, changed and new ones as such.
 
 export interface RemoteWorktree {
   readonly repository: string;
@@ -227,7 +233,7 @@ const long = { timeoutMs: longTimeoutMs };
 
 const busyIn = new WeakMap<World, Map<string, Promise<unknown>>>();
 
-/** One after another in a repository: while a worktree is made it has no HEAD, and git takes no bundle in. */
+/** One after another in a repository: while a worktree is made it has no HEAD. */
 function alone<T>({ world }: Git, repository: string, work: () => Promise<T>): Promise<T> {
   const busy = busyIn.get(world) ?? new Map<string, Promise<unknown>>();
   busyIn.set(world, busy);
@@ -239,22 +245,22 @@ function alone<T>({ world }: Git, repository: string, work: () => Promise<T>): P
   return doing;
 }
 
-/** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
+/** Fails with `worktree-failed`, and as `fetchCommits` where the commits come by way of a remote. */
 export async function layOutWork(
   git: Git,
-  engine: FleetEngine,
   fleet: FleetPaths,
   order: Order,
   paths: SessionPaths,
 ): Promise<Result<RemoteWorktree>> {
   const { work } = order;
-  const problem = problemWith(work);
-  if (problem !== null) return fail('usage', `The order ${problem}.`, 'Whoever made it is broken: retry the session.');
-  const repository = join(fleet.repositories, `${work.repository}-${order.groupId}`);
+  if (!/^[A-Za-z0-9_][\w./+-]*$/.test(work.branch) || work.branch.includes('..')) {
+    return fail('usage', 'The order names no branch.', 'Retry the session.');
+  }
+  const repository = join(fleet.repositories, work.repository);
   const place = { repository, path: worktreeOf(paths) };
   const found = await alone(git, repository, async () => {
-    const fetched = await fetchWork(git, engine, repository, order);
-    return fetched.ok ? findFolder(git, place, order, paths) : fetched;
+    const ready = await readyRepository(git, repository, order);
+    return ready.ok ? findFolder(git, place, order, paths) : ready;
   });
   if (!found.ok) return found;
   const filled = await checkOut(git, place.path, work, found.value);
@@ -263,41 +269,73 @@ export async function layOutWork(
   return ok({ ...place, isNew: found.value !== 'set up' });
 }
 
-function problemWith({ repository, base, head, snapshot, branch }: ShippedWork): string | null {
-  if (!/^[0-9a-f]{1,128}$/.test(repository)) return 'names no repository';
-  if (![base, head, snapshot].every((commit) => /^[0-9a-f]{40,64}$/.test(commit))) return 'names no commits';
-  return /^[A-Za-z0-9_][\w./+-]*$/.test(branch) && !branch.includes('..') ? null : 'names no branch';
+/** The runner has pushed there what the order names, or to a remote from which it is fetched. */
+async function readyRepository(git: Git, repository: string, { work, sessionId }: Order): Promise<Result<void>> {
+  const { files } = git.world;
+  const { head, snapshot, remote, settings } = work;
+  const isThere = files.entryKind(join(repository, 'HEAD')) !== null;
+  if (remote !== undefined) {
+    files.makeFolder(repository);
+    const made = isThere ? ok('') : await runOwn(git, repository, ['init', '--bare', '--quiet', repository]);
+    if (!made.ok) return made;
+    const wanted = [
+      [head, keepingRef(sessionId, 'sent-head')],
+      [snapshot, keepingRef(sessionId, 'sent')],
+    ] as const;
+    const fetched = await fetchCommits(git, repository, { url: remote, isOnHost: false }, wanted);
+    if (!fetched.ok) return fetched;
+  }
+  const wanted = [head, snapshot].map((commit) => `${commit}^{commit}`);
+  const known = isThere || remote !== undefined ? await runOwn(git, repository, ['rev-parse', ...wanted]) : null;
+  if (!known?.ok) {
+    const message = 'The commits of the session were not pushed to this host.';
+    return fail('worktree-failed', message, 'See whether its --ssh leads to it, then retry the session.');
+  }
+  files.writeAtomic(join(repository, usedNote), '');
+  return setUpAs(git, repository, settings.filter(isSentSetting));
 }
 
-async function fetchWork(git: Git, engine: FleetEngine, repository: string, order: Order): Promise<Result<void>> {
-  const { work, sessionId } = order;
+/** Its time says when a session last began there. */
+const usedNote = 'cca-used';
+/** What sessions left on a host is kept for so long after the last of them began. */
+export const keptMs = 14 * 24 * 60 * 60_000;
+
+/** The slot is free: the branch and the worktree are kept for a next attempt, the rest is not needed. */
+export async function forgetWork(git: Git, fleet: FleetPaths, { work, sessionId }: Order): Promise<void> {
+  const repository = join(fleet.repositories, work.repository);
+  const kept = await keptCommits(git, repository, sessionId);
+  if (!kept.ok) return;
+  const refs = [...kept.value.keys()].map((name) => [keepingRef(sessionId, name), null] as const);
+  await setRefs(git, repository, refs);
+}
+
+/** Removes repositories that no session has used for long, and packs the others. */
+export async function tidyRepositories(git: Git, fleet: FleetPaths): Promise<void> {
+  const { files, clock } = git.world;
+  for (const name of files.list(fleet.repositories)) {
+    const repository = join(fleet.repositories, name);
+    const usedAtMs = files.info(join(repository, usedNote))?.mtimeMs ?? clock.now();
+    if (clock.now() - usedAtMs > keptMs) files.remove(repository);
+    else await askOwn(git, repository, ['-c', 'gc.auto=6700', 'gc', '--auto', '--quiet'], long);
+  }
+}
+
+const settingsNote = 'cca-settings';
+
+/** Gives the repository the identity and the remotes of the user's. */
+async function setUpAs(git: Git, repository: string, settings: readonly GitSetting[]): Promise<Result<void>> {
   const { files } = git.world;
-  if (files.entryKind(join(repository, 'HEAD')) === null) {
-    files.makeFolder(repository);
-    const made = await runOwn(git, repository, ['init', '--bare', '--quiet', repository]);
-    if (!made.ok) return made;
+  const note = join(repository, settingsNote);
+  const text = JSON.stringify(settings);
+  if ((files.readText(note) ?? '[]') === text) return ok(undefined);
+  for (const key of new Set(settings.map(([key]) => key)))
+    await askOwn(git, repository, ['config', '--unset-all', key]);
+  for (const [key, value] of settings) {
+    const set = await runOwn(git, repository, ['config', '--add', key, value]);
+    if (!set.ok) return set;
   }
-  const keep = async (...which: readonly ('base' | 'head' | 'snapshot')[]): Promise<boolean> => {
-    const commits = which.map((what) => work[what]);
-    if (!(await checkWhole(git, repository, commits, keepingRefs)).ok) return false;
-    const refs = which.map((what) => [keepingRef(sessionId, what), work[what]] as const);
-    return (await setRefs(git, repository, refs)).ok;
-  };
-  const take = async (bundle: Blob): Promise<Result<void>> => {
-    const got = await engine.getBlob(bundle);
-    return got.ok ? takeBundle(git, repository, got.value, repository) : got;
-  };
-  if (await keep('base', 'head', 'snapshot')) return ok(undefined);
-  // What a bundle leans on must hang on a ref.
-  if (!(await keep('base'))) {
-    const taken = await take(work.baseBundle);
-    if (!taken.ok) return taken;
-    await keep('base');
-  }
-  const taken = work.bundle === undefined ? ok(undefined) : await take(work.bundle);
-  if (!taken.ok) return taken;
-  if (await keep('base', 'head', 'snapshot')) return ok(undefined);
-  return fail('worktree-failed', 'The bundles of the order do not hold its commits.', 'Retry the session.');
+  files.writeAtomic(note, text);
+  return ok(undefined);
 }
 
 type Found = 'new' | 'not set up' | 'set up';
@@ -315,7 +353,10 @@ async function findFolder(
     return ok(known.isSetUp ? 'set up' : 'not set up');
   files.remove(path);
   files.remove(notePath(paths));
-  const add = ['worktree', 'add', '--quiet', '--no-checkout', '-B', branch, path, snapshot];
+  // A session of long ago may have the branch checked out still, so it is moved first and then taken by force.
+  const moved = await setRefs(git, repository, [[`refs/heads/${branch}`, snapshot]]);
+  if (!moved.ok) return moved;
+  const add = ['worktree', 'add', '--quiet', '--no-checkout', '--force', path, branch];
   const made = await runOwn(git, repository, add, long);
   if (made.ok) return ok('new');
   // One of that path was there once, or its git was ended and has left it locked. Nobody else works on the branch here.

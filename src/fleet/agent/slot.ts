@@ -18,6 +18,7 @@ const record = z.object({
   sessionId: z.string().refine(isSessionId),
   order,
   offset: z.number().optional(),
+  printedAtEnd: z.number().optional(),
   startedAt: z.string().optional(),
   process: processIdentity.optional(),
   /** Ids of what was written to claude. */
@@ -91,8 +92,10 @@ export class Slot {
 
   /** Bytes that the attempt has printed. */
   get printed(): number {
-    const { offset } = this.#record;
+    const { offset, printedAtEnd } = this.#record;
     if (offset === undefined) return 0;
+    // The next attempt of the session prints to the same file.
+    if (printedAtEnd !== undefined) return printedAtEnd;
     return Math.max(0, (this.#world.files.info(this.paths.transcript)?.size ?? 0) - offset);
   }
 

@@ -6,7 +6,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { Git } from '../git.ts';
 import { gitDirOf } from '../git.ts';
 import { askOwn, currentBranch, gitFailure, longTimeoutMs, runOwn } from '../run-git.ts';
-import { setRefs } from './bundles.ts';
+import { setRefs } from './session-refs.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 

@@ -4,7 +4,7 @@ import { groupId, sid } from '../core-events.ts';
 
 const blob = { id: 'blob', pieces: 1, size: 1 };
 const commit = 'a'.repeat(40);
-const work = { repository: 'a', base: commit, baseBundle: blob, head: commit, snapshot: commit, branch: 'main' };
+const work = { repository: 'a', head: commit, snapshot: commit, branch: 'main', settings: [] };
 const order: Order = {
   ...{ attemptId: 'attempt', attempt: 1, groupId, sessionId: sid(1), args: [], cwd: 'worktree', untrusted: false },
   ...{ files: blob, work },

@@ -75,11 +75,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       'claude-config/state.json': '{{cca:worktree}}/here\n',
     });
     expect(first.prints).toBe(rig.printed(attemptId).length);
-    const bundle = join(rig.temp.path, 'back');
-    writeFileSync(bundle, await rig.blob(first.bundle as never));
-    rig.git('bundle', 'unbundle', bundle);
+    rig.git('fetch', '--quiet', rig.repositoryThere, 'refs/claude-code-agent/*:refs/claude-code-agent/*');
     const { head = '', snapshot = '' } = first;
-    expect(rig.git('log', '--format=%s', `${order.work.base}..${head}`)).toBe('work');
+    expect(rig.git('log', '--format=%s', `${order.work.head}..${head}`)).toBe('work');
     expect(rig.git('diff', '--name-only', head, snapshot)).toBe('dirty.txt');
     expect(rig.git('rev-parse', `${snapshot}^`)).toBe(head);
     await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });

@@ -110,7 +110,7 @@ describe('of a worktree', () => {
     const worktree = join(temp.path, 'worktree');
     const head = run(worktree, 'rev-parse', 'HEAD');
     const shoot = async (told: { head: string; snapshot: string }) =>
-      unwrap(await snapshotWork(git, { path: worktree, repository }, 'session-1', told));
+      unwrap(await snapshotWork(git, { path: worktree, repository }, 'session-1', { told, remote: undefined }));
     expect(await shoot({ head, snapshot: head })).toBeNull();
     writeFileSync(join(worktree, 'staged'), 'x');
     run(worktree, 'add', 'staged');
@@ -121,7 +121,7 @@ describe('of a worktree', () => {
     expect(run(worktree, 'status', '--porcelain')).toBe(before);
     expect(run(worktree, 'ls-tree', '--name-only', first.snapshot)).toBe('loose\nstaged');
     expect(first.head).toBe(head);
-    expect(first.bundle).not.toBeNull();
+    expect(run(repository, 'rev-parse', 'refs/claude-code-agent/session-1/snapshot')).toBe(first.snapshot);
     expect(await shoot(first)).toBeNull();
     run(worktree, 'add', '--all');
     run(worktree, 'commit', '--quiet', '-m', 'all');

@@ -9,10 +9,10 @@ import { fail, ok } from '../../../src/core/failure.ts';
 import { worktreeOf } from '../../../src/fleet/agent/prepare.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
 import { Mirror } from '../../../src/fleet/mirror.ts';
-import { workRefs } from '../../../src/fleet/ship-work.ts';
 import { type Blob, hostEntry, type ParcelFile, toGroup, toHost, unpacked } from '../../../src/fleet/wire.ts';
+import { WorkCode, workRefs } from '../../../src/fleet/work-code.ts';
 import type { Git } from '../../../src/git/git.ts';
-import { setRefs } from '../../../src/git/worktrees/bundles.ts';
+import { setRefs } from '../../../src/git/worktrees/session-refs.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
@@ -61,7 +61,7 @@ describe('what is no message', () => {
   });
 
   test('an order for an attempt whose id would lead elsewhere', () => {
-    const work = { repository: 'abc', base: hash, baseBundle: blob, head: hash, snapshot: hash, branch: 'b' };
+    const work = { repository: 'abc', head: hash, snapshot: hash, branch: 'b', settings: [] };
     const rest = { attempt: 1, groupId: 'g', sessionId: 's', args: [], cwd: '.', untrusted: false, files: blob, work };
     const order = (attemptId: string) => ({ do: 'order', order: { ...rest, attemptId } });
     const says = (id: string) =>
@@ -124,7 +124,14 @@ describe('files of a checkpoint', () => {
       bun: '/bun',
       slug: '-one',
     });
-    const options = { sessionId: sid(1), paths, offset: 0, places, workspace: () => undefined };
+    const options = {
+      sessionId: sid(1),
+      paths,
+      offset: 0,
+      places,
+      workspace: () => undefined,
+      fetch: async () => ok(undefined),
+    };
     const mirror = new Mirror({ world, env: { PATH: basePath } }, blobs, options);
     const taken = await mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, files: blob });
     return { taken, has: (path: string) => existsSync(join(paths.folder, path)), paths };
@@ -172,7 +179,8 @@ describe('commits', () => {
   let worktree: string;
   let base: string;
   let mirror: Mirror;
-  let bundle: Uint8Array;
+  let code: WorkCode;
+  let folders: { path: string; folder: string; repository: string };
 
   beforeEach(async () => {
     temp = makeTempFolder();
@@ -187,10 +195,11 @@ describe('commits', () => {
     const [refs, others] = [workRefs(sid(1)), workRefs(sid(2))];
     const sent = [refs.sentHead, refs.sent, others.sent, others.head].map((ref) => [ref, base] as const);
     unwrap(await setRefs(own, repository.folder, sent));
-    const blobs = { getBlob: async () => ok(bundle) } as unknown as BlobStore;
-    const folders = { path: worktree, folder: worktree, repository: join(repository.folder, '.git') };
-    mirror = new Mirror(own, blobs, {
+    code = new WorkCode(own, () => join(temp.path, 'repositories'));
+    folders = { path: worktree, folder: worktree, repository: join(repository.folder, '.git') };
+    mirror = new Mirror(own, {} as BlobStore, {
       ...{ sessionId: sid(1), paths, offset: 0, places: () => undefined },
+      fetch: (workspace, made) => code.fetch(sid(1), workspace, 'one', made),
       workspace: () => ({ ...folders, branch: 'work', base }),
     });
   });
@@ -209,9 +218,10 @@ describe('commits', () => {
       workRefs(sid(2)).head.slice('refs/'.length),
     ];
     for (const ref of refs) git(there, 'update-ref', `refs/${ref}`, head);
-    git(there, 'bundle', 'create', '--quiet', 'bundle', ...refs.map((ref) => `refs/${ref}`), `^origin/main`);
-    bundle = new Uint8Array(readFileSync(join(there, 'bundle')));
-    const taken = await mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, head, snapshot: head, bundle: blob });
+    // Where the runner looks for it, whatever else is there.
+    const shipped = unwrap(await code.ship(sid(1), { ...folders, branch: 'work', base }, 'one'));
+    git(there, 'push', '--quiet', '--force', join(temp.path, 'repositories', shipped.repository), '+refs/*:refs/*');
+    const taken = await mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, head, snapshot: head });
     return { head, taken, settled: await mirror.settle() };
   }
 

@@ -4,19 +4,18 @@
  * was taken in by half is taken for nothing at either end.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fail, ok } from '../../../src/core/failure.ts';
+import { ok } from '../../../src/core/failure.ts';
+import { snapshotWork } from '../../../src/fleet/agent/checkpoint.ts';
 import { layOutWork, worktreeOf } from '../../../src/fleet/agent/prepare.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
 import { Mirror } from '../../../src/fleet/mirror.ts';
-import type { FleetRedis } from '../../../src/fleet/redis.ts';
-import { workRefs } from '../../../src/fleet/ship-work.ts';
 import type { Order } from '../../../src/fleet/wire.ts';
+import { WorkCode, workRefs } from '../../../src/fleet/work-code.ts';
 import type { Git } from '../../../src/git/git.ts';
-import { setRefs } from '../../../src/git/worktrees/bundles.ts';
-import { snapshotOf } from '../../../src/git/worktrees/snapshot.ts';
+import { type Snapshot, snapshotOf } from '../../../src/git/worktrees/snapshot.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
@@ -28,46 +27,45 @@ const own: Git = { world, env: process.env };
 let temp: ReturnType<typeof makeTempFolder>;
 let repository: Repository;
 let base: string;
-/** By id; what is not there yet is waited for. */
-let blobs: Map<string, Promise<Uint8Array>>;
+/** Pushes to a host's folder of repositories, which is a folder here. */
+let code: WorkCode;
 
 beforeEach(() => {
   temp = makeTempFolder();
   repository = new Repository(join(temp.path, 'project'));
   base = repository.commit({ 'kept.txt': 'kept\n' });
-  blobs = new Map();
+  code = new WorkCode(own, () => join(temp.path, 'host', 'fleet', 'repositories'));
 });
 afterEach(() => temp.remove());
 
-const store = {
-  getBlob: async ({ id }: { id: string }) => {
-    const bytes = await blobs.get(id);
-    return bytes === undefined ? fail('gone', '', '') : ok(bytes);
-  },
-} as unknown as BlobStore;
-const blob = (id: string) => ({ id, pieces: 1, size: 1 });
+const files = { id: 'files', pieces: 1, size: 1 };
+const blobsOf = (parcel: object): BlobStore =>
+  ({ getBlob: async () => ok(new Uint8Array(Buffer.from(JSON.stringify(parcel)))) }) as unknown as BlobStore;
 
-/** A file that is not committed, as it was made elsewhere. */
-async function madeElsewhere(name: string) {
+/** A file that is not committed, as the host made it: its commits are pushed there by `arrive`. */
+async function madeOnHost(name: string) {
   const folder = join(temp.path, `elsewhere ${name}`);
   git(temp.path, 'clone', '--quiet', repository.folder, folder);
   writeFileSync(join(folder, name), `${name}\n`);
   const { head, snapshot } = unwrap(await snapshotOf(own, folder));
-  git(folder, 'update-ref', 'refs/made', snapshot);
-  git(folder, 'bundle', 'create', '--quiet', 'bundle', 'refs/made', `^${base}`);
-  return { head, snapshot, bytes: new Uint8Array(readFileSync(join(folder, 'bundle'))) };
+  const there = join(temp.path, 'host', 'fleet', 'repositories');
+  const arrive = (): void => {
+    const [id = ''] = readdirSync(there);
+    git(folder, 'push', '--quiet', join(there, id), `${snapshot}:refs/x/made`);
+  };
+  return { head, snapshot, arrive };
 }
 
 /** What lies here of a session that works elsewhere and was sent the base. */
-async function mirrorOf(asker: Git) {
+async function mirrorOf(talk: object, before: () => Promise<void> = async () => {}) {
   const sessionId = sid(1);
   const paths = sessionPaths(groupPaths(temp.path, groupId), sessionId);
   mkdirSync(paths.folder, { recursive: true });
   git(repository.folder, 'worktree', 'add', '--quiet', '-b', 'work', worktreeOf(paths));
-  const refs = workRefs(sessionId);
-  const sent = [refs.sentHead, refs.sent].map((ref) => [ref, base] as const);
-  unwrap(await setRefs(own, repository.folder, sent));
-  const mirror = new Mirror(asker, store, {
+  const folders = { path: worktreeOf(paths), folder: worktreeOf(paths), repository: join(repository.folder, '.git') };
+  const workspace = { ...folders, branch: 'work', base };
+  unwrap(await code.ship(sessionId, workspace, 'one'));
+  const mirror = new Mirror(own, blobsOf({ files: [talk] }), {
     ...{ sessionId, paths, offset: 0, takesHandover: true },
     places: () => ({
       session: paths.folder,
@@ -76,79 +74,105 @@ async function mirrorOf(asker: Git) {
       bun: '/bun',
       slug: '-here',
     }),
-    workspace: () => ({
-      ...{ path: worktreeOf(paths), folder: worktreeOf(paths), repository: join(repository.folder, '.git') },
-      ...{ branch: 'work', base },
-    }),
+    workspace: () => workspace,
+    fetch: async (where, made) => {
+      await before();
+      return code.fetch(sessionId, where, 'one', made);
+    },
   });
   return { mirror, paths };
 }
 
-test('a checkpoint that is being taken in when its machine is lost is taken in whole', async () => {
-  const { mirror, paths } = await mirrorOf(own);
-  const { head, snapshot, bytes } = await madeElsewhere('made.txt');
-  const arrives = Promise.withResolvers<Uint8Array>();
-  blobs.set('work', arrives.promise);
-  const talk = { path: 'claude-config/projects/{{cca:slug}}/talk.jsonl', isText: false, offset: 0 };
-  const parcel = { files: [{ ...talk, data: Buffer.from('{"done":1}\n').toString('base64') }] };
-  blobs.set('files', Promise.resolve(new Uint8Array(Buffer.from(JSON.stringify(parcel)))));
-  const made = {
-    say: 'checkpoint',
-    n: 1,
-    prints: 0,
-    files: blob('files'),
-    head,
-    snapshot,
-    bundle: blob('work'),
-  } as const;
-  const taken = mirror.checkpoint(made);
+const talk = {
+  path: 'claude-config/projects/{{cca:slug}}/talk.jsonl',
+  isText: false,
+  offset: 0,
+  data: Buffer.from('{"done":1}\n').toString('base64'),
+};
+
+test('a checkpoint that is being taken in when its host is lost is taken in whole', async () => {
+  const arrives = Promise.withResolvers<void>();
+  const { mirror, paths } = await mirrorOf(talk, () => arrives.promise);
+  const { head, snapshot, arrive } = await madeOnHost('made.txt');
+  const taken = mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, files, head, snapshot });
   const settled = mirror.settle();
   // Nothing of the conversation is here before the work is.
   const conversation = join(paths.config, 'projects', '-here', 'talk.jsonl');
   await new Promise<void>((resolve) => setTimeout(resolve, 0));
   expect(existsSync(conversation)).toBe(false);
-  arrives.resolve(bytes);
+  arrive();
+  arrives.resolve();
   unwrap(await taken);
   unwrap(await settled);
   expect(readFileSync(join(worktreeOf(paths), 'made.txt'), 'utf8')).toBe('made.txt\n');
   expect(readFileSync(conversation, 'utf8')).toBe('{"done":1}\n');
 });
 
-/** A session that begins at the base, laid out on a machine, as often as it is called. */
-function laidOutBy(asker: Git) {
-  const whole = join(temp.path, 'base');
-  git(repository.folder, 'bundle', 'create', '--quiet', whole, 'main');
-  blobs.set('base', Promise.resolve(new Uint8Array(readFileSync(whole))));
+test('a host that was ended while it made a worktree makes it anew', async () => {
   const sessionId = sid(1);
-  const paths = sessionPaths(groupPaths(join(temp.path, 'machine'), groupId), sessionId);
+  const host = join(temp.path, 'host');
+  const paths = sessionPaths(groupPaths(host, groupId), sessionId);
   mkdirSync(paths.folder, { recursive: true });
-  const work = { repository: 'abc', base, baseBundle: blob('base'), head: base, snapshot: base, branch: 'work' };
+  const folders = { path: repository.folder, folder: repository.folder, repository: join(repository.folder, '.git') };
+  git(repository.folder, 'config', 'remote.origin.url', 'https://someone:secret@example.org/x.git');
+  git(repository.folder, 'tag', 'v1');
+  const work = unwrap(await code.ship(sessionId, { ...folders, branch: 'work', base }, 'one'));
   const order = { sessionId, groupId, work } as unknown as Order;
-  const layOut = () =>
-    layOutWork(asker, store as unknown as FleetRedis, fleetPaths(join(temp.path, 'machine')), order, paths);
-  return { paths, layOut };
-}
-
-test('a machine that was ended while it made a worktree makes it anew', async () => {
-  const { paths, layOut } = laidOutBy(own);
+  const layOut = () => layOutWork(own, fleetPaths(host), order, paths);
   const { repository: there } = unwrap(await layOut());
   // As git leaves it, which locks it until it is done.
   writeFileSync(join(there, 'worktrees', 'worktree', 'locked'), 'initializing');
   rmSync(join(paths.folder, 'remote-worktree.json'));
   unwrap(await layOut());
-  expect(readFileSync(join(worktreeOf(paths), 'kept.txt'), 'utf8')).toBe('kept\n');
+  const worktree = worktreeOf(paths);
+  expect(readFileSync(join(worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
+  // What a session can ask git there is what it could ask in the user's checkout.
+  expect(git(worktree, 'describe', '--tags')).toBe('v1');
+  expect(git(worktree, 'rev-parse', '--abbrev-ref', 'HEAD')).toBe('work');
+  expect(git(worktree, 'rev-parse', 'main')).toBe(base);
+  expect(git(worktree, 'remote', 'get-url', 'origin')).toBe('https://example.org/x.git');
 });
 
-test('a checkpoint whose work is gone is not had, and comes again', async () => {
-  const { mirror, paths } = await mirrorOf(own);
-  const { head, snapshot, bytes } = await madeElsewhere('made.txt');
-  const made = { say: 'checkpoint', n: 1, prints: 0, head, snapshot, bundle: blob('work') } as const;
-  expect(await mirror.checkpoint(made)).toMatchObject({ ok: false, failure: { reason: 'gone' } });
-  blobs.set('work', Promise.resolve(bytes));
+test('a checkpoint whose work is not there is not had, and comes again', async () => {
+  const { mirror, paths } = await mirrorOf(talk);
+  const { head, snapshot, arrive } = await madeOnHost('made.txt');
+  const made = { say: 'checkpoint', n: 1, prints: 0, head, snapshot } as const;
+  expect((await mirror.checkpoint(made)).ok).toBe(false);
+  arrive();
   unwrap(await mirror.checkpoint(made));
   // Of what is here by now nothing else is needed.
-  blobs.delete('work');
+  rmSync(join(temp.path, 'host'), { recursive: true });
   unwrap(await mirror.checkpoint(made));
   unwrap(await mirror.settle());
   expect(readFileSync(join(worktreeOf(paths), 'made.txt'), 'utf8')).toBe('made.txt\n');
+});
+
+test('without ssh to the host work goes by way of a remote that both reach, and comes back by it', async () => {
+  const server = join(temp.path, 'server.git');
+  git(temp.path, 'init', '--quiet', '--bare', server);
+  git(repository.folder, 'remote', 'add', 'origin', server);
+  const remote = new WorkCode(own, () => undefined);
+  const sessionId = sid(1);
+  const folders = { path: repository.folder, folder: repository.folder, repository: join(repository.folder, '.git') };
+  const workspace = { ...folders, branch: 'work', base };
+  const work = unwrap(await remote.ship(sessionId, workspace, 'one'));
+  expect(work.remote).toBe(server);
+  const host = join(temp.path, 'host');
+  const paths = sessionPaths(groupPaths(host, groupId), sessionId);
+  mkdirSync(paths.folder, { recursive: true });
+  const order = { sessionId, groupId, work } as unknown as Order;
+  const laidOut = unwrap(await layOutWork(own, fleetPaths(host), order, paths));
+  writeFileSync(join(laidOut.path, 'made.txt'), 'made\n');
+  const told = { head: base, snapshot: base };
+  const made = unwrap(await snapshotWork(own, laidOut, sessionId, { told, remote: work.remote }));
+  unwrap(await remote.fetch(sessionId, workspace, 'one', made as Snapshot));
+  expect(git(repository.folder, 'show', `${workRefs(sessionId).checkpoint}:made.txt`)).toBe('made');
+  // No branch of anyone is made or moved there.
+  expect(git(server, 'for-each-ref', 'refs/heads', 'refs/tags')).toBe('');
+});
+
+test('a remote is needed where neither ssh nor a remote reaches the host', async () => {
+  const folders = { path: repository.folder, folder: repository.folder, repository: join(repository.folder, '.git') };
+  const shipped = await new WorkCode(own, () => undefined).ship(sid(1), { ...folders, branch: 'work', base }, 'one');
+  expect(shipped).toMatchObject({ ok: false, failure: { reason: 'worktree-failed' } });
 });

@@ -75,6 +75,7 @@ keeps the rest.`)
     .option('--name <name>', 'its name in the fleet (default: as the machine is called)')
     .option('--slots <n>', 'sessions that may work here at once (default: cores)', parseSlots)
     .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
+    .option('--ssh <destination>', 'how hosts that run groups reach this one by ssh, such as me@gpu1')
     .option('--login <name>', 'the login of sessions here, fleet/logins/<name>.env in the data folder')
     .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
     .option('--foreground', 'run the agent here, until it is interrupted')
@@ -84,8 +85,8 @@ keeps the rest.`)
       context.run(async () => {
         const root = need(context.root());
         const line = await joinLineFrom(context, argument);
-        const { name, slots, label: labels, login, acceptClaude, foreground, json } = given;
-        const wanted = { line: line, name, slots, labels, login, acceptClaude };
+        const { name, slots, label: labels, ssh, login, acceptClaude, foreground, json } = given;
+        const wanted = { line: line, name, slots, labels, ssh, login, acceptClaude };
         if (foreground) {
           const joined = need(await joinFleet(context, root, wanted));
           say(context, joined, undefined, json === true);

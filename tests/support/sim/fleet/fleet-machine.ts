@@ -8,7 +8,7 @@ import { serveGuard } from '../../../../src/fleet/agent/guard.ts';
 import { serveHost } from '../../../../src/fleet/agent/serve.ts';
 import type { OpenEngine } from '../../../../src/fleet/engine.ts';
 import { projectSlug } from '../../../../src/fleet/wire.ts';
-import type { CommandOptions, SpawnOptions, World } from '../../../../src/system/world.ts';
+import type { CommandOptions, RunOutput, SpawnOptions, World } from '../../../../src/system/world.ts';
 import type { ClaudeBook } from '../books.ts';
 import { callerEnv, packageRoot } from '../group-setup.ts';
 import type { Behaviour } from '../scenario.ts';
@@ -121,9 +121,23 @@ export class FleetMachine extends VirtualMachine {
     const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<World['processes']['run']>>>();
     if (!process.alive) return promise;
     this.timeline.schedule(delayMs, `runs ${options.program}`, process, () => {
-      resolve(ok(options.program === 'git' ? this.git.run(options) : { exitCode: 0, stdout: '', stderr: '' }));
+      resolve(ok(options.program === 'git' ? this.#runGit(options) : { exitCode: 0, stdout: '', stderr: '' }));
     });
     return promise;
+  }
+
+  #runGit(options: CommandOptions): RunOutput {
+    const [, name = '', path = ''] = options.args.map((arg) => /^([\w-]+):(\/.*)$/.exec(arg)).find(Boolean) ?? [];
+    if (!options.args.some((arg) => arg === 'push' || arg === 'fetch')) return this.git.run(options);
+    const other = this.#place.machines.get(name) as FleetMachine;
+    const isReached = [this, other].every(
+      ({ link, isDown, isSuspended }) => link.up && link.down && !isDown && !isSuspended,
+    );
+    if (isReached) return this.git.transfer(options, other.git, path);
+    const stderr = `ssh: connect to host ${name} port 22: timed out
+fatal: Could not read from remote repository.
+`;
+    return { exitCode: 128, stdout: '', stderr };
   }
 
   opener(runner: VirtualRunner): OpenEngine {

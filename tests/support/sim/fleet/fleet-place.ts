@@ -21,6 +21,7 @@ export interface FleetPlace {
   readonly timeline: Timeline;
   readonly objects: Objects;
   readonly engine: VirtualEngine;
+  readonly machines: ReadonlyMap<string, FleetMachine>;
   readonly checks: FleetChecks;
   readonly wrap: FleetWrap;
   readonly trace: string[] | null;

@@ -148,7 +148,8 @@ class FleetSimulation implements FleetPlace {
     }
     for (const { name, slots } of hosts) {
       const machine = this.machines.get(name) as FleetMachine;
-      const config = { version: 1, ...address, runnerKeys: [keys.publicKey], name, slots, labels: [] };
+      const codeUrl = `${name}:${join(dataRoot, 'fleet/repositories')}`;
+      const config = { version: 1, ...address, runnerKeys: [keys.publicKey], name, slots, labels: [], codeUrl };
       machine.disk.createFile(join(dataRoot, 'fleet/host.json'), createdMs).append(bytes(config), createdMs);
       machine.disk.syncAll();
       machine.serve();

@@ -1,6 +1,6 @@
 /**
- * Git as far as a fleet asks it, over a virtual disk: commits are whole trees of small texts, a bundle is a list of
- * them, and a repository has those that it was given. What git itself keeps survives a power cut; working files do as
+ * Git as far as a fleet asks it, over a virtual disk: commits are whole trees of small texts, and a repository has
+ * those that were made there or pushed to it. What git itself keeps survives a power cut; working files do as
  * git has written them.
  */
 import { createHash } from 'node:crypto';
@@ -95,7 +95,7 @@ export class VirtualGit {
     const repository = worktree?.repository ?? this.#repositories.get(cwd) ?? this.#repositories.get(join(cwd, '.git'));
     if (repository === undefined) return refused(`not a git repository: ${cwd}`);
     if (command === 'worktree') return this.#worktree(repository, rest);
-    if (command === 'bundle') return this.#bundle(repository, rest);
+    if (command === 'gc') return said();
     const answer =
       this.#ofRefs(repository, worktree, command, rest, input) ?? this.#ofFiles(worktree, command, rest, env);
     if (answer === null) throw new Error(`The virtual git does not know: git ${args.join(' ')}`);
@@ -264,34 +264,26 @@ export class VirtualGit {
     this.#write(join(worktree.gitDir, 'HEAD'), `ref: ${ref}\n`);
   }
 
-  #bundle(repository: Repository, args: readonly string[]): RunOutput {
-    if (args[0] === 'unbundle') {
-      const found = this.#disk.file(args[1] as string);
-      const { needs, ids } = JSON.parse(found?.text() ?? '{}') as { needs: string[]; ids: string[] };
-      const missing = needs.find((id) => !repository.has.has(id));
-      if (missing !== undefined) return refused(`Repository lacks these prerequisite commits: ${missing}`);
-      for (const id of ids) repository.has.add(id);
-      return said();
+  /** `git push` and `git fetch` of full refspecs; `other`: the git of the host that the URL names. */
+  transfer({ args: all, cwd }: Pick<CommandOptions, 'args' | 'cwd'>, other: VirtualGit, path: string): RunOutput {
+    const here = this.#worktreeAt(cwd)?.repository ?? this.#repositories.get(cwd);
+    if (here === undefined) return refused(`not a git repository: ${cwd}`);
+    const isPush = all.includes('push');
+    const there = isPush ? other.#init(path) : other.#repositories.get(path);
+    if (there === undefined) return refused(`'${path}' does not appear to be a git repository`);
+    const [from, to] = isPush ? [here, there] : [there, here];
+    const moves = all
+      .filter((arg) => /^\+[^*]+:refs\//.test(arg))
+      .map((refspec) => {
+        const [source = '', ref = ''] = refspec.slice(1).split(':');
+        return [from.refs.get(source) ?? source, ref] as const;
+      });
+    const missing = moves.find(([id]) => !from.has.has(id));
+    if (missing !== undefined) return refused(`remote error: upload-pack: not our ref ${missing[0]}`);
+    for (const [id, ref] of moves) {
+      for (let at: string | null = id; at !== null; at = this.#objects.get(at)?.parent ?? null) to.has.add(at);
+      to.refs.set(ref, id);
     }
-    const [path, ...revisions] = args.slice(2) as [string, ...string[]];
-    const without = revisions.filter((one) => one.startsWith('^')).map((one) => one.slice(1));
-    const ids = new Set<string>();
-    const needs = new Set<string>();
-    for (const ref of revisions.filter((one) => !one.startsWith('^'))) {
-      for (
-        let at = this.#resolve(repository, undefined, ref) ?? null;
-        at !== null;
-        at = this.#objects.get(at)?.parent ?? null
-      ) {
-        if (without.some((known) => this.#isAncestor(at as string, known))) {
-          needs.add(at);
-          break;
-        }
-        ids.add(at);
-      }
-    }
-    if (ids.size === 0) return refused('Refusing to create empty bundle.');
-    this.#write(path, JSON.stringify({ needs: [...needs], ids: [...ids] }));
     return said();
   }
 

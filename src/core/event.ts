@@ -320,7 +320,7 @@ export type GroupEvent = { readonly seq: number; readonly at: string; readonly g
 
 export type EventType = EventBody['type'];
 
-/** The events that `--output json` prints (docs/watching.md), some by another name; the others are internal. */
+/** The events that `--output json` prints (docs/reference/codes.md), some by another name; the others are internal. */
 export const publicEventTypes: ReadonlySet<string> = new Set([
   'session_changed',
   'group_changed',

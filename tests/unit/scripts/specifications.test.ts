@@ -1,6 +1,6 @@
 /**
- * S18: every row of docs/specifications.md names tests that exist, or says where we differ, why, and what to do who
- * has to comply.
+ * S18: every row of docs/specifications.md names tests that exist, or says where we differ, why, and how to
+ * comply all the same.
  */
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';

@@ -29,7 +29,7 @@ export function foreignWorker(
   for (const sessionId of only) {
     const host = machineOf(state, sessionId);
     if (host === null) continue;
-    const begun = `A session of group ${state.group.id} works on the machine ${host}`;
+    const begun = `A session of group ${state.group.id} works on the host ${host}`;
     const message = `${begun}, and no runner is there to stop it.`;
     return fail(
       'other-host',

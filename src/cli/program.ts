@@ -194,12 +194,12 @@ export const families: Readonly<Record<string, Family>> = {
   $ ${programName} template init .claude-code-agent/templates`,
   },
   fleet: {
-    summary: 'let several machines work on the sessions of groups',
+    summary: 'let several hosts work on the sessions of groups',
     example: `  $ ${programName} fleet init --redis redis://127.0.0.1:6379
   $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a`,
   },
   host: {
-    summary: 'add, look at and take out the machines of a fleet',
+    summary: 'add, look at and take out the hosts of a fleet',
     example: `  $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a
   $ ${programName} host list
   $ ${programName} host forget gpu1`,

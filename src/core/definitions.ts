@@ -280,14 +280,14 @@ export const plainSettings = {
   },
   requires: {
     kind: 'labels',
-    help: 'work only on a machine of the fleet that has this label',
-    without: 'on any machine that may work for the group',
+    help: 'work only on a host of the fleet that has this label',
+    without: 'on any host that may work for the group',
     group: true,
   },
   host: {
     kind: 'host',
     help: 'work only on this machine of the fleet',
-    without: 'on any machine that may work for the group',
+    without: 'on any host that may work for the group',
   },
 } as const satisfies Settings;
 
@@ -445,16 +445,16 @@ export const ownGroupSettings = {
   where: {
     kind: 'choice',
     words: ['local', 'fleet', 'any'],
-    value: 'machines',
-    help: 'on which machines sessions work: this one, those of the fleet, or any',
+    value: 'hosts',
+    help: 'on which hosts sessions work: this one, those of the fleet, or any',
     default: 'any, once there is a fleet',
-    without: 'on any machine, once there is a fleet',
+    without: 'on any host, once there is a fleet',
   },
   onLost: {
     kind: 'choice',
     words: ['move', 'wait'],
     option: false,
-    help: 'when a machine is lost: move its sessions to another one, or wait for it',
+    help: 'when a host is lost: move its sessions to another one, or wait for it',
     default: 'move',
   },
   onEvent: {

@@ -23,7 +23,7 @@ export const plainNameRule =
 
 export const hostNamePattern = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
 export const hostNameRule =
-  'letters, digits, "-" or ".", 63 at most, a letter or digit first and last, as machines are called';
+  'letters, digits, "-" or ".", 63 at most, a letter or digit first and last, as hosts are called';
 
 /** What a machine has, or a session asks of one. */
 export const labelPattern = /^(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;

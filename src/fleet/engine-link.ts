@@ -1,4 +1,4 @@
-/** What the end of the runner needs of the world between it and the machines, and how the engine gives it. */
+/** What the end of the runner needs of the world between it and the hosts, and how the engine gives it. */
 import { ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import type { BlobStore, FleetEngine, Lease, OpenEngine, SlotLeases } from './engine.ts';
@@ -20,7 +20,7 @@ export interface LeaseLook {
 export interface FleetLink {
   readonly blobs: BlobStore;
   readonly slots: SlotLeases;
-  /** In this order for each machine, as often as it takes. */
+  /** In this order for each host, as often as it takes. */
   send(host: string, message: ToHost): void;
   /** Passes what hosts say to the group, in order. */
   listen(hear: (message: ToGroup) => void): void;

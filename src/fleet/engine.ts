@@ -47,7 +47,7 @@ export interface FleetEngine extends BlobStore {
   members(key: string): Promise<Result<readonly string[]>>;
   /** Changes with every start of the engine. */
   runId(): Promise<Result<string>>;
-  /** Milliseconds since 1970 by its clock, which is the same for all machines. */
+  /** Milliseconds since 1970 by its clock, which is the same for all hosts. */
   nowMs(): Promise<Result<number>>;
   close(): void;
 }
@@ -70,16 +70,16 @@ export interface SlotLeases {
 
 // Names in Redis: all begin with `cca:`, which is all that the users of a fleet may touch there.
 
-/** Hash: the name of a machine → what it says of itself, sealed. */
+/** Hash: the name of a host → what it says of itself, sealed. */
 export const hostsKey = 'cca:hosts';
-/** Set of the machines that are to take nothing new. */
+/** Set of the hosts that are to take nothing new. */
 export const drainedKey = 'cca:drained';
-/** Hash: the name of a machine → its login that was refused, sealed. */
+/** Hash: the name of a host → its login that was refused, sealed. */
 export const refusedLoginsKey = 'cca:refused-logins';
 
-/** What runners say to a machine. */
+/** What runners say to a host. */
 export const toHostStream = (host: string): string => `cca:h:${host}`;
-/** What machines say to the runner of a group. */
+/** What hosts say to the runner of a group. */
 export const toGroupStream = (groupId: string): string => `cca:g:${groupId}`;
 export const pieceKey = (blob: string, piece: number): string => `cca:b:${blob}:${piece}`;
 /** Sorted set: the token of each slot that is held → when its lease is over, ms since 1970 by the clock of Redis. */

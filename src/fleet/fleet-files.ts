@@ -1,4 +1,4 @@
-/** What a machine keeps of the fleets it belongs to: as the one that asks, and as one that works. Private files. */
+/** What a host keeps of the fleets it belongs to: as the one that asks, and as one that works. Private files. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { advise, shellWord } from '../core/advice.ts';
@@ -21,7 +21,7 @@ export const fleetConfig = z.object({
   /** Ed25519: PKCS #8 and SPKI, DER. */
   signingKey: key,
   publicKey: key,
-  /** Milliseconds for which a machine may work without an answer of Redis. */
+  /** Milliseconds for which a host may work without an answer of Redis. */
   leaseMs: z.number().int().min(2_000),
   /** PEM of the authority that signed the certificate of Redis; absent = those that the system trusts. */
   ca: text.optional(),
@@ -46,7 +46,7 @@ export const hostConfig = joinTicket.extend({
 });
 export type HostConfig = z.infer<typeof hostConfig>;
 
-/** A machine that was added from here, so that it can be taken out from here. */
+/** A host that was added from here, so that it can be taken out from here. */
 const addedHost = z.object({
   ssh: text,
   /** Folder there with the program; empty = it was there before. */
@@ -58,7 +58,7 @@ const addedHosts = z.record(text, addedHost);
 
 const addedPath = (root: string): string => join(fleetPaths(root).folder, 'added.json');
 
-/** Undefined = this machine has no fleet. `url`: CLAUDE_CODE_AGENT_FLEET, which stands above the one that is kept. */
+/** Undefined = this host has no fleet. `url`: CLAUDE_CODE_AGENT_FLEET, which stands above the one that is kept. */
 export function readFleet(files: Files, root: string, url?: string): Result<FleetConfig | undefined> {
   const read = readPrivate(files, fleetPaths(root).config, fleetConfig);
   if (!read.ok || read.value === undefined || url === undefined || url === '') return read;
@@ -114,7 +114,7 @@ export function readPrivateText(files: Files, path: string): Result<string | nul
     if (info === null) return ok(null);
     if (info.kind !== 'file') return fail('usage', `${path} is no file.`, 'Look at it and move it away.');
     if (info.isPrivate === false) {
-      const message = `${path} holds what nobody else may know, and others on this machine may read it.`;
+      const message = `${path} holds what nobody else may know, and others on this host may read it.`;
       return fail('usage', message, `Take that right away: chmod 600 ${shellWord(path)}`);
     }
     return ok(files.readText(path));
@@ -143,7 +143,7 @@ export function fleetPaths(root: string) {
     folder,
     /** Of whoever runs groups. */
     config: at('fleet.json'),
-    /** Of a machine that works for others. */
+    /** Of a host that works for others. */
     host: at('host.json'),
     /** Folder with one file per login, `NAME.env`. */
     logins: at('logins'),

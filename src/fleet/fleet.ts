@@ -1,5 +1,5 @@
 /**
- * The machines of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts
+ * The hosts of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts
  * that are there. Nothing here decides; whoever does is told whenever something has changed.
  */
 import { takesPart } from '../context/handover/projects.ts';
@@ -37,7 +37,7 @@ export interface FleetOptions {
   readonly localSlots: number;
   /** Something has changed. Contract: only enqueues. */
   readonly onChange: () => void;
-  /** The machine of the attempt is lost; its worker hears of it by `onExit`, after this. */
+  /** The host of the attempt is lost; its worker hears of it by `onExit`, after this. */
   readonly onLost: (sessionId: SessionId, attemptId: string, host: string) => void;
 }
 
@@ -59,7 +59,7 @@ export class Fleet {
   readonly #spokenTo = new Set<string>();
   readonly #timers = new Set<() => void>();
   readonly #hosts: KnownHosts;
-  /** Counted, so that neither a jump of the clock nor a machine that slept makes a lease seem over. */
+  /** Counted, so that neither a jump of the clock nor a host that slept makes a lease seem over. */
   #nowMs = 0;
   #isLooking = false;
   #isClosed = false;
@@ -158,7 +158,7 @@ export class Fleet {
     this.#release(place);
   }
 
-  /** Takes in what a lost attempt says when its machine is there again, until `booked`. */
+  /** Takes in what a lost attempt says when its host is there again, until `booked`. */
   awaitLate(options: LateOptions): void {
     const { place } = options;
     if (this.#late.has(place.token)) return;
@@ -176,10 +176,10 @@ export class Fleet {
     this.#release(late.place);
   }
 
-  /** claude could do nothing with the login of that machine, so nobody gets anything more there. */
+  /** claude could do nothing with the login of that host, so nobody gets anything more there. */
   refuseLogin({ host, token }: SlotLease, trouble: string): void {
     const offered = this.#abilities.get(token);
-    // Which one an attempt of an earlier runner had is not known; what the machine has by now is tried once.
+    // Which one an attempt of an earlier runner had is not known; what the host has by now is tried once.
     if (offered !== undefined) this.#hosts.refuse(host, offered, trouble);
   }
 
@@ -279,7 +279,7 @@ export class Fleet {
     }
   }
 
-  /** A machine that joined before the lease of the fleet became shorter works by the longer one. */
+  /** A host that joined before the lease of the fleet became shorter works by the longer one. */
   #seenOf({ subject }: RemoteAttempt, { left, server }: LeaseLook, index: number): Seen {
     const leaseMs = Math.max(this.#options.leaseMs, this.#hosts.leaseMsOf(subject.place.host));
     return { leftMs: left[index] ?? null, leaseMs, server };
@@ -295,7 +295,7 @@ export class Fleet {
   }
 }
 
-// * When a machine counts as lost, by what is to be seen of the lease of a slot. By then its guard has ended what
+// * When a host counts as lost, by what is to be seen of the lease of a slot. By then its guard has ended what
 // ran there: that counts from before the last renewal that was answered, this from what Redis shows of it, or,
 // when that cannot be believed, from the first look that saw nothing.
 

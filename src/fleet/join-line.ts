@@ -1,5 +1,5 @@
 /**
- * One line of text with all that a machine needs to join a fleet. It holds keys and a password: whoever has it may read
+ * One line of text with all that a host needs to join a fleet. It holds keys and a password: whoever has it may read
  * what goes through Redis and offer slots, but can start nothing, because orders are signed with a key that stays.
  */
 import { type Advice, advise } from '../core/advice.ts';
@@ -9,7 +9,7 @@ import { type JoinTicket, joinTicket } from './fleet-files.ts';
 import { checkAddress } from './redis.ts';
 
 const prefix = 'cca-join:';
-const again: Advice = advise('Print it anew on the machine that runs groups', ['fleet', 'join-line']);
+const again: Advice = advise('Print it anew on the host that runs groups', ['fleet', 'join-line']);
 const keyBytes = 32;
 
 export function joinLine(ticket: JoinTicket): string {
@@ -32,12 +32,12 @@ export function parseJoinLine(line: string): Result<JoinTicket> {
   if (value === undefined) return fail('usage', 'The join line was cut off or changed on its way.', again);
   const version = (value as { version?: unknown } | null)?.version;
   if (typeof version === 'number' && version > 1) {
-    const next = 'Upgrade claude-code-agent on this machine to the version of the machine that runs groups.';
+    const next = 'Upgrade claude-code-agent on this host to the version of the host that runs groups.';
     return fail('newer-version', 'The join line was made by a newer version of this program.', next);
   }
   const parsed = joinTicket.safeParse(value);
   const isWhole = parsed.success && Buffer.from(parsed.data.sealingKey, 'base64').length === keyBytes;
-  if (!isWhole) return fail('usage', 'The join line lacks something that a machine needs.', again);
+  if (!isWhole) return fail('usage', 'The join line lacks something that a host needs.', again);
   const url = checkAddress(parsed.data);
   return url.ok ? ok(parsed.data) : url;
 }

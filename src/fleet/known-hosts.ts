@@ -1,4 +1,4 @@
-/** The machines of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
+/** The hosts of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
 import { advise, adviseInOrder } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import type { HostSlots, Needs } from '../core/plan/decision.ts';
@@ -73,7 +73,7 @@ export class KnownHosts {
     return this.all;
   }
 
-  /** claude could do nothing with the login that the machine had when the slot was taken. */
+  /** claude could do nothing with the login that the host had when the slot was taken. */
   refuse(host: string, { loginKey: key }: HostAbilities, trouble: string): void {
     const refused = { trouble, ...defined({ key }) };
     this.#refused.set(host, refused);
@@ -115,7 +115,7 @@ export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
 
 /** About a slot that is waited for. `hosts`: null = not known yet. */
 export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): HostSlots {
-  if (hosts === null) return { text: 'the machines of the fleet have not answered yet', isUnknown: true };
+  if (hosts === null) return { text: 'the hosts of the fleet have not answered yet', isUnknown: true };
   const fitting = fittingHosts(hosts, needs);
   if (fitting.length === 0) return noneFits(hosts, needs);
   const alive = fitting.filter((one) => !isLost(one));
@@ -136,27 +136,26 @@ export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Ne
 function noneFits(hosts: readonly RegisteredHost[], { requires = [], host }: Needs): HostSlots {
   const joining = ['host', 'add', host ?? 'NAME', '--ssh', 'USER@HOST'];
   const command = [...joining, ...requires.flatMap((label) => ['--label', label])];
-  if (hosts.length === 0) return { text: 'no machine has joined the fleet', cure: advise('Add one with', command) };
+  if (hosts.length === 0) return { text: 'no host has joined the fleet', cure: advise('Add one with', command) };
   if (host !== undefined && !hosts.some(({ name }) => name === host)) {
-    return { text: `no machine has that name; there is ${namesOf(hosts)}`, cure: advise('Add it with', command) };
+    return { text: `no host has that name; there is ${namesOf(hosts)}`, cure: advise('Add it with', command) };
   }
   const labels = [...new Set(hosts.flatMap((one) => one.labels))].toSorted();
   const known = labels.length === 0 ? 'none has any label' : `the labels there are: ${labels.join(', ')}`;
-  const what = host === undefined ? 'no machine of the fleet has that' : 'that machine does not have it';
+  const what = host === undefined ? 'no host of the fleet has that' : 'that host does not have it';
   return { text: `${what}; ${known}`, cure: advise('Add one that has it with', command) };
 }
 
 function howMany(alive: readonly RegisteredHost[]): string {
   const open = alive.filter(takesNew);
-  if (open.length === 0)
-    return `${plural(alive.length, 'such machine')} take${alive.length === 1 ? 's' : ''} nothing new`;
+  if (open.length === 0) return `${plural(alive.length, 'such host')} take${alive.length === 1 ? 's' : ''} nothing new`;
   const slots = open.reduce((sum, one) => sum + one.slots, 0);
   const free = open.reduce((sum, one) => sum + Math.max(0, one.slots - one.used), 0);
   const state = free === 0 ? 'all busy' : `${free} free`;
-  return `${plural(open.length, 'machine')}, ${plural(slots, 'slot')}, ${state}`;
+  return `${plural(open.length, 'host')}, ${plural(slots, 'slot')}, ${state}`;
 }
 
-/** All machines that could serve it, when the login was refused on each; empty otherwise. */
+/** All hosts that could serve it, when the login was refused on each; empty otherwise. */
 export function withoutLogin(hosts: readonly RegisteredHost[] | null, needs: Needs): readonly string[] {
   // What a person has drained serves nobody before they resume it.
   const serving = fittingHosts(hosts ?? [], needs).filter(({ isDrained }) => !isDrained);

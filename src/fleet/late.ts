@@ -1,5 +1,5 @@
 /**
- * An attempt whose machine was lost, and is there again. What it printed, and what claude has kept of its conversation,
+ * An attempt whose host was lost, and is there again. What it printed, and what claude has kept of its conversation,
  * goes to files of its own, so that it can be counted what it has cost. Nothing else is taken in, for the session has
  * gone on without it.
  */
@@ -48,7 +48,7 @@ export class LateAttempt {
     this.#intake = new Intake({ ...rest, printed: this.#printed, takeIn: (news) => this.#takeIn(news) }, false);
   }
 
-  /** Its machine is there, and tells what is not known to be here. */
+  /** Its host is there, and tells what is not known to be here. */
   greeted(): void {
     this.#intake.open();
   }
@@ -94,10 +94,10 @@ export class LateAttempt {
     return true;
   }
 
-  /** Its machine is broken, or was stolen: what it cost must still be booked. */
+  /** Its host is broken, or was stolen: what it cost must still be booked. */
   #refuse(why: string): true {
     const { place, attemptId, onRefused } = this.#options;
-    const what = `What the machine ${place.host} tells late of attempt ${attemptId} cannot be taken in whole`;
+    const what = `What the host ${place.host} tells late of attempt ${attemptId} cannot be taken in whole`;
     onRefused(`${what}, so its cost may be more than is booked. ${why}`);
     return true;
   }

@@ -1,6 +1,6 @@
 /**
- * Logins that a machine holds by name, each a private file of lines `NAME=value`. An order names one; the login itself
- * never leaves the machine, and no message shows anything of it.
+ * Logins that a host holds by name, each a private file of lines `NAME=value`. An order names one; the login itself
+ * never leaves the host, and no message shows anything of it.
  */
 
 import { createHash } from 'node:crypto';
@@ -67,7 +67,7 @@ export function loginText(variables: Readonly<Record<string, string>>): string {
     .join('');
 }
 
-// The environment of a session of somebody else: this machine's, with the login that the order names.
+// The environment of a session of somebody else: this host's, with the login that the order names.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -97,7 +97,7 @@ export interface EnvironmentInput {
   readonly programs: string;
 }
 
-/** Fails with `not-logged-in` when this machine has no such login, or one that others may read. */
+/** Fails with `not-logged-in` when this host has no such login, or one that others may read. */
 export function environmentFor(files: Files, input: EnvironmentInput): Result<Readonly<Record<string, string>>> {
   const { root, agentEnv, ownLogin, order, paths, programs } = input;
   const caller = environmentWith(files, root, agentEnv, order.login ?? ownLogin);
@@ -126,7 +126,7 @@ export function environmentWith(
   if (!login.ok) return { ok: false, failure: { ...login.failure, reason: 'not-logged-in' } };
   if (login.value === undefined) {
     const next = advise('Name one that it has', ['host', 'list']);
-    return fail('not-logged-in', `The machine has no login ${quoted(name)}.`, next);
+    return fail('not-logged-in', `The host has no login ${quoted(name)}.`, next);
   }
   return ok({ ...Object.fromEntries(Object.entries(env).filter(([key]) => !ofLogins.has(key))), ...login.value });
 }
@@ -152,7 +152,7 @@ function ownStore(files: Files, caller: Environment): string {
   try {
     return files.readText(join(folder, '.credentials.json')) ?? '';
   } catch (error) {
-    // The machine joins all the same: whether claude can log in is found out by a session.
+    // The host joins all the same: whether claude can log in is found out by a session.
     return errorText(error);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What lies here of an attempt on another machine: its transcript, its conversation and files, and its work, each as
+ * What lies here of an attempt on another host: its transcript, its conversation and files, and its work, each as
  * far as it has come. All of it is on the disk before the other end is told so.
  */
 import { dirname } from 'node:path';
@@ -21,7 +21,7 @@ export interface MirrorOptions {
   readonly sessionId: SessionId;
   readonly paths: SessionPaths;
   readonly offset: number;
-  /** Of this machine; absent while it has no worktree. */
+  /** Of this host; absent while it has no worktree. */
   readonly places: () => Places | undefined;
   readonly workspace: () => Workspace | undefined;
   readonly takesHandover?: boolean;
@@ -158,7 +158,7 @@ export class Mirror {
 
 const conversationFolders: ReadonlySet<string> = new Set(['projects', 'todos', 'tasks', 'plans', 'file-history']);
 
-/** A stolen machine must not write settings, programs or what the runner writes; the worktree comes as commits. */
+/** A stolen host must not write settings, programs or what the runner writes; the worktree comes as commits. */
 function comesBack(path: string): boolean {
   const [top = '', folder = '', ...rest] = path.split('/');
   if (top === 'claude-config') return rest.length > 0 && conversationFolders.has(folder);

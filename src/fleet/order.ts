@@ -1,4 +1,4 @@
-/** All that another machine needs to start an attempt which was prepared here as if it were to run here. */
+/** All that another host needs to start an attempt which was prepared here as if it were to run here. */
 import { basename, join, relative } from 'node:path';
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
@@ -76,7 +76,7 @@ export function placesHere(
   };
 }
 
-// What an attempt on another machine is about, and how it is spoken to.
+// What an attempt on another host is about, and how it is spoken to.
 
 export interface RemoteSubject extends AttemptSubject {
   readonly groupId: string;
@@ -84,7 +84,7 @@ export interface RemoteSubject extends AttemptSubject {
   readonly number: number;
   readonly offset: number;
   readonly definition: SessionDefinition;
-  /** It is waited for, however long its machine is lost. */
+  /** It is waited for, however long its host is lost. */
   readonly waits: boolean;
   readonly workspace: () => Workspace | undefined;
   readonly packageRoot: string;
@@ -101,13 +101,13 @@ export interface Sender {
   later(ms: number, action: () => void): void;
 }
 
-// The folder of a session as a parcel for another machine, with what differs between machines taken out.
+// The folder of a session as a parcel for another host, with what differs between hosts taken out.
 
 const conversations = 'claude-config/projects/';
 const claudeState = 'claude-config/.claude.json';
 const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryApiKey', 'oauthAccount']);
 
-/** Of no use elsewhere: what tells of this machine's folders, what claude has put aside, and what people read here. */
+/** Of no use elsewhere: what tells of this host's folders, what claude has put aside, and what people read here. */
 const leftHere: ReadonlySet<string> = new Set([
   'claude-config/backups',
   ...['handover.json', 'handover-copies.json', 'begin.json', 'accept-before.txt'],

@@ -36,7 +36,7 @@ export interface RedisHealth {
   readonly evictionPolicy: string;
 }
 
-/** Fails with `usage` when the address is wrong or would send everything unencrypted to another machine. */
+/** Fails with `usage` when the address is wrong or would send everything unencrypted to another host. */
 export function checkAddress({ redis, insecure }: Pick<FleetAddress, 'redis' | 'insecure'>): Result<URL> {
   const url = URL.canParse(redis) ? new URL(redis) : null;
   if (url === null || !['redis:', 'rediss:'].includes(url.protocol) || url.hostname === '') {
@@ -44,7 +44,7 @@ export function checkAddress({ redis, insecure }: Pick<FleetAddress, 'redis' | '
     return fail('usage', 'The address of Redis is not one that begins with rediss:// or redis://.', next);
   }
   if (url.protocol === 'rediss:' || isLoopback(url.hostname) || insecure === true) return ok(url);
-  const message = `Redis at ${url.host} is another machine, and ${url.protocol}// does not encrypt what is sent to it.`;
+  const message = `Redis at ${url.host} is another host, and ${url.protocol}// does not encrypt what is sent to it.`;
   return fail('usage', message, 'Use rediss://, or say --insecure if the network is yours alone.');
 }
 
@@ -265,8 +265,8 @@ export function blobOf(id: string, bytes: Uint8Array): Result<Blob> {
 export function fitsBlob(bytes: number): Result<null> {
   if (bytes <= blobBytesMax) return ok(null);
   const megabytes = Math.ceil(bytes / 1024 / 1024);
-  const message = `${megabytes} MB would have to be sent to another machine; at most 200 MB can be.`;
-  return fail('usage', message, 'Run the session on this machine, or make what it needs smaller.');
+  const message = `${megabytes} MB would have to be sent to another host; at most 200 MB can be.`;
+  return fail('usage', message, 'Run the session on this host, or make what it needs smaller.');
 }
 
 /** Whether these are its bytes, and not others that somebody has put in their place. */
@@ -302,7 +302,7 @@ const cures: readonly (readonly [RegExp, 'usage' | 'timeout', string, string])[]
     /NOPERM/,
     'usage',
     'does not allow its user what a fleet needs',
-    'Give that user the rights that docs/fleet.md names.',
+    'Give that user the rights that docs/fleet-reference.md names.',
   ],
   [
     /OOM command/,

@@ -1,4 +1,4 @@
-/** Which machines there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
+/** Which hosts there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
 import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
 import { parseJson } from '../store/json.ts';
@@ -25,7 +25,7 @@ export function registerHost(engine: FleetEngine, entry: HostEntry): Promise<Res
   return engine.setField(hostsKey, entry.name, sealed);
 }
 
-/** In the order of their names. What was not written by a machine of the fleet is passed over. */
+/** In the order of their names. What was not written by a host of the fleet is passed over. */
 export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredHost[]>> {
   const now = await engine.nowMs();
   if (!now.ok) return now;

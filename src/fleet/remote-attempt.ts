@@ -1,4 +1,4 @@
-/** An attempt on another machine: what is done to it is said there, and what is heard of it is taken in here. */
+/** An attempt on another host: what is done to it is said there, and what is heard of it is taken in here. */
 import type { ProcessIdentity } from '../core/event.ts';
 import { type Failure, type FailureReason, fail, ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
@@ -31,7 +31,7 @@ export class RemoteAttempt implements HostedAttempt {
   readonly #mirror: Mirror;
   readonly #started = Promise.withResolvers<Result<ProcessIdentity>>();
   readonly #ended = Promise.withResolvers<AttemptExit>();
-  /** Nothing of it runs on its machine: it has ended, or was not begun. */
+  /** Nothing of it runs on its host: it has ended, or was not begun. */
   readonly #gone = Promise.withResolvers<void>();
   readonly #commands = new Map<string, (end: CommandEnd) => void>();
   readonly #intake: Intake;
@@ -59,7 +59,7 @@ export class RemoteAttempt implements HostedAttempt {
     this.#intake = new Intake(options, !isRecalled);
   }
 
-  /** It, or a command in its place, may still work on its machine, as far as is known. */
+  /** It, or a command in its place, may still work on its host, as far as is known. */
   get isUnderWay(): boolean {
     return (!this.#isOver || this.#commands.size > 0) && !this.isLost;
   }
@@ -76,7 +76,7 @@ export class RemoteAttempt implements HostedAttempt {
     return started;
   }
 
-  /** An earlier runner has begun it. What it said last, and what it heard, is asked of the machine. */
+  /** An earlier runner has begun it. What it said last, and what it heard, is asked of the host. */
   async takeOver(attempt: Attempt): Promise<AdoptionPlan> {
     const known = new Promise<boolean>((resolve) => {
       this.#knows = resolve;
@@ -122,10 +122,10 @@ export class RemoteAttempt implements HostedAttempt {
     this.#sender.hello();
   }
 
-  /** What its machine answered to a hello; null = it is not there. */
+  /** What its host answered to a hello; null = it is not there. */
   greeted(here: Here | null): void {
     if (here === null) {
-      // One that was there once, and that its machine has forgotten, is lost as soon as its lease is over.
+      // One that was there once, and that its host has forgotten, is lost as soon as its lease is over.
       this.#knows?.(false);
       this.#failCommands();
       return;
@@ -171,7 +171,7 @@ export class RemoteAttempt implements HostedAttempt {
     }
     const { reason } = taken.failure;
     this.#tries += 1;
-    // Its machine is broken, or was stolen: it must still be told how the session ends.
+    // Its host is broken, or was stolen: it must still be told how the session ends.
     if (reason === 'usage' || (reason === 'worktree-failed' && this.#tries >= triesMax)) {
       this.#missing ??= notTaken(this.subject.place.host, taken.failure);
       this.#tries = 0;
@@ -190,7 +190,7 @@ export class RemoteAttempt implements HostedAttempt {
     return true;
   }
 
-  /** Nothing can run on its machine any more, and what it says from now on is for others to hear. */
+  /** Nothing can run on its host any more, and what it says from now on is for others to hear. */
   lose(): void {
     if (!this.isUnderWay) return;
     this.isLost = true;
@@ -226,7 +226,7 @@ export class RemoteAttempt implements HostedAttempt {
     if (this.listens) this.#sender.say({ do: 'write', id, lines });
   }
 
-  /** Its machine looks itself. */
+  /** Its host looks itself. */
   look(): void {}
 
   terminate(): void {
@@ -277,27 +277,27 @@ export class RemoteAttempt implements HostedAttempt {
 }
 
 function lostBefore(host: string) {
-  return fail('other-host', `Nothing is heard of the machine ${host} any more.`, 'It is tried again elsewhere.');
+  return fail('other-host', `Nothing is heard of the host ${host} any more.`, 'It is tried again elsewhere.');
 }
 
 const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claude-unproven']);
 
 /** Too large for the way; it stays where it was made. */
 function notBrought(host: string, { why, folder }: NonNullable<News<'ended'>['unsent']>): Result<never> {
-  const message = `What the session made on machine ${host} cannot be brought here: ${why} It lies there in ${folder}.`;
+  const message = `What the session made on host ${host} cannot be brought here: ${why} It lies there in ${folder}.`;
   return fail('worktree-failed', message, 'Fetch it from there before the session is retried.');
 }
 
 function notTaken(host: string, { message }: Failure): Failure {
-  const what = `What machine ${host} sent of the session cannot be taken in: ${message}`;
-  return fail('worktree-failed', what, 'Look at that machine before the session is retried.').failure;
+  const what = `What host ${host} sent of the session cannot be taken in: ${message}`;
+  return fail('worktree-failed', what, 'Look at that host before the session is retried.').failure;
 }
 
 function refusedBy(host: string, { failure }: News<'refused'>): Result<never> {
   const { reason, message, next } = failure;
   return fail(
     ofMachine.has(reason) ? 'other-host' : (reason as FailureReason),
-    `On the machine ${host}: ${message}`,
+    `On the host ${host}: ${message}`,
     next,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * fleet/: work on other machines. What both ends share, and the end of the runner. This file: what is said
- * between a runner and the machines of a fleet. Everything that comes in was written by another program, perhaps of
+ * fleet/: work on other hosts. What both ends share, and the end of the runner. This file: what is said
+ * between a runner and the hosts of a fleet. Everything that comes in was written by another program, perhaps of
  * another version, so it is parsed before it is believed; what is not known is dropped by whoever does not know it.
  */
 import { z } from 'zod';
@@ -14,7 +14,7 @@ export const wireVersion = 8;
 const bytes = z.string().base64();
 const count = z.number().int().nonnegative();
 const text = z.string();
-/** What is kept and shown of a machine is no longer than that, whatever it says. */
+/** What is kept and shown of a host is no longer than that, whatever it says. */
 const name = z.string().max(400);
 /** Sentences, and the end of what a command printed: the log takes them in, and everything reads the log. */
 const told = text.transform((all) => all.slice(0, 64 * 1024));
@@ -29,7 +29,7 @@ export const codeUrlPattern = /^(?![A-Za-z0-9]+::)[A-Za-z0-9_/]\P{Cc}*$/u;
 /** It is shown, logged, and names what is sent to it. */
 const hostName = z.string().regex(hostNamePattern);
 
-/** Of a program elsewhere; pids mean something on that machine alone. */
+/** Of a program elsewhere; pids mean something on that host alone. */
 export const processIdentity = z.object({
   pid: count,
   startTime: name,
@@ -41,7 +41,7 @@ const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), mess
 
 /**
  * Bytes that are too many for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. `digest`: their
- * SHA-256. Every machine has the key with which they are sealed, so that a signed order holds for them only by that.
+ * SHA-256. Every host has the key with which they are sealed, so that a signed order holds for them only by that.
  */
 export const blob = z.object({
   id: z.string().regex(/^[\w-]{1,100}$/),
@@ -99,7 +99,7 @@ export const shippedWork = z.object({
 });
 export type ShippedWork = z.infer<typeof shippedWork>;
 
-/** All that is needed to start an attempt on a machine that has nothing of it. Paths in `args` have placeholders. */
+/** All that is needed to start an attempt on a host that has nothing of it. Paths in `args` have placeholders. */
 export const order = z.object({
   attemptId,
   attempt: count,
@@ -111,7 +111,7 @@ export const order = z.object({
   files: blob,
   work: shippedWork,
   setup: command.optional(),
-  /** A login that the machine holds by this name; absent = the one it has by itself. */
+  /** A login that the host holds by this name; absent = the one it has by itself. */
   login: text.optional(),
   untrusted: z.boolean(),
   memoryBytes: count.optional(),
@@ -173,7 +173,7 @@ export const attemptEnd = z.discriminatedUnion('say', [
     stderrTail: told,
     /** The guard ended it, because its lease was over. */
     fenced: z.boolean(),
-    /** Some of its files, or its work, cannot be sent: why, and the folder on the machine in which they lie. */
+    /** Some of its files, or its work, cannot be sent: why, and the folder on the host in which they lie. */
     unsent: z.object({ why: told, folder: told }).optional(),
   }),
 ]);
@@ -205,7 +205,7 @@ const attemptNews = z.union([
 ]);
 export type AttemptNews = z.infer<typeof attemptNews>;
 
-/** What a machine can do, as it says itself. */
+/** What a host can do, as it says itself. */
 export const abilities = z.object({
   wire: count,
   version: name,
@@ -223,14 +223,14 @@ export const hostChecks = z.object({
 });
 export type HostChecks = z.infer<typeof hostChecks>;
 
-/** A login with which claude could do nothing, as the runner saw it; without a key whichever the machine has. */
+/** A login with which claude could do nothing, as the runner saw it; without a key whichever the host has. */
 export const refusedLogin = z.object({ key: text.optional(), trouble: text });
 export type RefusedLogin = z.infer<typeof refusedLogin>;
 
-/** What a machine says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
+/** What a host says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
 export const hostEntry = z.object({
   name: hostName,
-  /** Without the one that every machine has of itself. */
+  /** Without the one that every host has of itself. */
   labels: z.array(z.string().regex(labelPattern)),
   slots: count,
   used: count,
@@ -249,7 +249,7 @@ export const hostEntry = z.object({
   freeDiskBytes: count.optional(),
   /** What comes before the name of a repository when git reaches its repositories; absent = nothing does. */
   codeUrl: z.string().regex(codeUrlPattern).max(2_000).optional(),
-  /** Tells machines apart that were given the same name. */
+  /** Tells hosts apart that were given the same name. */
   home: told.optional(),
   login: name.optional(),
   checks: hostChecks.optional(),
@@ -298,7 +298,7 @@ export function unpacked(message: Uint8Array): ToGroup | null {
   }
 }
 
-/** Stands for paths that differ between machines. */
+/** Stands for paths that differ between hosts. */
 export const placeholders = {
   session: '{{cca:session}}',
   worktree: '{{cca:worktree}}',
@@ -306,7 +306,7 @@ export const placeholders = {
   bun: '{{cca:bun}}',
 } as const;
 
-/** In paths of a parcel: claude's name for its working folder, which differs between machines (`projectSlug`). */
+/** In paths of a parcel: claude's name for its working folder, which differs between hosts (`projectSlug`). */
 export const slugPlaceholder = '{{cca:slug}}';
 
 /** How claude names the folder of conversations held in that folder: a real path, absolute. */

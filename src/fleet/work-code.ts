@@ -129,7 +129,7 @@ async function settingsOf(git: Git, path: string): Promise<Result<GitSetting[]>>
   return ok(settings.filter(isSentSetting));
 }
 
-/** The same for all sessions of a repository on this machine, and for none of another. */
+/** The same for all sessions of a repository on this host, and for none of another. */
 function keyOf({ world }: Git, repository: string): string {
   return createHash('sha256')
     .update(join(`/${world.machine.host}`, repository))

@@ -197,7 +197,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     case 'failed': {
       const { place } = attempt;
       if (isRefusedLogin(outcome) && (place !== undefined || context.isRefusedHere === true)) {
-        const machine = place === undefined ? 'This machine' : `The machine ${place.host}`;
+        const machine = place === undefined ? 'This machine' : `The host ${place.host}`;
         const until = place === undefined ? 'in this run' : 'until its login changes';
         const message = `${outcome.message} ${machine} gets nothing more ${until}.`;
         return paused(stopped, message);
@@ -256,7 +256,7 @@ export function notStarted(sessionId: SessionId, attempt: Attempt, why: string):
 
 /** The end of an attempt that was to begin on another machine, which has not heard of it. */
 export function neverStarted(sessionId: SessionId, { id: attemptId }: Attempt): WorkerFact {
-  const message = 'It had not been begun on its machine when its runner ended.';
+  const message = 'It had not been begun on its host when its runner ended.';
   const outcome = { status: 'paused', reason: 'interrupted', message, warnings: [] } as const;
   return { kind: 'ended', sessionId, attemptId, outcome, usage: noUsage, progressed: false, unread: [] };
 }

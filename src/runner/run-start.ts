@@ -21,7 +21,7 @@ export interface RunStartOptions {
 
 /**
  * The events with which the run begins; an empty list when every session is completed already. Fails with `usage` or
- * `illegal-transition` when the group cannot run, with `other-host` when a worker belongs to another machine.
+ * `illegal-transition` when the group cannot run, with `other-host` when a worker belongs to another host.
  */
 export function startEvents(state: GroupState, options: RunStartOptions): Result<EventBody[]> {
   const { id } = state.group;
@@ -118,9 +118,9 @@ export function refuseForeignWorkers(
     const { process } = session.attempt;
     if (process === undefined || process.host === self.host || lives(process)) continue;
     const { host } = process;
-    const next = `Run the command on ${host}, or delete the group if that machine is gone.`;
+    const next = `Run the command on ${host}, or delete the group if that host is gone.`;
     const begun = `A session of group ${state.group.id} was started`;
-    return fail('other-host', `${begun} on the machine ${host} and may still be running there.`, next);
+    return fail('other-host', `${begun} on the host ${host} and may still be running there.`, next);
   }
   return null;
 }
@@ -131,7 +131,7 @@ function refuseWithoutFleet(state: GroupState, { hasFleet = false }: RunStartOpt
     const session = state.sessions.get(id)?.state;
     const host = session?.status === 'running' ? session.attempt.place?.host : undefined;
     if (host === undefined) continue;
-    const where = `on the machine ${host} of a fleet that is not set up here`;
+    const where = `on the host ${host} of a fleet that is not set up here`;
     const message = `A session of group ${state.group.id} works ${where}.`;
     return fail('other-host', message, 'Run the command where the fleet is set up.');
   }

@@ -186,10 +186,10 @@ function describePlace(event: PlaceEvent, style: Style): string {
       return `${event.from === undefined ? 'goes' : `moves from ${machine(event.from)}`} to ${machine(event.to)}`;
     case 'session_host_lost': {
       const held = event.held > 0 ? `; up to ${formatMoney(event.held)} that it may have cost are held` : '';
-      return style('warn', `its machine ${sentence(event.host)} is lost${held}`);
+      return style('warn', `its host ${sentence(event.host)} is lost${held}`);
     }
     case 'session_booked':
-      return `what a lost machine cost is known: ${describeUsage(event.usage)}`;
+      return `what a lost host cost is known: ${describeUsage(event.usage)}`;
   }
 }
 

@@ -1,4 +1,4 @@
-/** What has to be true after a group on machines to which something happened: each once, paid exactly, nothing left. */
+/** What has to be true after a group on hosts to which something happened: each once, paid exactly, nothing left. */
 import { expect } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { type Noted, stepUsd } from './stepping-claude.ts';
 /** What was said last is dropped a moment later. */
 const looksMax = 100;
 
-/** Lets all of it happen. `opened` is given what ends the group and its machines, also after a failure. */
+/** Lets all of it happen. `opened` is given what ends the group and its hosts, also after a failure. */
 export async function expectAllOnce(trouble: Trouble, opened: (close: () => Promise<void>) => void): Promise<void> {
   let story = (): string => '';
   try {
@@ -64,7 +64,7 @@ function expectWork(own: readonly Noted[], written: readonly number[], lost: Rea
   for (const begin of own.filter(({ word }) => word === 'begin')) {
     const [done = 0, asked = 0] = begin.numbers;
     const did = Math.max(0, ...numbersOf(before, 'did'));
-    // One whose machine was lost goes on from what had come back by then; any other where it was, and what it was in
+    // One whose host was lost goes on from what had come back by then; any other where it was, and what it was in
     // the middle of may have been finished without its knowing.
     if (before.length > 0 && !lost.has(before[0]?.attemptId ?? '')) expect([did, did + 1]).toContain(done);
     if (asked > done) repeated.add(done + 1);
@@ -81,7 +81,7 @@ function expectWork(own: readonly Noted[], written: readonly number[], lost: Rea
   expect(written.filter((step) => !steps.includes(step))).toEqual([]);
 }
 
-/** What their claudes printed on all machines, which is what the model was asked. */
+/** What their claudes printed on all hosts, which is what the model was asked. */
 function expectPaid({ group, machines }: ChaosResult['ground']): void {
   let asked = 0;
   for (const { root } of Object.values(machines)) {

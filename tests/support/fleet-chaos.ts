@@ -1,4 +1,4 @@
-/** A group on three machines to which one thing happens. It heals, and the group must come to its end. */
+/** A group on three hosts to which one thing happens. It heals, and the group must come to its end. */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { launcher } from './cli.ts';
@@ -8,7 +8,7 @@ import { type Noted, steppingClaude, stepsNoted } from './stepping-claude.ts';
 import { noteTried } from './tried.ts';
 
 export const leaseMs = 3_000;
-/** A runner takes a machine for lost so long after its lease. */
+/** A runner takes a host for lost so long after its lease. */
 const fenceMs = 20_000;
 const shape = { machines: 3, sessions: 5, steps: 16, stepSeconds: 0.7 };
 export const stepsOfEach = shape.steps;
@@ -46,7 +46,7 @@ export const singleTroubles: readonly Trouble[] = [
   { kind: 'redis as it was', way: 'both', lastsMs: 0 },
 ];
 
-/** Of what all machines need, not of one of them. */
+/** Of what all hosts need, not of one of them. */
 export const isOfCenter = (kind: Trouble['kind']): boolean => /^(runner|redis)/.test(kind);
 
 /** What is left in Redis but what lies there for good: the registry, and what the engine keeps of its queues. */
@@ -85,7 +85,7 @@ export interface ChaosResult {
 export const describe = ({ kind, lastsMs, way }: Trouble): string =>
   `${kind}${kind.endsWith('cut off') ? ` ${way}` : ''} ${lastsMs / 1_000}s`;
 
-/** Each waits a moment for machines that were started a moment ago. */
+/** Each waits a moment for hosts that were started a moment ago. */
 const bookingsMax = 6;
 
 /** `opened` gets the ground and what closes it. Throws when the group does not complete. */
@@ -166,7 +166,7 @@ class Chaos {
     if (!isOver) this.#healing = this.#happen(trouble);
     await running.finally(() => this.#hurry.resolve());
     await this.#healing;
-    // What a machine that was lost when all was done has to tell is booked by the next command.
+    // What a host that was lost when all was done has to tell is booked by the next command.
     for (let more = 0; more < bookingsMax && this.#isHeld; more += 1) await this.#runToEnd();
     return { ground: this.#ground, noted: stepsNoted(folder), trouble };
   }

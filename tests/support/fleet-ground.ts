@@ -1,5 +1,5 @@
 /**
- * A group that runs with a fleet: a real redis-server, and machines that are an agent and a guard each, processes of
+ * A group that runs with a fleet: a real redis-server, and hosts that are an agent and a guard each, processes of
  * their own with data roots of their own. The claude on them is what the environment says.
  */
 
@@ -20,10 +20,10 @@ import { type RedisServer, startRedis } from './redis-server.ts';
 
 const world = createRealWorld();
 
-/** The program of machines, from its sources. */
+/** The program of hosts, from its sources. */
 export const machineMain = join(import.meta.dir, 'fleet-machine-main.ts');
 
-/** A machine that works for others. */
+/** A host that works for others. */
 export class Machine {
   readonly root: string;
   readonly home: string;
@@ -83,7 +83,7 @@ export class Machine {
     return logs.map((path) => readFileSync(path, 'utf8')).join('');
   }
 
-  /** All of it at once, as when the machine is switched off; `attemptIds`: what it works on. */
+  /** All of it at once, as when the host is switched off; `attemptIds`: what it works on. */
   async burn(attemptIds: readonly string[]): Promise<void> {
     this.#agent?.kill('SIGKILL');
     const guard = this.#guard;
@@ -127,7 +127,7 @@ export interface GroundOptions {
   readonly envOf?: (folder: string) => Readonly<Record<string, string>>;
   /** Makes the program that the agents start, in the folder of the ground; absent = what their environment says. */
   readonly claude?: (folder: string) => string;
-  /** Variables of a login that each machine holds; absent = that of the environment. */
+  /** Variables of a login that each host holds; absent = that of the environment. */
   readonly login?: Readonly<Record<string, string>>;
   /** Absent = so long that a busy machine does not lose it. */
   readonly leaseMs?: number;

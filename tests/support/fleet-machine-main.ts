@@ -1,4 +1,4 @@
-/** The agent (`agent`) or the guard (`guard`) of a machine, as processes of their own: mode, data root. */
+/** The agent (`agent`) or the guard (`guard`) of a host, as processes of their own: mode, data root. */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findClaude, versionOf } from '../../src/claude/launch/program.ts';

@@ -1,5 +1,5 @@
 /**
- * A fleet of one machine on this one: a real redis-server, an agent and a guard as processes of their own with a data
+ * A fleet of one host on this one: a real redis-server, an agent and a guard as processes of their own with a data
  * root of their own, and a runner that says and hears exactly what a test wants, signed and sealed as a real one.
  */
 
@@ -124,7 +124,7 @@ export class FleetRig {
 
   readonly group = groupId;
 
-  // The machine.
+  // The host.
 
   startAgent(env: Readonly<Record<string, string>> = {}): void {
     const command = [

@@ -1,4 +1,4 @@
-/** `doctor --hosts`: the Redis of the fleet and each of its machines. */
+/** `doctor --hosts`: the Redis of the fleet and each of its hosts. */
 
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { advise, see } from '../../core/advice.ts';
@@ -38,7 +38,7 @@ export async function checkHosts(place: AppContext, root: string): Promise<Resul
     : finding('redis', 'broken', redis.failure.message, redis.failure.next);
   if (hosts.length > 0) return ok([server, ...hosts.flatMap((host) => hostFindings(host, here))]);
   const next = advise('Add one with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
-  return ok([server, finding('hosts', 'warning', 'No machine has joined the fleet.', next)]);
+  return ok([server, finding('hosts', 'warning', 'No host has joined the fleet.', next)]);
 }
 
 interface Here {

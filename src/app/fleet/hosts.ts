@@ -17,7 +17,7 @@ export async function fleetHosts(place: AppContext, root: string): Promise<Resul
   return fleet.ok ? withRedis(place.world, fleet.value, registry.listHosts) : fleet;
 }
 
-/** The value: the machine as it was. Fails with `not-found` when no machine of that name has joined. */
+/** The value: the machine as it was. Fails with `not-found` when no host of that name has joined. */
 export async function setDraining(
   place: AppContext,
   root: string,
@@ -43,7 +43,7 @@ export async function dropHost(place: AppContext, root: string, name: string): P
 
 export function unknownHost(name: string, hosts: readonly { readonly name: string }[]) {
   const known = hosts.map((host) => host.name).join(', ');
-  const message = `There is no machine ${JSON.stringify(name)} in the fleet.`;
+  const message = `There is no host ${JSON.stringify(name)} in the fleet.`;
   if (known !== '') return fail('not-found', message, `There are: ${known}.`);
   return fail('not-found', message, advise('Let one join with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
 }

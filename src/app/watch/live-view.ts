@@ -146,10 +146,10 @@ export function leftWorker(
   { processes, machine }: World,
   { process, place }: Pick<Attempt, 'process' | 'place'>,
 ): 'alive' | 'ended' | { readonly elsewhere: string } {
-  if (place !== undefined) return { elsewhere: `on the machine ${place.host} of the fleet` };
+  if (place !== undefined) return { elsewhere: `on the host ${place.host} of the fleet` };
   if (process === undefined) return 'ended';
   if (processes.isAlive(process)) return 'alive';
-  return process.host === machine.self.host ? 'ended' : { elsewhere: `on the machine ${process.host}` };
+  return process.host === machine.self.host ? 'ended' : { elsewhere: `on the host ${process.host}` };
 }
 
 export function progressOf(

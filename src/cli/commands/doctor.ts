@@ -32,7 +32,7 @@ export function define(command: Command, context: Context): void {
     .option('--claude', 'check the installed claude now, against the scripted API and at no cost, and nothing else')
     .option('--worktrees', 'look for worktrees and branches that sessions left behind, and for nothing else')
     .option('--fix', 'with --worktrees: remove those that hold nothing that could be lost; branches stay')
-    .option('--hosts', 'look at the machines of the fleet, and at nothing else')
+    .option('--hosts', 'look at the hosts of the fleet, and at nothing else')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
     .action(({ claude, worktrees, fix, hosts, json }) =>

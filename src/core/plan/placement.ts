@@ -23,7 +23,7 @@ export function slotRequestOf(record: SessionRecord): SlotWish {
   };
 }
 
-/** The machine that has the session's files and caches; undefined = none has, or it was lost with them. */
+/** The host that has the session's files and caches; undefined = none has, or it was lost with them. */
 function lastHost({ definition, host, lost = [], state }: SessionRecord): string | undefined {
   if (host === undefined || host === thisMachine || definition.host !== undefined) return undefined;
   const isLost = state.status === 'paused' && state.reason === 'host-lost';
@@ -137,8 +137,8 @@ function wish(fleet: FleetView, definition: SessionDefinition): SessionPlacement
 
 function wanted({ requires = [], host }: Needs): string {
   const labels = requires.length === 0 ? '' : ` with ${requires.join(' and ')}`;
-  if (host !== undefined) return `of the machine ${host}${labels}`;
-  return labels === '' ? 'of another machine' : labels.trim();
+  if (host !== undefined) return `of the host ${host}${labels}`;
+  return labels === '' ? 'of another host' : labels.trim();
 }
 
 function refusal(definition: SessionDefinition, why: string, advice: Advice): GroupHold {
@@ -170,8 +170,8 @@ export function unsatisfiableRequirements(
 
 function asked(definition: SessionDefinition): string {
   const { requires = [], host } = definition;
-  if (host !== undefined) return `on the machine ${host}`;
-  return requires.length === 0 ? 'on another machine' : `on a machine with ${requires.join(' and ')}`;
+  if (host !== undefined) return `on the host ${host}`;
+  return requires.length === 0 ? 'on another host' : `on a host with ${requires.join(' and ')}`;
 }
 
 function noFleet(definition: SessionDefinition): GroupHold {
@@ -182,7 +182,7 @@ function noFleet(definition: SessionDefinition): GroupHold {
   );
 }
 
-/** Once its login is another one, a machine takes sessions again by itself. `isHereToo`: this one has none either. */
+/** Once its login is another one, a host takes sessions again by itself. `isHereToo`: this one has none either. */
 function noLogin(definition: SessionDefinition, hosts: readonly string[], isHereToo: boolean): GroupHold {
   const all = isHereToo ? ['this machine', ...hosts] : hosts;
   const listed = all.length === 1 ? all[0] : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;

@@ -1,5 +1,5 @@
 /**
- * The agent of a machine: does what signed orders for its slots say, tells of it, and renews its
+ * The agent of a host: does what signed orders for its slots say, tells of it, and renews its
  * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
  */
 
@@ -187,7 +187,7 @@ export class Agent {
     if (this.#isClosed) return;
     this.#able = able;
     if (JSON.stringify(able) === JSON.stringify(before)) return;
-    if (able.refusal !== undefined) this.#context.tell(`This machine takes nothing: ${able.refusal}`);
+    if (able.refusal !== undefined) this.#context.tell(`This host takes nothing: ${able.refusal}`);
     await this.#register();
   }
 
@@ -324,7 +324,7 @@ export class Agent {
     const lost = await this.#leases.renew([lease]);
     if (this.#isClosed) return;
     if (!lost.ok || lost.value.size > 0) {
-      tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
+      tell(`An order for group ${groupId} was refused: it names no slot that this host holds.`);
       const news = { say: 'refused', failure: publicFailure(noSlot) } as const;
       void this.#answer(groupId, { kind: 'attempt', host: config.name, token, attemptId: order.attemptId, news });
       return;
@@ -346,18 +346,18 @@ export class Agent {
 
 const noSlot = fail('other-host', 'The lease of the slot was over before the order came.', '').failure;
 
-// What a machine takes for the word of a runner.
+// What a host takes for the word of a runner.
 
 /** `bytes` as they were unsealed, null = they could not be. A text is the end of a sentence that says why not. */
 export function believed(bytes: Uint8Array | null, stream: string, verifier: Verifier): ToHost | string {
   if (bytes === null) return 'it is not sealed with the key of the fleet';
   const text = verifier.verify(stream, bytes);
-  if (text === null) return 'no runner that this machine accepts has signed it';
+  if (text === null) return 'no runner that this host accepts has signed it';
   const message = toHost.safeParse(parseJson(text));
   return message.success ? message.data : 'this version does not understand it';
 }
 
-// How busy and how full this machine is.
+// How busy and how full this host is.
 
 const diskBytesMin = 500_000_000;
 
@@ -375,7 +375,7 @@ export function burdenOf(files: Files, paths: FleetPaths): Pick<HostEntry, 'isFu
   };
 }
 
-// What sessions of others left on this machine, removed when none of them came back for long.
+// What sessions of others left on this host, removed when none of them came back for long.
 
 /** `inUse`: folders of sessions that hold a slot. Their worktrees are kept so long for a next attempt. */
 export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: ReadonlySet<string>): void {

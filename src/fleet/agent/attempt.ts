@@ -98,7 +98,7 @@ export class OrderedAttempt {
     try {
       await this.#begin();
     } catch (error) {
-      this.#refuse(fail('internal', `The machine could not start it: ${errorText(error)}.`, '').failure);
+      this.#refuse(fail('internal', `The host could not start it: ${errorText(error)}.`, '').failure);
     }
   }
 
@@ -182,7 +182,7 @@ export class OrderedAttempt {
     const { files } = this.#context.world;
     for (const id of files.list(running)) {
       const ended = ran.safeParse(parseJson(files.readText(join(running, id)) ?? ''));
-      const output = 'The agent of the machine was started anew while the command ran.';
+      const output = 'The agent of the host was started anew while the command ran.';
       this.#outbox.ran(ended.success ? ended.data : { say: 'ran', id, exitCode: null, timedOut: false, output });
     }
   }
@@ -329,7 +329,7 @@ export class OrderedAttempt {
     return made.ok ? (made.value ?? undefined) : undefined;
   }
 
-  /** Why it cannot be sent, which is reported once on this machine as well. */
+  /** Why it cannot be sent, which is reported once on this host as well. */
   #noteUnsent(result: Result<unknown>, before: string | undefined): string | undefined {
     if (result.ok) return undefined;
     const { message } = result.failure;
@@ -426,9 +426,9 @@ export class OrderedAttempt {
   }
 }
 
-const stopped = fail('busy', 'The session was stopped while it was being prepared on its machine.', '').failure;
+const stopped = fail('busy', 'The session was stopped while it was being prepared on its host.', '').failure;
 const unguarded = fail(
   'other-host',
-  'The machine lost its lease, or its guard does not run, so nothing was started there.',
+  'The host lost its lease, or its guard does not run, so nothing was started there.',
   advise('It may be tried again elsewhere', ['host', 'list']),
 ).failure;

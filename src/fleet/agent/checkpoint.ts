@@ -1,6 +1,6 @@
 /**
- * What a session has made by one moment, for the machine that its runner is on: its conversation and other files, and
- * its worktree as a commit. Another machine goes on from there when this one is lost.
+ * What a session has made by one moment, for the host that its runner is on: its conversation and other files, and
+ * its worktree as a commit. Another host goes on from there when this one is lost.
  */
 import { basename, join } from 'node:path';
 import { resumeFileName, resumeFilesIn } from '../../context/handover/projects.ts';
@@ -90,7 +90,7 @@ export class SessionFiles {
     this.#seen.set(path, { ...info, told: offset + whole.length });
     if (isAppended && whole.length === 0) return null;
     // A conversation stays as it is to the byte, and so does what belongs to the project; of other texts only paths
-    // of this machine are taken out.
+    // of this host are taken out.
     const text = isKept ? null : textOf(whole);
     const data = text === null ? Buffer.from(whole) : Buffer.from(takeOut(text, this.#places));
     return {
@@ -101,7 +101,7 @@ export class SessionFiles {
     };
   }
 
-  /** Regular files, through no link, without what belongs to this machine alone. */
+  /** Regular files, through no link, without what belongs to this host alone. */
   #paths(): string[] {
     return filesIn(this.#files, this.#places.session, (path) => isOwn(path) || path === 'worktree');
   }
@@ -133,14 +133,14 @@ export async function snapshotWork(
   return pushed.ok ? ok({ head, snapshot }) : pushed;
 }
 
-// * Resume files of the handover system that git ignores: no snapshot has them, so they go between machines as
+// * Resume files of the handover system that git ignores: no snapshot has them, so they go between hosts as
 // files, and nothing else of the worktree does.
 
 const bytesMax = 1024 * 1024;
 /** Arguments of one command are limited by the system. */
 const filesMax = 200;
 
-/** In orders: what the machine may have of it is older. The worktree itself holds what a machine has already. */
+/** In orders: what the host may have of it is older. The worktree itself holds what a host has already. */
 const sentFolder = 'handover/';
 
 /** Paths from `top`, the root of the worktree; `folder`: where the session works in it. */
@@ -176,7 +176,7 @@ export function isSent({ path }: ParcelFile): boolean {
 }
 
 /**
- * Of a checkpoint. A machine may be stolen: what git knows comes as commits, and no such file is put over it. Nor where
+ * Of a checkpoint. A host may be stolen: what git knows comes as commits, and no such file is put over it. Nor where
  * it cannot lie before the commits of the session are taken in, or the checkpoint would be tried for ever.
  */
 export async function comeBack(git: Git, top: string, files: readonly ParcelFile[]): Promise<readonly ParcelFile[]> {

@@ -1,5 +1,5 @@
 /**
- * fleet/agent/: the end of a machine that works for others: it takes wishes, does orders and tells of them. This file:
+ * fleet/agent/: the end of a host that works for others: it takes wishes, does orders and tells of them. This file:
  * what all parts of it need.
  */
 import type { HookProgram } from '../../claude/launch/settings.ts';
@@ -20,7 +20,7 @@ export interface AgentContext {
   readonly config: HostConfig;
   readonly root: string;
   readonly paths: FleetPaths;
-  /** Tells this data root on this machine from any other. */
+  /** Tells this data root on this host from any other. */
   readonly home: string;
   readonly git: Git;
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 /**
- * The guard of a machine that works for others: a process of its own that ends whatever has no lease any more, and does
- * nothing else, so that it does so also when the agent is gone, hangs, or the machine has slept.
+ * The guard of a host that works for others: a process of its own that ends whatever has no lease any more, and does
+ * nothing else, so that it does so also when the agent is gone, hangs, or the host has slept.
  */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -26,14 +26,14 @@ export async function serveGuard(world: World, { root, onSignal, tell }: GuardOp
   world.files.makeFolder(paths.folder);
   const holder = { identity: world.machine.self, runId: world.random.uuid() };
   const lock = world.locks.tryLock(paths.guardLock, holder);
-  if (lock === null) return fail('busy', 'A guard runs on this machine already.', 'One is enough: leave it.');
+  if (lock === null) return fail('busy', 'A guard runs on this host already.', 'One is enough: leave it.');
   const fence = new Fence(world, paths, tell);
   const ended = Promise.withResolvers<void>();
   let cancel = (): void => {};
   const look = (): void => {
     cancel = world.clock.after(lookMs, look);
     try {
-      // The machine has left its fleet, and nothing is left to watch.
+      // The host has left its fleet, and nothing is left to watch.
       if (world.files.entryKind(paths.host) === null && readLeases(world, paths).length === 0) {
         ended.resolve();
         return;
@@ -93,7 +93,7 @@ export class Fence {
     this.#world.clock.after(againMs, () => this.#ended.delete(attemptId));
   }
 
-  /** Synced before anything is ended, so that a death of this process and the machine does not hide why. */
+  /** Synced before anything is ended, so that a death of this process and the host does not hide why. */
   #note({ folder }: AttemptLease): void {
     const note = fencedNote(this.#paths, folder);
     const { files } = this.#world;

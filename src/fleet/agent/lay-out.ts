@@ -55,7 +55,7 @@ export function destination(places: Places, file: Pick<ParcelFile, 'path'>) {
   return { folder, path, target: join(folder, path) };
 }
 
-const refusedNext = 'Whoever made it is no program of ours, or broken: see which runners this machine accepts.';
+const refusedNext = 'Whoever made it is no program of ours, or broken: see which runners this host accepts.';
 
 /** Shorter than any system allows, for what is written beside it first and the folder that it lies in. */
 const nameBytesMax = 200;
@@ -69,7 +69,7 @@ export function problemWith(path: string): string | null {
   if (isLong(path, pathBytesMax) || parts.some((part) => isLong(part, nameBytesMax))) return 'whose name is too long';
   // Under `.git` it would say what git runs.
   if (parts.some((part) => part.toLowerCase() === '.git')) return 'which would change a repository';
-  return isOwn(path) ? 'which a machine makes for itself' : null;
+  return isOwn(path) ? 'which a host makes for itself' : null;
 }
 
 /** A session may have made links where its files are to lie. A sentence without an end; null = there is none. */
@@ -126,14 +126,14 @@ export function takeOut(text: string, places: Places): string {
     .reduce((all, [path, placeholder]) => all.replaceAll(path, placeholder), text);
 }
 
-// What of a session's folder belongs to one machine alone: it never comes with an order and is never sent back.
+// What of a session's folder belongs to one host alone: it never comes with an order and is never sent back.
 
 const own: ReadonlySet<string> = new Set([
   ...['transcript.jsonl', 'stderr.log', 'stdin.fifo', 'meta.json', 'order.json'],
   ...['workspace.json', 'setup.done', 'remote-worktree.json', 'login-check'],
 ]);
 
-/** Where claude keeps a login when a person logs in within the session; who works elsewhere has one of that machine. */
+/** Where claude keeps a login when a person logs in within the session; who works elsewhere has one of that host. */
 const credentials = 'claude-config/.credentials.json';
 
 export function isOwn(path: string): boolean {

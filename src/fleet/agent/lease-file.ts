@@ -49,9 +49,9 @@ export function isGuarded(world: World, { guard }: FleetPaths): boolean {
   return uptimeMs(world.files) - found.uptime <= guardSilentMs;
 }
 
-// Time since the machine was started. It goes on while the machine sleeps, and nobody sets it.
+// Time since the host was started. It goes on while the host sleeps, and nobody sets it.
 
-/** Milliseconds. Throws where the system does not tell: a machine of a fleet runs Linux. */
+/** Milliseconds. Throws where the system does not tell: a host of a fleet runs Linux. */
 export function uptimeMs(files: Pick<Files, 'readText'>): number {
   const seconds = Number(files.readText('/proc/uptime')?.split(' ')[0]);
   if (!Number.isFinite(seconds)) throw new Error('The system does not tell in /proc/uptime since when it runs');

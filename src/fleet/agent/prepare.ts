@@ -1,4 +1,4 @@
-/** From an order to what is to be started: files, worktree, set-up, login and program, all on this machine. */
+/** From an order to what is to be started: files, worktree, set-up, login and program, all on this host. */
 import { dirname, join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { inCleanEnvironment, telemetryOf, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
@@ -132,7 +132,7 @@ function layOutFiles(files: Files, all: readonly ParcelFile[], places: Places): 
   return included.ok ? layOut(files, { files: takeSent(all) }, places) : included;
 }
 
-/** What beats a project's settings states the environment of the machine on which it was written. */
+/** What beats a project's settings states the environment of the host on which it was written. */
 function restateEnvironment(
   files: Files,
   { workerSettings: path }: SessionPaths,
@@ -170,7 +170,7 @@ function workOf(context: AgentContext, { paths, order }: Slot, worktree: RemoteW
   const folder = files.realPath(wanted);
   const top = join(session, 'worktree');
   if (folder === null || (folder !== top && !folder.startsWith(`${top}/`)) || files.info(folder)?.kind !== 'folder') {
-    const next = 'Commit that folder, or run the session on this machine.';
+    const next = 'Commit that folder, or run the session on this host.';
     return fail('project-missing', `The folder ${order.cwd} of the session is not in its worktree.`, next);
   }
   const slug = projectSlug(folder);

@@ -1,4 +1,4 @@
-/** Where the agent of a machine begins and ends: `host serve`. */
+/** Where the agent of a host begins and ends: `host serve`. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../system/own-program.ts';
@@ -28,7 +28,7 @@ export interface ServeOptions {
   readonly tell: (line: string) => void;
 }
 
-/** Fails with `usage` where the machine belongs to no fleet, with `busy` where an agent runs already. */
+/** Fails with `usage` where the host belongs to no fleet, with `busy` where an agent runs already. */
 export async function serveHost(world: World, options: ServeOptions): Promise<Result<void>> {
   const { root, callerEnv, packageRoot, onSignal, tell, startGuard, claude } = options;
   const paths = fleetPaths(root);
@@ -37,17 +37,17 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   const config = read.value;
   if (config === undefined) {
     const next = advise('Get the join line from whoever has made the fleet', ['host', 'join', 'LINE']);
-    return fail('usage', 'This machine belongs to no fleet.', next);
+    return fail('usage', 'This host belongs to no fleet.', next);
   }
   try {
     uptimeMs(world.files);
   } catch {
-    return fail('usage', 'A machine of a fleet has to run Linux.', 'Use another machine.');
+    return fail('usage', 'A host of a fleet has to run Linux.', 'Use another host.');
   }
   for (const folder of [paths.slots, paths.repositories, paths.work]) world.files.makeFolder(folder);
   const holder = { identity: world.machine.self, runId: world.random.uuid() };
   const lock = world.locks.tryLock(paths.agentLock, holder);
-  if (lock === null) return fail('busy', 'An agent runs on this machine already.', 'One is enough: leave it.');
+  if (lock === null) return fail('busy', 'An agent runs on this host already.', 'One is enough: leave it.');
   const engine = await (options.openEngine ?? FleetRedis.open)(world, config);
   if (!engine.ok) {
     lock.release();
@@ -86,12 +86,12 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   return ok(undefined);
 }
 
-/** Tells machines apart that were given the same name. */
+/** Tells hosts apart that were given the same name. */
 export function homeOf({ machine }: World, root: string): string {
   return `${machine.bootId} ${root}`;
 }
 
-/** Two machines of one name would take each other's messages. What is not known now is no reason to wait. */
+/** Two hosts of one name would take each other's messages. What is not known now is no reason to wait. */
 export async function checkName(
   engine: FleetEngine,
   { name, leaseMs }: Pick<HostConfig, 'name' | 'leaseMs'>,
@@ -101,10 +101,10 @@ export async function checkName(
   const other = hosts.ok ? hosts.value.find((host) => host.name === name) : undefined;
   if (other?.home === undefined || other.home === home || other.silentMs > leaseMs) return ok(undefined);
   const next = advise('Give this one another name', ['host', 'join', 'LINE', '--name', 'NAME']);
-  return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
+  return fail('duplicate', `Another host of the fleet is called ${name}, and works.`, next);
 }
 
-/** `salt`: another one for each agent, so that a machine which has joined anew is tried anew. */
+/** `salt`: another one for each agent, so that a host which has joined anew is tried anew. */
 async function abilitiesOf(
   world: World,
   options: ServeOptions,

@@ -1,5 +1,5 @@
 /**
- * A slot of this machine that somebody holds: what must be known of it when the agent comes again. It is written before
+ * A slot of this host that somebody holds: what must be known of it when the agent comes again. It is written before
  * what it says is done, and synced, so that nothing is ever started twice.
  */
 import { dirname, join } from 'node:path';

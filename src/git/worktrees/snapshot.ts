@@ -173,7 +173,7 @@ async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): 
 
 function changedMeanwhile(path: string, branch: string): Result<never> {
   const message =
-    `The worktree ${path} was changed here while the session worked on another machine, so its work there is not ` +
+    `The worktree ${path} was changed here while the session worked on another host, so its work there is not ` +
     `put over that.`;
   const next =
     `What it has made is kept as refs/claude-code-agent/…/checkpoint: bring both together on ${branch}, then retry ` +

@@ -325,8 +325,8 @@ const waitWords: Readonly<Record<string, string>> = {
   memory: 'waits for free memory',
   disk: 'waits for free disk space',
   files: 'waits for open files to be closed',
-  host: 'waits for a machine',
-  'no-host': 'no machine may run it',
+  host: 'waits for a host',
+  'no-host': 'no host may run it',
 };
 
 function waitingNow({ state, nowMs }: View, { reason }: WaitReason): Said | undefined {

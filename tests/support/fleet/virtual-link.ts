@@ -1,4 +1,4 @@
-/** The engine and the machines of a fleet, made up: what they are told is noted, what they say is said by the test. */
+/** The engine and the hosts of a fleet, made up: what they are told is noted, what they say is said by the test. */
 import { ok } from '../../../src/core/failure.ts';
 import type { Lease, SlotLeases } from '../../../src/fleet/engine.ts';
 import type { FleetLink } from '../../../src/fleet/engine-link.ts';
@@ -16,7 +16,7 @@ export const abilities: HostAbilities = {
   logins: [],
 };
 
-/** What the engine and the machines hear and say. */
+/** What the engine and the hosts hear and say. */
 export class VirtualLink implements FleetLink {
   /** Tokens of the slots that are held. */
   readonly held: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * Promises: over a real sshd, one command makes a machine of the fleet of another home, with its agent, its guard, its
+ * Promises: over a real sshd, one command makes a host of the fleet of another home, with its agent, its guard, its
  * login and this very program, and one command undoes all of it. What is missing there, or in the way, is said in one
  * sentence, and a login stands in no command line and no message. Not covered: other systems than this one, systemd.
  */
@@ -62,7 +62,7 @@ afterEach(async () => {
 const machineRoot = () => join(user.folder, 'there', '.local', 'claude-code-agent');
 const locksOf = (root: string) => [fleetPaths(root).agentLock, fleetPaths(root).guardLock];
 
-/** No machine of these tests tries it anew. */
+/** No host of these tests tries it anew. */
 function triedEverywhere(program: string): void {
   for (const root of [user.data, machineRoot()]) noteTried(fleetPaths(root).folder, program);
 }
@@ -94,7 +94,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 
   const add = (...more: string[]) => user.run('host', 'add', 'one', '--ssh', there.destination, ...more);
 
-  test('host add installs and starts all that a machine needs, and host forget undoes it', async () => {
+  test('host add installs and starts all that a host needs, and host forget undoes it', async () => {
     await open(pathWith('git', 'claude'));
     const added = await add('--slots', '2', '--label', 'gpu', '--login', 'team-a');
     // One line a step, and nothing of them in what is printed.
@@ -137,11 +137,11 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     const left = readdirSync(there.home, { recursive: true, encoding: 'utf8' });
     const files = left.filter((name) => statSync(join(there.home, name)).isFile());
     expect(files).toEqual([]);
-    expect((await user.run('host', 'forget', 'one', '--yes')).stderr).toContain('There is no machine "one"');
+    expect((await user.run('host', 'forget', 'one', '--yes')).stderr).toContain('There is no host "one"');
   });
 
   test.if(claudeBinary !== undefined)(
-    'a group runs on a machine that was added, with the login that was sent to it once and goes nowhere else',
+    'a group runs on a host that was added, with the login that was sent to it once and goes nowhere else',
     async () => {
       const write = { file_path: '{{project}}/made.md', content: 'Made by a session.\n' };
       const steps = [{ tool: 'Write', input: write }, { text: 'Done.' }];
@@ -170,7 +170,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
         const log = join(server.folder, 'appendonlydir');
         const written = readdirSync(log).map((name) => readFileSync(join(log, name), 'latin1'));
         for (const text of [secret, 'nobody reads', 'Made by', 'made.md']) expect(written.join()).not.toContain(text);
-        // Another machine of the fleet could read all of it, and finds the prompt and no login.
+        // Another host of the fleet could read all of it, and finds the prompt and no login.
         const { sealingKey } = JSON.parse(readFileSync(fleetPaths(user.data).config, 'utf8'));
         const sent = sentThrough(server.folder, sealingKey);
         expect(sent).toContain('nobody reads');
@@ -247,7 +247,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 });
 
 describe.skipIf(!hasRedis)('with redis-server', () => {
-  /** An ssh that runs what it is told here, as the machine would. */
+  /** An ssh that runs what it is told here, as the host would. */
   function play(script: string): void {
     const bin = join(user.folder, 'played');
     mkdirSync(bin);
@@ -296,7 +296,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test.each([
     [['one', '--ssh', '-oProxyCommand=x'], 'nothing that ssh could be asked for'],
-    [['o_ne', '--ssh', 'me@there'], 'no name of a machine'],
+    [['o_ne', '--ssh', 'me@there'], 'no name of a host'],
     [['one', '--ssh', 'me@there', '--label', 'a+b'], 'no label'],
     [['one', '--ssh', 'me@there', '--slots', '0'], 'from 1 to 1000'],
     [['one', '--ssh', 'me@there', '--login', '../x'], 'no name of a login'],
@@ -344,15 +344,15 @@ esac
     for (const lock of locksOf(user.data)) expect(locks.holder(lock)).toBeNull();
   }, 60_000);
 
-  test('a machine joins by itself, in the foreground too, and leaves again', async () => {
+  test('a host joins by itself, in the foreground too, and leaves again', async () => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');
     const machine = join(user.folder, 'there', 'data');
     const line = await user.ok('fleet', 'join-line');
     const env = { CLAUDE_CODE_AGENT_HOME: machine };
     const bad = async (...words: string[]) => (await user.runWith({ env }, 'host', 'join', line, ...words)).stderr;
-    expect(await bad('--name', 'a_b')).toContain('no name of a machine');
+    expect(await bad('--name', 'a_b')).toContain('no name of a host');
     expect(await bad('--label', 'a b')).toContain('no label');
-    expect(await bad('--login', 'none')).toContain('This machine holds no login "none".');
+    expect(await bad('--login', 'none')).toContain('This host holds no login "none".');
     expect(existsSync(machine)).toBe(false);
     noteTried(fleetPaths(machine).folder, user.env.CLAUDE_CODE_AGENT_CLAUDE);
 
@@ -366,12 +366,12 @@ esac
       '--label',
       'gpu',
     );
-    expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This machine works as two') });
+    expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This host works as two') });
     expect(joined.stdout + joined.stderr).not.toContain(line);
     expect(await user.ok('host', 'list')).toMatch(/^two +ready .* gpu$/m);
     // Another one may not be called so while it lives.
     const taken = await user.run('host', 'join', line, '--name', 'two');
-    expect([taken.code, taken.stderr.includes('Another machine of the fleet is called two')]).toEqual([2, true]);
+    expect([taken.code, taken.stderr.includes('Another host of the fleet is called two')]).toEqual([2, true]);
     expect(existsSync(fleetPaths(user.data).host)).toBe(false);
     const left = await user.runWith({ env }, 'host', 'forget', 'two', '--yes');
     expect(left).toMatchObject({ code: 0, stdout: 'two is out of the fleet.\n' });

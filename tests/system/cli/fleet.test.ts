@@ -1,6 +1,6 @@
 /**
  * Promises: `fleet init` makes a fleet only with a Redis that forgets nothing, says what to change where it is another
- * one, and prints the join line alone; done again it keeps the keys. The machines are listed and drained by name, and
+ * one, and prints the join line alone; done again it keeps the keys. The hosts are listed and drained by name, and
  * doctor has a cure for each thing that is wrong with one. Machines are played by what they say of themselves in Redis.
  * Not covered: agents (fleet-hosts.test.ts), another Redis than Debian's.
  */
@@ -52,10 +52,10 @@ describe('without a fleet', () => {
     expect(existsSync(join(user.data, 'fleet'))).toBe(false);
   });
 
-  test('host serve says that the machine has joined none', async () => {
+  test('host serve says that the host has joined none', async () => {
     const { code, stderr } = await user.run('host', 'serve', '--json');
     expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
-    expect(stderr).toContain('This machine belongs to no fleet.');
+    expect(stderr).toContain('This host belongs to no fleet.');
   });
 
   test('a bad join line, name, label, slot or login makes nothing', async () => {
@@ -125,7 +125,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     }
   });
 
-  describe('the machines', () => {
+  describe('the hosts', () => {
     let redis: FleetRedis;
 
     beforeEach(async () => {
@@ -154,11 +154,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     test('are none at first', async () => {
       expect(await user.run('host', 'list')).toMatchObject({
         code: 0,
-        stderr: 'No machine has joined. Add one with: claude-code-agent host add NAME --ssh USER@HOST\n',
+        stderr: 'No host has joined. Add one with: claude-code-agent host add NAME --ssh USER@HOST\n',
       });
       expect(await user.json('host', 'list')).toEqual({ hosts: [] });
       const { code, stderr } = await user.run('host', 'drain', 'gpu1');
-      expect([code, stderr.includes('There is no machine "gpu1"')]).toEqual([2, true]);
+      expect([code, stderr.includes('There is no host "gpu1"')]).toEqual([2, true]);
     });
 
     test('are listed with what they have and how they stand', async () => {
@@ -228,12 +228,12 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         await user.ok('session', 'add', group, ...session, '--name', 'serve', '--requires', 'tpu');
       });
       const lack =
-        'Session 001 train is to work on a machine with tpu, as 1 more: no machine of the fleet has that; the labels ' +
+        'Session 001 train is to work on a host with tpu, as 1 more: no host of the fleet has that; the labels ' +
         'there are: gpu. Add one that has it with: claude-code-agent host add NAME --ssh USER@HOST --label tpu';
 
       test('group plan says so, and how they stand that have it', async () => {
         expect(await user.run('group', 'plan', group)).toMatchObject({
-          stdout: expect.stringContaining('no machine has joined the fleet. Add one with: claude-code-agent host add'),
+          stdout: expect.stringContaining('no host has joined the fleet. Add one with: claude-code-agent host add'),
         });
         await says('gpu1');
         expect(await user.run('group', 'plan', group)).toMatchObject({
@@ -313,7 +313,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     });
   });
 
-  /** As this machine would say it. */
+  /** As this host would say it. */
   async function claudeHere(): Promise<HostEntry['abilities']> {
     mkdirSync(join(user.folder, 'bin'));
     const claude = join(user.folder, 'bin', 'claude');

@@ -1,5 +1,5 @@
 /**
- * Promises: each cell of the table of docs/fleet.md that says who can do what names a test that exists; the files in
+ * Promises: each cell of the table in docs/fleet-security.md names a test that exists; the files in
  * docs/fleet are what the program writes and asks for, and a Redis of that configuration makes a fleet over TLS.
  * Not covered: docker and systemd themselves.
  */
@@ -18,7 +18,7 @@ import { freePort, hasRedis, startRedisWith } from '../../support/redis-server.t
 import { unwrap } from '../../support/system/rig.ts';
 
 const read = (name: string) => readFileSync(join(packageRoot, 'docs', name), 'utf8');
-const table = (/\n## Who can do what\n([\s\S]*?)\n## /.exec(read('fleet.md'))?.[1] ?? '').split('\n');
+const table = (/\n## Who can do what\n([\s\S]*?)\nKnown limits/.exec(read('fleet-security.md'))?.[1] ?? '').split('\n');
 const rows = table.filter((line) => line.startsWith('| ')).slice(1);
 
 test('the table has all who may come into question', () => {
@@ -26,11 +26,11 @@ test('the table has all who may come into question', () => {
   expect([...who]).toEqual([
     'the password of Redis',
     'no password',
-    'a machine',
-    'a session on a machine',
+    'a host',
+    'a session on a host',
     'a join line',
     'a runner',
-    'another user of a machine',
+    'another user of a host',
   ]);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Promises: `host add` works from the npm package and from the one-file release, over a real sshd to a machine with no
+ * Promises: `host add` works from the npm package and from the one-file release, over a real sshd to a host with no
  * Bun: its agent takes work, and `host forget` leaves nothing there. From a checkout: tests/system/cli/fleet-hosts.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
@@ -14,7 +14,7 @@ import { hasSshd, startSshd } from '../../support/ssh-server.ts';
 import { noteTried } from '../../support/tried.ts';
 
 const timeoutMs = 300_000;
-/** On the PATH of the machine, as on any system; neither Bun nor npm. */
+/** On the PATH of the host, as on any system; neither Bun nor npm. */
 const tools = [
   'sh',
   'cat',
@@ -54,7 +54,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     ['the npm package', 'npm/bin/cca', true],
     ['the one-file release', 'cca', false],
   ])(
-    'host add from %s installs and starts a machine, and host forget removes all of it',
+    'host add from %s installs and starts a host, and host forget removes all of it',
     async (_, program, isBunSent) => {
       const user = new User();
       user.program = join(folder, program);

@@ -1,4 +1,4 @@
-/** Promises: a machine does what a signed order says, once, and its runner hears all of it. */
+/** Promises: a host does what a signed order says, once, and its runner hears all of it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -106,7 +106,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const order = await rig.makeOrder({ script: 'touch ../../started' });
     const message = { kind: 'slot', token, groupId: order.groupId, command: { do: 'order', order } };
     await rig.sendSigned(message, new Signer(newFleetKeys().signingKey));
-    await until(() => rig.told().includes('no runner that this machine accepts has signed it'));
+    await until(() => rig.told().includes('no runner that this host accepts has signed it'));
     await rig.redis.client.xadd('cca:h:one', '*', 'm', JSON.stringify(message));
     await until(() => rig.told().includes('it is not sealed with the key of the fleet'));
     await rig.sendSigned({ ...message, command: { do: 'dance' } });
@@ -199,7 +199,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await listed((host) => host.abilities.claudeVersion === '2.1.331');
     says({ refusal: 'Money would be endangered.' });
     await listed((host) => host.refusal === 'Money would be endangered.' && host.abilities.claudeVersion === '');
-    expect(rig.told()).toContain('This machine takes nothing: Money would be endangered.');
+    expect(rig.told()).toContain('This host takes nothing: Money would be endangered.');
     says({});
     await listed((host) => host.refusal === undefined && host.abilities.claudeVersion === '2.1.331');
   });

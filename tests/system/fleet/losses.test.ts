@@ -104,7 +104,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('while Redis does not answer, the machine ends what has no lease, and tells it later', async () => {
+  test('while Redis does not answer, the host ends what has no lease, and tells it later', async () => {
     await open(3_000);
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -168,7 +168,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     if (known === undefined) throw new Error('no lease is noted');
     await rig.killAgent();
     const paths = fleetPaths(rig.root);
-    // As if a machine had been started anew: its uptimes say nothing here.
+    // As if a host had been started anew: its uptimes say nothing here.
     writeFileSync(paths.leases, JSON.stringify({ bootId: 'another', leases: [{ ...known, renewedAt: 0 }] }));
     const looked = guardUptime() ?? 0;
     await until(() => (guardUptime() ?? 0) > looked + 1_000);
@@ -177,7 +177,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const again = guardUptime() ?? 0;
     await until(() => (guardUptime() ?? 0) > again + 1_000);
     expect(isAlive(pid)).toBe(true);
-    // A machine that slept wakes with a later uptime: the same as an earlier renewal.
+    // A host that slept wakes with a later uptime: the same as an earlier renewal.
     writeLeases(world, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(world.files) - 900_000 }]);
     await until(() => !isAlive(pid));
   });

@@ -103,13 +103,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 });
 
-test('nothing goes unencrypted to another machine unless somebody says so', () => {
+test('nothing goes unencrypted to another host unless somebody says so', () => {
   for (const redis of ['rediss://a:b@redis.corp:6380', 'redis://127.0.0.1:1', 'redis://localhost', 'redis://[::1]:1']) {
     expect(checkAddress({ redis }).ok).toBe(true);
   }
   const refused = checkAddress({ redis: 'redis://a:secret@redis.corp:6379' });
   expect(refused.ok ? '' : refused.failure.message).toBe(
-    'Redis at redis.corp:6379 is another machine, and redis:// does not encrypt what is sent to it.',
+    'Redis at redis.corp:6379 is another host, and redis:// does not encrypt what is sent to it.',
   );
   expect(checkAddress({ redis: 'redis://redis.corp', insecure: true }).ok).toBe(true);
   for (const redis of ['', 'redis', 'http://127.0.0.1', 'redis:///socket'])

@@ -1,4 +1,4 @@
-/** Promises: a machine is known by what it says of itself, and by nothing that others put into its place. */
+/** Promises: a host is known by what it says of itself, and by nothing that others put into its place. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { FleetRedis } from '../../../src/fleet/redis.ts';
 import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
@@ -33,7 +33,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     return { name, labels: ['gpu'], slots: 4, used: 1, abilities, ...state };
   };
 
-  test('all machines are listed by name, each with how long it has been silent', async () => {
+  test('all hosts are listed by name, each with how long it has been silent', async () => {
     const [b, a] = [await entry('b'), await entry('a')];
     unwrap(await registerHost(redis, { ...b, seenAt: b.seenAt - 60_000 }));
     unwrap(await registerHost(redis, a));
@@ -47,7 +47,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test('an entry that was made up, or moved to another name, is passed over', async () => {
     unwrap(await registerHost(redis, await entry('a')));
     await redis.client.hset('cca:hosts', 'c', (await redis.client.hgetBuffer('cca:hosts', 'a')) ?? '');
-    // All that a machine would say, but not sealed, or with a key that is not the fleet's, or for another place.
+    // All that a host would say, but not sealed, or with a key that is not the fleet's, or for another place.
     const made = Buffer.from(JSON.stringify(await entry('d')));
     const strangers = new Seal(newFleetKeys().sealingKey, world.random);
     for (const bytes of [made, strangers.seal('cca:hosts/d', made), redis.seal.seal('cca:hosts/a', made)]) {

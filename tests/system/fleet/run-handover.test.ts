@@ -1,5 +1,5 @@
 /**
- * Promises: resume files of the handover system that git ignores go to another machine with the session, come back
+ * Promises: resume files of the handover system that git ignores go to another host with the session, come back
  * while it works, and go on to the next machine; no other ignored file does.
  */
 import { afterEach, expect, test } from 'bun:test';
@@ -42,7 +42,7 @@ const read = (folder: string, path = resume): string => {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 };
 
-longFleetTest('they go with the session from machine to machine, and to the project', async () => {
+longFleetTest('they go with the session from host to host, and to the project', async () => {
   ground = await openGround([{ name: 'a' }], {
     machines: { one: {} },
     env: rig.env,

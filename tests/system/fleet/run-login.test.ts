@@ -1,6 +1,6 @@
 /**
- * Promises: a machine whose login is refused stops nobody but itself. Its session goes on elsewhere, it gets nothing
- * more until its login is another one or a person says so, and a group pauses only when no machine is left for it.
+ * Promises: a host whose login is refused stops nobody but itself. Its session goes on elsewhere, it gets nothing
+ * more until its login is another one or a person says so, and a group pauses only when no host is left for it.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { readGroupProgress } from '../../../src/app/watch/live-view.ts';
@@ -47,13 +47,13 @@ const pausedOf = (name: string) =>
     .events()
     .flatMap((event) => (event.type === 'session_paused' && event.sessionId === ground.group.id(name) ? [event] : []));
 
-longFleetTest('the session goes on elsewhere, and the machine gets nothing more', async () => {
+longFleetTest('the session goes on elsewhere, and the host gets nothing more', async () => {
   await open([{ name: 'a' }, { name: 'b' }, { name: 'c', after: ['a'] }]);
   const run = ground.group.run(rig.env);
   const [first, second] = [await begin('a'), await begin('b')];
   await refuse(first);
   const paused = await run.event('session_paused');
-  const message = expect.stringMatching(/Not logged in.* The machine one gets nothing more until its login changes\.$/);
+  const message = expect.stringMatching(/Not logged in.* The host one gets nothing more until its login changes\.$/);
   expect(paused).toMatchObject({ reason: 'interrupted', message });
   ground.addMachine('two', {});
   const again = await begin('a');
@@ -70,7 +70,7 @@ longFleetTest('the session goes on elsewhere, and the machine gets nothing more'
     ['one', false],
     ['two', true],
   ]);
-  // Those who watch see how the machines stand.
+  // Those who watch see how the hosts stand.
   const { paths } = ground.group;
   const seen = () => readGroupProgress(createRealWorld(), paths.progress, ground.group.state()).fleet;
   await until(() => seen()?.up === 1);
@@ -84,7 +84,7 @@ longFleetTest('the session goes on elsewhere, and the machine gets nothing more'
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-longFleetTest('a group for which no machine is left pauses and names them; a person lets it go on', async () => {
+longFleetTest('a group for which no host is left pauses and names them; a person lets it go on', async () => {
   await open([{ name: 'a' }], { machines: { one: {}, two: {} } });
   const run = ground.group.run(rig.env);
   const tried = new Set<string>();
@@ -112,41 +112,38 @@ longFleetTest('a group for which no machine is left pauses and names them; a per
   expect(pausedOf('a')).toHaveLength(2);
 });
 
-longFleetTest(
-  'a login that is refused here stops this machine alone, for as long as another one can go on',
-  async () => {
-    const inPlace = { fields: { isolate: 'none' } } as const;
-    await open([{ name: 'a' }, { name: 'here', ...inPlace, after: ['a'] }, { name: 'b' }], {
-      config: { where: 'any' },
-    });
-    const redis = await ground.redis();
-    for (let isThere = false; !isThere; ) {
-      const hosts = await listHosts(redis);
-      isThere = hosts.ok && hosts.value.some(takesNew);
-    }
-    redis.close();
-    const run = ground.group.run(rig.env);
-    const firsts = [await begin('a'), await begin('b')];
-    for (const fake of firsts) expect(machineOf(fake)).toBe('');
-    for (const fake of firsts) await refuse(fake);
-    const message = expect.stringMatching(/Not logged in.* This machine gets nothing more in this run\.$/);
-    expect(await run.event('session_paused')).toMatchObject({ reason: 'interrupted', message });
-    for (const name of ['a', 'b']) {
-      const again = await begin(name);
-      expect(machineOf(again)).toBe('one');
-      await again.succeed();
-    }
-    expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-    const said = expect.stringContaining('works here only, where the login was refused. ');
-    expect(ground.group.state()).toMatchObject({ reason: 'no-host', message: said });
-    // The next run tries it again here.
-    const later = ground.group.run(rig.env);
-    await (await begin('here')).succeed();
-    expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  },
-);
+longFleetTest('a login that is refused here stops this host alone, for as long as another one can go on', async () => {
+  const inPlace = { fields: { isolate: 'none' } } as const;
+  await open([{ name: 'a' }, { name: 'here', ...inPlace, after: ['a'] }, { name: 'b' }], {
+    config: { where: 'any' },
+  });
+  const redis = await ground.redis();
+  for (let isThere = false; !isThere; ) {
+    const hosts = await listHosts(redis);
+    isThere = hosts.ok && hosts.value.some(takesNew);
+  }
+  redis.close();
+  const run = ground.group.run(rig.env);
+  const firsts = [await begin('a'), await begin('b')];
+  for (const fake of firsts) expect(machineOf(fake)).toBe('');
+  for (const fake of firsts) await refuse(fake);
+  const message = expect.stringMatching(/Not logged in.* This host gets nothing more in this run\.$/);
+  expect(await run.event('session_paused')).toMatchObject({ reason: 'interrupted', message });
+  for (const name of ['a', 'b']) {
+    const again = await begin(name);
+    expect(machineOf(again)).toBe('one');
+    await again.succeed();
+  }
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  const said = expect.stringContaining('works here only, where the login was refused. ');
+  expect(ground.group.state()).toMatchObject({ reason: 'no-host', message: said });
+  // The next run tries it again here.
+  const later = ground.group.run(rig.env);
+  await (await begin('here')).succeed();
+  expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
 
-fleetTest('a login that is refused here pauses the group where no machine can go on', async () => {
+fleetTest('a login that is refused here pauses the group where no host can go on', async () => {
   await open([{ name: 'a' }], { config: { where: 'any' }, machines: {} });
   const run = ground.group.run(rig.env);
   await refuse(await begin('a'));

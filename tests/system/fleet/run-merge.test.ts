@@ -1,4 +1,4 @@
-/** Promises: work that was made on three machines in two repositories is merged in both of them, or in none. */
+/** Promises: work that was made on three hosts in two repositories is merged in both of them, or in none. */
 import { afterEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const repositories = ['app', 'lib'] as const;
 const folderOf = (name: string) => ground.group.project(name);
 const tips = () => repositories.map((name) => git(folderOf(name), 'rev-parse', 'main'));
 
-/** Each session on a machine of its own; what each writes, by its name. */
+/** Each session on a host of its own; what each writes, by its name. */
 async function workOnThree(works: Readonly<Record<string, Readonly<Record<string, string>>>>): Promise<void> {
   const hosts = { a: 'one', b: 'two', c: 'three' } as const;
   const sketches = Object.entries(hosts).map(([name, host]) => ({

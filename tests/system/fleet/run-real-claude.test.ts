@@ -1,5 +1,5 @@
 /**
- * Promises, with the real claude, a scripted API and a real Redis: three sessions of a repository work on two machines;
+ * Promises, with the real claude, a scripted API and a real Redis: three sessions of a repository work on two hosts;
  * one of these burns in the middle of a tool, and its session goes on on the other one: the same conversation to the
  * byte, its branch, what was not committed; what it cost is what the API has served.
  */
@@ -28,7 +28,7 @@ const script: RehearsalScript = {
       steps: [
         bash('echo one > one.txt; git add one.txt; git -c user.name=T -c user.email=t@t commit -qm one'),
         bash('echo two > two.txt'),
-        // It does not end before the machine burns; on the next one there is nothing to wait for.
+        // It does not end before the host burns; on the next one there is nothing to wait for.
         bash('if [ -e "$HOME/burns" ]; then touch waits; sleep 600; fi'),
         { text: 'b is done' },
       ],
@@ -49,7 +49,7 @@ afterEach(async () => {
 const names = new Map<string, string>();
 
 test.if(hasRedis)(
-  'a machine that burns in the middle of a tool',
+  'a host that burns in the middle of a tool',
   async () => {
     const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
     const claude = { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() };

@@ -1,5 +1,5 @@
 /**
- * Promises: sessions of a group work on other machines as they do here; when one of these burns they go on elsewhere,
+ * Promises: sessions of a group work on other hosts as they do here; when one of these burns they go on elsewhere,
  * in the same conversation, on their branches, with what they had not committed, and the money is counted once.
  */
 import { afterEach, expect, test } from 'bun:test';
@@ -50,7 +50,7 @@ const record = (name: string) => {
 };
 const project = () => ground.group.project('app');
 
-fleetTest('three sessions work on two machines, and their work is on their branches here', async () => {
+fleetTest('three sessions work on two hosts, and their work is on their branches here', async () => {
   await open([{ name: 'a' }, { name: 'b' }, { name: 'c', after: ['a'] }]);
   const run = ground.group.run(rig.env);
   for (const name of ['a', 'b']) {
@@ -85,7 +85,7 @@ const checkpointOf = (name: string) =>
 /** In the middle of a tool's work, with a file that is not committed, and a checkpoint of that. */
 async function inMidTool(name: string): Promise<Invocation> {
   const fake = await begin(name);
-  git(fake.hello.cwd, 'commit', '--allow-empty', '--quiet', '-m', 'on the machine');
+  git(fake.hello.cwd, 'commit', '--allow-empty', '--quiet', '-m', 'on the host');
   writeFileSync(join(fake.hello.cwd, 'two.txt'), 'uncommitted\n');
   await fake.print(toolResult);
   await until(() => existsSync(checkpointOf(name)));
@@ -100,7 +100,7 @@ const attemptOf = (name: string): Attempt => {
 };
 
 longFleetTest(
-  'a machine that burns is told of, and the session goes on elsewhere with what it had',
+  'a host that burns is told of, and the session goes on elsewhere with what it had',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000 });
     const warned: string[] = [];
@@ -116,7 +116,7 @@ longFleetTest(
     expect(again.hello.cwd).toStartWith(second.root);
     expect(await again.prompt()).toContain('do a');
     expect(readFileSync(join(again.hello.cwd, 'two.txt'), 'utf8')).toBe('uncommitted\n');
-    expect(git(again.hello.cwd, 'log', '-1', '--format=%s')).toBe('on the machine');
+    expect(git(again.hello.cwd, 'log', '-1', '--format=%s')).toBe('on the host');
     expect(git(again.hello.cwd, 'status', '--porcelain')).toBe('?? two.txt');
     expect(ground.group.state().usage).toMatchObject({ costUsd: 2, heldUsd: 2 });
     await again.init();
@@ -131,7 +131,7 @@ longFleetTest(
 );
 
 longFleetTest(
-  'late books: what a machine that is there again tells replaces what was held',
+  'late books: what a host that is there again tells replaces what was held',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000 });
     const run = ground.group.run(rig.env);
@@ -156,7 +156,7 @@ longFleetTest(
 );
 
 longFleetTest(
-  'one that is to be waited for works on however long its machine is out of reach',
+  'one that is to be waited for works on however long its host is out of reach',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000, config: { onLost: 'wait' } });
     const run = ground.group.run(rig.env);
@@ -179,7 +179,7 @@ function isHeld(host: string, token: string): boolean {
   return Number(asked.stdout.toString()) > Date.now();
 }
 
-longFleetTest('a later runner goes on with what runs on other machines', async () => {
+longFleetTest('a later runner goes on with what runs on other hosts', async () => {
   await open([{ name: 'a' }]);
   const run = ground.group.run(rig.env);
   const fake = await inMidTool('a');
@@ -239,7 +239,7 @@ async function again(name: string, fake: Invocation, run: RunningGroup): Promise
 const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
 
 longFleetTest(
-  'the next attempt works where its files and what set-up made still lie, unless that machine takes nothing',
+  'the next attempt works where its files and what set-up made still lie, unless that host takes nothing',
   async () => {
     const fields = { setup: 'echo set up >>ignored' };
     await open([{ name: 'a', fields }, { name: 'b' }], { machines: { one: { slots: 3 }, two: { slots: 3 } } });
@@ -282,7 +282,7 @@ interface Hook {
 }
 
 fleetTest.each(['from sources', 'installed as a bundle'])(
-  'hooks are started as the machine starts them: %s',
+  'hooks are started as the host starts them: %s',
   async (kind) => {
     await open([{ name: 'a' }], { machines: {} });
     const main = kind === 'from sources' ? machineMain : await bundledMachine(ground.group.folder);

@@ -1,6 +1,6 @@
 /**
- * Promises: the cells of the table in docs/fleet.md that no other test holds: what a machine of the fleet that was
- * stolen, and who may run groups, can do and cannot. Not covered: other users of the same machine (files.test.ts).
+ * Promises: the cells of the table in docs/fleet-security.md that no other test holds: what a host that was
+ * stolen, and who may run groups, can do and cannot. Not covered: other users of the same host (files.test.ts).
  */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
@@ -37,23 +37,23 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
   afterEach(() => rig.close());
 
-  /** Whoever has all that the machine keeps. */
+  /** Whoever has all that the host keeps. */
   async function stolen(): Promise<FleetRedis> {
     return unwrap(
       await FleetRedis.open(world, unwrap(readHost(world.files, rig.root)) ?? { redis: '', sealingKey: '' }),
     );
   }
 
-  test('a machine can read what is sent to another', async () => {
+  test('a host can read what is sent to another', async () => {
     const stream = toHostStream('two');
-    unwrap(await rig.redis.send(stream, [Buffer.from('a prompt for the machine two')]));
+    unwrap(await rig.redis.send(stream, [Buffer.from('a prompt for the host two')]));
     const thief = await stolen();
     const [entry] = unwrap(await thief.read(stream, '0'));
     thief.close();
-    expect(Buffer.from(entry?.bytes ?? []).toString()).toBe('a prompt for the machine two');
+    expect(Buffer.from(entry?.bytes ?? []).toString()).toBe('a prompt for the host two');
   });
 
-  test('a machine can answer for another', async () => {
+  test('a host can answer for another', async () => {
     const thief = await stolen();
     const news = { say: 'ran', id: 'x', exitCode: 0, timedOut: false, output: 'made up' };
     const answer = { kind: 'attempt', host: 'two', token: 'two:1:of-others', attemptId: 'of-others', news };
@@ -62,7 +62,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await rig.hear('of-others', 'ran')).toMatchObject({ output: 'made up' });
   });
 
-  test('a machine cannot give orders to another', async () => {
+  test('a host cannot give orders to another', async () => {
     const token = await rig.takeSlot();
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const message = { kind: 'slot', token, groupId: wanted.groupId, command: { do: 'order', order: wanted } };
@@ -74,12 +74,12 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const made = new Signer(newFleetKeys().signingKey).sign(stream, JSON.stringify(message));
     unwrap(await thief.send(stream, [made, Buffer.from(JSON.stringify(message))]));
     thief.close();
-    await until(() => rig.told().split('no runner that this machine accepts has signed it').length >= 2);
+    await until(() => rig.told().split('no runner that this host accepts has signed it').length >= 2);
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
     expect(rig.living(wanted.attemptId)).toEqual([]);
   });
 
-  test('what an order brings along cannot be exchanged by another machine', async () => {
+  test('what an order brings along cannot be exchanged by another host', async () => {
     const ordered = (prompt: string) =>
       rig.makeOrder({
         script: 'cat ../prompt.md',
@@ -105,7 +105,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(evil.attemptId)).toEqual([]);
   });
 
-  test('an order that was recorded starts nothing again, on that machine or another', async () => {
+  test('an order that was recorded starts nothing again, on that host or another', async () => {
     const stream = toHostStream('one');
     const { token, attemptId, order: ordered } = await rig.start({ script: 'echo x >>../../starts' });
     const starts = join(rig.paths().folder, '..', 'starts');
@@ -126,10 +126,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.slotFolders().length === 0);
     await replay();
     await until(() => rig.told().includes('it was done before'));
-    // One that was signed for another machine is nothing here.
+    // One that was signed for another host is nothing here.
     const other = new Signer(rig.keys.signingKey).sign(toHostStream('two'), JSON.stringify(message));
     unwrap(await thief.send(stream, [other]));
-    await until(() => rig.told().includes('no runner that this machine accepts has signed it'));
+    await until(() => rig.told().includes('no runner that this host accepts has signed it'));
     thief.close();
     expect(readFileSync(starts, 'utf8')).toBe('x\n');
   });

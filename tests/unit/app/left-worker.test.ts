@@ -12,8 +12,8 @@ test.each([
   ['ended', {}],
   ['ended', { process: { ...self, startTime: '1' } }],
   ['ended', { process: { ...self, bootId: 'before' } }],
-  [{ elsewhere: 'on the machine far' }, { process: { ...self, host: 'far', bootId: 'another' } }],
-  [{ elsewhere: 'on the machine box of the fleet' }, { place: { host: 'box' } }],
+  [{ elsewhere: 'on the host far' }, { process: { ...self, host: 'far', bootId: 'another' } }],
+  [{ elsewhere: 'on the host box of the fleet' }, { place: { host: 'box' } }],
 ] as const)('F5: %j', (known, attempt) => {
   expect(leftWorker(world, attempt as unknown as Attempt)).toEqual(known);
 });

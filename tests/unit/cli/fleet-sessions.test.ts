@@ -25,7 +25,7 @@ test('--requires, --host and --where are kept, changed and taken away', async ()
   await user.add(group, 'api', '--requires', 'gpu', '--requires', 'node20', '--requires', 'gpu', '--host', 'gpu1');
   expect(await shown('api')).toMatchObject({ requires: ['gpu', 'node20'], host: 'gpu1' });
   expect(await user.ok('session', 'show', `${group}/api`)).toContain('Only on: gpu1');
-  expect(await user.ok('group', 'show', group)).toContain('on machines of the fleet only');
+  expect(await user.ok('group', 'show', group)).toContain('on hosts of the fleet only');
 
   await user.ok('session', 'edit', `${group}/api`, '--no-host', '--requires', 'arm');
   const edited = await shown('api');
@@ -43,7 +43,7 @@ test('--requires, --host and --where are kept, changed and taken away', async ()
 test.each([
   [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--requires', 'a b'], 'a letter or digit first'],
   [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--requires', 'any'], 'not "any"'],
-  [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--host', '-a'], 'as machines are called'],
+  [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--host', '-a'], 'as hosts are called'],
   [['group', 'edit', 'fleet', '--where', 'here'], 'Allowed choices are local, fleet, any'],
   [['group', 'run', 'fleet', '--where', 'here'], 'Allowed choices are local, fleet, any'],
 ])('%j is refused in one sentence', async (words, said) => {
@@ -96,7 +96,7 @@ async function storeWork(isAtWork = false): Promise<void> {
   writer.value.close();
 }
 
-test('all that shows a group tells on which machines its sessions work, and what is held', async () => {
+test('all that shows a group tells on which hosts its sessions work, and what is held', async () => {
   await storeWork();
   const table = await user.ok('group', 'show', group);
   expect(table).toMatch(/^SESSION +PROJECT +HOST +STATUS/m);
@@ -107,7 +107,7 @@ test('all that shows a group tells on which machines its sessions work, and what
       'with: claude-code-agent host forget gpu2',
   );
   expect(await user.ok('session', 'list', group)).toMatch(/^002 web +web +gpu2/m);
-  expect(await user.ok('session', 'show', `${group}/web`)).toContain('Machine: gpu2');
+  expect(await user.ok('session', 'show', `${group}/web`)).toContain('Host: gpu2');
   const json = await user.json<{ sessions: object[]; progress: { sessions: object[] } }>('group', 'show', group);
   for (const { sessions } of [json, json.progress])
     expect(sessions).toMatchObject([{ host: 'gpu1' }, { host: 'gpu2' }]);
@@ -122,7 +122,7 @@ test('all that shows a group tells on which machines its sessions work, and what
   expect(readFileSync(page, 'utf8')).toMatch(/<th[^>]*>Host<\/th>/);
 });
 
-test('without a runner nobody says of a session on another machine that it is stopped, while that spends', async () => {
+test('without a runner nobody says of a session on another host that it is stopped, while that spends', async () => {
   await storeWork(true);
   const commands = [
     ['group', 'pause', group],
@@ -132,7 +132,7 @@ test('without a runner nobody says of a session on another machine that it is st
   for (const words of commands) {
     const { code, stderr } = await user.run(...words);
     expect([words[1], code]).toEqual([words[1], 1]);
-    expect(stderr).toContain('works on the machine gpu1, and no runner is there to stop it.');
+    expect(stderr).toContain('works on the host gpu1, and no runner is there to stop it.');
     expect(stderr).toContain(`group run ${group}`);
   }
   expect(await user.ok('group', 'show', group)).toMatch(/^001 api +api +gpu1 +running/m);

@@ -1,6 +1,6 @@
 /**
  * Promises: with a fleet, sessions go to other machines when they must, or when this one has no room and they may;
- * without one, and in a rehearsal, everything is as it always was. What a lost machine may have cost is held until it
+ * without one, and in a rehearsal, everything is as it always was. What a lost host may have cost is held until it
  * is known, and never is more promised than the cap.
  */
 import { describe, expect, test } from 'bun:test';
@@ -73,7 +73,7 @@ describe('where sessions work', () => {
     expect(decided(log, { fleet: refused })).toEqual(['start 002 here']);
     expect(verdict(log, { fleet: refused }, a)).toMatchObject({
       reason: 'no-host',
-      message: 'Session 001 is to work on a machine with gpu, and the login was refused on one and two.',
+      message: 'Session 001 is to work on a host with gpu, and the login was refused on one and two.',
       advice: {
         commands: [
           ['host', 'resume', 'one'],
@@ -91,7 +91,7 @@ describe('where sessions work', () => {
     expect(decided(log, view)).toEqual(['wish 001', 'wait host']);
     expect(verdict(log, view, a)).toMatchObject({
       reason: 'host',
-      message: 'It waits for a slot of another machine: all are busy; the login of this machine was refused.',
+      message: 'It waits for a slot of another host: all are busy; the login of this machine was refused.',
     });
     expect(verdict(log, view, b)).toMatchObject({
       reason: 'no-host',
@@ -107,7 +107,7 @@ describe('where sessions work', () => {
     const nowhere = { fleet: fleet({ refusedHere: 'No.', withoutLogin: () => ['one', 'two'] }) };
     expect(decided(group({}, {}), nowhere)).toEqual(['settle no-host']);
     expect(verdict(log, nowhere, a)?.message).toBe(
-      'Session 001 is to work on another machine, and the login was refused on this machine, one and two.',
+      'Session 001 is to work on another host, and the login was refused on this machine, one and two.',
     );
   });
 
@@ -217,9 +217,9 @@ describe('where sessions work', () => {
   });
 
   test.each<[string, Partial<GroupConfig>, Partial<SessionDefinition>, FleetView | null, RegExp]>([
-    ['no fleet', {}, { requires: ['gpu'] }, null, /on a machine with gpu, and no fleet is set up here\.$/],
-    ['no fleet for a group that works there', { where: 'fleet' }, {}, null, /on another machine, and no fleet/],
-    ['no worktree', {}, { host: 'one', isolate: 'none' }, fleet(), /on the machine one, and without a worktree/],
+    ['no fleet', {}, { requires: ['gpu'] }, null, /on a host with gpu, and no fleet is set up here\.$/],
+    ['no fleet for a group that works there', { where: 'fleet' }, {}, null, /on another host, and no fleet/],
+    ['no worktree', {}, { host: 'one', isolate: 'none' }, fleet(), /on the host one, and without a worktree/],
     [
       'a group that stays here',
       { where: 'local' },
@@ -308,7 +308,7 @@ describe('money', () => {
     ...usage(0.2, 40),
     models: { m: { costUsd: 0.2, tokens: { ...noUsage.tokens, output: 40 } } },
   };
-  test('what a lost machine may have cost is held, until the late books replace all of it', () => {
+  test('what a lost host may have cost is held, until the late books replace all of it', () => {
     const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8));
     const { state } = log;
     expect(state.usage).toMatchObject({ costUsd: 10, heldUsd: 9.8 });

@@ -61,7 +61,7 @@ test('what is more than can be sent is not read, and sent when it has become les
   // Nothing of it lies on the disk.
   truncateSync(join(places.session, 'claude-config/endless'), 3 * 1024 ** 3);
   const tooMuch = session.changed();
-  expect(tooMuch.ok || tooMuch.failure.message).toStartWith('4301 MB would have to be sent to another machine');
+  expect(tooMuch.ok || tooMuch.failure.message).toStartWith('4301 MB would have to be sent to another host');
   rmSync(join(places.session, 'claude-config/endless'));
   expect(unwrap(session.changed())?.files).toMatchObject([{ data: Buffer.from('one\n').toString('base64') }]);
 });

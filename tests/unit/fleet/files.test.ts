@@ -1,5 +1,5 @@
 /**
- * Promises: what a machine keeps of a fleet lies in files of its owner's alone, and is refused in one sentence when
+ * Promises: what a host keeps of a fleet lies in files of its owner's alone, and is refused in one sentence when
  * others may read it, when it is damaged and when a newer version wrote it. A join line says what is wrong with it, and
  * nothing of what it holds. Not covered: whether Redis is there.
  */
@@ -148,7 +148,7 @@ describe('a join line', () => {
   const line = joinLine(ticketOf(whole));
   const made = (ticket: object) => `cca-join:${Buffer.from(JSON.stringify(ticket)).toString('base64url')}`;
 
-  test('says all that a machine needs, and nothing with which it could start anything', () => {
+  test('says all that a host needs, and nothing with which it could start anything', () => {
     const ticket = unwrap(parseJoinLine(` ${line}\n`));
     expect(ticket).toEqual(ticketOf(whole));
     expect(ticket.redis).toBe(whole.redis);
@@ -172,7 +172,7 @@ describe('a join line', () => {
     ['a short key', made({ ...ticketOf(whole), sealingKey: 'AAAA' }), 'lacks something'],
     ['nobody who may give orders', made({ ...ticketOf(whole), runnerKeys: [] }), 'lacks something'],
     ['no address', made({ ...ticketOf(whole), redis: 'two' }), 'address of Redis'],
-    ['another machine without encryption', made({ ...ticketOf(whole), redis: 'redis://h:two@r:1' }), 'encrypt'],
+    ['another host without encryption', made({ ...ticketOf(whole), redis: 'redis://h:two@r:1' }), 'encrypt'],
   ])('that is bad is refused in a sentence: %s', (_, bad, said) => {
     expect(refusal(parseJoinLine(bad))).toContain(said);
   });

@@ -1,6 +1,6 @@
 /**
  * Promises: slots that nobody uses are given back; a
- * machine that nothing is heard of is told of, unless it is to be waited for. Engine and machines are made up.
+ * machine that nothing is heard of is told of, unless it is to be waited for. Engine and hosts are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { SlotLease } from '../../../src/core/event.ts';
@@ -100,7 +100,7 @@ function inputOf(waits: boolean): RemoteInput {
   };
 }
 
-test('a machine whose lease is over is lost 20 seconds later, and its attempt ends', async () => {
+test('a host whose lease is over is lost 20 seconds later, and its attempt ends', async () => {
   const attempt = fleet.attempt(inputOf(false));
   const ends: string[] = [];
   attempt.onExit((end) => ends.push(end.kind));
@@ -131,7 +131,7 @@ test('while the engine does not answer nothing is lost', async () => {
   expect(lost).toEqual([]);
 });
 
-/** As the machine would that was just asked. */
+/** As the host would that was just asked. */
 function answerHello(attempts: Extract<ToGroup, { kind: 'here' }>['attempts']): void {
   fleet.hello('one');
   link.hear({ kind: 'here', host: 'one', asker: link.asker, attempts });
@@ -167,6 +167,6 @@ test('what is too large for the way fails the session, and it is told where it l
   expect(await exited).toEqual(status);
   const { failure } = await attempt.reap();
   expect(failure).toMatchObject({ reason: 'worktree-failed' });
-  expect(failure?.message).toContain('machine one');
+  expect(failure?.message).toContain('host one');
   expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
 });

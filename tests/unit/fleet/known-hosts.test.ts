@@ -1,4 +1,4 @@
-/** Promises: of the machines that could serve a session it is said how they stand, and what helps when none can. */
+/** Promises: of the hosts that could serve a session it is said how they stand, and what helps when none can. */
 import { expect, test } from 'bun:test';
 import { adviceText } from '../../../src/core/advice.ts';
 import { ok } from '../../../src/core/failure.ts';
@@ -20,16 +20,16 @@ test.each<[string, RegisteredHost[], Needs, string, string | undefined]>([
     'free',
     [host('a', ['gpu']), host('b', ['gpu'], { used: 4 }), host('c', [])],
     gpu,
-    '2 machines, 8 slots, 3 free',
+    '2 hosts, 8 slots, 3 free',
     undefined,
   ],
-  ['busy', [host('a', ['gpu'], { used: 4 })], gpu, '1 machine, 4 slots, all busy', undefined],
-  ['full', [host('a', ['gpu'], { isFull: true })], gpu, '1 such machine takes nothing new', undefined],
+  ['busy', [host('a', ['gpu'], { used: 4 })], gpu, '1 host, 4 slots, all busy', undefined],
+  ['full', [host('a', ['gpu'], { isFull: true })], gpu, '1 such host takes nothing new', undefined],
   [
     'refused',
     [host('a', ['gpu'], { used: 4 }), host('b', ['gpu'], refused)],
     gpu,
-    '1 machine, 4 slots, all busy; the login was refused on b',
+    '1 host, 4 slots, all busy; the login was refused on b',
     undefined,
   ],
   [
@@ -40,26 +40,26 @@ test.each<[string, RegisteredHost[], Needs, string, string | undefined]>([
     'host resume a',
   ],
   ['lost', [host('a', ['gpu'], lost), host('b', ['gpu'], lost)], gpu, 'nothing is heard of a, b', 'host list'],
-  ['none', [], {}, 'no machine has joined the fleet', 'host add NAME --ssh USER@HOST'],
+  ['none', [], {}, 'no host has joined the fleet', 'host add NAME --ssh USER@HOST'],
   [
     'no such label',
     [host('a', ['gpu', 'big']), host('b', ['gpu'])],
     { requires: ['tpu'] },
-    'no machine of the fleet has that; the labels there are: big, gpu',
+    'no host of the fleet has that; the labels there are: big, gpu',
     'host add NAME --ssh USER@HOST --label tpu',
   ],
   [
-    'no such machine',
+    'no such host',
     [host('a', []), host('b', [])],
     { host: 'c' },
-    'no machine has that name; there is a, b',
+    'no host has that name; there is a, b',
     'host add c --ssh USER@HOST',
   ],
   [
-    'a machine without it',
+    'a host without it',
     [host('a', [])],
     { host: 'a', requires: ['gpu'] },
-    'that machine does not have it; none has any label',
+    'that host does not have it; none has any label',
     'host add a --ssh USER@HOST --label gpu',
   ],
 ])('%s', (_, hosts, needs, text, command) => {
@@ -74,7 +74,7 @@ test('what is not known yet is said to be so', () => {
   expect(withoutLogin(null, gpu)).toEqual([]);
 });
 
-test('a login that was refused keeps a group waiting as long as another machine may serve, or come back', () => {
+test('a login that was refused keeps a group waiting as long as another host may serve, or come back', () => {
   const broken = [host('a', ['gpu'], refused), host('b', ['gpu'], refused)];
   expect(withoutLogin(broken, gpu)).toEqual(['a', 'b']);
   expect(withoutLogin([...broken, host('c', ['gpu'], drained), host('d', [])], gpu)).toEqual(['a', 'b']);

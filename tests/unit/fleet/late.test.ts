@@ -1,4 +1,4 @@
-/** Promises: what a lost machine tells late is taken in once, and nothing that it tells keeps its cost unbooked. */
+/** Promises: what a lost host tells late is taken in once, and nothing that it tells keeps its cost unbooked. */
 import { expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -71,7 +71,7 @@ test.each([
   expect(tries).toEqual([]);
   expect(refused).toHaveLength(1);
   expect(refused[0]).toContain(said);
-  expect(refused[0]).toStartWith('What the machine one tells late of attempt a cannot be taken in whole, so its cost');
+  expect(refused[0]).toStartWith('What the host one tells late of attempt a cannot be taken in whole, so its cost');
   expect(readFileSync(join(kept, '0', 'talk.jsonl'), 'utf8')).toBe('one\n');
   expect(readdirSync(join(kept, '0'))).toEqual(['talk.jsonl']);
 });

@@ -1,4 +1,4 @@
-/** Promises: what comes for a session is laid out in its folder and nowhere else, with the paths of this machine. */
+/** Promises: what comes for a session is laid out in its folder and nowhere else, with the paths of this host. */
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const file = (path: string, content: string, more: Partial<ParcelFile> = {}): Pa
 const at = (path: string): string => join(places.session, path);
 const text = (path: string): string => readFileSync(at(path), 'utf8');
 
-test('texts get the paths of this machine, other bytes stay, and a conversation lies where claude looks for it', () => {
+test('texts get the paths of this host, other bytes stay, and a conversation lies where claude looks for it', () => {
   const all = '{{cca:bun}} {{cca:package}}/bin {{cca:session}}/x {{cca:worktree}}';
   const parcel = [
     file('a/settings.json', all),

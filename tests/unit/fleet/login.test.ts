@@ -34,7 +34,7 @@ function environment(named?: string, ownLogin?: string) {
   return environmentFor(files, { root: temp.path, agentEnv, ownLogin, order, paths, programs: '/opt/bin' });
 }
 
-test('the named login replaces all that the agent would pay with; what the machine needs stays', () => {
+test('the named login replaces all that the agent would pay with; what the host needs stays', () => {
   login('team-a', '# of team a\nCLAUDE_CODE_OAUTH_TOKEN=of-team-a\n');
   for (const made of [environment('team-a'), environment(undefined, 'team-a')]) {
     const env = made.ok ? made.value : {};
@@ -51,9 +51,9 @@ test('without a name it is the login of the agent', () => {
 });
 
 test.each([
-  ['one that is not there', 'team-b', 'The machine has no login "team-b".'],
-  ['one that would be another file', '../host', 'The machine has no login "../host".'],
-  ['one that others may read', 'open', 'others on this machine may read it'],
+  ['one that is not there', 'team-b', 'The host has no login "team-b".'],
+  ['one that would be another file', '../host', 'The host has no login "../host".'],
+  ['one that others may read', 'open', 'others on this host may read it'],
   ['one that says nothing', 'empty', 'names no variable'],
 ])('%s is refused in one sentence that shows nothing of it', (_, name, sentence) => {
   login('open', 'ANTHROPIC_API_KEY=secret\n', 0o644);

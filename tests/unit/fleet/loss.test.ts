@@ -1,5 +1,5 @@
 /**
- * Promises: a machine counts as lost only when nothing can run there any more: 20 seconds after its lease was over by
+ * Promises: a host counts as lost only when nothing can run there any more: 20 seconds after its lease was over by
  * what was seen of it, or, where that cannot be believed, a whole lease later.
  */
 import { expect, test } from 'bun:test';
@@ -56,7 +56,7 @@ test('one that is renewed again is not lost, whatever was seen before', () => {
   expect(lostAt((nowMs) => ({ left: nowMs > 10_000 && nowMs < 20_000 ? null : leaseMs }))).toBeNull();
 });
 
-test('never before the fence of the machine: a lease and 13 seconds after its last renewal that was answered', () => {
+test('never before the fence of the host: a lease and 13 seconds after its last renewal that was answered', () => {
   const renewals = fc.array(fc.integer({ min: 1, max: 30_000 }), { minLength: 1, maxLength: 20 });
   const cut = fc.tuple(fc.nat(300_000), fc.nat(120_000));
   fc.assert(
@@ -72,7 +72,7 @@ test('never before the fence of the machine: a lease and 13 seconds after its la
         const leftMs = isForgotten ? 0 : renewedMs + leaseMs - nowMs;
         return { left: leftMs > 0 ? leftMs : null, server: isForgotten ? 'b' : 'a' };
       });
-      // A machine hears at its next renewal that its lease is gone; the last that was answered is this one at most.
+      // A host hears at its next renewal that its lease is gone; the last that was answered is this one at most.
       const answeredMs = Math.min(lastMs, times.findLast((time) => time <= restartMs) ?? 0);
       if (at !== null) expect(at).toBeGreaterThanOrEqual(answeredMs + leaseMs + 13_000);
     }),

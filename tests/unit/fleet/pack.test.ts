@@ -28,7 +28,7 @@ const packed = (): Record<string, string> => {
   return Object.fromEntries(files.map(({ path, data }) => [path, Buffer.from(data, 'base64').toString()]));
 };
 
-test('what a person has told claude to log in with while attached stays on its machine', () => {
+test('what a person has told claude to log in with while attached stays on its host', () => {
   const config = join(temp.path, 'claude-config');
   answerFirstRun(world, config, join(temp.path, 'worktree'), { ANTHROPIC_API_KEY: 'a-key-of-mine' });
   const state = JSON.parse(world.files.readText(join(config, '.claude.json')) ?? '');

@@ -1,4 +1,4 @@
-/** Promises: of the files that git ignores resume files alone go between machines, and a machine can put no other. */
+/** Promises: of the files that git ignores resume files alone go between hosts, and a host can put no other. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -51,7 +51,7 @@ test('with an order they come to the same place, and nothing else does that way'
   ]);
 });
 
-test('what a machine says of files that git knows, or of any others, is not taken', async () => {
+test('what a host says of files that git knows, or of any others, is not taken', async () => {
   const others = [file('notes.md'), file(known), file(`${ignored}.bak`), file('../resume-context.md')];
   const odd = [file(ignored, { offset: 3 }), file(ignored, { isText: true })];
   const taken = await comeBack(git, top, [...others, ...odd, file(ignored), file(further)]);

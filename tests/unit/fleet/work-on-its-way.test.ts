@@ -1,6 +1,6 @@
 /**
- * Promises: work comes whole to where it is wanted. A checkpoint that is being taken in when its machine is lost is
- * taken in with its files and its work; sessions of one repository are laid out on a machine one after another. What
+ * Promises: work comes whole to where it is wanted. A checkpoint that is being taken in when its host is lost is
+ * taken in with its files and its work; sessions of one repository are laid out on a host one after another. What
  * was taken in by half is taken for nothing at either end.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';

@@ -24,7 +24,7 @@ let writer: GroupWriter;
 let clock: SteppedClock;
 /** What the fleet was asked, in this order. */
 let asked: string[];
-/** By attempt, what is called when its machine has told all of it. */
+/** By attempt, what is called when its host has told all of it. */
 let late: Map<string, LateOptions>;
 let links: number;
 /** To people. */

@@ -1,6 +1,6 @@
 /**
- * Promises: what a lost machine tells late is the cost of its attempt alone, whatever the session has said and spent
- * since on another machine in the same conversation.
+ * Promises: what a lost host tells late is the cost of its attempt alone, whatever the session has said and spent
+ * since on another host in the same conversation.
  */
 import { expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';

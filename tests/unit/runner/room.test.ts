@@ -10,7 +10,7 @@ import { watchRoom } from '../../../src/worker/attempt/worker-options.ts';
 const worker = 120 * 1024 ** 2;
 const config = { ...defaultGroupConfig, minFreeMemoryBytes: 1_000 };
 
-/** What the room is on a machine with so much free; `nowMs` is moved by the test. */
+/** What the room is on a host with so much free; `nowMs` is moved by the test. */
 function machine(memory: number, disk: number) {
   const real = createRealWorld();
   const free = { memory, disk, nowMs: 0 };

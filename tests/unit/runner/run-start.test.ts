@@ -1,6 +1,6 @@
 /**
  * Promises: what a run begins with: nothing that failed is paid again unless it was asked for or its cure is a
- * person's; real money and play money are never mixed; a worker of another machine is not left running beside ours.
+ * person's; real money and play money are never mixed; a worker of another host is not left running beside ours.
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, RunInfo } from '../../../src/core/event.ts';
@@ -85,7 +85,7 @@ describe('play money', () => {
   });
 });
 
-test('a worker that may live on another machine refuses the run, unless it is found here under a former name', () => {
+test('a worker that may live on another host refuses the run, unless it is found here under a former name', () => {
   const elsewhere: RunInfo = { ...run, runner: { ...processIdentity, host: 'another' } };
   const log = three().start(a);
   expect(begin(log, { run: elsewhere })).toMatchObject({ ok: false, failure: { reason: 'other-host' } });

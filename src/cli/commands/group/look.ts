@@ -211,10 +211,10 @@ function settings(config: LoadedGroup['state']['group']['config']): string {
 }
 
 function whereWords({ where, onLost }: LoadedGroup['state']['group']['config']): string[] {
-  const words = { local: 'on this machine only', fleet: 'on machines of the fleet only', any: 'on any machine' };
+  const words = { local: 'on this machine only', fleet: 'on hosts of the fleet only', any: 'on any host' };
   return [
     ...(where === undefined ? [] : [words[where]]),
-    ...(onLost === 'wait' ? ['waits for a machine that is lost'] : []),
+    ...(onLost === 'wait' ? ['waits for a host that is lost'] : []),
   ];
 }
 

@@ -170,7 +170,7 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
 function sayBooked({ stderr }: Context, booked = 0): void {
   if (booked === 0) return;
   const whose = booked === 1 ? 'an attempt' : `${booked} attempts`;
-  stderr.line(`What ${whose} on a machine that was lost had cost is booked now.`);
+  stderr.line(`What ${whose} on a host that was lost had cost is booked now.`);
 }
 
 async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunTerminal> {

@@ -43,7 +43,7 @@ export function defineHostList(command: Command, context: Context): void {
         if (json) context.stdout.json({ hosts: hosts.map(plain) });
         else if (hosts.length === 0) {
           const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
-          context.stderr.line(`No machine has joined. Add one with: ${command}`);
+          context.stderr.line(`No host has joined. Add one with: ${command}`);
         } else {
           context.stdout.lines(table(context, hosts));
           for (const host of hosts) {

@@ -15,7 +15,7 @@ export interface FleetBug {
   readonly name: string;
   readonly promise: string;
   readonly wrap: FleetWrap;
-  /** What befalls the machines instead, where the bug would show too rarely. */
+  /** What befalls the hosts instead, where the bug would show too rarely. */
   readonly faults?: (scenario: FleetScenario) => readonly TimedFault[];
   /** Leases last so long, and no claude obeys SIGTERM. */
   readonly stubbornLeaseMs?: number;
@@ -67,13 +67,13 @@ function withProcesses(change: (processes: Processes, world: World) => Partial<P
   return { world: (world) => ({ ...world, processes: { ...world.processes, ...change(world.processes, world) } }) };
 }
 
-/** All machines are cut off one after another, each for long. */
+/** All hosts are cut off one after another, each for long. */
 const cuts = ({ hosts, leaseMs }: FleetScenario): TimedFault[] =>
   hosts.map(({ name }, index) => ({
     ...{ atMs: 6_000 + index * 15_000, do: 'cut' as const, who: name, up: true, down: true },
     forMs: 2 * leaseMs + 60_000,
   }));
-/** One machine alone. */
+/** One host alone. */
 const cutOne = (scenario: FleetScenario): TimedFault[] => cuts(scenario).slice(0, 1);
 const kills =
   (what: 'kill-agent' | 'kill-guard', atMs: number) =>
@@ -93,7 +93,7 @@ export const fleetBugs: readonly FleetBug[] = [
     faults: cuts,
   },
   {
-    name: 'a machine is lost when its lease is nearly over, and not 20 seconds after',
+    name: 'a host is lost when its lease is nearly over, and not 20 seconds after',
     promise: fleetPromises.alone,
     wrap: atHome((engine) =>
       withLeases(engine, (leases) => ({

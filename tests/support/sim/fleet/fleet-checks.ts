@@ -1,4 +1,4 @@
-/** What holds among several machines, checked from outside: by their processes, the engine and the log of the group. */
+/** What holds among several hosts, checked from outside: by their processes, the engine and the log of the group. */
 import type { GroupState } from '../../../../src/core/state.ts';
 import { hostsKey } from '../../../../src/fleet/engine.ts';
 import type { ClaudeBook } from '../books.ts';
@@ -15,14 +15,14 @@ export const fleetPromises = {
   money: 'the cap holds among machines',
   books: 'the books are right when all is well again',
   settled: 'all comes to its end',
-  leftovers: 'nothing is left on any machine',
+  leftovers: 'nothing is left on any host',
   engine: 'nothing is left in the engine',
   bounded: 'what lies in the engine is bounded',
   work: 'what a completed session has made is here',
   exceptions: 'nothing throws',
 } as const;
 
-/** What a machine ends, it ends within so long: SIGTERM, SIGKILL, and a look before. */
+/** What a host ends, it ends within so long: SIGTERM, SIGKILL, and a look before. */
 const ladderMs = 16_000;
 const bytesMax = 4_000_000;
 const cent = 1e-6;
@@ -163,7 +163,7 @@ export class FleetChecks {
     if (bound > boundMost) this.#violate('money', `$${bound} are spent, held and reserved of $${maxBudgetUsd}`);
   }
 
-  /** All faults are over, the group is completed, and the machines had time to tidy up. */
+  /** All faults are over, the group is completed, and the hosts had time to tidy up. */
   settled(): void {
     this.step();
     for (const machine of this.#machines.values()) {
@@ -182,7 +182,7 @@ export class FleetChecks {
     for (const { book } of this.#seen) this.#checkBook(book);
   }
 
-  /** Slots, as the machine tells itself. */
+  /** Slots, as the host tells itself. */
   #usedBy({ name }: FleetMachine): number {
     const { fields, open } = this.#place.engine;
     const told = open(`${hostsKey}/${name}`, fields.get(hostsKey)?.get(name) ?? new Uint8Array(0));
@@ -213,7 +213,7 @@ export class FleetChecks {
   }
 
   #checkBook(book: ClaudeBook): void {
-    // Its machine has not told yet what it cost.
+    // Its host has not told yet what it cost.
     const { lost } = this.state?.sessions.get(book.sessionId) ?? {};
     if (lost?.some(({ attempt }) => attempt.id === book.attemptId)) return;
     const cost = this.#costs.get(book.attemptId);

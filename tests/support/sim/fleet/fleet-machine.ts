@@ -1,5 +1,5 @@
 /**
- * One of several machines: the one of the runner, or one that works for others with the real agent and guard, which are
+ * One of several hosts: the one of the runner, or one that works for others with the real agent and guard, which are
  * started again when they are gone.
  */
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ const restartMs = 2_000;
 /** It has run so long when the story begins. */
 const bootedMs = 100_000;
 
-/** Promises of one machine that hold among several, too. */
+/** Promises of one host that hold among several, too. */
 const watched: ReadonlySet<string> = new Set([
   'the log is the state',
   'one writer',
@@ -92,7 +92,7 @@ export class FleetMachine extends VirtualMachine {
     return process;
   }
 
-  /** The world of a process here, with what only machines of a fleet ask for. */
+  /** The world of a process here, with what only hosts of a fleet ask for. */
   worldOf(runner: VirtualRunner, wrap: FleetWrap['world'] = (world) => world): World {
     const { world } = runner;
     const { luck } = this;

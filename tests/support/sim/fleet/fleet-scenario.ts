@@ -1,9 +1,9 @@
-/** The story of a seed: a group, the machines of its fleet, and what befalls them until all is well again. */
+/** The story of a seed: a group, the hosts of its fleet, and what befalls them until all is well again. */
 import type { Behaviour, Ending, Scenario, SessionSketch } from '../scenario.ts';
 import { type Seeded, seededFor } from '../seeded.ts';
 
 export type Fault =
-  /** The link of a machine to the engine is cut, in both directions or in one. */
+  /** The link of a host to the engine is cut, in both directions or in one. */
   | { readonly do: 'cut'; readonly who: string; readonly up: boolean; readonly down: boolean; readonly forMs: number }
   | { readonly do: 'restart-engine'; readonly downMs: number; readonly forgetsMs: number }
   | { readonly do: 'crash'; readonly who: string; readonly downMs: number }
@@ -20,11 +20,11 @@ export interface FleetScenario {
   readonly leaseMs: number;
   readonly hosts: readonly { readonly name: string; readonly slots: number }[];
   readonly faults: readonly TimedFault[];
-  /** Of the machine of the runner; it works at nothing itself where it is `fleet`. */
+  /** Of the host of the runner; it works at nothing itself where it is `fleet`. */
   readonly where: 'fleet' | 'any';
 }
 
-/** The machine of the runner. */
+/** The host of the runner. */
 export const home = 'home';
 
 const endings: readonly Ending[] = ['success', 'success', 'success', 'killed', 'silent', 'overloaded', 'exit-code'];
@@ -93,7 +93,7 @@ export function fleetScenarioOf(seed: number): FleetScenario {
     atMs: luck.int(1_000, luck.chance(0.6) ? 60_000 : 200_000),
     ...faultOf(luck, names, leaseMs),
   }));
-  // What happens to a machine that is cut off already is where protocols break.
+  // What happens to a host that is cut off already is where protocols break.
   const [first] = faults;
   if (first?.do === 'cut' && luck.chance(0.7)) {
     const atMs = first.atMs + luck.int(0, Math.min(first.forMs, 30_000));

@@ -1,5 +1,5 @@
 /**
- * A group that runs over several machines, from its scenario to its end: all machines share one clock and one engine,
+ * A group that runs over several hosts, from its scenario to its end: all hosts share one clock and one engine,
  * and each has processes, files and a time of its own.
  * `SIM_SEED=N sh scripts/bun.sh test tests/system/sim/fleet/fleet.test.ts` replays one seed and prints its story.
  */
@@ -32,7 +32,7 @@ const stepsMax = 150_000;
 const project = '/projects/one';
 const claude = '/opt/claude';
 const lookMs = 1_000;
-/** All is well again for so long at the end, before the machines are looked at. */
+/** All is well again for so long at the end, before the hosts are looked at. */
 const restMs = 120_000;
 /** A runner that is over tries so long to say what is left to be said. */
 const closeMs = 12_000;
@@ -330,7 +330,7 @@ export function simulateFleet(scenario: FleetScenario, options: FleetSimulationO
     steps += 1;
     try {
       next.action();
-      // Everything that waits for a promise runs on until it waits for a machine again.
+      // Everything that waits for a promise runs on until it waits for a host again.
       drainMicrotasks();
       simulation.checks.step();
     } catch (error) {

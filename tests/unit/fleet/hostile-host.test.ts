@@ -1,5 +1,5 @@
 /**
- * Promises: what a machine that was stolen says of its own sessions reaches nothing else here: no other ref of the
+ * Promises: what a host that was stolen says of its own sessions reaches nothing else here: no other ref of the
  * repository, no file that claude runs or this program believes, no name that a terminal obeys; and the run goes on.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
@@ -43,7 +43,7 @@ describe('what is no message', () => {
       expect(said({ say: 'checkpoint', n: 1, prints: 0, files })).toBe(false);
   });
 
-  test('a reason that is no word, and names of machines that nobody could have joined with', () => {
+  test('a reason that is no word, and names of hosts that nobody could have joined with', () => {
     const refused = (reason: string) => ({ say: 'refused', failure: { reason, message: '', next: '' } });
     expect(said(refused('not-logged-in'))).toBe(true);
     for (const reason of ['__proto__', 'a\u001b[2J', '', 'a b']) expect(said(refused(reason))).toBe(false);
@@ -51,7 +51,7 @@ describe('what is no message', () => {
       expect(said({ say: 'ran', id: '1', exitCode: 0, timedOut: false, output: '' }, host)).toBe(false);
   });
 
-  test('a machine that lists itself under such a name, or with such labels', () => {
+  test('a host that lists itself under such a name, or with such labels', () => {
     const abilities = { wire: 1, version: '1', claudeVersion: '2', logins: [] };
     const times = { leaseMs: 1, since: 1, seenAt: 1, isDrained: false, isGuarded: true };
     const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities, ...times };
@@ -71,7 +71,7 @@ describe('what is no message', () => {
   });
 });
 
-test('of what a machine says in words no more than 64 KB is kept in the log', () => {
+test('of what a host says in words no more than 64 KB is kept in the log', () => {
   const long = 'x'.repeat(10_000_000);
   const failure = { reason: 'usage', message: long, next: long };
   const rest = {
@@ -205,7 +205,7 @@ describe('commits', () => {
   });
   afterEach(() => temp.remove());
 
-  /** What the machine has made of the repository; `args`: of git there, for each commit that is to come. */
+  /** What the host has made of the repository; `args`: of git there, for each commit that is to come. */
   async function comes(make: (there: string) => string) {
     const there = join(temp.path, 'there');
     git(temp.path, 'clone', '--quiet', repository.folder, there);

@@ -26,10 +26,10 @@ export const sections: readonly PageSection[] = [
   {
     title: 'GROUPS AND SESSIONS',
     parts: [
-      'A group is named by its id, a unique beginning of it, or its slug, which means the newest of that slug; ' +
-        '@ and latest are the group created last, @1 the one before it.',
-      'A session is named by its id, a unique beginning of it, or GROUP/NUMBER or GROUP/NAME.',
-      'Commands that destroy refuse a slug that several groups have.',
+      'GROUP is an id, a unique prefix of it, or a slug, which means the newest group with that slug. ' +
+        '@ and latest are the newest group, @1 is the one before it.',
+      'SESSION is an id, a unique prefix of it, GROUP/NUMBER or GROUP/NAME.',
+      'Commands that delete data refuse a slug that several groups share.',
     ],
   },
   {
@@ -38,7 +38,7 @@ export const sections: readonly PageSection[] = [
       ['0', 'done; for group run and group resume: every session completed'],
       ['1', 'the group ended failed, or the command failed'],
       ['2', 'usage or bad input: nothing was started'],
-      ['3', 'the group is paused: group resume goes on'],
+      ['3', 'the group is paused: continue with group resume'],
       ['4', 'busy: another live runner holds the group'],
       ['130', 'interrupted twice by the user'],
     ],
@@ -46,19 +46,19 @@ export const sections: readonly PageSection[] = [
   {
     title: 'ENVIRONMENT',
     parts: [
-      ['CLAUDE_CODE_AGENT_HOME', 'the folder of all groups; default: ~/.local/claude-code-agent'],
-      ['XDG_CONFIG_HOME', 'config.yaml and templates lie in claude-code-agent below it; default: ~/.config'],
+      ['CLAUDE_CODE_AGENT_HOME', 'the data folder; default: ~/.local/claude-code-agent'],
+      ['XDG_CONFIG_HOME', 'config.yaml and templates are in claude-code-agent/ below it; default: ~/.config'],
       ['CLAUDE_CODE_AGENT_CLAUDE', 'the claude program; default: claude on PATH, then the one of this package'],
-      ['CLAUDE_CODE_AGENT_TEMPLATES', 'further folders of templates, with colons between them'],
-      ['NO_COLOR', 'no colours'],
-      ['CLAUDE_CODE_AGENT_DEBUG', '1 shows where a defect of the program happened'],
+      ['CLAUDE_CODE_AGENT_TEMPLATES', 'more template folders, separated by colons'],
+      ['NO_COLOR', 'no colors'],
+      ['CLAUDE_CODE_AGENT_DEBUG', '1 prints the stack trace of a bug'],
     ],
   },
   {
     title: 'FILES',
     parts: [
-      ['~/.local/claude-code-agent/session-groups/', 'one folder for each group; its events.jsonl is the truth'],
-      ['~/.config/claude-code-agent/config.yaml', 'what holds for all groups; see: config'],
+      ['~/.local/claude-code-agent/session-groups/', 'one folder per group, with its log events.jsonl'],
+      ['~/.config/claude-code-agent/config.yaml', 'settings for all groups; see: config'],
       ['.claude-code-agent/project.yaml', 'in a project: its setup and accept commands'],
     ],
   },

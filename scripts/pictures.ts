@@ -1,6 +1,6 @@
 /**
- * Makes the pictures of the README and of docs/ (docs/pictures/*.svg) from the real program: it runs in a terminal over
- * groups whose model is scripted, so it needs no account. Times and ids differ from run to run.
+ * Makes the pictures of the README and of docs/ (docs/pictures/*.svg) from the real program in a terminal. The model is
+ * scripted, so no account is needed. It takes its time as a real one does, so a run of this script takes ten minutes.
  *
  *   sh scripts/bun.sh scripts/pictures.ts [FOLDER]
  */
@@ -23,11 +23,11 @@ const env = {
   COLORTERM: '',
 };
 
-/** Opens when the sessions that wait in a check may go on. */
+/** The check of every project but `keys` waits for this file. */
 const gate = join(work, 'go');
 const check = `#!/bin/sh
 echo '18 checks'
-case $PWD in */keys) ;; *) while [ ! -e '${gate}' ]; do sleep 0.2; done ;; esac
+case $PWD in */keys) sleep 18 ;; *) while [ ! -e '${gate}' ]; do sleep 0.2; done ;; esac
 echo '18 passed'
 `;
 
@@ -78,7 +78,7 @@ async function dashboard(
   terminal.close();
 }
 
-/** Every session has come to the point where it stays. */
+/** Every session waits, has failed or has completed. */
 async function plateau(group: string): Promise<void> {
   for (;;) {
     const { progress } = JSON.parse(await cca('group', 'show', group, '--json')) as {

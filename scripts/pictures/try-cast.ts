@@ -50,7 +50,7 @@ export async function tryCast(program: string, work: string, env: Readonly<Recor
     await press(key.enter, 3, /✓ {2}002 shared-library/, /003 integration .*node --test/);
     await press(`jj${key.enter}`, 4, /\[log\]/, /›\S {2}└ 003 integration/, /> Bash node --test/);
     writeFileSync(gate('project-a'), '');
-    await press('j1', 5, /›✓ {4}└ 004/, /completed .*4\/4 done/, /== attempt 1 completed/);
+    await press('j1', 5, /›✓ {4}└ 004/, /completed .*4\/4 done/, / result /);
     terminal.type('q');
     await terminal.exited;
     return await castSvg(frames, size, 2);

@@ -4,11 +4,11 @@
  * prose calls a command is one that the program has. Not covered: whether what is said about a command is true.
  */
 import { expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { helpEntries } from '../../../src/tui/dashboard/frame.ts';
 import { packageRoot } from '../../support/cli.ts';
-import { documents } from '../../support/docs/document.ts';
+import { documents, readDocument } from '../../support/docs/document.ts';
 import { parseCommand } from '../../support/parse-command.ts';
 
 const all = documents();
@@ -33,9 +33,34 @@ test('no command hides in a block that is not for a shell', () => {
   expect(all.flatMap(({ commands }) => commands).length).toBeGreaterThan(120);
 });
 
+/** As GitHub makes it from a heading. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+test('every link of a page leads to a file and a heading that exist', () => {
+  const pages = [...all, ...['CHANGELOG.md', 'CONTRIBUTING.md'].map(readDocument)];
+  const broken = pages.flatMap(({ name, text }) =>
+    [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+      .filter(([, file = '', anchor]) => {
+        const path = file === '' ? name : join(dirname(name), file);
+        if (!existsSync(join(packageRoot, path))) return true;
+        const headings = anchor === undefined ? '' : readFileSync(join(packageRoot, path), 'utf8');
+        return (
+          anchor !== undefined && ![...headings.matchAll(/^#+ (.*)$/gm)].some(([, it = '']) => anchorOf(it) === anchor)
+        );
+      })
+      .map(([link]) => `${name}: ${link}`),
+  );
+  expect(broken).toEqual([]);
+});
+
 test('the README is short', () => {
   const words = readFileSync(join(packageRoot, 'README.md'), 'utf8').split(/\s+/).filter(Boolean);
-  expect(words.length).toBeLessThanOrEqual(900);
+  expect(words.length).toBeLessThanOrEqual(600);
 });
 
 const tasks = (all.find(({ name }) => name === 'docs/tasks.md')?.text ?? '').split(/^## (?=\d)/m).slice(1);

@@ -429,7 +429,7 @@ describe('judge', () => {
     expect(judged([], { stream: goesOn }).warnings).toEqual([
       {
         code: 'estimated-cost',
-        message: expect.stringContaining('$0.200000 more than is known of the earlier attempts'),
+        message: expect.stringContaining('$0.200000 more than the earlier attempts reported'),
       },
     ]);
   });

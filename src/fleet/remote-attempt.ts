@@ -18,8 +18,9 @@ type News<K extends AttemptNews['say']> = Extract<AttemptNews, { say: K }>;
 
 /** Asked again after this, when what was sent cannot be taken in. */
 export const askAgainMs = 2_000;
-/** Work that git does not take in is tried so often. */
+/** Work that git does not take in is tried so often, and a host that git does not reach for five minutes at least. */
 const triesMax = 15;
+const unreachedTriesMax = 150;
 /** How often, and after how many milliseconds, it is looked for what one says that may not know its task. */
 const silentLooks = 15;
 const silentLookMs = 200;
@@ -172,7 +173,9 @@ export class RemoteAttempt implements HostedAttempt {
     const { reason } = taken.failure;
     this.#tries += 1;
     // Its host is broken, or was stolen: it must still be told how the session ends.
-    if (reason === 'usage' || (reason === 'worktree-failed' && this.#tries >= triesMax)) {
+    const isBroken = reason === 'worktree-failed' && this.#tries >= triesMax;
+    const isUnreached = reason === 'timeout' && this.#tries >= unreachedTriesMax;
+    if (reason === 'usage' || isBroken || isUnreached) {
       this.#missing ??= notTaken(this.subject.place.host, taken.failure);
       this.#tries = 0;
       return true;

@@ -58,7 +58,7 @@ export function pushRefs(git: Git, cwd: string, to: CodeUrl, refspecs: readonly 
   return transfer(git, cwd, to, ['push', ...quiet, '--no-verify', '--no-signed', ...receive, to.url, ...refspecs]);
 }
 
-/** Fetches the commits and points the refs at them. Fails as `pushRefs`. */
+/** Fetches the commits and points the refs at them. Fails as `pushRefs`, and with `write-failed` on a full disk. */
 export function fetchCommits(
   git: Git,
   cwd: string,
@@ -86,6 +86,7 @@ const noRoom = /No space left|Disk quota/i;
 
 function outOfReach(command: string, url: string, { stderr, exitCode }: GitAnswer): Result<never> | null {
   if (!unreached.test(stderr) && !noRoom.test(stderr)) return null;
+  if (command === 'fetch' && noRoom.test(stderr)) return fail('write-failed', 'The disk is full.', 'Free some space.');
   const why = stderr.split('\n').find((line) => noRoom.test(line) || /^ssh: |denied|refused/i.test(line)) ?? '';
   const reason = why.trim() === '' ? reasonIn(stderr, exitCode) : why.trim().replace(/\.$/, '');
   return fail(

@@ -75,10 +75,14 @@ function workflowPage(): string {
     `## The file\n\n${keyTable(file)}`,
     '## `vars`\n\nEach variable is a plain value, which is its default, or a map with these keys:',
     keyTable(variable),
+    'A `boolean` accepts `true`, `false`, `yes` and `no`. A `name` is safe in file and branch names. A `path` ' +
+      'becomes absolute. A `file` is replaced by its contents, at most 256 KiB.',
     `## \`group\`\n\n${keyTable(group)}`,
     `## \`sessions\`\n\nThe keys of one session:\n\n${keyTable(session)}`,
     `## \`matrix\` of a session\n\n${keyTable(matrix)}`,
     `## \`config\` of a session\n\n${keyTable(config)}`,
+    '## Limits\n\nA file may have 1 MiB and make 10,000 sessions. A prompt may have 1 MiB, a command 32 KiB and an ' +
+      '`outputSchema` 64 KiB. YAML anchors work, merge keys (`<<`) do not.',
     '## `.claude-code-agent/project.yaml`\n\nThe keys that a project may set for sessions that work in it. ' +
       `They mean the same as in a session.\n\n${projectKeys.map((key) => `- ${code(key)}`).join('\n')}`,
   );

@@ -1,0 +1,40 @@
+/** Promises: every link between the documents leads to a file that exists, and to a heading of it. */
+import { expect, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { packageRoot } from '../../support/cli.ts';
+
+const names = ['*.md', 'docs/**/*.md', 'examples/**/*.md'].flatMap((pattern) => [
+  ...new Bun.Glob(pattern).scanSync({ cwd: packageRoot }),
+]);
+
+/** Without fenced blocks. */
+function proseOf(name: string): string {
+  return readFileSync(join(packageRoot, name), 'utf8').replace(/^ *```.*?^ *```/gms, '');
+}
+
+/** As GitHub makes an anchor of a heading. */
+function anchorOf(heading: string): string {
+  const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+  return text.replace(/[^\p{L}\p{N}\- _]/gu, '').replaceAll(' ', '-');
+}
+
+function problems(name: string, text: string): string[] {
+  return [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].flatMap(([link, path = '', anchor]) => {
+    const target = path === '' ? name : normalize(join(dirname(name), path));
+    if (!existsSync(join(packageRoot, target))) return [`${name}: ${link} leads nowhere`];
+    if (anchor === undefined || !target.endsWith('.md')) return [];
+    const headings = [...proseOf(target).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
+    return headings.includes(anchor) ? [] : [`${name}: ${link} leads to no heading of ${target}`];
+  });
+}
+
+test('every link leads to a file and a heading', () => {
+  expect(names.length).toBeGreaterThan(20);
+  expect(names.flatMap((name) => problems(name, proseOf(name)))).toEqual([]);
+});
+
+test('a link that leads nowhere is found', () => {
+  expect(problems('docs/README.md', '[a](gone.md) [b](fleet.md#gone) [c](#gone) [d](fleet.md)')).toHaveLength(3);
+  expect(problems('docs/README.md', '[a](#start) [b](../README.md#install)')).toEqual([]);
+});

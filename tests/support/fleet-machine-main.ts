@@ -46,7 +46,7 @@ async function ask(): Promise<Result<ChosenProgram>> {
 const asked = mode === 'guard' ? fail('usage', '', '') : ask();
 const served =
   mode === 'guard'
-    ? await serveGuard(world, { root, onSignal, tell })
+    ? await serveGuard(world, { root, onSignal, tell, startShell: () => {} })
     : await serveHost(world, {
         ...{ root, packageRoot, onSignal, tell, startGuard, callerEnv: process.env },
         version: '0.0.0',

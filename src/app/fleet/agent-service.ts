@@ -3,12 +3,13 @@
  * the background. It starts its guard itself, as a process that outlives it.
  */
 import { isAbsolute, join } from 'node:path';
+import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { fleetPaths } from '../../fleet/fleet-files.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { delay } from '../../system/clock.ts';
 import { launcherIn, ownCommand } from '../../system/own-program.ts';
-import type { SignalName, World } from '../../system/world.ts';
+import type { RunningProcess, SignalName, World } from '../../system/world.ts';
 import type { AppContext } from '../app-context.ts';
 import { lastLine } from './ssh.ts';
 
@@ -94,22 +95,27 @@ export async function startAgent(place: AppContext, root: string): Promise<Resul
   return ok({ as: 'unit', lingers: await lingers(place) });
 }
 
+/** In the environment of an agent that its guard starts again, because nothing else does. */
+export const restartedVariable = 'CLAUDE_CODE_AGENT_RESTARTED';
+
+/** As a process in the background, whose words go to the end of its log. */
+export function spawnAgent({ world, env, packageRoot }: AppContext, root: string): Result<RunningProcess> {
+  const log = logPath(root);
+  const { program, args } = ownCommand('main', packageRoot);
+  const own = { ...defined(env), [restartedVariable]: '1' } as Record<string, string>;
+  const files = { stdoutFile: log, stderrFile: log };
+  return world.processes.spawn({ program, args: [...args, ...agentWords], cwd: '/', env: own, ...files });
+}
+
+const logPath = (root: string): string => join(fleetPaths(root).folder, 'host.log');
+
 async function startInBackground(place: AppContext, root: string): Promise<Result<Started>> {
-  const { world, packageRoot } = place;
+  const { world } = place;
   const { folder, agentLock } = fleetPaths(root);
-  const log = join(folder, 'host.log');
+  const log = logPath(root);
   world.files.makeFolder(folder);
   world.files.remove(log);
-  const { program, args } = ownCommand('main', packageRoot);
-  const env = Object.fromEntries(Object.entries(place.env).filter(([, value]) => value !== undefined));
-  const spawned = world.processes.spawn({
-    program,
-    args: [...args, ...agentWords],
-    cwd: '/',
-    env: env as Record<string, string>,
-    stdoutFile: log,
-    stderrFile: log,
-  });
+  const spawned = spawnAgent(place, root);
   if (!spawned.ok) return spawned;
   let isOver = false;
   spawned.value.onExit(() => {
@@ -189,6 +195,6 @@ async function systemctl(place: AppContext, ...words: string[]): Promise<Result<
 }
 
 function run({ world, env }: AppContext, program: string, args: readonly string[]) {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined));
-  return world.processes.run({ program, args, cwd: '/', env: given as Record<string, string>, timeoutMs: commandMs });
+  const given = defined(env) as Record<string, string>;
+  return world.processes.run({ program, args, cwd: '/', env: given, timeoutMs: commandMs });
 }

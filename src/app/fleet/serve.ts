@@ -1,15 +1,17 @@
 /** `host serve`: the agent of this machine, or its guard, until it is told to end. */
 
 import { findClaude, isSameFile, type ProgramFile, programFile } from '../../claude/launch/program.ts';
+import { shellWord } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { fleetPaths, readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith } from '../../fleet/login-files.ts';
 import { spawnDetached } from '../../system/foreground.ts';
-import { ownCommand } from '../../system/own-program.ts';
+import { launcherIn, ownCommand } from '../../system/own-program.ts';
 import type { AppContext } from '../app-context.ts';
 import { CheckGate, type ClaudeCheckOptions } from '../claude-check/gate.ts';
 import { onSignal } from '../signals.ts';
+import { restartedVariable, spawnAgent } from './agent-service.ts';
 
 export interface HostServeOptions {
   readonly isGuard: boolean;
@@ -35,7 +37,14 @@ export async function serveFleet(
   try {
     if (isGuard) {
       const { serveGuard } = await import('../../fleet/agent/guard.ts');
-      return await serveGuard(world, { root, tell, ...told });
+      const next = [launcherIn(packageRoot), 'host', 'serve', '--guard'].map(shellWord).join(' ');
+      const startShell = (script: string, variables: Readonly<Record<string, string>>) => {
+        const given = { ...env, ...variables, CCA_NEXT_GUARD: next };
+        spawnDetached({ program: 'sh', args: ['-c', script] }, { args: [], cwd: '/', env: given });
+      };
+      const startAgent = () => void spawnAgent(place, root);
+      const again = env[restartedVariable] === undefined ? {} : { startAgent };
+      return await serveGuard(world, { root, tell, startShell, ...again, ...told });
     }
     const { serveHost } = await import('../../fleet/agent/serve.ts');
     if (acceptClaude !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * The guard of a host that works for others: a process of its own that ends whatever has no lease any more, and does
- * nothing else, so that it does so also when the agent is gone, hangs, or the host has slept.
+ * The guard of a host: a process of its own that ends whatever has no lease any more, also when the agent is gone or
+ * hangs, or the host has slept. It starts an agent again that was killed. A shell beside it starts the next guard.
  */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -14,14 +14,32 @@ import { type AttemptLease, isOver, noteGuard, readLeases, uptimeMs } from './le
 
 const lookMs = 500;
 const againMs = 2_000;
+/** An agent that ends by itself empties its lock; one that was killed leaves its name there. */
+const agentGoneMs = 2_000;
 
 export interface GuardOptions {
   readonly root: string;
+  /** Absent where something else starts an agent again. */
+  readonly startAgent?: () => void;
+  /** Starts a shell in a session of its own that runs the script, with CCA_NEXT_GUARD for what starts a guard. */
+  readonly startShell: (script: string, variables: Readonly<Record<string, string>>) => void;
   readonly onSignal: (action: () => void) => void;
   readonly tell: (line: string) => void;
 }
 
-export async function serveGuard(world: World, { root, onSignal, tell }: GuardOptions): Promise<Result<void>> {
+/**
+ * Starts the next guard when the file of this one does not change any more, and ends when it is gone. The commands are
+ * variables, so that whatever kills agents and guards by the words of their commands spares the shell.
+ */
+const nextGuard = `last=
+while sleep 2; do
+  now=$(cat "$CCA_GUARD_FILE" 2>/dev/null) || exit 0
+  if [ "$now" = "$last" ]; then eval "$CCA_NEXT_GUARD"; [ $? = 4 ] || exit 0; fi
+  last=$now
+done`;
+
+export async function serveGuard(world: World, options: GuardOptions): Promise<Result<void>> {
+  const { root, onSignal, tell, startAgent, startShell } = options;
   const paths = fleetPaths(root);
   world.files.makeFolder(paths.folder);
   const holder = { identity: world.machine.self, runId: world.random.uuid() };
@@ -30,6 +48,15 @@ export async function serveGuard(world: World, { root, onSignal, tell }: GuardOp
   const fence = new Fence(world, paths, tell);
   const ended = Promise.withResolvers<void>();
   let cancel = (): void => {};
+  let agentGoneAt: number | null = null;
+  const lookForAgent = (): void => {
+    const isKilled = (world.files.readText(paths.agentLock) ?? '') !== '' && world.locks.holder(paths.agentLock) === null;
+    const uptime = uptimeMs(world.files);
+    agentGoneAt = isKilled ? (agentGoneAt ?? uptime) : null;
+    if (agentGoneAt === null || uptime - agentGoneAt < agentGoneMs) return;
+    agentGoneAt = null;
+    startAgent?.();
+  };
   const look = (): void => {
     cancel = world.clock.after(lookMs, look);
     try {
@@ -40,14 +67,17 @@ export async function serveGuard(world: World, { root, onSignal, tell }: GuardOp
       }
       fence.look();
       noteGuard(world, paths);
+      if (startAgent !== undefined) lookForAgent();
     } catch (error) {
       tell(`The guard could not look: ${String(error)}`);
     }
   };
   onSignal(ended.resolve);
   look();
+  startShell(nextGuard, { CCA_GUARD_FILE: paths.guard });
   await ended.promise;
   cancel();
+  world.files.remove(paths.guard);
   lock.release();
   return ok(undefined);
 }

@@ -191,6 +191,7 @@ fatal: Could not read from remote repository.
       const served = serveGuard(this.worldOf(runner, this.#place.wrap.world), {
         root: dataRoot,
         onSignal: () => {},
+        startShell: () => {},
         tell: (line) => this.say(`guard: ${line}`),
       });
       this.#whenOver(runner, served, () => {});

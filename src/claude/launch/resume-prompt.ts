@@ -24,6 +24,8 @@ export interface ResumePromptInput {
   readonly contextLost?: boolean;
   readonly spokenWith?: boolean;
   readonly isCutOff?: boolean;
+  /** The host of the last attempt was lost, and with it whatever came after the last checkpoint. */
+  readonly isRolledBack?: boolean;
   /** Its last messages are left out of the conversation. */
   readonly isRewound?: boolean;
   readonly loss?: ConversationLoss;
@@ -67,6 +69,7 @@ function promptWords(input: ResumePromptInput): string {
     ...(input.spokenWith ? [spoken] : []),
     ...(input.contextLost ? [lost] : []),
     ...(input.isCutOff ? [cutOff] : []),
+    ...(input.isRolledBack ? [rolledBack] : []),
     ...(input.isRewound ? [rewound] : []),
   ];
   const look = rejection === undefined ? [check] : [];
@@ -111,6 +114,11 @@ const lost =
 const cutOff =
   'The end of the conversation was not written down: you have said and done more than it shows. What was done is to ' +
   'be seen in the files alone.';
+
+const rolledBack =
+  'The host that ran this session was lost. The conversation and the files are those of the last checkpoint: you may ' +
+  'have said and done more than they show. Changes to files after it are lost; what took effect elsewhere, such as a ' +
+  'push, may have happened.';
 
 const rewound =
   'The user has taken the conversation back: the last messages are left out of it. What you did in them is to be ' +

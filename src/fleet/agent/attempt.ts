@@ -275,9 +275,11 @@ export class OrderedAttempt {
 
   async #checkpointWhenDue(): Promise<void> {
     const { clock } = this.#context.world;
-    if (Math.abs(clock.now() - this.#lastCheckpointMs) < checkpointGapMs) return;
-    // One that is as fresh may lack the conversation's end: another one follows.
-    this.#wantsCheckpoint = Math.abs(clock.now() - this.#resultAtMs) < writtenMs;
+    const sinceMs = Math.abs(clock.now() - this.#lastCheckpointMs);
+    // The conversation may lack a fresh result, which would run twice. Sub-agents may print results without a pause.
+    const isFresh = Math.abs(clock.now() - this.#resultAtMs) < writtenMs;
+    if (sinceMs < checkpointGapMs || (isFresh && sinceMs < 2 * checkpointGapMs)) return;
+    this.#wantsCheckpoint = isFresh;
     await this.#checkpoint();
     this.#lastCheckpointMs = clock.now();
   }

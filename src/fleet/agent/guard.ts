@@ -50,7 +50,8 @@ export async function serveGuard(world: World, options: GuardOptions): Promise<R
   let cancel = (): void => {};
   let agentGoneAt: number | null = null;
   const lookForAgent = (): void => {
-    const isKilled = (world.files.readText(paths.agentLock) ?? '') !== '' && world.locks.holder(paths.agentLock) === null;
+    const isKilled =
+      (world.files.readText(paths.agentLock) ?? '') !== '' && world.locks.holder(paths.agentLock) === null;
     const uptime = uptimeMs(world.files);
     agentGoneAt = isKilled ? (agentGoneAt ?? uptime) : null;
     if (agentGoneAt === null || uptime - agentGoneAt < agentGoneMs) return;

@@ -305,6 +305,7 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
     isTaskChanged: record.taskChanged === true,
     isRewound: continues && record.resumeAt !== undefined,
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
+    isRolledBack: record.lost?.some(({ attempt: lost }) => lost.number === attempt.number - 1) === true,
     isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
     ...defined({ failure, rejection, loss }),
     messages: record.messages.filter((text) => !isSlashCommand(text)),

@@ -86,6 +86,22 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.news(attemptId).filter(({ say }) => say === 'checkpoint')).toHaveLength(1);
   });
 
+  test('a checkpoint with the work of a tool has its result in the conversation as well', async () => {
+    const script = [
+      speaks,
+      // The first checkpoint may be taken by then, and claude writes down a moment later what it prints.
+      'mkdir -p "$CLAUDE_CONFIG_DIR/projects/x"; sleep 4',
+      `echo made >made.txt; echo '{"type":"user","message":{"content":[{"type":"tool_result"}]}}'; sleep 0.4`,
+      'echo result >"$CLAUDE_CONFIG_DIR/projects/x/talk.jsonl"',
+      echo,
+    ].join('\n');
+    const { attemptId } = await rig.start({ script });
+    const { snapshot = '', files } = await rig.hear(attemptId, 'checkpoint');
+    expect(rig.gitIn(rig.repositoryThere, 'ls-tree', '--name-only', snapshot)).toContain('made.txt');
+    const parcel = JSON.parse(Buffer.from(await rig.blob(files as never)).toString()) as Parcel;
+    expect(parcel.files.map(({ path }) => path)).toContain('claude-config/projects/x/talk.jsonl');
+  });
+
   test('a second order, for the same slot or the same attempt, starts nothing', async () => {
     const { token, attemptId, order } = await rig.start({ script: `${speaks}; echo $$ >>../../starts; ${echo}` });
     const starts = join(rig.paths().folder, '..', 'starts');

@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude and no systemd: an agent that is killed comes back, also when its guard was killed with
- * it, and adopts what runs; no claude outlives its lease when both are killed while Redis is gone.
+ * Promises, with the real claude and no systemd: an agent that is killed comes back, also when its guard was killed
+ * with it, and adopts what runs; no claude outlives its lease when both are killed while Redis is gone.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -80,7 +80,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await user.ok('session', 'add', group, '--prompt', 'Do it.', '--model', modelOfKnownPrice, ...session);
     const run = user.run('group', 'run', group, '--output', 'text');
     const noted = new Bun.Glob('fleet/work/session-groups/*/sessions/*/worktree/pid.txt');
-    const pid = () => [...noted.scanSync({ cwd: root })].map((path) => Number(readFileSync(join(root, path), 'utf8')))[0];
+    const pid = () =>
+      [...noted.scanSync({ cwd: root })].map((path) => Number(readFileSync(join(root, path), 'utf8')))[0];
     await until(() => (pid() ?? 0) > 0);
     return { group, run, pid: pid() ?? 0 };
   }

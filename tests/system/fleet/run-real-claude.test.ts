@@ -1,7 +1,7 @@
 /**
  * Promises, with the real claude, a scripted API and a real Redis: three sessions of a repository work on two hosts;
  * one of these burns in the middle of a tool, and its session goes on on the other one: the same conversation to the
- * byte, its branch, what was not committed; what it cost is what the API has served.
+ * byte, its branch, what was not committed; claude is told what may be lost; what it cost is what the API has served.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -104,6 +104,7 @@ test.if(hasRedis)(
     const after = resumed[3]?.body.messages ?? [];
     // Where the prompt cache is to begin anew is marked at the end of each request.
     expect(withoutMarks(after.slice(0, before.length))).toEqual(withoutMarks(before));
+    expect(JSON.stringify(after.slice(before.length))).toContain('The host that ran this session was lost.');
     const { path = '' } = branch() ?? {};
     expect(readFileSync(join(path, 'two.txt'), 'utf8')).toBe('two\n');
     expect(git(path, 'log', '--format=%s')).toContain('one');

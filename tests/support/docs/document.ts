@@ -1,17 +1,17 @@
-/** Reads a Markdown document as somebody who types what it shows. */
+/** Finds the commands and files of a Markdown document, so that tests can run them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../cli.ts';
 
-/** One command as it stands in the document, with its comment. */
+/** One command of the document, with its comment. */
 export interface TypedCommand {
   readonly line: number;
   readonly text: string;
-  /** What an HTML comment has typed before; the reader has come there in another way. */
+  /** From an HTML comment: prepares what a reader of the page already has. */
   readonly isUnseen: boolean;
 }
 
-/** A fenced block that is marked as one that no test types. */
+/** A fenced block that is marked as not run by the tests. */
 export interface Exception {
   readonly line: number;
   readonly why: string;
@@ -23,18 +23,18 @@ export interface Document {
   readonly text: string;
   readonly commands: readonly TypedCommand[];
   readonly exceptions: readonly Exception[];
-  /** What the reader has in files of these names, as the document shows them. */
+  /** Contents by file name, from blocks that a comment `file: NAME` precedes. */
   readonly files: ReadonlyMap<string, string>;
-  /** Lines of blocks that are not typed and yet begin like a command. */
+  /** Lines that look like a command, in blocks that the tests do not run. */
   readonly overlooked: readonly string[];
 }
 
-/** A fenced block, or a comment with what is typed before the next one. */
+/** A fenced block, or a comment with commands. */
 interface Block {
   readonly kind: 'unseen' | (string & {});
   readonly line: number;
   readonly lines: readonly string[];
-  /** The HTML comment that stands directly above it. */
+  /** The HTML comment directly above the block. */
   readonly note: string;
 }
 
@@ -64,7 +64,7 @@ export function readDocument(name: string): Document {
       else exceptions.push({ line, why, commands: shown.map((command) => command.text) });
       continue;
     }
-    // A step of a continuous integration.
+    // Steps of a CI workflow.
     const steps = lines.map((one) => /^- run: (.*)$/.exec(one)?.[1] ?? '');
     commands.push(...commandsOf(steps, line + 1, false));
     overlooked.push(...lines.filter((one) => /^(?:\$ )?(?:cca|claude-code-agent|npm|git) /.test(one)));
@@ -101,7 +101,7 @@ function blocksOf(text: string): Block[] {
   return blocks;
 }
 
-/** Lines that only together are something a shell understands are one command. */
+/** Joins the lines of a command that spans several lines. */
 function commandsOf(lines: readonly string[], first: number, isUnseen: boolean): TypedCommand[] {
   const commands: TypedCommand[] = [];
   let begun = '';
@@ -113,7 +113,7 @@ function commandsOf(lines: readonly string[], first: number, isUnseen: boolean):
     if (begun.replace(/^\s*#.*$/gm, '').trim() !== '') commands.push({ line: start, text: begun.trim(), isUnseen });
     begun = '';
   }
-  if (begun !== '') throw new Error(`No shell understands line ${start}: ${begun}`);
+  if (begun !== '') throw new Error(`The shell cannot parse line ${start}: ${begun}`);
   return commands;
 }
 

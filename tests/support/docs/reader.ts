@@ -1,6 +1,6 @@
 /**
- * Somebody who reads a document and types what it shows: a fresh HOME with a few small projects, one shell from the
- * first command to the last, the real Claude Code, and a scripted model in place of the real one.
+ * Runs all commands of a document in one shell: a fresh HOME with a few small projects, the real Claude Code, and a
+ * scripted model.
  */
 import {
   chmodSync,
@@ -28,7 +28,7 @@ export interface Typed {
   readonly stderr: string;
 }
 
-/** What the model does: it writes a file. `release` wants what a session may not do, and `web` takes its time. */
+/** The model writes a file. In `release` it makes a call that is denied, and `web` can be held back. */
 const model: RehearsalScript = {
   version: 1,
   sessions: {
@@ -104,7 +104,7 @@ class Reader {
     this.#answers = linesOf(this.#shell.stdout);
   }
 
-  /** From now on the model does not answer the session `web`. */
+  /** The model stops answering the session `web`. */
   hold(): void {
     this.#held = Promise.withResolvers();
   }
@@ -157,7 +157,7 @@ const gitNames = {
   GIT_COMMITTER_EMAIL: 'reader@example.invalid',
 };
 
-/** A repository with a test that passes, and where it was cloned from. */
+/** A repository with a test that passes, and its remote. */
 function makeProject(path: string, remote: string): void {
   const name = path.split('/').at(-1) ?? '';
   mkdirSync(join(path, 'src', 'auth'), { recursive: true });
@@ -174,16 +174,16 @@ function makeProject(path: string, remote: string): void {
   git(path, 'remote', 'add', 'origin', remote);
 }
 
-/** Needs more than the others, see typing-fleet.test.ts. */
+/** Needs a Redis, see typing-fleet.test.ts. */
 export const fleetPage = 'docs/fleet.md';
 
-/** A third of the others: three files of tests run beside each other. */
+/** A third of the other documents, because three test files run in parallel. */
 export function typedIn(third: 1 | 2 | 3): string[] {
   const typed = documents().filter(({ name, commands }) => commands.length > 0 && name !== fleetPage);
   return typed.filter((_, index) => index % 3 === third - 1).map(({ name }) => name);
 }
 
-/** Types every command of a document, until one fails. */
+/** Runs every command of a document until one fails. */
 export async function typeAll(name: string): Promise<void> {
   const { commands, files } = readDocument(name);
   const reader = new Reader(files);
@@ -199,13 +199,13 @@ export async function typeAll(name: string): Promise<void> {
   }
 }
 
-/** What the documents call the server of the team is a folder here. */
+/** Maps the URLs of the team's server to a folder. */
 function gitConfig(home: string): string {
   const names = ['https://git.example.org/team/templates.git', 'git@git.example.org:team/templates.git'];
   return `[url "file://${home}/team-templates"]\n${names.map((name) => `\tinsteadOf = ${name}\n`).join('')}`;
 }
 
-/** A pack, with the tag and the branch that are named. */
+/** A template pack with the tag and branch that the documents name. */
 function makeTeamTemplates(path: string): void {
   mkdirSync(join(path, 'prompts'), { recursive: true });
   writeFileSync(join(path, 'prompts', 'fix.md'), 'Mend it.\n');

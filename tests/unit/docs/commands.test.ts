@@ -1,7 +1,6 @@
 /**
- * Promises: every command that the README and docs/ show is typed as it stands (typing-*.test.ts), each document from
- * its first to its last in a fresh HOME, and succeeds. What cannot be typed is marked in the source, and counted. What
- * prose calls a command is one that the program has. Not covered: whether what is said about a command is true.
+ * The README and docs/: commands that cannot be run are marked and counted, commands in prose exist, links lead
+ * somewhere. The tests typing-*.test.ts run the other commands. Not covered: whether the prose is true.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
@@ -13,7 +12,7 @@ import { parseCommand } from '../../support/parse-command.ts';
 
 const all = documents();
 
-test('nine blocks are not typed, and each says why', () => {
+test('docs: nine blocks are not run, each for a reason', () => {
   const exceptions = all.flatMap(({ name, exceptions: own }) => own.map(({ why }) => [name, why]));
   expect(exceptions).toEqual([
     ['README.md', 'installs a package for the whole machine'],
@@ -28,12 +27,12 @@ test('nine blocks are not typed, and each says why', () => {
   ]);
 });
 
-test('no command hides in a block that is not for a shell', () => {
+test('docs: no command is in a block that the tests do not run', () => {
   expect(all.flatMap(({ name, overlooked }) => overlooked.map((line) => [name, line]))).toEqual([]);
   expect(all.flatMap(({ commands }) => commands).length).toBeGreaterThan(120);
 });
 
-/** As GitHub makes it from a heading. */
+/** The anchor that GitHub gives a heading. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -41,7 +40,7 @@ function anchorOf(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-test('every link of a page leads to a file and a heading that exist', () => {
+test('docs: every link leads to a file and a heading that exist', () => {
   const pages = [...all, ...['CHANGELOG.md', 'CONTRIBUTING.md'].map(readDocument)];
   const broken = pages.flatMap(({ name, text }) =>
     [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
@@ -58,17 +57,17 @@ test('every link of a page leads to a file and a heading that exist', () => {
   expect(broken).toEqual([]);
 });
 
-test('the README is short', () => {
+test('docs: the README has at most 600 words', () => {
   const words = readFileSync(join(packageRoot, 'README.md'), 'utf8').split(/\s+/).filter(Boolean);
   expect(words.length).toBeLessThanOrEqual(600);
 });
 
 const tasks = (all.find(({ name }) => name === 'docs/tasks.md')?.text ?? '').split(/^## (?=\d)/m).slice(1);
 
-test('there are twelve tasks', () => expect(tasks).toHaveLength(12));
+test('docs: there are twelve tasks', () => expect(tasks).toHaveLength(12));
 
 test.each(tasks.map((text) => [text.split('\n', 1)[0] ?? '', text] as const))(
-  'at most two commands or three keys: %s',
+  'docs: a task takes at most two commands or three keys: %s',
   (_, text) => {
     const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, body = '']) => body.trim().split('\n'));
     expect(blocks).not.toEqual([]);
@@ -82,24 +81,24 @@ test.each(tasks.map((text) => [text.split('\n', 1)[0] ?? '', text] as const))(
 
 const families = ['group', 'session', 'template', 'hook', 'cpm', 'faber', 'handover', 'config', 'fleet', 'host'];
 
-/** What stands in code within prose and is meant as a command of the program. */
+/** Inline code that is a command of the program. */
 const mentioned = all.flatMap(({ name, text }) => {
   const prose = text.replace(/^ *```.*?^ *```/gms, '').replace(/<!--.*?-->/gs, '');
   return [...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => {
     const [first = '', second = ''] = code.split(' ');
     const isCommand = first === 'cca' || first === 'claude-code-agent';
     const words = (isCommand ? code.slice(first.length + 1) : code).replace(/^help (?=\w)/, '');
-    // Hooks are no commands of a person, and are not known to the parser.
+    // Hooks are for claude, not for users, and the parser does not know them.
     if (/^(?:hook (?:cpm|faber|handover|all)|version$)/.test(words)) return [];
     const isShort = families.includes(first) && /^[a-z][a-z-]+$/.test(second);
     return words !== '' && (isCommand || isShort) ? [[name, code, words] as const] : [];
   });
 });
 
-/** What is left out where a command is only mentioned, and help. */
+/** Prose may leave out arguments. */
 const tolerated = ['missingArgument', 'missingMandatoryOptionValue', 'optionMissingArgument', 'version', 'help'];
 
-test.each(mentioned)('%s: `%s`', async (_, __, words) => {
+test.each(mentioned)('docs: %s: `%s` is a command', async (_, __, words) => {
   const argv = (words.match(/"[^"]*"|'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^(["'])(.*)\1$/, '$2'));
   await parseCommand(argv.filter((word) => word !== '…')).catch((error) => {
     if (!tolerated.some((code) => error.code === `commander.${code}`)) throw error;

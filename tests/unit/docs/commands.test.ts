@@ -1,13 +1,13 @@
 /**
- * The README and docs/: commands that cannot be run are marked and counted, commands in prose exist, links lead
- * somewhere. The tests typing-*.test.ts run the other commands. Not covered: whether the prose is true.
+ * The README and docs/: commands that cannot be run are marked and counted, and commands in prose exist. The tests
+ * typing-*.test.ts run the other commands. Not covered: whether the prose is true.
  */
 import { expect, test } from 'bun:test';
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { helpEntries } from '../../../src/tui/dashboard/frame.ts';
 import { packageRoot } from '../../support/cli.ts';
-import { documents, readDocument } from '../../support/docs/document.ts';
+import { documents } from '../../support/docs/document.ts';
 import { parseCommand } from '../../support/parse-command.ts';
 
 const all = documents();
@@ -30,31 +30,6 @@ test('docs: nine blocks are not run, each for a reason', () => {
 test('docs: no command is in a block that the tests do not run', () => {
   expect(all.flatMap(({ name, overlooked }) => overlooked.map((line) => [name, line]))).toEqual([]);
   expect(all.flatMap(({ commands }) => commands).length).toBeGreaterThan(120);
-});
-
-/** The anchor that GitHub gives a heading. */
-function anchorOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-');
-}
-
-test('docs: every link leads to a file and a heading that exist', () => {
-  const pages = [...all, ...['CHANGELOG.md', 'CONTRIBUTING.md'].map(readDocument)];
-  const broken = pages.flatMap(({ name, text }) =>
-    [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
-      .filter(([, file = '', anchor]) => {
-        const path = file === '' ? name : join(dirname(name), file);
-        if (!existsSync(join(packageRoot, path))) return true;
-        const headings = anchor === undefined ? '' : readFileSync(join(packageRoot, path), 'utf8');
-        return (
-          anchor !== undefined && ![...headings.matchAll(/^#+ (.*)$/gm)].some(([, it = '']) => anchorOf(it) === anchor)
-        );
-      })
-      .map(([link]) => `${name}: ${link}`),
-  );
-  expect(broken).toEqual([]);
 });
 
 test('docs: the README has at most 600 words', () => {

@@ -17,12 +17,12 @@ import { LateAttempt, type LateOptions } from './late.ts';
 import { Mirror } from './mirror.ts';
 import { placesHere, type RemoteSubject, type Sender } from './order.ts';
 import { Placement } from './placement.ts';
+import { heartbeatMs } from './registry.ts';
 import { askAgainMs, RemoteAttempt } from './remote-attempt.ts';
 import type { HostAbilities, SlotCommand, ToGroup } from './wire.ts';
 import { WorkCode } from './work-code.ts';
 
 const tickMs = 1_000;
-const listMs = 5_000;
 interface Watched {
   readonly attempt: RemoteAttempt;
   readonly clock: LossClock;
@@ -61,6 +61,7 @@ export class Fleet {
   readonly #hosts: KnownHosts;
   /** Counted, so that neither a jump of the clock nor a host that slept makes a lease seem over. */
   #nowMs = 0;
+  readonly #listMs: number;
   #isLooking = false;
   #isClosed = false;
 
@@ -69,6 +70,8 @@ export class Fleet {
     this.#link = link;
     this.#asker = world.random.uuid();
     this.#options = options;
+    // With a lease so short that its hosts are silent after five seconds, one that is well would be taken for silent.
+    this.#listMs = Math.max(1, Math.floor(heartbeatMs(options.leaseMs) / tickMs)) * tickMs;
     this.#hosts = new KnownHosts(link, () => this.#nowMs);
     this.#code = new WorkCode(options.git, (host) => this.#hosts.codeUrlOf(host));
     this.#placement = new Placement(link.slots, {
@@ -255,7 +258,7 @@ export class Fleet {
       this.#nowMs += tickMs;
       // Its session may now work elsewhere, too.
       if (this.#placement.tick()) this.#options.onChange();
-      if (this.#nowMs % listMs === 0 || this.#hosts.all === null) void this.#list();
+      if (this.#nowMs % this.#listMs === 0 || this.#hosts.all === null) void this.#list();
       void this.#look();
       this.#everyTick();
     });

@@ -1,8 +1,8 @@
 /**
- * An sshd of the tests' own, on a free port of loopback with keys of its own, in which whoever logs in has a home of
- * the tests. Where none is installed, tests that need one are skipped, and so counted.
+ * An sshd of the tests' own, on a free port of loopback unless told otherwise, with keys of its own, in which whoever
+ * logs in has a home of the tests. Where none is installed, tests that need one are skipped, and so counted.
  */
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, orFailure } from './redis-server.ts';
 
@@ -17,26 +17,40 @@ export interface SshServer {
   readonly destination: string;
   /** Folder with an `ssh` that knows the server and has a key for it. */
   readonly bin: string;
+  /** What `ssh` there is configured with: a block for this server alone. */
+  readonly config: string;
   readonly home: string;
   stop(): Promise<void>;
 }
 
-/** `env`: of whoever logs in. */
-export async function startSshd(parent: string, env: Readonly<Record<string, string>>): Promise<SshServer> {
+export interface SshdOptions {
+  readonly address?: string;
+  readonly port?: number;
+  /** A command that starts another one, elsewhere. */
+  readonly within?: readonly string[];
+}
+
+/** `env`: of whoever logs in. A second server of the same folder has the same keys. */
+export async function startSshd(
+  parent: string,
+  env: Readonly<Record<string, string>>,
+  { address = '127.0.0.1', port: given, within = [] }: SshdOptions = {},
+): Promise<SshServer> {
   const folder = join(parent, 'sshd');
   const [home, bin] = [join(parent, 'there'), join(parent, 'ssh-bin')];
   for (const path of [folder, home, bin]) mkdirSync(path, { recursive: true });
   // Its own, which the package leaves to systemd to make.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
   const [hostKey, userKey] = [newKey(join(folder, 'host')), newKey(join(folder, 'user'))];
-  const port = await freePort();
+  const port = given ?? (await freePort());
   const at = (name: string) => join(folder, name);
   writeFileSync(at('authorized_keys'), readFileSync(`${userKey}.pub`));
-  writeFileSync(at('known_hosts'), `[127.0.0.1]:${port} ${readFileSync(`${hostKey}.pub`, 'utf8')}`);
+  const knownAs = port === 22 ? address : `[${address}]:${port}`;
+  writeFileSync(at('known_hosts'), `${knownAs} ${readFileSync(`${hostKey}.pub`, 'utf8')}`);
   const variables = Object.entries({ ...env, HOME: home }).map(([name, value]) => `${name}="${value}"`);
   const settings = [
     `Port ${port}`,
-    'ListenAddress 127.0.0.1',
+    `ListenAddress ${address}`,
     `HostKey "${hostKey}"`,
     `AuthorizedKeysFile "${at('authorized_keys')}"`,
     'StrictModes no',
@@ -48,6 +62,7 @@ export async function startSshd(parent: string, env: Readonly<Record<string, str
   ];
   writeFileSync(at('sshd_config'), `${settings.join('\n')}\n`);
   const known = [
+    `Host ${address}`,
     `Port ${port}`,
     `IdentityFile "${userKey}"`,
     'IdentitiesOnly yes',
@@ -57,7 +72,8 @@ export async function startSshd(parent: string, env: Readonly<Record<string, str
   writeFileSync(at('ssh_config'), `${known.join('\n')}\n`);
   writeFileSync(join(bin, 'ssh'), `#!/bin/sh\nexec '${client}' -F '${at('ssh_config')}' "$@"\n`);
   chmodSync(join(bin, 'ssh'), 0o755);
-  const child = Bun.spawn([program ?? 'sshd', '-D', '-e', '-f', at('sshd_config')], {
+  rmSync(at('log'), { force: true });
+  const child = Bun.spawn([...within, program ?? 'sshd', '-D', '-e', '-f', at('sshd_config')], {
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: Bun.file(at('log')),
@@ -67,8 +83,9 @@ export async function startSshd(parent: string, env: Readonly<Record<string, str
     await Bun.sleep(10);
   }
   return {
-    destination: `${Bun.spawnSync(['id', '-un']).stdout.toString().trim()}@127.0.0.1`,
+    destination: `${Bun.spawnSync(['id', '-un']).stdout.toString().trim()}@${address}`,
     bin,
+    config: `${known.join('\n')}\n`,
     home,
     stop: async () => {
       child.kill();
@@ -78,6 +95,7 @@ export async function startSshd(parent: string, env: Readonly<Record<string, str
 }
 
 function newKey(path: string): string {
+  if (existsSync(path)) return path;
   const made = Bun.spawnSync(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', path]);
   if (!made.success) throw new Error(`ssh-keygen: ${made.stderr}`);
   return path;

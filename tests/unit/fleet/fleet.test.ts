@@ -22,17 +22,22 @@ let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
   folder = temporaryFolder();
   world = steppedWorld();
+  link = new VirtualLink();
+  lost = [];
+  open(60_000);
+});
+
+function open(leaseMs: number): void {
   // The first names the run, the others slots.
   let names = 0;
   const uuid = (): string => `job${names++}`;
-  link = new VirtualLink();
-  lost = [];
   fleet = new Fleet({ ...world, random: { ...world.random, uuid } }, link, {
-    ...{ groupId, leaseMs: 60_000, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
+    ...{ groupId, leaseMs, git: { world, env: {} }, packageRoot: '/package', localSlots: 2 },
     onChange: () => {},
     onLost: (sessionId, attemptId, host) => lost.push(`${sessionId.slice(0, 3)} ${attemptId} ${host}`),
   });
-});
+}
+
 afterEach(async () => {
   await fleet.close();
   folder.remove();
@@ -47,6 +52,17 @@ async function seconds(count: number): Promise<void> {
     await settled();
   }
 }
+
+test('a host with a short lease is not taken for silent between two of its heartbeats', async () => {
+  await fleet.close();
+  open(8_000);
+  link.has('one');
+  link.machines = link.machines.map((host) => ({ ...host, leaseMs: 8_000, silentMs: 1_300 }));
+  for (let passed = 0; passed < 10; passed += 1) {
+    await seconds(1);
+    expect(fleet.standing?.silent ?? {}).toEqual({});
+  }
+});
 
 test('a slot that was granted is shown until it is used, and given back when it is not wanted any more', async () => {
   link.has('one');

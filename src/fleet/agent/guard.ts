@@ -3,10 +3,12 @@
  * hangs, or the host has slept. It starts an agent again that was killed. A shell beside it starts the next guard.
  */
 import { join } from 'node:path';
+import { interruptRequest } from '../../claude/control.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
-import { groupPaths, sessionPaths } from '../../store/paths.ts';
+import { groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
 import { LocalAttempt } from '../../worker/local-attempt.ts';
 import { type FleetPaths, fleetPaths } from '../fleet-files.ts';
@@ -14,6 +16,9 @@ import { type AttemptLease, isOver, noteGuard, readLeases, uptimeMs } from './le
 
 const lookMs = 500;
 const againMs = 2_000;
+/** claude answers an interrupt within moments, or it would not. */
+const interruptMs = 1_500;
+const lateMs = 3_000;
 /** An agent that ends by itself empties its lock; one that was killed leaves its name there. */
 const agentGoneMs = 2_000;
 
@@ -104,17 +109,19 @@ export class Fence {
     for (const lease of readLeases(this.#world, this.#paths)) {
       if (!isOver(lease, uptime) || this.#ended.has(lease.attemptId)) continue;
       this.#ended.add(lease.attemptId);
-      void this.#end(lease);
+      // A host that slept may be late, and the session may go on elsewhere by now.
+      void this.#end(lease, isOver(lease, uptime - lateMs));
     }
   }
 
-  async #end(lease: AttemptLease): Promise<void> {
+  async #end(lease: AttemptLease, isLate: boolean): Promise<void> {
     const { attemptId, groupId, sessionId } = lease;
     try {
       if (!isGroupId(groupId) || !isSessionId(sessionId)) return;
       this.#note(lease);
       const paths = sessionPaths(groupPaths(this.#paths.work, groupId as GroupId), sessionId as SessionId);
       const subject = { attemptId, sessionId: sessionId as SessionId, paths };
+      if (!isLate) await this.#interrupt(attemptId, paths);
       if (!(await new LocalAttempt(this.#world, subject).endNow()))
         this.#tell(`Something of attempt ${attemptId} would not end.`);
     } catch (error) {
@@ -122,6 +129,15 @@ export class Fence {
     }
     // Again until the agent has taken note: one that was halted just before it started something goes on then.
     this.#world.clock.after(againMs, () => this.#ended.delete(attemptId));
+  }
+
+  /** claude stops its turn and reports what it has cost, which a signal would keep it from. */
+  async #interrupt(attemptId: string, { fifo }: SessionPaths): Promise<void> {
+    const { fifos, clock } = this.#world;
+    const writer = fifos.openWriter(fifo);
+    writer?.writeLine(interruptRequest(attemptId));
+    if (writer !== null) await delay(clock, interruptMs);
+    writer?.close();
   }
 
   /** Synced before anything is ended, so that a death of this process and the host does not hide why. */

@@ -46,12 +46,12 @@ export function pausedForOtherHost({ reason, message }: Failure): Outcome | null
 }
 
 /** Its machine was lost, or ended it because nobody could reach that any more; null when it ended by itself. */
-export function hostLossOutcome(end: AttemptExit, hasResult: boolean): Outcome | null {
+export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | null {
   if (end.kind === 'lost') {
     const message = `Nothing is heard of the host ${end.host} any more; it goes on from what had come back by then.`;
     return { status: 'paused', reason: 'host-lost', message, warnings: [] };
   }
-  if (end.kind !== 'fenced' || hasResult) return null;
+  if (end.kind !== 'fenced' || isDone) return null;
   const message = `The host ${end.host} could not be reached, and ended it.`;
   return { status: 'paused', reason: 'host-lost', message, warnings: [] };
 }

@@ -426,7 +426,8 @@ export class Worker {
   async #conclude(end: AttemptExit, found: 'watched' | 'after-crash'): Promise<Outcome> {
     const { leftover, limitsHit, stderrTail, failure } = await this.#hosted.reap();
     if (failure !== undefined) return failedToStart(failure);
-    const cut = hostLossOutcome(end, this.stream.lastResult !== undefined);
+    const { lastResult } = this.stream;
+    const cut = hostLossOutcome(end, lastResult !== undefined && isSuccess(lastResult));
     if (cut !== null) return cut;
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
     this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;

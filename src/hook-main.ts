@@ -5,6 +5,7 @@
 import { dirname, join } from 'node:path';
 import { attemptMark } from './claude/launch/attempt-mark.ts';
 import {
+  asksMark,
   type ContextSystem,
   chosenMark,
   type HookAnswer,
@@ -29,7 +30,7 @@ const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
 /** Of claude's ten seconds for a hook. */
 const patienceMs = 2_000;
 
-const marks: readonly string[] = [installedMark, chosenMark];
+const marks: readonly string[] = [installedMark, chosenMark, asksMark];
 
 /** Bytes. */
 const personsLogMax = 1024 ** 2;
@@ -56,6 +57,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
     projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
     isWorker,
     isChosen: options.includes(chosenMark),
+    asks: options.includes(asksMark),
     ...(sessionFolder === null ? {} : { sessionFolder }),
     nowMs: Date.now(),
     host: hostName(),

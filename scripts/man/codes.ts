@@ -37,6 +37,14 @@ const events: readonly EventRow[] = [
     ['reason', 'message', 'retryAt?', ...used, ...totals],
     'The attempt ended early and can be resumed. With `retryAt` the session is resumed automatically.',
   ],
+  ['item_opened', ['item', 'kind', 'text', 'options', 'answerBy?'], 'A session asks for a permission or an answer.'],
+  ['item_answered', ['item', 'by'], 'The item was answered by `user`, `deadline`, `earlier` answer or `rule`.'],
+  ['item_withdrawn', ['item'], 'The session no longer waits for an answer.'],
+  [
+    'session_parked',
+    ['item', 'reason', 'message', ...used, ...totals],
+    'The session waits for an answer, without claude.',
+  ],
   ['session_stalled', ['step', 'silentMs'], 'The session made no progress: `notice` first, then `interrupt`.'],
   ['session_edited', ['changed?'], 'Settings of the session changed.'],
   [
@@ -125,6 +133,7 @@ const paused: Readonly<Record<PauseReason, string>> = {
   timeout: 'The time limit passed while the API was unavailable.',
   transient: 'A transient failure. The session is retried.',
   user: 'Paused by request.',
+  'waits-for-answer': 'The session was parked until a person answers. See `cca inbox`.',
 };
 
 /** Reasons that `why` gives for sessions that do not run, besides those above. */
@@ -152,6 +161,7 @@ const waiting: Readonly<Record<GroupHold['reason'], string>> & Readonly<Record<s
   slot: 'All slots are taken.',
   starting: 'Other sessions are still starting.',
   waiting: 'A dependency has not completed.',
+  'waits-for-answer': 'The session asked for a permission or an answer. See `cca inbox`.',
 };
 
 const group: Readonly<Record<string, string>> = {
@@ -167,6 +177,7 @@ const group: Readonly<Record<string, string>> = {
   'sessions-waiting': 'The requested sessions finished. The others were not started.',
   signal: 'The runner received a signal.',
   user: 'Paused by request.',
+  'waits-for-answer': 'Only sessions that wait for an answer are left. See `cca inbox`.',
 };
 
 const warned: Readonly<Record<Warning['code'], string>> = {

@@ -18,7 +18,6 @@ import {
   type Command,
   type CommandOf,
   commandEvents,
-  messageEvent,
   type RequestEffect,
 } from '../runner/request-answers.ts';
 import { stopGroup, stopSession } from '../runner/stop-group.ts';
@@ -441,7 +440,7 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
       try {
         const line = userMessage(text, attempt.id, record.told?.length ?? 0);
         if (Buffer.byteLength(line) > lineBytesMax) return tooLong();
-        writer.record([messageEvent(world, writer, sessionId, text)]);
+        writer.record(possible.value.events);
         fifo.writeLine(line);
         return ok('now');
       } finally {

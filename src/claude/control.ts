@@ -74,6 +74,15 @@ export function usageRequest(id: string): string {
   return controlRequest(`${usagePrefix}${id}`, 'get_usage');
 }
 
+/** The last question before claude is ended. */
+export function parkingRequest(): string {
+  return usageRequest('parking');
+}
+
+export function answersParking(requestId: string): boolean {
+  return requestId === `${usagePrefix}parking`;
+}
+
 /** From its next request on claude uses this model. */
 export function modelRequest(model: string): string {
   return controlRequest(`${modelPrefix}${model}`, 'set_model', { model });

@@ -2,12 +2,14 @@
 import { basename, dirname, join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Tokens } from '../core/group.ts';
+import type { Item, LeftAnswer } from '../core/item.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import { isObject, parseJson } from '../store/json.ts';
 import type { World } from '../system/world.ts';
 import { object, text, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
 import { estimateCost, isUnknownModel } from './pricing.ts';
+import { toldIn } from './questions.ts';
 import { noTotals, type ReportedTotals } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
@@ -45,6 +47,28 @@ export function isCutOff(
 export function isBlank(world: World, configDirs: readonly string[], claudeSessionId: string): boolean {
   const paths = configDirs.flatMap((folder) => filesWithin(world, folder, claudeSessionId));
   return paths.length > 0 && paths.every((path) => (world.files.info(path)?.size ?? 0) === 0);
+}
+
+/** The items whose answer the conversation lacks, or has as a quote alone. */
+export function answersLeft(
+  world: World,
+  configDir: string,
+  claudeSessionId: string,
+  items: readonly Item[],
+): LeftAnswer[] {
+  if (items.length === 0) return [];
+  const told = new Map<string, string>();
+  for (const line of linesOf(world, filesWithin(world, configDir, claudeSessionId))) {
+    for (const item of items) {
+      const how = toldIn(line, item);
+      if (how !== null && told.get(item.id) !== 'result') told.set(item.id, how);
+    }
+  }
+  return items.flatMap((item): LeftAnswer[] => {
+    const how = told.get(item.id);
+    if (how === undefined) return [{ item: item.id, left: 'quote' }];
+    return how === 'quote' && item.kind === 'permission' ? [{ item: item.id, left: 'call' }] : [];
+  });
 }
 
 /** The same with what sub-agents of the conversation have said. */

@@ -1,11 +1,13 @@
 /** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
 import { addTokens, type ModelUsage, noTokens, sanityLimits, type Tokens } from '../core/group.ts';
+import type { ItemRequest } from '../core/item.ts';
 import { wordPattern } from '../core/values.ts';
 import { isObject, type JsonObject, parseJson } from '../store/json.ts';
 import type { HookFailure } from './complaints.ts';
 import { quietLines } from './endings.ts';
 import { count, list, mapped, number, object, objects, optional, secondsAsMs, text, usd } from './lenient.ts';
 import type { PricedTokens } from './pricing.ts';
+import { callIn } from './questions.ts';
 import { type TaskListChange, taskListChange } from './task-list.ts';
 import { clip } from './text.ts';
 
@@ -120,6 +122,8 @@ interface ControlRequestMessage {
   readonly kind: 'control-request';
   readonly requestId: string;
   readonly asked: string;
+  /** For a tool call that waits for a permission or an answer. */
+  readonly call?: ItemRequest;
 }
 
 export interface HookMessage {
@@ -173,6 +177,8 @@ type Body =
   | { readonly kind: 'notification'; readonly key: string }
   | ControlResponseMessage
   | ControlRequestMessage
+  /** claude waits for that answer no longer. */
+  | { readonly kind: 'control-cancel'; readonly requestId: string }
   | { readonly kind: 'other'; readonly type: string }
   | { readonly kind: 'malformed'; readonly text: string };
 
@@ -231,8 +237,11 @@ function readBody(value: JsonObject): Body {
       return readControlResponse(value);
     case 'control_request': {
       const asked = text(object(value.request).subtype) ?? '';
-      return { kind: 'control-request', requestId: text(value.request_id) ?? '', asked };
+      const requestId = text(value.request_id) ?? '';
+      return { kind: 'control-request', requestId, asked, ...optional('call', callIn(requestId, value.request)) };
     }
+    case 'control_cancel_request':
+      return { kind: 'control-cancel', requestId: text(value.request_id) ?? '' };
     default:
       return { kind: 'other', type };
   }

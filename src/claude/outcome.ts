@@ -244,6 +244,8 @@ function stopSentence(reason: StopReason): string {
       return 'The session ran longer than it was allowed to.';
     case 'stall':
       return 'Interrupted because it made no progress.';
+    case 'waits-for-answer':
+      return 'Parked until its question is answered.';
   }
 }
 

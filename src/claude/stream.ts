@@ -86,6 +86,8 @@ export interface AttemptStream extends AtWork {
   toolsDone: number;
   toolErrors: number;
   readonly denials: DenialCounts;
+  /** Calls of which a person was asked: what they deny is meant so. */
+  readonly asked: Set<string>;
   /** What the last hook that objected to something said. */
   objection?: string;
   /** claude went over to another model than it was to use. */
@@ -164,6 +166,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: EarlierSpending):
     toolsDone: 0,
     toolErrors: 0,
     denials: new Map(),
+    asked: new Set(),
     isEndForced: false,
     hookOk: false,
     restored: false,
@@ -253,7 +256,8 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       noteDenial(s.denials, m, s.openTools.get(m.id)?.target ?? '');
       break;
     case 'control-request':
-      noteWords(s.complaints, `it asked for ${m.asked}, which was refused`);
+      if (m.call !== undefined) s.asked.add(m.call.toolUseId);
+      else noteWords(s.complaints, `it asked for ${m.asked}, which was refused`);
       break;
     case 'malformed':
       s.malformed += 1;
@@ -388,7 +392,8 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (s.lastResult === undefined || m.numTurns > 0 || m.isError) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
   if (!s.interruptAnswered) s.successBeforeAnswer = isSuccess(m) && s.openTasks.size === 0;
-  for (const denial of m.denials) noteDenial(s.denials, denial, targetOf(denial.input, s.cwd));
+  for (const denial of m.denials)
+    if (!s.asked.has(denial.id)) noteDenial(s.denials, denial, targetOf(denial.input, s.cwd));
   foldTotal(s, m);
   noteTurnEnd(s);
   showTool(s, undefined, undefined);

@@ -26,6 +26,7 @@ const look = () => import('./commands/group/look.ts');
 const run = () => import('./commands/group/run.ts');
 const pause = () => import('./commands/group/pause.ts');
 const allow = () => import('./commands/allow.ts');
+const inbox = () => import('./commands/inbox.ts');
 const deliver = () => import('./commands/group/deliver.ts');
 const remove = () => import('./commands/group/remove.ts');
 const diff = () => import('./commands/diff.ts');
@@ -135,6 +136,8 @@ export const commandEntries: readonly CommandEntry[] = [
   ],
   ['init', 'write a first workflow over the projects nearby', from(() => import('./commands/init.ts'), 'define')],
   ['run', 'create the group of a workflow and run it', from(() => import('./commands/run.ts'), 'define')],
+  ['inbox', 'list what sessions ask of you', from(inbox, 'defineInbox')],
+  ['answer', 'answer an item of the inbox', from(inbox, 'defineAnswer')],
   ['rm', 'delete groups', from(remove, 'defineRemove')],
   ['stop', 'pause every group on this machine', from(pause, 'defineStop')],
   [

@@ -16,6 +16,8 @@ export const installedMark = '--installed';
 
 /** The last argument of a worker's hook when the user chose its system. */
 export const chosenMark = '--chosen';
+/** Of a session whose questions wait for a person. */
+export const asksMark = '--asks';
 
 /** Files of a project are read and written through this; it is the real one in a hook and anything in a test. */
 export type ContextFiles = Pick<
@@ -44,6 +46,7 @@ export interface HookCall {
   readonly projectFolder: string;
   /** True in a worker of ours: nobody can answer questions. */
   readonly isWorker: boolean;
+  readonly asks?: boolean;
   /** The user chose this system for the session, which has it by default otherwise. */
   readonly isChosen?: boolean;
   /** Where the runner keeps what it knows of a worker's session, absolute. */

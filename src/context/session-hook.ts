@@ -10,12 +10,15 @@ import { charactersMax, type HookCall, harmless } from './hook-call.ts';
  * Text comes first in the output, because claude swallows output that is a bare JSON object.
  */
 export function sessionStartText(
-  call: Pick<HookCall, 'sessionId' | 'source'>,
+  call: Pick<HookCall, 'sessionId' | 'source' | 'asks'>,
   prompt: string | null,
   promptFile: string,
 ): string {
   const id = call.sessionId ?? 'unknown';
-  const lines = [`Claude Code session ${id}, run unattended: nobody can answer questions, so decide and go on.`];
+  const how = call.asks
+    ? 'a question may be answered hours later, so ask only what you cannot decide'
+    : 'nobody can answer questions, so decide and go on';
+  const lines = [`Claude Code session ${id}, run unattended: ${how}.`];
   // On a start or resume the task is the prompt itself; only a compaction takes it away. Without a word why the hook is
   // called it may be one.
   const said = call.source === 'compact' ? 'The conversation was compacted.' : 'The conversation may be compacted.';

@@ -193,6 +193,14 @@ export const plainSettings = {
     without: 'the mode of its settings, or acceptEdits',
     group: true,
   },
+  ask: {
+    kind: 'choice',
+    words: ['deny', 'wait'],
+    help: 'wait: questions and permission requests wait for a person in the inbox; deny: they are refused',
+    default: 'deny',
+    without: 'the default',
+    group: true,
+  },
   allowedTools: {
     kind: 'rules',
     help: 'permission rules such as "Edit,Bash(git log:*)"',
@@ -449,6 +457,13 @@ export const ownGroupSettings = {
     help: 'on which hosts sessions work: this one, those of the fleet, or any',
     default: 'any, once there is a fleet',
     without: 'on any host, once there is a fleet',
+  },
+  askTimeoutMs: {
+    kind: 'duration',
+    run: false,
+    help: 'how long claude waits for an answer before the session is parked',
+    default: '5m',
+    without: 'the default',
   },
   onLost: {
     kind: 'choice',

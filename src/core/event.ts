@@ -14,6 +14,7 @@ import type {
   Usage,
   Workspace,
 } from './group.ts';
+import type { AnsweredBy, ItemAnswer, ItemRequest, LeftAnswer } from './item.ts';
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -61,6 +62,8 @@ export interface AttemptIntent {
   /** The first of ten ports of the session's own, reserved with its first attempt. */
   readonly portBase?: number;
   readonly place?: SlotLease;
+  /** Answers to items of earlier attempts that the conversation lacks. */
+  readonly answers?: readonly LeftAnswer[];
 }
 
 /** Why we asked a worker to stop. The first cause stays; later ones may only escalate. */
@@ -75,7 +78,9 @@ export type StopReason =
   /** The disk is nearly full: what it prints and does would get lost. It goes on when there is room again. */
   | 'disk'
   | 'timeout'
-  | 'stall';
+  | 'stall'
+  /** It waits for a person, and nothing else in it proceeds. */
+  | 'waits-for-answer';
 
 export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient' | 'not-accepted' | 'host-lost';
 
@@ -136,6 +141,7 @@ export type Conversed = {
 };
 
 type SessionFact = { readonly sessionId: SessionId };
+type ItemFact = { readonly item: string };
 /** The id is also the mark CLAUDE_CODE_AGENT_ATTEMPT of what was started for it. */
 type TakeOverFact = SessionFact & { readonly attachmentId: string };
 type AttemptFact = SessionFact & { readonly attemptId: string };
@@ -262,6 +268,17 @@ export type EventBody =
     })
   /** A further message of the user, for the running or the next attempt. `offset`: bytes of transcript.jsonl then. */
   | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
+  /** claude waits for a person. `item` is the same id whoever reads claude's request. */
+  | (AttemptFact & ItemFact & ItemRequest & { readonly type: 'item_opened'; readonly answerBy?: string })
+  /** `from`: the item whose stored answer is used up by this. */
+  | (SessionFact &
+      ItemFact & {
+        readonly type: 'item_answered';
+        readonly by: AnsweredBy;
+        readonly answer: ItemAnswer;
+        readonly from?: string;
+      })
+  | (SessionFact & ItemFact & { readonly type: 'item_withdrawn' })
   /** No progress for `silentMs` milliseconds: first noticed, then it is interrupted and resumed. */
   | (AttemptFact & {
       readonly type: 'session_stalled';
@@ -334,6 +351,10 @@ export const publicEventTypes: ReadonlySet<string> = new Set([
   'session_resumed',
   'session_retrying',
   'session_stalled',
+  'session_parked',
+  'item_opened',
+  'item_answered',
+  'item_withdrawn',
   'session_host_lost',
   'session_moved',
   'session_booked',

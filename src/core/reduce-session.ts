@@ -10,6 +10,7 @@ import {
   type Usage,
   type Workspace,
 } from './group.ts';
+import { type Item, type LeftAnswer, openItems } from './item.ts';
 import { addLostAttempt, isSlotEvent, noteSlot, reduceAttach, settleCost } from './plan/attachment.ts';
 import { updateBudgetWait } from './plan/settle.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
@@ -202,9 +203,16 @@ function applySessionEvent(
       record.budgetSaid = event.type === 'session_budget_warning' ? 'warned' : 'exceeded';
       return;
     default:
-      if (isSlotEvent(event)) noteSlot(state, record, event);
-      else reduceAttach(state, record, event);
+      applyOther(state, record, event);
   }
+}
+
+type OtherEvent = ItemEvent | Parameters<typeof noteSlot>[2] | Parameters<typeof reduceAttach>[2];
+
+function applyOther(state: GroupState, record: SessionRecord, event: OtherEvent): void {
+  if (isItemEvent(event)) reduceItem(record, event);
+  else if (isSlotEvent(event)) noteSlot(state, record, event);
+  else reduceAttach(state, record, event);
 }
 
 function noteWarning({ warnings }: SessionRecord, warning: Warning): void {
@@ -234,6 +242,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   const number = same === undefined ? record.attempts + 1 : record.attempts;
   if (intent.number !== number) throw new IllegalEvent(`attempt ${intent.number} instead of attempt ${number}`);
   record.attempts = number;
+  if (same === undefined) keepAnswers(record, intent.answers);
   if (record.finished === undefined && isNewTry(record)) {
     record.warnings = record.warnings.filter(({ code }) => !ofOneTry.has(code));
   }
@@ -343,6 +352,7 @@ function completeSession(
   delete record.finished;
   delete record.rejections;
   delete record.rejection;
+  closeItems(record);
 }
 
 function queueByName(
@@ -373,6 +383,7 @@ function failSession(
   const { reason, message, next } = event;
   record.state = { status: 'failed', failure: { reason, message, next } };
   record.lastFailure = message;
+  closeItems(record);
   state.failed.add(event.sessionId);
 }
 
@@ -400,6 +411,7 @@ function pauseSession(
     case 'host-lost':
     case 'slice':
     case 'limit':
+    case 'waits-for-answer':
       record.queued = true;
       break;
     case 'disk':
@@ -430,6 +442,7 @@ function pauseSession(
       record.queued = false;
   }
   if (event.retryAt !== undefined) record.notBeforeMs = Date.parse(event.retryAt);
+  if (openItems(record).length > 0) record.queued = false;
 }
 
 function countTransient(record: SessionRecord, progressed: boolean): void {
@@ -486,4 +499,56 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   record.usage = addUsage(record.usage, event.usage);
   addLostAttempt(record, attempt, event.usage);
   state.usage = addUsage(state.usage, event.usage);
+}
+
+// Items: what a session asks of a person.
+
+type ItemEvent = Extract<GroupEvent, { type: 'item_opened' | 'item_answered' | 'item_withdrawn' }>;
+
+function isItemEvent(event: SessionEvent): event is ItemEvent {
+  return event.type === 'item_opened' || event.type === 'item_answered' || event.type === 'item_withdrawn';
+}
+
+function reduceItem(record: SessionRecord, event: ItemEvent): void {
+  const known = record.items?.find(({ id }) => id === event.item);
+  if (event.type === 'item_opened') {
+    if (known !== undefined) throw new IllegalEvent(`item_opened twice for ${event.item}`);
+    const { kind, text, options, requestId, toolUseId, tool, input, attemptId, answerBy, at } = event;
+    const request = { kind, text, options, requestId, toolUseId, tool, input };
+    const by = answerBy === undefined ? {} : { answerBy };
+    record.items = [
+      ...(record.items ?? []),
+      { id: event.item, ...request, attemptId, since: at, ...by, state: 'open' },
+    ];
+    return;
+  }
+  if (known?.state !== 'open') throw new IllegalEvent(`${event.type} for ${event.item}, which is not open`);
+  const used = event.type === 'item_answered' ? event.from : undefined;
+  record.items = (record.items ?? []).map((item): Item => {
+    if (item.id === used) return { ...item, left: undefined };
+    if (item !== known) return item;
+    if (event.type === 'item_withdrawn') return { ...item, state: 'withdrawn' };
+    return { ...item, state: 'answered', answer: event.answer, left: 'quote' };
+  });
+  if (record.state.status === 'paused' && openItems(record).length === 0 && resumedByAnswer.has(record.state.reason))
+    record.queued = true;
+}
+
+/** Pauses that end with the last answer; after the others a person has said that the session rests. */
+const resumedByAnswer: ReadonlySet<string> = new Set(['waits-for-answer', 'interrupted', 'host-lost', 'limit', 'disk']);
+
+/** What the new attempt is told is known from the conversation, see LeftAnswer. */
+function keepAnswers(record: SessionRecord, kept: readonly LeftAnswer[] = []): void {
+  if (record.items === undefined) return;
+  record.items = record.items.map((item) => ({ ...item, left: kept.find((one) => one.item === item.id)?.left }));
+}
+
+/** The session has ended: nothing is asked any more, and no answer is waited for. */
+function closeItems(record: SessionRecord): void {
+  if (record.items === undefined) return;
+  record.items = record.items.map((item) => ({
+    ...item,
+    state: item.state === 'open' ? 'withdrawn' : item.state,
+    left: undefined,
+  }));
 }

@@ -6,6 +6,7 @@
  */
 import { defined } from './defined.ts';
 import type { GroupEvent, MergedRepository } from './event.ts';
+import { openItems } from './item.ts';
 import { updateBudgetWait } from './plan/settle.ts';
 import { applyDefinition, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent, ownDefinition, queue } from './session-state.ts';
@@ -133,7 +134,8 @@ function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_s
   for (const [id, record] of state.sessions) {
     const { status } = record.state;
     const wanted = state.only === undefined || state.only.has(id);
-    if (wanted && (status === 'pending' || status === 'paused' || (status === 'failed' && retry.has(id)))) {
+    if (openItems(record).length > 0) queue(record, false);
+    else if (wanted && (status === 'pending' || status === 'paused' || (status === 'failed' && retry.has(id)))) {
       queue(record, true);
     }
     // The machine may have been off: then the conversation may lack its end.

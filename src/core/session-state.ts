@@ -3,6 +3,7 @@ import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopRe
 import type { SessionFailure } from './failure.ts';
 import { type Changes, roundUsd, type SessionDefinition, type Usage, type Workspace } from './group.ts';
 import { sessionUuid } from './id.ts';
+import type { Item } from './item.ts';
 
 export interface Attempt extends AttemptIntent {
   readonly startedAt: string;
@@ -45,7 +46,7 @@ export interface Attachment {
 }
 
 /** Stops that nobody asked for and after which the session goes on by itself. */
-const autoResumedStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall']);
+const autoResumedStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall', 'waits-for-answer']);
 
 /** Whether the session goes on by itself after such a stop, unless a person wants it to rest. */
 export function autoResumesAfter(reason: StopReason): boolean {
@@ -103,6 +104,8 @@ export interface SessionRecord {
   taskChanged?: true;
   /** claude's id of the message that the next attempt goes on from; absent = the last one. */
   resumeAt?: string;
+  /** All that it has asked of a person, oldest first. */
+  items?: readonly Item[];
   /** What the user said to it that no attempt has been told yet. */
   messages: string[];
   usage: Usage;

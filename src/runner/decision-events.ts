@@ -1,12 +1,14 @@
 /** What decisions become in the log, before anything is done about them. */
 import { createHash } from 'node:crypto';
+import { answersLeft } from '../claude/conversation.ts';
 import { defined } from '../core/defined.ts';
 import { type EventBody, thisMachine } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionNumber } from '../core/id.ts';
+import { leftAnswers } from '../core/item.ts';
 import type { Decision, Start } from '../core/plan/decision.ts';
-import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import { type Attempt, conversationId, type SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
@@ -79,12 +81,15 @@ function startingEvent(
 ): EventBody {
   const { sessionId, kind, reserveUsd, isolated, place } = decision;
   const record = state.sessions.get(sessionId) as SessionRecord;
+  const { config } = sessionPaths(paths, sessionId);
+  const left = answersLeft(world, config, conversationId(record), leftAnswers(record));
   const attempt = {
     id: world.random.uuid(),
     number: record.attempts + 1,
     kind,
     offset: terminatePartialLine(world, sessionPaths(paths, sessionId)),
     ...defined({ reservedUsd: reserveUsd, isolated, place, portBase: newPorts(record) }),
+    ...(left.length > 0 ? { answers: left } : {}),
   };
   return { type: 'session_starting', sessionId, attempt };
 }

@@ -11,12 +11,14 @@ import {
   type SessionId,
   type Usage,
 } from '../core/group.ts';
+import { openItems } from '../core/item.ts';
 import { heldCost } from '../core/plan/attachment.ts';
 import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import { type GroupState, limitMsMax } from '../core/state.ts';
 import { needsAcceptance } from '../worker/attempt/acceptance.ts';
 import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
+import { askedEvents, unaskedEvents, withdrawals } from './item-events.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
@@ -53,6 +55,10 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
       return isolatedEvents(fact);
     case 'noticed':
       return fact.warnings.map((warning) => warn(fact.sessionId, warning));
+    case 'asked':
+      return askedEvents(state, record, attempt, fact);
+    case 'unasked':
+      return unaskedEvents(record, attempt, fact);
     case 'host-lost': {
       const { sessionId, attemptId, host, knownUsd } = fact;
       const held = attempt.accepting === undefined ? heldCost(attempt, knownUsd) : 0;
@@ -171,19 +177,10 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     ...events,
     { type: 'session_failed', sessionId, attemptId, reason, message, next, usage, ...unread },
   ];
+  const asks = openItems(record).length > 0;
   const paused = (reason: PauseReason, message: string, retryAt?: string): EventBody[] => [
     ...events,
-    {
-      type: 'session_paused',
-      sessionId,
-      attemptId,
-      reason,
-      message,
-      usage,
-      ...(retryAt ? { retryAt } : {}),
-      ...((reason === 'transient' || reason === 'stall') && fact.progressed ? { progressed: true as const } : {}),
-      ...unread,
-    },
+    { ...pausedEvent(fact, asks ? whileAsking(reason) : reason), message, ...defined({ retryAt }), ...unread },
   ];
   // A stop that an earlier runner began is over once this run was asked for: the session is to go on.
   const stopBegun = context.adopted.get(attemptId)?.stopBegun === true;
@@ -202,7 +199,8 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
         const message = `${outcome.message} ${machine} gets nothing more ${until}.`;
         return paused(stopped, message);
       }
-      if (!outcome.transient) return failed(outcome.reason, outcome.message, outcome.next);
+      if (!outcome.transient) return [...withdrawals(record), ...failed(outcome.reason, outcome.message, outcome.next)];
+      if (asks) return paused('transient', outcome.message);
       const isOutage = isInOutage(fact, context);
       // Whatever killed it, such as a lack of memory, may do so again each time it has got so far.
       const isKilled = outcome.reason === 'signalled';
@@ -230,6 +228,18 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       if (outcome.reason === 'disk') return paused('disk', outcome.message, timeAfterFilling(record, context));
       return paused(outcome.reason, outcome.message);
   }
+}
+
+type Paused = Omit<Extract<EventBody, { type: 'session_paused' }>, 'message'>;
+
+function pausedEvent({ sessionId, attemptId, usage, progressed }: Ended, reason: PauseReason): Paused {
+  const counted = progressed && (reason === 'transient' || reason === 'stall') ? { progressed: true as const } : {};
+  return { type: 'session_paused', sessionId, attemptId, reason, usage, ...counted };
+}
+
+/** What would go on by itself waits for its answer first. */
+function whileAsking(reason: PauseReason): PauseReason {
+  return reason === 'transient' || reason === 'interrupted' ? 'waits-for-answer' : reason;
 }
 
 /** What claude did not read any more and nothing keeps for the next attempt yet. */

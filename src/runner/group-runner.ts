@@ -3,9 +3,11 @@
  * decide, act. Logged before reduced, reduced before shown.
  */
 
+import { itemId } from '../claude/questions.ts';
 import { defined } from '../core/defined.ts';
 import type { EventBody, GroupEvent, RunInfo, Warning } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
+import { openItems } from '../core/item.ts';
 import type { Decision } from '../core/plan/decision.ts';
 import type { LiveSession } from '../core/progress.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -30,6 +32,7 @@ import { assertLog, decisionEvents, endWorkers, runningAttempt } from './decisio
 import { Elsewhere, type OpenFleet } from './elsewhere.ts';
 import { eventsOf, neverStarted, notStarted, overdueEvents } from './fact-events.ts';
 import { freezeWorkers } from './freeze.ts';
+import { parkingEvents } from './item-events.ts';
 import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
@@ -248,6 +251,7 @@ export class GroupRunner {
   #afterFact(fact: WorkerFact): void {
     const active = this.#workers.get(fact.sessionId);
     if (!active) return;
+    if (fact.kind === 'asked') this.#answerItem(fact.sessionId, itemId(fact.attemptId, fact.request));
     if (fact.kind === 'spawned') {
       // It was on its way already when everything was halted.
       if (this.#writer.state.frozenUntil !== undefined) this.#halt();
@@ -257,6 +261,12 @@ export class GroupRunner {
     this.#workers.delete(fact.sessionId);
     this.#board.live.delete(fact.sessionId);
     this.#acceptances.begin(this.#writer.state, fact.sessionId);
+  }
+
+  /** Also what was answered before this runner had the worker. */
+  #answerItem(sessionId: SessionId, itemId: string): void {
+    const item = this.#writer.state.sessions.get(sessionId)?.items?.find(({ id }) => id === itemId);
+    if (item !== undefined) this.#workers.get(sessionId)?.worker.answer(item);
   }
 
   /** First Ctrl-C or SIGTERM: pause all. Second: leave, workers go on. SIGHUP: leave at once. */
@@ -282,9 +292,11 @@ export class GroupRunner {
     } else if (!this.#isHaltedByDisk()) {
       this.#surroundings.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
-        // Nobody knows how long others take.
-        if (!this.#slots.isWaiting(sessionId)) worker.notes.tick(tickMs, worker.stream);
         const record = state.sessions.get(sessionId) as SessionRecord;
+        // Nobody knows how long others take.
+        const waits = this.#slots.isWaiting(sessionId) || openItems(record).length > 0;
+        if (!waits) worker.notes.tick(tickMs, worker.stream);
+        bodies.push(...parkingEvents(state, record, worker.stream, this.#world.clock.now()));
         bodies.push(...overdueEvents(record, worker.notes, this.#noticed));
       }
     }
@@ -358,6 +370,10 @@ export class GroupRunner {
         worker?.stop(event.reason);
         return;
       }
+      case 'item_answered':
+      case 'item_withdrawn':
+        this.#answerItem(event.sessionId, event.item);
+        return;
       case 'session_message':
         this.#workers.get(event.sessionId)?.worker.say(event.text);
         return;

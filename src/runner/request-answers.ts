@@ -20,6 +20,7 @@ import { describeFailure, errorText, fail, ok, type Result } from '../core/failu
 import { buildGraph } from '../core/graph.ts';
 import { type GroupId, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
 import { makeSessionId, numberedName, sessionLabel, sessionNumber, sessionUuid } from '../core/id.ts';
+import { openItems } from '../core/item.ts';
 import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import {
@@ -41,6 +42,7 @@ import { type GroupEdit, type RequestBody, removeRequest, takeRequests } from '.
 import type { World } from '../system/world.ts';
 import { anyAttachedProblem, attachEvents, attachedProblem } from './attach/answers.ts';
 import { freezeMs, thawEvents } from './freeze.ts';
+import { answerEvents, withdrawals } from './item-events.ts';
 
 const namesShownMax = 8;
 
@@ -149,14 +151,31 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const events =
         command.kind === 'say'
           ? sayEvents(world, asked, record, command)
-          : command.kind === 'edit-session' || command.kind === 'allow-tools'
-            ? editSessionEvents(state, record, editOf(record, command))
-            : command.kind === 'attach-session' || command.kind === 'open-attached' || command.kind === 'detach-session'
-              ? attachEvents(state, record, command)
-              : sessionCommandEvents(world, asked, record, command);
-      return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
+          : command.kind === 'answer-item'
+            ? itemEvents(asked, record, command)
+            : command.kind === 'edit-session' || command.kind === 'allow-tools'
+              ? editSessionEvents(state, record, editOf(record, command))
+              : command.kind === 'attach-session' ||
+                  command.kind === 'open-attached' ||
+                  command.kind === 'detach-session'
+                ? attachEvents(state, record, command)
+                : sessionCommandEvents(world, asked, record, command);
+      if (!events.ok) return events;
+      const withdrawn = events.value.length > 0 && withdrawing.has(command.kind) ? withdrawals(record) : [];
+      return ok({ events: [...withdrawn, ...events.value], sessionId: command.sessionId });
     }
   }
+}
+
+/** After these the session goes on with other words, or rules, than an answer. */
+const withdrawing: ReadonlySet<Command['kind']> = new Set(['say', 'edit-session', 'allow-tools']);
+
+function itemEvents(asked: Asked, record: SessionRecord, command: CommandOf<'answer-item'>): Result<EventBody[]> {
+  const answered = answerEvents(record, command.item, command.given);
+  if (!answered.ok) return answered;
+  const { events, rules } = answered.value;
+  const allowed = rules.length === 0 ? ok([]) : editGroupEvents(asked, { allow: rules });
+  return allowed.ok ? ok([...allowed.value, ...events]) : allowed;
 }
 
 /** What a sender is told whose request a runner does not know. */
@@ -192,6 +211,7 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
     case 'resume-session':
     case 'retry-session':
     case 'say':
+    case 'answer-item':
       if (!rulesOut('session_queued')) return null;
       return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
     case 'attach-session':
@@ -312,7 +332,7 @@ function sayEvents(
 }
 
 /** What the user says now, with its place in the transcript. */
-export function messageEvent(
+function messageEvent(
   { files }: World,
   { paths }: Pick<Asked, 'paths'>,
   sessionId: SessionId,
@@ -331,6 +351,11 @@ function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: nu
         ? advise('Try it again with', ['session', 'retry', reference])
         : see('session', 'show', reference);
     return refused(record, 'resumed', next);
+  }
+  const [item] = openItems(record);
+  if (item !== undefined) {
+    const answer = advise('Answer it with', ['inbox', state.group.id]);
+    return fail('usage', `Session ${sessionId} waits for an answer: ${item.text}`, answer);
   }
   const edited = maxBudgetUsd === undefined ? ok([]) : editSessionEvents(state, record, { maxBudgetUsd });
   if (!edited.ok) return edited;

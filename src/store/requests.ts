@@ -8,6 +8,7 @@ import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
 import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
+import type { GivenAnswer } from '../core/item.ts';
 import type { ConversationChoice } from '../core/session-state.ts';
 import type { World } from '../system/world.ts';
 import { followLog, readLog } from './event-log.ts';
@@ -50,6 +51,7 @@ export type RequestBody =
   /** Starts a failed session again; `prompt` is said to it. */
   | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string } & ConversationChoice)
   | (OfSession & { readonly kind: 'say'; readonly text: string })
+  | (OfSession & { readonly kind: 'answer-item'; readonly item: string; readonly given: GivenAnswer })
   /** A person takes it over from this process: it is stopped and kept for them. */
   | (OfTakeOver & { readonly kind: 'attach-session'; readonly process: ProcessIdentity })
   /** claude is about to be opened for them; their share of the money is reserved. */

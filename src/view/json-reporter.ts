@@ -4,6 +4,7 @@ import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
+import { openItems } from '../core/item.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../core/plan/command-slot.ts';
 import type { WaitReason } from '../core/plan/decision.ts';
@@ -150,10 +151,16 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
       const { reason, message } = event;
       return { ...head, reason, message, next: nextOf(event, state), ...publicUsage(event.usage) };
     }
-    case 'session_paused': {
-      const { reason, message, retryAt } = event;
-      return { ...head, reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
+    case 'item_opened': {
+      const { item, kind, text, options, answerBy } = event;
+      return { ...head, item, kind, text, options, ...defined({ answerBy }) };
     }
+    case 'item_answered':
+      return { ...head, item: event.item, by: event.by };
+    case 'item_withdrawn':
+      return { ...head, item: event.item };
+    case 'session_paused':
+      return { ...head, ...pausedFields(event, state) };
     case 'group_changed':
     case 'group_redefined':
       return { ...head, type: 'group_edited', ...defined({ changed: event.changed }) };
@@ -186,6 +193,13 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
     default:
       return head;
   }
+}
+
+function pausedFields(event: Extract<GroupEvent, { type: 'session_paused' }>, { sessions }: GroupState): object {
+  const { reason, message, retryAt } = event;
+  const fields = { reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
+  const [asked] = openItems(sessions.get(event.sessionId) ?? {});
+  return reason === 'waits-for-answer' && asked ? { type: 'session_parked', item: asked.id, ...fields } : fields;
 }
 
 function nextOf(event: GroupEvent, state: GroupState): string {

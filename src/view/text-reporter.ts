@@ -156,13 +156,14 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
       return command === undefined ? null : `accepting: ${sentence(command)}`;
     }
     case 'session_cost_settled':
-      return `what was held is settled: ${describeUsage(event.usage)}`;
+    case 'session_cleaned':
     case 'session_moved':
     case 'session_host_lost':
     case 'session_booked':
-      return describePlace(event, style);
-    case 'session_cleaned':
-      return 'worktree and branch are gone';
+    case 'item_opened':
+    case 'item_answered':
+    case 'item_withdrawn':
+      return describeAside(event, style);
     case 'session_completed':
       return `${style('good', 'completed')}  ${describeUsage(totalUsage(state, event.sessionId, event.usage))}`;
     case 'session_failed':
@@ -178,10 +179,24 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
   }
 }
 
-type PlaceEvent = Extract<GroupEvent, { type: 'session_moved' | 'session_host_lost' | 'session_booked' }>;
+type AsideEvent = Extract<
+  GroupEvent,
+  { type: `item_${string}` | `session_${'cost_settled' | 'cleaned' | 'moved' | 'host_lost' | 'booked'}` }
+>;
 
-function describePlace(event: PlaceEvent, style: Style): string {
+/** What does not change the status of a session. */
+function describeAside(event: AsideEvent, style: Style): string {
   switch (event.type) {
+    case 'session_cost_settled':
+      return `what was held is settled: ${describeUsage(event.usage)}`;
+    case 'session_cleaned':
+      return 'worktree and branch are gone';
+    case 'item_opened':
+      return style('warn', `asks (item ${event.item}): ${sentence(event.text)}`);
+    case 'item_answered':
+      return `answered by ${event.by} (item ${event.item}): ${sentence(event.answer.text)}`;
+    case 'item_withdrawn':
+      return `no longer waits for an answer (item ${event.item})`;
     case 'session_moved':
       return `${event.from === undefined ? 'goes' : `moves from ${machine(event.from)}`} to ${machine(event.to)}`;
     case 'session_host_lost': {

@@ -3,6 +3,7 @@ import type { Outcome } from '../claude/outcome.ts';
 import type { EventBody, ProcessIdentity, StopReason, Warning } from '../core/event.ts';
 import type { SessionFailure } from '../core/failure.ts';
 import type { Changes, SessionId, Usage, Workspace } from '../core/group.ts';
+import type { ItemRequest } from '../core/item.ts';
 
 export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
@@ -23,6 +24,10 @@ export type WorkerNews =
   | { readonly kind: 'judged'; readonly verdict: AcceptanceVerdict }
   /** The model answered for the first time; others may have waited for that. */
   | { readonly kind: 'answered' }
+  /** claude waits for a person; an adopted worker says so again. */
+  | { readonly kind: 'asked'; readonly request: ItemRequest }
+  /** It waits no longer. */
+  | { readonly kind: 'unasked'; readonly requestId: string }
   /** The worker said something; what it does now may look different. */
   | { readonly kind: 'activity' }
   /** Nothing is heard of its machine any more; its end follows. */

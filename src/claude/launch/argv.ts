@@ -17,6 +17,8 @@ export interface WorkerArgsInput {
   /** For people; without a name claude pays for a request that finds a title. */
   readonly name: string;
   readonly permissionMode: PermissionMode;
+  /** Requests for permissions and questions come as control requests, and wait. */
+  readonly asks?: boolean;
   readonly settingsFile: string;
   readonly systemPromptFile?: string;
   readonly mcpConfigFile?: string;
@@ -55,8 +57,7 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     // Without it nothing tells what a hook of the project said when it stopped claude.
     '--include-hook-events',
     // No person is there: claude would wait for the answer to an MCP server's question as long as the server does.
-    '--permission-prompts',
-    'none',
+    ...(input.asks ? ['--permission-prompt-tool', 'stdio'] : ['--permission-prompts', 'none']),
   ];
 }
 

@@ -29,13 +29,21 @@ export interface ResumePromptInput {
   /** Its last messages are left out of the conversation. */
   readonly isRewound?: boolean;
   readonly loss?: ConversationLoss;
+  /** Quoted answers to what it has asked. */
+  readonly answers?: readonly string[];
+  /** Its questions wait for a person. */
+  readonly asks?: boolean;
   /** Without slash commands, which are messages of their own. */
   readonly messages?: readonly string[];
 }
 
 /** For a conversation that ends with a prompt the model has never seen; repeating that one would be paid each turn. */
-export function repeatPrompt({ messages = [], loss }: Pick<ResumePromptInput, 'messages' | 'loss'>): string {
-  return [unserved, ...lossWords(loss), ...messages.flatMap((text) => [added, text])].join('\n\n');
+export function repeatPrompt({
+  messages = [],
+  loss,
+  answers = [],
+}: Pick<ResumePromptInput, 'messages' | 'loss' | 'answers'>): string {
+  return [unserved, ...lossWords(loss), ...answers, ...messages.flatMap((text) => [added, text])].join('\n\n');
 }
 
 /**
@@ -56,14 +64,17 @@ const opening = 'The task of this session:';
 
 function promptWords(input: ResumePromptInput): string {
   const { task, kind, continues, failure, rejection, messages = [], loss, isTaskChanged = false } = input;
-  const said = messages.flatMap((text) => [added, text]);
+  const { answers = [], asks = false } = input;
+  const said = [...answers, ...messages.flatMap((text) => [added, text])];
+  const alone = asks ? '' : ` ${nobodyAnswers}`;
   if (kind === 'start') return [task, ...said].join('\n\n');
   const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
-  const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : paused;
+  const why =
+    rejection !== undefined ? `${rejected(rejection)}${alone}` : kind === 'retry' ? retryReason(failure) : paused;
   // Announced by the opening, the task comes first in a new conversation; a known one ends with the reminder of it.
   if (!continues) {
     const other = isTaskChanged ? [otherTask] : [];
-    return [task, why, fresh, ...other, ...lossWords(loss), ...said].join('\n\n');
+    return [task, why, `${fresh}${alone}`, ...other, ...lossWords(loss), ...said].join('\n\n');
   }
   const lostNote = [
     ...(input.spokenWith ? [spoken] : []),
@@ -72,12 +83,14 @@ function promptWords(input: ResumePromptInput): string {
     ...(input.isRolledBack ? [rolledBack] : []),
     ...(input.isRewound ? [rewound] : []),
   ];
-  const look = rejection === undefined ? [check] : [];
+  const look = rejection === undefined ? [`${check}${alone}`] : [];
   const heading = isTaskChanged ? changed : again;
   return [why, ...lostNote, ...look, ...lossWords(loss), heading, task, ...said].join('\n\n');
 }
 
 const added = 'The user adds:';
+
+const nobodyAnswers = 'Nobody can answer questions.';
 
 const unserved =
   'The API did not answer, so the session runner asks again. What was said last, before the error, still holds: do ' +
@@ -97,14 +110,13 @@ function retryReason(failure: string | undefined): string {
 /** What the command printed may quote anything, so it stands in a fence that it cannot close. */
 function rejected({ message, output }: { readonly message: string; readonly output: string }): string {
   const intro = `You said that the task is done, but it was not accepted. ${message}`;
-  const todo = 'Find out why, correct the work, and make sure that it is accepted. Nobody can answer questions.';
+  const todo = 'Find out why, correct the work, and make sure that it is accepted.';
   return output.trim() === '' ? `${intro}\n\n${todo}` : `${intro}\n\n${fenced(asData(output))}\n\n${todo}`;
 }
 
 const check =
   'The command or edit that was under way may have taken effect, in part or not at all. Look at the files first, ' +
-  'repeat it only if it is still needed, then go on where you were until the task is done. ' +
-  'Nobody can answer questions.';
+  'repeat it only if it is still needed, then go on where you were until the task is done.';
 
 const lost =
   'The conversation was compacted before, and your own state was not given back to you then. Read it now: your ' +
@@ -163,4 +175,4 @@ const otherTask = 'The task was another one before: what is in the files already
 
 const fresh =
   'You do not have the earlier conversation, but its changes may be in the files already. Look at what is there, ' +
-  'keep what is good, and finish this task. Nobody can answer questions.';
+  'keep what is good, and finish this task.';

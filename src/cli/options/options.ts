@@ -255,6 +255,10 @@ function parseWhole(text: string, max: number, min = 1): number {
   return value;
 }
 
+export function collectWhole(text: string, before: readonly number[] = []): readonly number[] {
+  return [...before, parseWhole(text, 1_000)];
+}
+
 export function collect(text: string, before: readonly string[] | false = []): readonly string[] {
   // False: the option had been taken back by its negation.
   return [...(before || []), text];

@@ -8,6 +8,7 @@ import type { GroupEvent } from '../event.ts';
 import { needsPerson, type SessionFailure } from '../failure.ts';
 import type { GroupId, SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
+import { openItems } from '../item.ts';
 import type { SessionRecord } from '../session-state.ts';
 import { type GroupState, isRehearsal } from '../state.ts';
 import { moneyUsd, sessionNamePattern } from '../values.ts';
@@ -78,6 +79,8 @@ export function groupAdvice(state: GroupState): Advice {
     const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
     return adviseInOrder('Wait for tomorrow, or raise it and go on with', raise, goOnCommand(state));
   }
+  if ([...state.sessions.values()].some((record) => openItems(record).length > 0))
+    return advise('See and answer the questions, then go on with', ['inbox', state.group.id], goOnCommand(state));
   // The same again would be denied again, for the same money.
   const denied = failedBy(state, 'permission');
   if (denied.length > 0) {

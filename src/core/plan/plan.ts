@@ -6,6 +6,7 @@ import type { PauseReason } from '../event.ts';
 import { assert, type Result } from '../failure.ts';
 import { buildGraph, type SessionGraph } from '../graph.ts';
 import type { SessionId } from '../group.ts';
+import { openItems } from '../item.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 
@@ -82,8 +83,8 @@ export function willNotRun(state: GroupState, id: SessionId): boolean {
 }
 
 /** A user does not want it to start, or to go on by itself. What stopped for good on its own is not meant. */
-export function isHeldBack({ state, queued }: SessionRecord): boolean {
-  if (queued) return false;
+export function isHeldBack({ state, queued, items = [] }: SessionRecord): boolean {
+  if (queued || openItems({ items }).length > 0) return false;
   return state.status === 'pending' || (state.status === 'paused' && goesOnByItself.has(state.reason));
 }
 
@@ -97,6 +98,7 @@ const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
   'transient',
   'stall',
   'not-accepted',
+  'waits-for-answer',
 ]);
 
 /** It starts as soon as there is room and nothing holds its group. */

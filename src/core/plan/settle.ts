@@ -3,6 +3,7 @@
 import { needsPerson } from '../failure.ts';
 import { roundUsd, type SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
+import { openItems } from '../item.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { formatMoney, momentText } from '../text.ts';
@@ -28,6 +29,11 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (counts.failed > 0) return [settleFailed(state, plan)];
   const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
   if (dry !== undefined) return [settleOwnDry(state, dry)];
+  const asking = [...sessions.values()].flatMap(openItems).length;
+  if (asking > 0) {
+    const message = `${asking} ${asking === 1 ? 'question waits' : 'questions wait'} for an answer.`;
+    return [{ do: 'settle', status: 'paused', reason: 'waits-for-answer', message }];
+  }
   if (counts.paused > 0) {
     const noun = counts.paused === 1 ? 'session is' : 'sessions are';
     const message = `${counts.paused} ${noun} paused${heldNote(state)}.`;

@@ -2,6 +2,7 @@
 import { type Advice, advise } from '../advice.ts';
 import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
+import { type Item, openItems } from '../item.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import { momentText } from '../text.ts';
@@ -75,6 +76,8 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
     const { reason, message } = session.failure;
     return { reason, message, advice: failureAdvice(state, record, session.failure) };
   }
+  const [item] = openItems(record);
+  if (session.status === 'paused' && item !== undefined) return waitsForAnswer(state, item);
   const unmet = session.status === 'pending' ? unmetOf(state, record) : [];
   if (unmet.length > 0 || (isHeldBack(record) && session.status === 'pending' && state.status !== 'created')) {
     return waitingFor(state, unmet, record, moment);
@@ -90,12 +93,29 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
   return state.status === 'running' && state.only?.has(definition.id) === false ? notAskedFor : hold;
 }
 
+export function waitsForAnswer({ group }: GroupState, { id, kind, text }: Item): WaitReason {
+  const message = `It waits for an answer (item ${id}): ${text.replace(/(?<![.!?…])$/, '.')}`;
+  const answer =
+    kind === 'permission'
+      ? [
+          ['answer', id, 'allow'],
+          ['answer', id, 'deny'],
+        ]
+      : [['inbox', group.id]];
+  return { reason: 'waits-for-answer', message, advice: advise('Answer with', ...answer) };
+}
+
 function rests(state: GroupState, queued: boolean, hold: WaitReason): boolean {
   return state.status === 'running' ? !queued : summaries.has(hold.reason);
 }
 
 /** Reasons of groups that only sum up how their sessions stand. */
-const summaries: ReadonlySet<string> = new Set(['sessions-failed', 'sessions-paused', 'sessions-waiting']);
+const summaries: ReadonlySet<string> = new Set([
+  'sessions-failed',
+  'sessions-paused',
+  'sessions-waiting',
+  'waits-for-answer',
+]);
 
 function waitingFor(
   state: GroupState,

@@ -30,11 +30,13 @@ import {
 import type { Environment } from '../../claude/launch/variables.ts';
 import { contextLostCode, cutOffCode } from '../../claude/outcome.ts';
 import { denyEdits, readRules, rulePaths, rulesForOwnCommand } from '../../claude/permission-rules.ts';
+import { quoteAnswer } from '../../claude/questions.ts';
 import { defined } from '../../core/defined.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
+import { leftAnswers } from '../../core/item.ts';
 import { conversationId, type SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { findRepository, type Git } from '../../git/git.ts';
@@ -282,6 +284,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(continues ? defined({ resumeAt: record.resumeAt }) : {}),
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
     permissionMode: permissionModeOf(definition, generated.value),
+    asks: definition.ask === 'wait',
     settingsFile: paths.workerSettings,
     systemPromptFile: paths.systemPrompt,
     pluginFolders: pluginFolders(paths.config, files),
@@ -309,6 +312,8 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
     isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
     ...defined({ failure, rejection, loss }),
     messages: record.messages.filter((text) => !isSlashCommand(text)),
+    asks: record.definition.ask === 'wait',
+    answers: leftAnswers(record).flatMap((item) => (item.left === 'quote' ? [quoteAnswer(item)] : [])),
   };
 }
 
@@ -398,6 +403,7 @@ export function ownInstructions(
   return {
     shared: [],
     rules: [],
+    asks: definition.ask === 'wait',
     git: gitGuidance(settings),
     own: definition.config?.generateClaudeMd !== false,
     group: { name: state.group.name, description: state.group.description },

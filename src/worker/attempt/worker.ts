@@ -6,11 +6,13 @@
  */
 import { basename, dirname } from 'node:path';
 import {
+  answersParking,
   interruptGraceMs,
   interruptRequest,
   isSlashCommand,
   modelRequest,
   openingLines,
+  parkingRequest,
   readWithdrawal,
   refusalLine,
   usageRequest,
@@ -21,6 +23,7 @@ import { isOverCap } from '../../claude/failure-text.ts';
 import { finalUsage } from '../../claude/final-usage.ts';
 import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
 import { judgeAttempt, type Outcome } from '../../claude/outcome.ts';
+import { answerLine } from '../../claude/questions.ts';
 import {
   type AttemptStream,
   denialCounts,
@@ -33,6 +36,7 @@ import {
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import { noUsage, type Usage } from '../../core/group.ts';
+import type { Item } from '../../core/item.ts';
 import type { SlotWait } from '../../core/plan/command-slot.ts';
 import type { LiveSession } from '../../core/progress.ts';
 import type { World } from '../../system/world.ts';
@@ -91,6 +95,7 @@ export class Worker {
   #sawFullDisk = false;
   /** Its machine is lost, and nobody knows what it did there last. */
   #isLost = false;
+  readonly #answered = new Set<string>();
 
   constructor(world: World, hosted: HostedAttempt, options: WorkerOptions) {
     this.#world = world;
@@ -194,6 +199,12 @@ export class Worker {
   #beginStop(): void {
     if (!this.#isThere || this.#over || this.#endedByUs) return;
     this.#hosted.look();
+    if (this.#isParking) {
+      // An interrupt would tell the model that the user refused. claude answers this while it waits.
+      this.#hosted.write(parkingRequest());
+      this.#after(interruptGraceMs, () => this.#terminate());
+      return;
+    }
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay. Tasks
     // that outlive their turn hear no interrupt.
     if (this.stream.lines === 0 || this.#isTaskLeft) {
@@ -204,6 +215,19 @@ export class Worker {
     for (const line of this.#said.withdrawals()) this.#hosted.write(line);
     this.#hosted.write(interruptRequest(this.#options.attemptId));
     this.#after(interruptGraceMs, () => this.#terminate());
+  }
+
+  get #isParking(): boolean {
+    return this.#stop?.reason === 'waits-for-answer';
+  }
+
+  /** Tells claude what became of its request; nothing while it waits for a person, or no longer. */
+  answer(item: Item): void {
+    const line = answerLine(item);
+    const isAwaited = this.stream.openTools.has(item.toolUseId) && !this.#stop && !this.#endedByUs;
+    if (line === null || !isAwaited || this.#answered.has(item.id)) return;
+    this.#answered.add(item.id);
+    this.#hosted.write(line);
   }
 
   /** Says something to the model; it is merged into the turn that runs, or left to the next attempt. */
@@ -303,7 +327,13 @@ export class Worker {
     if (message.kind === 'assistant' && this.#isGuessing) this.#endOverCap();
     // The summary is no message of the conversation: only claude's own totals tell what it has cost.
     if (message.kind === 'compact-boundary') this.#meter(0);
-    if (message.kind === 'control-request') this.#hosted.write(refusalLine(message.requestId));
+    if (message.kind === 'control-request') {
+      if (message.call === undefined) this.#hosted.write(refusalLine(message.requestId));
+      else this.#emit({ kind: 'asked', request: message.call });
+    }
+    // What we stop asks no longer, but its question stays.
+    if (message.kind === 'control-cancel' && !this.#stop) this.#emit({ kind: 'unasked', requestId: message.requestId });
+    if (message.kind === 'control-response' && this.#isParking && answersParking(message.requestId)) this.#terminate();
     if (message.kind === 'control-response') this.#endOverCap();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     // At its cap claude ends the turn and not its sub-agents, which would ask on.

@@ -5,7 +5,7 @@ import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
 import type { ProjectAssignment } from '../../context/handover/find.ts';
 import { handoverProjectHere } from '../../context/handover/find.ts';
 import { resumeFileName } from '../../context/handover/projects.ts';
-import { chosenMark } from '../../context/hook-call.ts';
+import { asksMark, chosenMark } from '../../context/hook-call.ts';
 import type { ContextName } from '../../core/definitions.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { conversationId, type SessionRecord } from '../../core/session-state.ts';
@@ -33,9 +33,10 @@ export function ownHooks(packageRoot: string, definition: SessionDefinition, isE
   // In what form the program is there that machine alone knows.
   const own = isElsewhere ? { program: hookElsewhere, args: [] } : ownCommand('hook', packageRoot);
   const chosen = definition.context === undefined ? [] : [chosenMark];
+  const asks = definition.ask === 'wait' ? [asksMark] : [];
   const hook = (event: ClaudeHookEvent, system: string): OwnHook => ({
     event,
-    program: { ...own, args: [...own.args, system, spoken[event], ...chosen] },
+    program: { ...own, args: [...own.args, system, spoken[event], ...chosen, ...(system === 'task' ? asks : [])] },
   });
   const events: readonly ClaudeHookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];

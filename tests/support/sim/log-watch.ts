@@ -18,6 +18,7 @@ const stopKinds: Readonly<Record<StopReason, DecisionKind>> = {
   disk: 'stop-disk',
   budget: 'stop-budget',
   stall: 'stop-stall',
+  'waits-for-answer': 'stop',
   timeout: 'stop-timeout',
 };
 const plainKinds: Readonly<Record<string, DecisionKind>> = {

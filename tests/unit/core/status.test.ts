@@ -65,6 +65,8 @@ function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
   return log;
 }
 
+const called = { requestId: 'r', toolUseId: 't', tool: 'Bash', input: {} };
+const call = { kind: 'permission', text: 'Bash: ls', options: [], ...called } as const;
 const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' };
 const until = '2026-01-04T14:31:00.000Z';
 
@@ -78,8 +80,8 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
   const of = { sessionId, attemptId: attemptId(sessionId, number) };
   const text = { reason: 'user', message: 'A sentence.' } as const;
   if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
-  if (type === 'session_cost_settled') return { type, sessionId, usage: noUsage };
   if (type === 'group_frozen') return { type, until };
+  if (type === 'item_opened' || type === 'item_answered' || type === 'item_withdrawn') return itemEventOf(type, of);
   if (type === 'session_isolated') return { type, ...of, workspace };
   if (type === 'session_inherited') return { type, sessionId, from, result: 'Done.', isolated: false };
   switch (type) {
@@ -117,6 +119,8 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, ...of, reason: 'no-result', message: 'A sentence.', next: '', usage: noUsage };
     case 'session_paused':
       return { type, ...of, ...text, usage: noUsage };
+    case 'session_cost_settled':
+      return { type, sessionId, usage: noUsage };
     case 'limit_reached':
       return { type, resetsAt: '2026-01-04T15:00:00.000Z' };
     case 'session_queued':
@@ -139,6 +143,16 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     default:
       return placeEventOf(type, of);
   }
+}
+
+function itemEventOf(
+  type: 'item_opened' | 'item_answered' | 'item_withdrawn',
+  of: { sessionId: string; attemptId: string },
+): EventBody {
+  const { sessionId } = of;
+  if (type === 'item_opened') return { type, ...of, item: 'two', ...call };
+  if (type === 'item_withdrawn') return { type, sessionId, item: 'one' };
+  return { type: 'item_answered', sessionId, item: 'one', by: 'user', answer: { text: 'allow' } };
 }
 
 type PlaceType = SlotEvent['type'];
@@ -189,7 +203,7 @@ function plainEventOf(type: Plain['type']): Plain {
 /** The session's status after the event as the expectations above say; null when it is illegal. */
 function expectedSession(type: EventType, session: SessionStatus): SessionStatus | 'gone' | null {
   if (type === 'session_removed') return session === 'running' ? null : 'gone';
-  if (type === 'session_added' || !type.match(/^session_/)) return session;
+  if (type === 'session_added' || !type.match(/^(?:session|item)_/)) return session;
   return nextSessionStatus(session, type);
 }
 
@@ -199,6 +213,13 @@ function letIn({ state }: CoreLog): void {
   if (record === undefined) return;
   record.takenOver = { id: 'person', process: processIdentity, since: state.updatedAt, goesOn: false };
   state.takenOver.add(sid(1));
+}
+
+/** It waits for an answer. */
+function ask({ state }: CoreLog): void {
+  const record = state.sessions.get(sid(1));
+  if (record === undefined) return;
+  record.items = [{ id: 'one', attemptId: 'a', since: state.updatedAt, state: 'open', ...call }];
 }
 
 describe('reduce', () => {
@@ -216,6 +237,7 @@ describe('reduce', () => {
             expect(log.state).toStrictEqual(foldEvents(log.events) as never);
           } else {
             if (type === 'session_attached' || type === 'session_detached') letIn(log);
+            if (type === 'item_answered' || type === 'item_withdrawn') ask(log);
             reduce(log.state, event);
             const after = log.state.sessions.get(sid(1))?.state.status ?? 'gone';
             expect([type, log.state.status, after]).toEqual([type, wantedGroup, wantedSession]);

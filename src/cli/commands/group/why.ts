@@ -12,9 +12,10 @@ import {
 import { advise } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import type { SessionId } from '../../../core/group.ts';
+import { openItems } from '../../../core/item.ts';
 import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
-import { runnerGone } from '../../../core/plan/verdicts.ts';
+import { runnerGone, waitsForAnswer } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession, silenceSentence } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import type { GroupState } from '../../../core/state.ts';
@@ -174,6 +175,11 @@ function whatItDoes(
   if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
   if (attempt.accepting !== undefined) {
     return { reason: 'accepting', message: acceptanceSentence(acceptanceLog(group.paths, record.definition)) };
+  }
+  const [item] = openItems(record);
+  if (item !== undefined) {
+    const { reason, message, advice } = waitsForAnswer(group.state, item);
+    return { reason, message: withAdvice(message, advice) };
   }
   const setupLog = runningSetup(world, group.paths, record);
   if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };

@@ -1,0 +1,92 @@
+/** `inbox` and `answer`: what sessions ask of a person. */
+import type { Command } from '@commander-js/extra-typings';
+import { answerItem, type InboxItem, readInbox } from '../../app/inbox.ts';
+import { adviceText, advise, commandText } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
+import { openItems } from '../../core/item.ts';
+import { goOnCommand } from '../../core/plan/advice.ts';
+import { formatAge } from '../../view/format.ts';
+import { safeLine } from '../../view/terminal-text.ts';
+import { type Context, need, refuse } from '../context.ts';
+import { collectWhole } from '../options/options.ts';
+
+const columnsMax = 400;
+
+const inboxExample = `
+Example:
+  $ claude-code-agent inbox
+  $ claude-code-agent inbox auth-refactor --json | jq -r '.items[].text'`;
+
+export function defineInbox(command: Command, context: Context): void {
+  command
+    .description('Lists permission requests and questions of sessions with "ask: wait", oldest first.')
+    .argument('[group]', 'id, unique prefix or slug; all groups otherwise')
+    .option('--json', 'one JSON document: {"items": [{"id", "group", "session", "kind", "text", "options", "since"}]}')
+    .addHelpText('after', inboxExample)
+    .action((reference, { json }) =>
+      context.run(() => {
+        const items = need(readInbox(context, reference));
+        if (json) {
+          context.stdout.json({ items: items.map(({ label: _, ...item }) => item) });
+          return;
+        }
+        if (items.length === 0) context.stdout.line('No questions wait.');
+        const nowMs = context.world.clock.now();
+        for (const [index, item] of items.entries()) {
+          if (index > 0) context.stdout.line('');
+          context.stdout.lines(itemLines(item, nowMs));
+        }
+      }),
+    );
+}
+
+function itemLines({ id, group, label, kind, text, options, since }: InboxItem, nowMs: number): string[] {
+  const age = formatAge(Math.max(0, nowMs - Date.parse(since)));
+  const head = `${id}  ${group}/${label}  ${kind}, ${age}`;
+  const lines = [head, `  ${safeLine(text, columnsMax)}`];
+  if (kind === 'permission') {
+    return [...lines, `  ${commandText(['answer', id, 'allow'])}`, `  ${commandText(['answer', id, 'deny'])}`];
+  }
+  const numbered = options.map((option, index) => `  ${index + 1}. ${safeLine(option, columnsMax)}`);
+  const command = options.length > 0 ? ['answer', id, '--option', '1'] : ['answer', id, 'Your answer'];
+  return [...lines, ...numbered, `  ${commandText(command)}`];
+}
+
+const answerExample = `
+Example:
+  $ claude-code-agent answer 1a2b3c4d allow
+  $ claude-code-agent answer 1a2b3c4d deny --note "Use the mirror instead."
+  $ claude-code-agent answer 5e6f7a8b --option 2
+  $ claude-code-agent answer 5e6f7a8b "Neither: keep the present format."`;
+
+export function defineAnswer(command: Command, context: Context): void {
+  command
+    .description(`Answers an item of the inbox. The first answer counts; a second one exits with 2.
+A permission takes allow or deny. A question takes a text, or one option for each of its questions.`)
+    .argument('<item>', 'id, or the beginning of one')
+    .argument('[text]', 'allow or deny for a permission, the answer to a question')
+    .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole, [])
+    .option('--always', 'allow, and add a rule to the group that allows such calls')
+    .option('--note <text>', 'words for the session, with allow or deny')
+    .option('--json', 'one JSON document: {"item", "group", "session", "answer"}')
+    .addHelpText('after', answerExample)
+    .action((reference, text, { option: options, always, note, json }) =>
+      context.run(async () => {
+        if (text === undefined && options.length === 0)
+          refuse('usage', 'No answer was given.', advise('See what is asked with', ['inbox']));
+        const given = { ...defined({ text, note, always }), ...(options.length > 0 ? { options } : {}) };
+        const { group, record, item, by } = need(await answerItem(context, reference, given));
+        const { id: session, name } = record.definition;
+        const words = text ?? options.join(', ');
+        if (json) {
+          context.stdout.json({ item: item.id, group: group.groupId, session, answer: words });
+          return;
+        }
+        const left = openItems(record).length > 1;
+        const isParked = record.state.status === 'paused';
+        const when = left ? 'It asks for more.' : by === 'runner' ? (isParked ? 'It goes on.' : 'It goes on now.') : '';
+        const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : when;
+        context.stdout.line(safeLine(`Answered ${item.id} of session ${name ?? session}. ${next}`.trim(), columnsMax));
+      }),
+    );
+}

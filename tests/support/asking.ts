@@ -1,0 +1,123 @@
+/** Sessions that ask: the program as a user types it, the real claude, and a scripted model that is watched. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Step } from '../../src/rehearsal/script.ts';
+import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { modelOfKnownPrice } from './claude/rig.ts';
+import { User } from './cli/user.ts';
+import { pinnedClaude, type Started, until } from './cli.ts';
+
+/** Needs a permission; nothing listens there. */
+export const curl = 'curl -s http://127.0.0.1:9/ >> tried.txt; echo ran >> ran.txt';
+
+export const askDatabase: Step = {
+  tool: 'AskUserQuestion',
+  input: {
+    questions: [
+      {
+        question: 'Which database?',
+        header: 'Database',
+        multiSelect: false,
+        options: [
+          { label: 'Postgres', description: 'as in production' },
+          { label: 'SQLite', description: 'no server' },
+        ],
+      },
+    ],
+  },
+};
+
+export const askCurl: Step = { tool: 'Bash', input: { command: curl } };
+
+interface Waiting {
+  readonly id: string;
+  readonly group: string;
+  readonly session: string;
+  readonly kind: string;
+  readonly text: string;
+  readonly options: readonly string[];
+  readonly since: string;
+}
+
+export class AskingUser {
+  readonly api: ScriptedApi;
+  readonly user: User;
+  readonly started: Started[] = [];
+
+  constructor(sessions: Readonly<Record<string, readonly Step[]>>) {
+    const names = Object.keys(sessions);
+    this.api = startScriptedApi({
+      script: {
+        version: 1,
+        sessions: Object.fromEntries(Object.entries(sessions).map(([name, steps]) => [name, { steps: [...steps] }])),
+      },
+      nameOf: (id) => names.find((name) => this.#ids.get(name) === id),
+    });
+    const env = { ANTHROPIC_BASE_URL: this.api.url, ANTHROPIC_API_KEY: 'test-key' };
+    this.user = new User({ ...env, CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
+  }
+
+  readonly #ids = new Map<string, string>();
+
+  /** A group with `ask: wait` and one session for each script; its id. */
+  async group(names: readonly string[], ...options: string[]): Promise<string> {
+    const more = ['--ask', 'wait', '--model', modelOfKnownPrice, '--max-budget-usd', '1', '--retries', '5'];
+    const group = await this.user.ok('group', 'create', 'auth', ...more, ...options);
+    for (const name of names) {
+      this.user.project(name);
+      const id = await this.user.add(group, name, '--isolate', 'none');
+      this.#ids.set(name, id.slice(4));
+    }
+    return group;
+  }
+
+  start(group: string): Started {
+    const run = this.user.start('group', 'run', group, '--output', 'json');
+    this.started.push(run);
+    return run;
+  }
+
+  async inbox(): Promise<Waiting[]> {
+    return (await this.user.json<{ items: Waiting[] }>('inbox')).items;
+  }
+
+  /** Waits until so many items are open. */
+  async asked(count: number): Promise<Waiting[]> {
+    for (;;) {
+      const items = await this.inbox();
+      if (items.length >= count) return items;
+      await Bun.sleep(50);
+    }
+  }
+
+  events(group: string): { readonly type: string; readonly [field: string]: unknown }[] {
+    const path = join(this.user.data, 'session-groups', group, 'events.jsonl');
+    const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line));
+  }
+
+  async logged(group: string, type: string): Promise<void> {
+    await until(() => this.events(group).some((event) => event.type === type));
+  }
+
+  /** All that the model was sent in its last request of this session. */
+  heard(name: string): string {
+    const last = this.api.requests.findLast((request) => request.name === name && request.kind === 'step');
+    return JSON.stringify(last?.body.messages ?? []);
+  }
+
+  requests(name: string): number {
+    return this.api.requests.filter((request) => request.name === name && request.kind === 'step').length;
+  }
+
+  async close(): Promise<void> {
+    for (const run of this.started) run.kill('SIGKILL');
+    await Promise.all(this.started.map(({ finished }) => finished));
+    await this.api.stop();
+    this.user.remove();
+  }
+}
+
+export function count(text: string, part: string): number {
+  return text.split(part).length - 1;
+}

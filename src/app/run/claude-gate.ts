@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
-import type { GroupState } from '../../core/state.ts';
+import { type GroupState, isRehearsal } from '../../core/state.ts';
 import { startEvents } from '../../runner/run-start.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import type { AppContext } from '../app-context.ts';
@@ -25,7 +25,8 @@ export async function gateForGroup(
   const { config, only, isQuiet = false } = options;
   const gate = new CheckGate(place, { root: group.root, isQuiet, stop: calledOff });
   const state = loadGroup(place.world, group.root, group.groupId);
-  if (!state.ok || !isTaken) return ok(gate);
+  // The run refuses to make a rehearsed group real, and needs no claude for that.
+  if (!state.ok || !isTaken || isRehearsal(state.value)) return ok(gate);
   const ids = toBeRun(place, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate);
   const named = await gate.checkNamed(config.acceptClaude);

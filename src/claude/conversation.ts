@@ -1,5 +1,5 @@
 /** What claude has kept of a conversation: can it be resumed, is its end missing, what do its totals go on with. */
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Tokens } from '../core/group.ts';
 import type { Item, LeftAnswer } from '../core/item.ts';
@@ -143,18 +143,6 @@ export function totalsAtEnd(
 ): ReportedTotals | null {
   const ends = filesOf(world, configDir, claudeSessionId).map((path) => endOf(linesOf(world, [path]), startedAtMs));
   return ends.find((totals) => totals !== null) ?? null;
-}
-
-/** The same of a conversation that came in parts: each lies in a folder that is named after the byte it begins at. */
-export function totalsInParts(
-  world: World,
-  folder: string,
-  claudeSessionId: string,
-  startedAtMs: number,
-): ReportedTotals | null {
-  const offsetOf = (path: string): number => Number(basename(dirname(path)));
-  const paths = filesOf(world, folder, claudeSessionId).toSorted((a, b) => offsetOf(a) - offsetOf(b));
-  return endOf(linesOf(world, paths), startedAtMs);
 }
 
 /** Of files that belong together, one behind the other; of each only the end is read. */

@@ -1,8 +1,8 @@
 /** What the end of the runner needs of the world between it and the hosts, and how the engine gives it. */
 import { ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
-import type { BlobStore, FleetEngine, Lease, OpenEngine, SlotLeases } from './engine.ts';
-import { toGroupStream, toHostStream } from './engine.ts';
+import type { BlobStore, Entry, FleetEngine, Lease, OpenEngine, SlotLeases } from './engine.ts';
+import { follow, toGroupStream, toHostStream } from './engine.ts';
 import type { FleetConfig } from './fleet-files.ts';
 import { listHosts, type RegisteredHost, refuseLogin } from './registry.ts';
 import { Signer } from './seal.ts';
@@ -89,29 +89,14 @@ class EngineLink implements FleetLink {
     this.#engine.onConnect(action);
   }
 
+  /** What gets lost here is told again by the host. */
   listen(hear: (message: ToGroup) => void): void {
-    void this.#listen(hear);
-  }
-
-  async #listen(hear: (message: ToGroup) => void): Promise<void> {
-    const stream = toGroupStream(this.#groupId);
-    let heard: string[] = [];
-    for (let after = '0'; !this.#isClosed; ) {
-      const read = await this.#engine.read(stream, after);
-      if (this.#isClosed) return;
-      if (!read.ok) {
-        await this.#pause();
-        continue;
-      }
-      for (const { id, bytes } of read.value) {
-        after = id;
-        const message = bytes === null ? null : unpacked(bytes);
-        if (message !== null) hear(message);
-        heard.push(id);
-      }
-      // What gets lost here is told again by the host; what is not answered may still be there.
-      if (heard.length > 0 && (await this.#engine.drop(stream, heard)).ok) heard = [];
-    }
+    const take = ({ bytes }: Entry) => {
+      const message = bytes === null ? null : unpacked(bytes);
+      if (message !== null) hear(message);
+    };
+    const [isClosed, pause] = [() => this.#isClosed, () => this.#pause()];
+    void follow(this.#engine, toGroupStream(this.#groupId), { hear: take, isClosed, pause });
   }
 
   async look(leases: readonly Lease[]): Promise<LeaseLook | null> {

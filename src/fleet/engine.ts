@@ -52,6 +52,33 @@ export interface FleetEngine extends BlobStore {
   close(): void;
 }
 
+interface Following {
+  /** Never throws. */
+  readonly hear: (entry: Entry) => void | Promise<void>;
+  readonly isClosed: () => boolean;
+  readonly pause: () => Promise<void>;
+}
+
+/** Hears a stream in its order, and drops what was heard. */
+export async function follow(engine: FleetEngine, stream: string, { hear, isClosed, pause }: Following): Promise<void> {
+  let heard: string[] = [];
+  for (let after = '0'; !isClosed(); ) {
+    const read = await engine.read(stream, after);
+    if (isClosed()) return;
+    if (!read.ok) {
+      await pause();
+      continue;
+    }
+    for (const entry of read.value) {
+      await hear(entry);
+      after = entry.id;
+      heard.push(entry.id);
+    }
+    // What is not answered may still be there.
+    if (heard.length > 0 && (await engine.drop(stream, heard)).ok) heard = [];
+  }
+}
+
 /** A slot of a host. Nobody but who knows the token can renew it or give it back. */
 export interface Lease {
   readonly host: string;

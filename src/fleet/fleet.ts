@@ -12,8 +12,9 @@ import type { Attempt } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
 import type { World } from '../system/world.ts';
 import type { FleetLink, LeaseLook } from './engine-link.ts';
+import type { Intake } from './intake.ts';
 import { describeHosts, KnownHosts, standingOf, withoutLogin } from './known-hosts.ts';
-import { LateAttempt, type LateOptions } from './late.ts';
+import { type LateOptions, lateIntake } from './late.ts';
 import { Mirror } from './mirror.ts';
 import { placesHere, type RemoteSubject, type Sender } from './order.ts';
 import { Placement } from './placement.ts';
@@ -54,7 +55,7 @@ export class Fleet {
   readonly #code: WorkCode;
   readonly #placement: Placement;
   readonly #attempts = new Map<string, Watched>();
-  readonly #late = new Map<string, LateAttempt>();
+  readonly #late = new Map<string, LateOptions & { readonly intake: Intake }>();
   readonly #abilities = new Map<string, HostAbilities>();
   readonly #spokenTo = new Set<string>();
   readonly #timers = new Set<() => void>();
@@ -168,7 +169,8 @@ export class Fleet {
     const { say, later, hello } = this.#senderFor(place);
     const have = (printed: number, checkpoint: number) => say({ do: 'have', printed, checkpoint });
     const askAgain = () => later(askAgainMs, hello);
-    this.#late.set(place.token, new LateAttempt(this.#options.git, this.#link.blobs, options, { have, askAgain }));
+    const intake = lateIntake(this.#options.git, this.#link.blobs, options, { have, askAgain });
+    this.#late.set(place.token, { ...options, intake });
     this.hello(place.host);
   }
 
@@ -220,7 +222,7 @@ export class Fleet {
     const { token, news } = message;
     const watched = this.#attempts.get(token);
     // Of what is over nobody asks any more.
-    if (watched === undefined || watched.attempt.isLost) this.#late.get(token)?.hear(news);
+    if (watched === undefined || watched.attempt.isLost) this.#late.get(token)?.intake.hear(news);
     else watched.attempt.hear(news);
   }
 
@@ -233,7 +235,7 @@ export class Fleet {
     }
     for (const token of there.keys()) {
       const late = this.#late.get(token);
-      late?.greeted();
+      late?.intake.open();
       // Its end is on record, and the runner that put it there was gone before it could say so.
       if (late === undefined && !this.#attempts.has(token)) this.#release({ host, token });
     }
@@ -241,7 +243,7 @@ export class Fleet {
 
   async #list(): Promise<void> {
     await this.#hosts.list();
-    for (const late of this.#late.values()) if (this.#hosts.isForgotten(late.place.host)) late.forgotten();
+    for (const late of this.#late.values()) if (this.#hosts.isForgotten(late.place.host)) late.onForgotten();
     if (!this.#isClosed) void this.#placement.place();
   }
 

@@ -18,26 +18,17 @@ export function joinLine(ticket: JoinTicket): string {
 
 /** Fails with `usage` or `newer-version`; nothing of the line stands in a message. */
 export function parseJoinLine(line: string): Result<JoinTicket> {
-  const trimmed = line.trim();
-  if (trimmed === '') return fail('usage', 'The join line is empty.', again);
-  if (!trimmed.startsWith(prefix)) {
-    return fail('usage', `That is no join line: one begins with "${prefix}".`, again);
-  }
-  const body = trimmed.slice(prefix.length);
-  if (/\s/.test(body)) {
-    const next = 'Paste it as one line, in quotes.';
-    return fail('usage', 'The join line holds blanks or line ends: it was broken on its way.', next);
-  }
-  const value = /^[\w-]+$/.test(body) ? parseJson(Buffer.from(body, 'base64url').toString()) : undefined;
-  if (value === undefined) return fail('usage', 'The join line was cut off or changed on its way.', again);
-  const version = (value as { version?: unknown } | null)?.version;
+  const [, body = ''] = /^cca-join:([\w-]+)$/.exec(line.trim()) ?? [];
+  const value = parseJson(Buffer.from(body, 'base64url').toString());
+  const version = (value as { version?: unknown } | null | undefined)?.version;
   if (typeof version === 'number' && version > 1) {
-    const next = 'Upgrade claude-code-agent on this host to the version of the host that runs groups.';
+    const next = 'Upgrade claude-code-agent on this machine to the version of the machine that runs groups.';
     return fail('newer-version', 'The join line was made by a newer version of this program.', next);
   }
   const parsed = joinTicket.safeParse(value);
   const isWhole = parsed.success && Buffer.from(parsed.data.sealingKey, 'base64').length === keyBytes;
-  if (!isWhole) return fail('usage', 'The join line lacks something that a host needs.', again);
+  if (!isWhole)
+    return fail('usage', 'That is not a whole join line: one line, in quotes, that begins with "cca-join:".', again);
   const url = checkAddress(parsed.data);
   return url.ok ? ok(parsed.data) : url;
 }

@@ -1,6 +1,6 @@
 /**
- * Logins that a host holds by name, each a private file of lines `NAME=value`. An order names one; the login itself
- * never leaves the host, and no message shows anything of it.
+ * Logins that a host holds by name, each a private file of lines `NAME=value`. `host join` chooses one; it never
+ * leaves the host, and no message shows anything of it.
  */
 
 import { createHash } from 'node:crypto';
@@ -32,7 +32,6 @@ export function loginNames(files: Files, root: string): string[] {
 
 /** Its variables; undefined when there is no such login here. Fails with `usage` when it cannot be used. */
 export function readLogin(files: Files, root: string, name: string): Result<Record<string, string> | undefined> {
-  // What comes with an order must not name another file.
   if (!plainNamePattern.test(name)) return ok(undefined);
   const path = loginPath(root, name);
   const read = readPrivateText(files, path);
@@ -67,7 +66,7 @@ export function loginText(variables: Readonly<Record<string, string>>): string {
     .join('');
 }
 
-// The environment of a session of somebody else: this host's, with the login that the order names.
+// The environment of a session of somebody else: this host's, with its login.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -90,7 +89,7 @@ const ofLogins: ReadonlySet<string> = new Set(
 export interface EnvironmentInput {
   readonly root: string;
   readonly agentEnv: Environment;
-  /** The login of orders that name none; absent = the agent's own. */
+  /** Absent = the agent's own. */
   readonly ownLogin: string | undefined;
   readonly order: Order;
   readonly paths: SessionPaths;
@@ -100,7 +99,7 @@ export interface EnvironmentInput {
 /** Fails with `not-logged-in` when this host has no such login, or one that others may read. */
 export function environmentFor(files: Files, input: EnvironmentInput): Result<Readonly<Record<string, string>>> {
   const { root, agentEnv, ownLogin, order, paths, programs } = input;
-  const caller = environmentWith(files, root, agentEnv, order.login ?? ownLogin);
+  const caller = environmentWith(files, root, agentEnv, ownLogin);
   if (!caller.ok) return caller;
   const env = workerEnvironment({
     caller: caller.value,
@@ -131,7 +130,7 @@ export function environmentWith(
   return ok({ ...Object.fromEntries(Object.entries(env).filter(([key]) => !ofLogins.has(key))), ...login.value });
 }
 
-/** Names the login of orders that name none, by all that may be changed to make it work; `salt` hides what that is. */
+/** Names the login by all that may be changed to make it work; `salt` hides what that is. */
 export function loginKey(
   files: Files,
   { root, agentEnv, ownLogin }: Pick<EnvironmentInput, 'root' | 'agentEnv' | 'ownLogin'>,

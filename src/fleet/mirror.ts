@@ -9,10 +9,11 @@ import type { Git } from '../git/git.ts';
 import { keptCommits, setRefs } from '../git/worktrees/session-refs.ts';
 import { applySnapshot, type Snapshot } from '../git/worktrees/snapshot.ts';
 import { latePath, type SessionPaths } from '../store/paths.ts';
+import type { Files } from '../system/world.ts';
 import { comeBack } from './agent/checkpoint.ts';
 import { destination, layOut, type Places } from './agent/lay-out.ts';
 import type { BlobStore } from './engine.ts';
-import { type AttemptNews, type Blob, type Parcel, parcelIn } from './wire.ts';
+import { type AttemptNews, type Blob, type Parcel, type ParcelFile, parcelIn } from './wire.ts';
 import { workRefs } from './work-code.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
@@ -32,19 +33,19 @@ export interface MirrorOptions {
 /** Appends what comes of a transcript to a file, each byte once. */
 export class PrintedFile {
   readonly #git: Git;
-  readonly #path: string;
+  readonly path: string;
   readonly #offset: number;
   #isUnsynced = false;
 
   constructor(git: Git, path: string, offset: number) {
     this.#git = git;
-    this.#path = path;
+    this.path = path;
     this.#offset = offset;
   }
 
   /** Bytes that are here. */
   get size(): number {
-    return Math.max(0, (this.#git.world.files.info(this.#path)?.size ?? 0) - this.#offset);
+    return Math.max(0, (this.#git.world.files.info(this.path)?.size ?? 0) - this.#offset);
   }
 
   /** False when something before it is missing; then nothing is taken. */
@@ -54,7 +55,7 @@ export class PrintedFile {
     if (offset > have) return false;
     const rest = bytes.subarray(have - offset);
     if (rest.length === 0) return true;
-    const file = files.openAppend(this.#path);
+    const file = files.openAppend(this.path);
     file.appendBytes(rest);
     file.close();
     this.#isUnsynced = true;
@@ -63,7 +64,7 @@ export class PrintedFile {
 
   sync(): void {
     if (!this.#isUnsynced) return;
-    const file = this.#git.world.files.openAppend(this.#path);
+    const file = this.#git.world.files.openAppend(this.path);
     file.sync();
     file.close();
     this.#isUnsynced = false;
@@ -111,16 +112,7 @@ export class Mirror {
     const { path: top } = workspace() ?? {};
     const resumed = takesHandover && top !== undefined ? await comeBack(this.#git, top, sent.value.files) : [];
     const own = [...sent.value.files.filter(({ path }) => comesBack(path)), ...resumed];
-    const laidOut = layOut(files, { files: own }, places);
-    if (!laidOut.ok) return laidOut;
-    for (const file of own) {
-      const { path } = file;
-      if (!path.endsWith('.jsonl') && !resumed.includes(file)) continue;
-      const written = files.openAppend(destination(places, file).target);
-      written.sync();
-      written.close();
-    }
-    return ok(undefined);
+    return layOutSynced(files, own, places);
   }
 
   /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */
@@ -171,11 +163,26 @@ export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<P
   return bytes.ok ? parcelIn(bytes.value) : bytes;
 }
 
+/** As `layOut`, and on the disk. */
+export function layOutSynced(files: Files, own: readonly ParcelFile[], places: Places): Result<void> {
+  const laidOut = layOut(files, { files: [...own] }, places);
+  if (!laidOut.ok) return laidOut;
+  for (const file of own) {
+    const written = files.openAppend(destination(places, file).target);
+    written.sync();
+    written.close();
+  }
+  return laidOut;
+}
+
 /** The attempt's output so far, in a file of its own, because the transcript goes on with the next attempt. */
-export function keepPrinted({ world: { files } }: Git, paths: SessionPaths, attemptId: string, offset: number): void {
+export function keepPrinted(git: Git, paths: SessionPaths, attemptId: string, offset: number): PrintedFile {
+  const { files } = git.world;
   const path = latePath(paths, attemptId);
-  if (files.entryKind(path) !== null) return;
-  const size = files.info(paths.transcript)?.size ?? 0;
-  files.writeBytes(path, files.readBytes(paths.transcript, offset, Math.max(0, size - offset)), { durable: true });
-  files.syncFolder(dirname(path));
+  if (files.entryKind(path) === null) {
+    const size = files.info(paths.transcript)?.size ?? 0;
+    files.writeBytes(path, files.readBytes(paths.transcript, offset, Math.max(0, size - offset)), { durable: true });
+    files.syncFolder(dirname(path));
+  }
+  return new PrintedFile(git, path, 0);
 }

@@ -294,42 +294,36 @@ export function withoutPassword(redis: string): string {
   return url.toString();
 }
 
-// What Redis or the way to it has against a question, as a sentence with the next step.
+// Why Redis did not answer a question, as a sentence with the next step.
 
-const cures: readonly (readonly [RegExp, 'usage' | 'timeout', string, string])[] = [
-  [/WRONGPASS|NOAUTH/, 'usage', 'refuses the user or the password', 'Give the right ones in its address.'],
-  [
-    /NOPERM/,
-    'usage',
-    'does not allow its user what a fleet needs',
-    'Give that user the rights that docs/fleet-reference.md names.',
-  ],
-  [
-    /OOM command/,
-    'timeout',
-    'has no memory left',
-    'Give it more (maxmemory), or wait until blobs are gone in an hour.',
-  ],
-  [/MISCONF|READONLY/, 'timeout', 'takes no writes', 'See its log: its disk may be full, or it is a replica.'],
-  [/LOADING/, 'timeout', 'is still loading its data', 'Wait until it has begun.'],
-  [
-    /certificate|CERT_|SSL|TLS|wrong version number/i,
-    'usage',
-    'shows a certificate that is not trusted, or speaks no TLS',
-    'Give the certificate of its authority with --ca, or correct the address.',
-  ],
-  [/ENOTFOUND|EAI_AGAIN/, 'timeout', 'is a name that is not known here', 'Correct the address of Redis.'],
-  [/ECONNREFUSED/, 'timeout', 'refuses the connection', 'Start it, or correct the address.'],
-];
+const password = [
+  /WRONGPASS|NOAUTH/,
+  'refuses the user or the password',
+  'Give the right ones in its address.',
+] as const;
+const refused = [/ECONNREFUSED/, 'refuses the connection', 'Start it, or correct the address.'] as const;
+const certificate = [
+  /certificate|CERT_|SSL|TLS|wrong version number/i,
+  'has no certificate that is trusted, or speaks no TLS',
+  'Give the certificate of its authority with --ca, or correct the address.',
+] as const;
+/** Of these no later try can help. */
+const isLasting = /WRONGPASS|NOAUTH|NOPERM|certificate|CERT_|SSL|TLS|wrong version number/i;
 
-/** `earlier`: what the connection itself said last, when the question was only dropped with it. */
+/** `earlier`: the last error of the connection, when the question was only dropped with it. */
 export function redisFailure(host: string, error: unknown, earlier: unknown): Result<never> {
   const said = [error, earlier].filter((one) => one !== null && one !== undefined).map(wordsOf);
+  const reason = said.some((text) => isLasting.test(text)) ? 'usage' : 'timeout';
   for (const text of said) {
-    const known = cures.find(([pattern]) => pattern.test(text));
-    if (known !== undefined) return fail(known[1], `Redis at ${host} ${known[2]}.`, known[3]);
+    const known = [password, refused, certificate].find(([pattern]) => pattern.test(text));
+    if (known !== undefined) return fail(reason, `Redis at ${host} ${known[1]}.`, known[2]);
   }
-  return fail('timeout', `Redis at ${host} does not answer.`, 'Check the network and the server, then try again.');
+  const own = said
+    .find((text) => /^ ?[A-Z]{4,}/.test(text))
+    ?.trim()
+    .replace(/\.$/, '');
+  const what = own === undefined ? 'does not answer' : `refuses: ${own}`;
+  return fail(reason, `Redis at ${host} ${what}.`, 'Check the network and the server, then try again.');
 }
 
 function wordsOf(error: unknown): string {

@@ -5,7 +5,7 @@ import { parseJson } from '../store/json.ts';
 import type { FleetEngine } from './engine.ts';
 import { drainedKey, hostsKey, refusedLoginsKey, slotsKey, toHostStream } from './engine.ts';
 import type { FleetRedis } from './redis.ts';
-import { type HostAbilities, type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
+import { type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
 
 export interface RegisteredHost extends HostEntry {
   /** It is to take nothing new. */
@@ -40,7 +40,9 @@ export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredH
     if (entry?.name !== name) return [];
     const silentMs = Math.max(0, now.value - entry.seenAt);
     const host = { ...entry, silentMs, isDrained: drained.value.includes(name) };
-    return [withLogin(host, refusalIn(engine, refused.value, name))];
+    const refusal = refused.value[name];
+    const opened = refusal === undefined ? null : engine.seal.open(refusedPlaceOf(name), refusal);
+    return [withLogin(host, parsed(refusedLogin, opened))];
   });
   return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
 }
@@ -67,21 +69,10 @@ function parsed<T>(shape: z.ZodType<T>, bytes: Uint8Array | null): T | null {
   return bytes === null ? null : (shape.safeParse(parseJson(Buffer.from(bytes).toString())).data ?? null);
 }
 
+/** Its login counts as refused until it is another one; without a key whichever it has. */
 export function withLogin<H extends HostEntry>(host: H, refused: RefusedLogin | null): H & { loginTrouble?: string } {
-  return refused !== null && isRefused(refused, host.abilities) ? { ...host, loginTrouble: refused.trouble } : host;
-}
-
-function isRefused({ key }: RefusedLogin, { loginKey }: Pick<HostAbilities, 'loginKey'>): boolean {
-  return key === undefined || key === loginKey;
-}
-
-function refusalIn(
-  { seal }: FleetEngine,
-  fields: Readonly<Record<string, Uint8Array>>,
-  name: string,
-): RefusedLogin | null {
-  const sealed = fields[name];
-  return sealed === undefined ? null : parsed(refusedLogin, seal.open(refusedPlaceOf(name), sealed));
+  const isSame = refused !== null && (refused.key === undefined || refused.key === host.abilities.loginKey);
+  return isSame ? { ...host, loginTrouble: refused.trouble } : host;
 }
 
 export function refuseLogin(engine: FleetEngine, name: string, refused: RefusedLogin): Promise<Result<void>> {

@@ -111,8 +111,6 @@ export const order = z.object({
   files: blob,
   work: shippedWork,
   setup: command.optional(),
-  /** A login that the host holds by this name; absent = the one it has by itself. */
-  login: text.optional(),
   untrusted: z.boolean(),
   memoryBytes: count.optional(),
   processesMax: count.optional(),
@@ -210,18 +208,10 @@ export const abilities = z.object({
   wire: count,
   version: name,
   claudeVersion: name,
-  logins: z.array(name),
   /** Another one as soon as its login is, or its agent was started anew; tells nothing of it. Absent = not known. */
   loginKey: name.optional(),
 });
 export type HostAbilities = z.infer<typeof abilities>;
-
-/** What it found out about itself; `trouble`: a sentence, absent = it is well. */
-export const hostChecks = z.object({
-  git: z.object({ version: name.optional(), trouble: told.optional() }),
-  logins: z.array(z.object({ name: name.optional(), trouble: told.optional() })),
-});
-export type HostChecks = z.infer<typeof hostChecks>;
 
 /** A login with which claude could do nothing, as the runner saw it; without a key whichever the host has. */
 export const refusedLogin = z.object({ key: text.optional(), trouble: text });
@@ -244,15 +234,14 @@ export const hostEntry = z.object({
   refusal: told.optional(),
   /** It takes nothing new while there is so little room on its disk. */
   isFull: z.boolean().optional(),
-  /** Mean number of processes that want to run, and bytes. */
-  load: z.number().optional(),
   freeDiskBytes: count.optional(),
   /** What comes before the name of a repository when git reaches its repositories; absent = nothing does. */
   codeUrl: z.string().regex(codeUrlPattern).max(2_000).optional(),
   /** Tells hosts apart that were given the same name. */
   home: told.optional(),
   login: name.optional(),
-  checks: hostChecks.optional(),
+  /** Why sessions there may not be able to log in, as its last check of that found. */
+  loginWarning: told.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 

@@ -10,12 +10,7 @@ import type { LinkFleet } from './open-fleet.ts';
 /** For so long machines are waited for that may still be gone, milliseconds. */
 const waitMs = 10_000;
 
-export async function bookLate(
-  world: World,
-  writer: GroupWriter,
-  link: LinkFleet,
-  warn: ElsewhereOptions['warn'],
-): Promise<number> {
+export async function bookLate(world: World, writer: GroupWriter, link: LinkFleet): Promise<number> {
   const { state, paths } = writer;
   const before = lostIn(state);
   const linked = before === 0 ? null : await link(state.group.id);
@@ -32,7 +27,7 @@ export async function bookLate(
     paths,
     state: () => state,
     workers: none,
-    ...{ enqueue, warn },
+    enqueue,
   });
   const cancel = world.clock.after(waitMs, () => {
     isOver = true;

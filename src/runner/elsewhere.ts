@@ -1,12 +1,13 @@
 /** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
 
+import { join } from 'node:path';
 import {
   isBlank,
   type KeptMessage,
   keptMessages,
   linesOf,
   printedMessages,
-  totalsInParts,
+  totalsAtEnd,
 } from '../claude/conversation.ts';
 import { finalUsage } from '../claude/final-usage.ts';
 import { parseLine } from '../claude/messages.ts';
@@ -23,7 +24,7 @@ import { type Attempt, conversationId, type LostAttempt, type SessionRecord } fr
 import type { GroupState } from '../core/state.ts';
 import type { Fleet, FleetOptions } from '../fleet/fleet.ts';
 import type { RemoteAttempt } from '../fleet/remote-attempt.ts';
-import { type GroupPaths, lateConversations, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { type GroupPaths, lateFolder, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 import { earlierThan } from '../worker/attempt/worker-options.ts';
@@ -39,7 +40,6 @@ export interface ElsewhereOptions {
   readonly state: () => GroupState;
   readonly workers: ReadonlyMap<SessionId, { readonly worker: Worker }>;
   readonly enqueue: (fact: Fact) => void;
-  readonly warn: (message: string) => void;
 }
 
 export class Elsewhere {
@@ -216,7 +216,7 @@ export class Elsewhere {
       const usage = heldUsd === undefined ? spent : { ...spent, estimated: true as const };
       this.#options.enqueue({ kind: 'booked', sessionId, attemptId, usage });
     };
-    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd, onForgotten, onRefused: this.#options.warn });
+    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd, onForgotten });
   }
 
   /** Gives back what was not used; what runs works on. */
@@ -242,10 +242,10 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const stream = emptyStream(prices, earlier && { findBase: earlier.findBase });
   for (const line of linesOf(world, [path])) foldMessage(stream, parseLine(line));
   const startedAtMs = Date.parse(attempt.startedAt);
-  const late = lateConversations(paths, attempt.id);
+  const late = join(lateFolder(paths, attempt.id), 'claude-config');
   const own = stream.claudeSessionId ?? conversationId(record);
   const isTold = stream.sawInit && !stream.isAtWork;
-  const atEnd = isTold ? null : totalsInParts(world, late, own, startedAtMs);
+  const atEnd = isTold ? null : totalsAtEnd(world, late, own, startedAtMs);
   if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
   // Some of its conversation came before the machine was lost, the rest with what came late. What its session has said
   // since lies where the former does, and only the names of messages, not their times, tell them apart.

@@ -95,7 +95,6 @@ export class GroupRunner {
     this.#elsewhere = new Elsewhere(world, {
       ...defined({ openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
-      warn: (message) => this.#reporter.warning?.(message, writer.state),
     });
     this.#takeOvers = new AttachmentWatch(world, options.writer, this.enqueue);
     this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);

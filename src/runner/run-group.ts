@@ -116,7 +116,7 @@ async function runOpened(
   const hasFleet = fleet.value !== null;
   const { isAlive: lives } = world.processes;
   const start = { run, overrides, retryFailed, lives, hasFleet, ...(only ? { only } : {}) };
-  const { events, booked } = await startOrBook(world, writer, start, fleet.value, options.reporter);
+  const { events, booked } = await startOrBook(world, writer, start, fleet.value);
   if (!events.ok) return { kind: 'refused', failure: events.failure, booked };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state, booked };
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
@@ -170,13 +170,11 @@ async function startOrBook(
   writer: GroupWriter,
   options: RunStartOptions,
   link: LinkFleet | null,
-  reporter: Reporter,
 ): Promise<{ readonly events: ReturnType<typeof startEvents>; readonly booked: number }> {
   const events = startEvents(writer.state, options);
   const isOver = events.ok ? events.value.length === 0 : writer.state.status === 'failed';
   if (!isOver || link === null) return { events, booked: 0 };
-  const warn = (message: string) => reporter.warning?.(message, writer.state);
-  const booked = await (await import('./book-late.ts')).bookLate(world, writer, link, warn);
+  const booked = await (await import('./book-late.ts')).bookLate(world, writer, link);
   return { events: startEvents(writer.state, options), booked };
 }
 

@@ -140,7 +140,7 @@ export function latePath({ folder }: Pick<SessionPaths, 'folder'>, attemptId: st
   return join(folder, `transcript.late-${attemptId}.jsonl`);
 }
 
-/** Holds what claude kept of the conversations of a lost attempt, as a config dir does. */
-export function lateConversations({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
+/** Holds what claude kept of the conversations of a lost attempt, as the folder of a session does. */
+export function lateFolder({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
   return join(folder, `conversations.late-${attemptId}`);
 }

@@ -52,7 +52,7 @@ const served =
         version: '0.0.0',
         claude: untried,
         claudeVersion: async () => '',
-        checks: async () => ({ git: {}, logins: [] }),
+        checkLogin: async () => undefined,
       });
 if (!served.ok) tell(served.failure.message);
 process.exit(served.ok ? 0 : 1);

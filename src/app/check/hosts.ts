@@ -60,7 +60,6 @@ export function hostFindings(host: FleetHost, here: Here): Finding[] {
   const found = [
     ...leaseFindings(host, here),
     ...programFindings(host, here),
-    ...gitFindings(host),
     ...loginFindings(host),
     ...diskFindings(host),
     ...slotFindings(host),
@@ -68,10 +67,9 @@ export function hostFindings(host: FleetHost, here: Here): Finding[] {
   return found.length > 0 ? found : [fine('host', standing(host))];
 }
 
-function standing({ name, slots, used, abilities, leaseMs, login = 'that of its agent', checks }: FleetHost): string {
+function standing({ name, slots, used, abilities, leaseMs, login = 'that of its agent' }: FleetHost): string {
   const free = `${slots - used} of ${plural(slots, 'slot')} free`;
-  const git = checks?.git.version === undefined ? '' : `, git ${checks.git.version}`;
-  const claude = `claude ${abilities.claudeVersion}${git}`;
+  const claude = `claude ${abilities.claudeVersion}`;
   return `${name}: ${free}, ${claude}, login: ${login}, lease ${formatDuration(leaseMs)}`;
 }
 
@@ -121,28 +119,19 @@ function isName(text: string | undefined): text is string {
   return text !== undefined && plainNamePattern.test(text);
 }
 
-function gitFindings({ name, checks }: FleetHost): Finding[] {
-  if (checks?.git.trouble === undefined) return [];
-  const message = `${name}: no worktree can be made there. ${checks.git.trouble}`;
-  return [finding('git', 'broken', message, 'Cure that there: sessions work in worktrees.')];
-}
-
-function loginFindings({ name, login, abilities, checks, loginTrouble }: FleetHost): Finding[] {
-  const refused = (checks?.logins ?? []).flatMap(({ name: which, trouble }) => {
-    if (trouble === undefined) return [];
-    const what = which === undefined ? 'the login of its agent' : `its login ${which}`;
-    const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', isName(which) ? which : 'NAME'];
-    return [finding('login', 'broken', `${name}: ${what} cannot be used. ${trouble}`, advise('Send one with', send))];
-  });
+function loginFindings({ name, login = 'NAME', loginWarning, loginTrouble }: FleetHost): Finding[] {
+  const found: Finding[] = [];
+  if (loginWarning !== undefined) {
+    const send = ['host', 'add', name, '--ssh', 'USER@HOST', '--login', isName(login) ? login : 'NAME'];
+    const message = `${name}: its login cannot be used. ${loginWarning}`;
+    found.push(finding('login', 'broken', message, advise('Send one with', send)));
+  }
   if (loginTrouble !== undefined) {
     const message = `${name}: its login was refused in a session, so nothing is sent there. ${loginTrouble}`;
     const next = advise('It takes sessions again once its login is another one, or with', ['host', 'resume', name]);
-    refused.push(finding('login', 'broken', message, next));
+    found.push(finding('login', 'broken', message, next));
   }
-  if (login === undefined || abilities.logins.includes(login)) return refused;
-  const message = `${name}: its login ${login} is not there any more.`;
-  const next = advise('Send it again with', ['host', 'add', name, '--ssh', 'USER@HOST', '--login', login]);
-  return [...refused, finding('login', 'broken', message, next)];
+  return found;
 }
 
 function diskFindings({ name, freeDiskBytes: freeBytes, isFull = false }: FleetHost): Finding[] {

@@ -2,8 +2,9 @@
 
 import { join } from 'node:path';
 import { shellWord } from '../../core/advice.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
 import { type AttemptLease, readLeases } from '../../fleet/agent/lease-file.ts';
 import { slotsKey } from '../../fleet/engine.ts';
 import { type FleetPaths, fleetPaths, readAdded, readHost, writeAdded } from '../../fleet/fleet-files.ts';
@@ -21,7 +22,7 @@ import { submit } from '../submit.ts';
 import { stopAgent } from './agent-service.ts';
 import { dropHost, fleetHosts, isLost, unknownHost } from './hosts.ts';
 import { knownFleet, withRedis } from './init.ts';
-import { lastLine, SshTarget } from './ssh.ts';
+import { runBySsh } from './ssh.ts';
 
 export interface ToForget {
   readonly name: string;
@@ -102,16 +103,22 @@ async function usedSlots(redis: FleetRedis, name: string): Promise<Result<number
 
 /** Groups that have something on the host: an attempt, or the cost of one that was lost. */
 function openGroups(place: AppContext, root: string, host: string, among?: readonly GroupId[]): GroupId[] {
-  const ids = among ?? listGroups(place.world, root).flatMap(({ id, meta }) => (meta === undefined ? [] : [id]));
-  return ids.filter((id) => {
-    const group = loadReferredGroup(place, id);
-    if (!group.ok) return false;
-    return [...group.value.state.sessions.values()].some(
-      ({ state, lost = [] }) =>
-        (state.status === 'running' && state.attempt.place?.host === host) ||
-        lost.some(({ attempt, usage }) => attempt.place?.host === host && usage.heldUsd !== undefined),
-    );
-  });
+  const ids = among ?? listGroups(place.world, root).map(({ id }) => id);
+  return ids.filter((id) =>
+    sessionsOf(place, id).some((record) => {
+      const { state } = record;
+      return (state.status === 'running' && state.attempt.place?.host === host) || holdsFor(record, host);
+    }),
+  );
+}
+
+function sessionsOf(place: AppContext, id: GroupId): SessionRecord[] {
+  const group = loadReferredGroup(place, id);
+  return group.ok ? [...group.value.state.sessions.values()] : [];
+}
+
+function holdsFor({ lost = [] }: SessionRecord, host: string): boolean {
+  return lost.some(({ attempt, usage }) => attempt.place?.host === host && usage.heldUsd !== undefined);
 }
 
 const staying: readonly string[] = ['fleet.json', 'added.json', 'logins'];
@@ -165,7 +172,7 @@ async function undoThere(
   place: AppContext,
   name: string,
   { ssh, program, login }: { readonly ssh: string; readonly program: string; readonly login?: string | undefined },
-): Promise<Result<void>> {
+): Promise<Result<unknown>> {
   const at = shellWord(program);
   const env = login === undefined ? '' : shellWord(login);
   const leave = [`${at}/bin/claude-code-agent`, 'host', 'forget', shellWord(name), '--yes', '--now'].join(' ');
@@ -174,10 +181,8 @@ if [ -x ${at}/bin/claude-code-agent ]; then ${leave} || [ ! -e "$root/fleet/host
 ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
 rm -rf ${at} ${at}-*`;
   const root = `root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"\n`;
-  const ran = await new SshTarget(place, ssh).run(`${root}${script}`, undefined, undoMs);
-  if (!ran.ok) return ran;
-  if (ran.value.code === 0) return ok(undefined);
-  return fail('usage', `On ${ssh}: ${lastLine(ran.value.stderr)}.`, 'Undo it there by hand.');
+  const next = 'Undo it there by hand.';
+  return runBySsh(place, ssh, { script: `${root}${script}`, next, timeoutMs: undoMs });
 }
 
 // Money that is held for sessions of a machine that was lost: what they may have cost besides what is known.
@@ -189,17 +194,11 @@ export interface HeldGroup {
 }
 
 export function heldBy(place: AppContext, root: string, host: string): HeldGroup[] {
-  return listGroups(place.world, root).flatMap(({ id, meta }) => {
-    // Most groups hold nothing, which their snapshots say.
-    if (meta === undefined) return [];
-    const group = loadReferredGroup(place, id);
-    if (!group.ok) return [];
-    const { sessions } = group.value.state;
-    return [...sessions.values()].flatMap((record) => {
-      const isThere = record.lost?.some(({ attempt }) => attempt.place?.host === host) === true;
-      const usd = record.usage.heldUsd ?? 0;
-      return isThere && usd > 0 ? [{ groupId: id, sessionId: record.definition.id, usd }] : [];
-    });
+  return listGroups(place.world, root).flatMap(({ id }) => {
+    const held = sessionsOf(place, id).filter((record) => holdsFor(record, host));
+    return held.map(({ definition, usage: { heldUsd = 0 } }) => ({
+      ...{ groupId: id, sessionId: definition.id, usd: heldUsd },
+    }));
   });
 }
 

@@ -1,47 +1,23 @@
-/** What a machine that works for others says of its git and logins to `doctor --hosts`: each is tried, at no cost. */
-import { defined } from '../../core/defined.ts';
+/** What a host reports of its login, and whether a Redis is what a fleet needs. */
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { readHost } from '../../fleet/fleet-files.ts';
-import { environmentWith, loginNames } from '../../fleet/login-files.ts';
+import { environmentWith } from '../../fleet/login-files.ts';
 import type { RedisHealth } from '../../fleet/redis.ts';
-import type { HostChecks } from '../../fleet/wire.ts';
-import { runOwn } from '../../git/run-git.ts';
 import type { AppContext } from '../app-context.ts';
 import { askLogin } from '../check/claude.ts';
 
-export async function checkOwnHost(
-  place: Pick<AppContext, 'world' | 'env'>,
-  root: string,
-  claude: Result<ChosenProgram>,
-): Promise<HostChecks> {
-  // What claude says about a login can only be asked where there is one that may be used.
-  const logins = claude.ok ? await tryLogins(place, root, claude.value.program) : [];
-  return { git: await gitVersion(place), logins };
-}
-
-async function gitVersion({ world, env }: Pick<AppContext, 'world' | 'env'>): Promise<HostChecks['git']> {
-  const version = await runOwn({ world, env }, '/', ['--version']);
-  if (!version.ok) return { trouble: version.failure.message };
-  return { version: version.value.trim().replace(/^git version /, '') };
-}
-
-async function tryLogins(
+/** Why sessions on this host cannot log in, as far as that is known at no cost. */
+export async function checkOwnLogin(
   { world, env }: Pick<AppContext, 'world' | 'env'>,
   root: string,
-  program: string,
-): Promise<HostChecks['logins']> {
+  claude: Result<ChosenProgram>,
+): Promise<string | undefined> {
   const host = readHost(world.files, root);
-  const usesOwn = host.ok && host.value?.login === undefined;
-  const names = [...(usesOwn ? [undefined] : []), ...loginNames(world.files, root)];
-  const logins: HostChecks['logins'][number][] = [];
-  for (const name of names) {
-    const paying = environmentWith(world.files, root, env, name);
-    const asked = paying.ok ? await askLogin({ world, env: paying.value }, program) : paying;
-    const trouble = asked.ok ? {} : { trouble: asked.failure.message };
-    logins.push({ ...defined({ name }), ...trouble });
-  }
-  return logins;
+  if (!claude.ok || !host.ok) return undefined;
+  const paying = environmentWith(world.files, root, env, host.value?.login);
+  const asked = paying.ok ? await askLogin({ world, env: paying.value }, claude.value.program) : paying;
+  return asked.ok ? undefined : asked.failure.message;
 }
 
 // Whether a Redis is what a fleet needs: it forgets nothing, not when it is full and not when it is started anew.
@@ -64,10 +40,4 @@ export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealt
   const message = 'Started anew, this Redis would not know which slots are in use (appendonly no).';
   const next = 'Set "appendonly yes" in redis.conf, or now: redis-cli CONFIG SET appendonly yes';
   return fail('usage', message, next);
-}
-
-/** For a user of Redis that reaches only what belongs to the fleet, and of the server only what INFO reports. */
-export function aclLine(password: string): string {
-  const commands = '+@all -@admin -@dangerous +info +client|setname';
-  return `ACL SETUSER cca on >${password} resetkeys ~cca:* resetchannels &cca:* ${commands}`;
 }

@@ -1,18 +1,15 @@
-/**
- * app/fleet/: machines that work together: how a fleet is made, joined, looked at and left. This file: `fleet
- * init`, on the machine of whoever runs groups.
- */
+/** app/fleet/: how a fleet is made, joined, inspected and left. This file: `fleet init`, where groups are run. */
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { FleetAddress } from '../../fleet/engine.ts';
 import { type FleetConfig, fleetPaths, readFleet, ticketOf, writeFleet } from '../../fleet/fleet-files.ts';
 import { joinLine } from '../../fleet/join-line.ts';
-import { checkAddress, FleetRedis, type RedisHealth, withoutPassword } from '../../fleet/redis.ts';
+import { checkAddress, FleetRedis, withoutPassword } from '../../fleet/redis.ts';
 import { newFleetKeys } from '../../fleet/seal.ts';
 import type { World } from '../../system/world.ts';
 import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import { aclLine, checkRedis } from './host-checks.ts';
+import { checkRedis } from './host-checks.ts';
 
 export interface FleetInitOptions {
   readonly redis: string;
@@ -25,13 +22,11 @@ export interface MadeFleet {
   readonly joinLine: string;
   /** False when there was one, whose keys stay. */
   readonly isNew: boolean;
-  /** The machines do not know of it until they join again. */
-  readonly changed: readonly ('redis' | 'lease' | 'ca')[];
+  /** Hosts must join again, because their join line was another one. */
+  readonly isChanged: boolean;
   readonly redis: string;
   readonly version: string;
   readonly leaseMs: number;
-  /** What Redis is to be told so that there is a user who reaches nothing but the fleet; absent when there is. */
-  readonly acl?: string;
   readonly file: string;
 }
 
@@ -58,28 +53,20 @@ export async function makeFleet(place: AppContext, root: string, given: FleetIni
     leaseMs: given.leaseMs ?? before.value?.leaseMs ?? usualLeaseMs,
     ...trust,
   };
-  const checked = await checkServers(world, config);
-  if (!checked.ok) return checked;
+  const health = await withRedis(world, config, (redis) => redis.health());
+  const checked = health.ok ? checkRedis(health.value) : health;
+  if (!health.ok || !checked.ok) return checked as Result<never>;
   const written = writeFleet(world.files, root, config);
   if (!written.ok) return written;
   return ok({
     joinLine: joinLine(ticketOf(config)),
     isNew: before.value === undefined,
-    changed: before.value === undefined ? [] : changesOf(before.value, config),
+    isChanged: before.value !== undefined && joinLine(ticketOf(before.value)) !== joinLine(ticketOf(config)),
     redis: withoutPassword(given.redis),
-    version: checked.value.version,
+    version: health.value.version,
     leaseMs: config.leaseMs,
-    ...(hasUser(url.value) ? {} : { acl: aclLine('PASSWORD') }),
     file: fleetPaths(root).config,
   });
-}
-
-async function checkServers(world: World, config: FleetConfig): Promise<Result<RedisHealth>> {
-  const health = await withRedis(world, config, (redis) => redis.health());
-  if (!health.ok) return health;
-  const checked = checkRedis(health.value);
-  if (!checked.ok) return checked;
-  return health;
 }
 
 export async function withRedis<T>(
@@ -119,17 +106,4 @@ function readCertificate({ world, cwd }: AppContext, path: string): Result<strin
   const text = tryPath(() => world.files.readText(absolute));
   const isPem = text.ok && text.value?.includes('-----BEGIN CERTIFICATE-----') === true;
   return isPem ? ok(text.value as string) : fail('usage', `${briefPath(absolute)} holds no certificate in PEM.`, next);
-}
-
-function changesOf(before: FleetConfig, now: FleetConfig): ('redis' | 'lease' | 'ca')[] {
-  const isSame = ticketOf(before).redis === ticketOf(now).redis;
-  return [
-    ...(isSame ? [] : (['redis'] as const)),
-    ...(before.leaseMs === now.leaseMs ? [] : (['lease'] as const)),
-    ...(before.ca === now.ca ? [] : (['ca'] as const)),
-  ];
-}
-
-function hasUser({ username }: URL): boolean {
-  return username !== '' && username !== 'default';
 }

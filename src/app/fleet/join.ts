@@ -100,7 +100,7 @@ export async function joinAndServe(
   if (listed?.refusal !== undefined) {
     const again = acceptIt(listed);
     const next = `Install another version of Claude Code; the agent, which was started, tries it by itself.${again}`;
-    return fail('claude-unproven', `This machine has joined, and takes nothing: ${listed.refusal}`, next);
+    return fail('claude-unproven', `This host has joined, and takes nothing: ${listed.refusal}`, next);
   }
   if (listed !== undefined) return ok({ ...joined.value, started: started.value });
   const next = started.value.as === 'unit' ? `journalctl --user -u ${agentUnit}` : started.value.log;
@@ -129,14 +129,6 @@ function acceptIt({ abilities: { claudeVersion } }: RegisteredHost): string {
   return claudeVersion === '' ? '' : ` Or join again at your own risk with --accept-claude ${claudeVersion}.`;
 }
 
-export async function acceptClaude(place: AppContext, root: string, version: string): Promise<Result<void>> {
-  const { files } = place.world;
-  const host = readHost(files, root);
-  if (!host.ok || host.value === undefined) return host.ok ? ok(undefined) : host;
-  const checked = await checkPrograms(place, version);
-  return checked.ok ? writeHost(files, root, { ...host.value, acceptClaude: version }) : checked;
-}
-
 async function checkPrograms(
   { world, env, packageRoot }: AppContext,
   accepted: string | undefined,
@@ -156,7 +148,7 @@ export function checkHostName(name: string): Result<string> {
   if (hostNamePattern.test(name) && name !== 'any') return ok(name);
   return fail(
     'usage',
-    `${JSON.stringify(name)} is no name of a machine: ${hostNameRule}.`,
+    `${JSON.stringify(name)} is no name of a host: ${hostNameRule}.`,
     'Give another one with --name.',
   );
 }
@@ -181,5 +173,5 @@ function checkLogin({ world }: AppContext, root: string, name: string | undefine
     known.length > 0
       ? `There are: ${known.join(', ')}.`
       : `Make ${root}/fleet/logins/${name}.env, for you alone (chmod 600), with a line such as ANTHROPIC_API_KEY=…`;
-  return fail('not-found', `This machine holds no login ${JSON.stringify(name)}.`, next);
+  return fail('not-found', `This host holds no login ${JSON.stringify(name)}.`, next);
 }

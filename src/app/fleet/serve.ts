@@ -16,14 +16,13 @@ import { restartedVariable, spawnAgent } from './agent-service.ts';
 export interface HostServeOptions {
   readonly isGuard: boolean;
   readonly version: string;
-  readonly acceptClaude?: string | undefined;
 }
 
 /** Fails with `usage` where the machine belongs to no fleet, with `busy` where one runs already. */
 export async function serveFleet(
   place: AppContext,
   root: string,
-  { isGuard, version, acceptClaude }: HostServeOptions,
+  { isGuard, version }: HostServeOptions,
 ): Promise<Result<void>> {
   const { world, env, packageRoot } = place;
   const tell = (line: string) => place.notes.line(line);
@@ -47,21 +46,16 @@ export async function serveFleet(
       return await serveGuard(world, { root, tell, startShell, ...again, ...told });
     }
     const { serveHost } = await import('../../fleet/agent/serve.ts');
-    if (acceptClaude !== undefined) {
-      const { acceptClaude: accept } = await import('./join.ts');
-      const accepted = await accept(place, root, acceptClaude);
-      if (!accepted.ok) return accepted;
-    }
     const startGuard = () =>
       spawnDetached(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
     const claude = hostClaude(place, root);
     closeClaude = claude.close;
-    const checks = async () => {
-      const { checkOwnHost } = await import('./host-checks.ts');
-      return checkOwnHost(place, root, await claude.choose());
+    const checkLogin = async () => {
+      const { checkOwnLogin } = await import('./host-checks.ts');
+      return checkOwnLogin(place, root, await claude.choose());
     };
     const own = {
-      checks,
+      checkLogin,
       root,
       callerEnv: env,
       packageRoot,

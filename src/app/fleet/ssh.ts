@@ -1,77 +1,69 @@
-/** Another machine by the system's ssh, which asks nobody anything: whoever may log in by a key may do what is here. */
+/** Another host by the system's ssh, without questions: it needs a key that the host accepts. */
 import { shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { AppContext } from '../app-context.ts';
 
-const connectSeconds = 15;
+const usualMs = 60_000;
 const sentenceMax = 300;
-/** ssh says so itself; a script of ours ends with something else. */
+/** The exit code of ssh itself; scripts of ours end with others. */
 const notConnected = 255;
 
-export interface Ran {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
+export interface SshScript {
+  readonly script: string;
+  /** What helps when the script fails. */
+  readonly next: string;
+  /** For secrets: arguments are visible in the list of processes. */
+  readonly input?: Uint8Array;
+  readonly timeoutMs?: number;
+  readonly onStderrLine?: (line: string) => void;
 }
 
-export class SshTarget {
-  readonly #place: Pick<AppContext, 'world' | 'env'>;
-  readonly #cwd: string;
-  /** What ssh is asked for: `[user@]host`, a name of its own configuration, or ssh://user@host:port. */
-  readonly destination: string;
-
-  constructor(place: Pick<AppContext, 'world' | 'env'>, destination: string) {
-    this.#place = place;
-    this.#cwd = '/';
-    this.destination = destination;
+/** `destination`: `[user@]host`, a name of ssh's own configuration, or ssh://user@host:port. */
+export async function runBySsh(
+  { world, env }: Pick<AppContext, 'world' | 'env'>,
+  destination: string,
+  { script, next, input = new Uint8Array(), timeoutMs = usualMs, onStderrLine }: SshScript,
+): Promise<Result<{ readonly stdout: string; readonly stderr: string }>> {
+  const ran = await world.processes.run({
+    program: 'ssh',
+    args: [
+      '-o',
+      'BatchMode=yes',
+      '-o',
+      'ConnectTimeout=15',
+      '--',
+      destination,
+      `sh -c ${shellWord(morePath + script)}`,
+    ],
+    cwd: '/',
+    env: defined(env) as Record<string, string>,
+    ...{ timeoutMs, input, ...defined({ onStderrLine }) },
+  });
+  if (!ran.ok) {
+    const isMissing = ran.failure.reason === 'not-found';
+    return isMissing ? fail('usage', 'There is no ssh on this machine.', 'Install an ssh client.') : ran;
   }
-
-  /** Runs a script of sh. Secrets go by `input`, because arguments are visible in the list of processes. */
-  async run(
-    script: string,
-    input: Uint8Array = new Uint8Array(),
-    timeoutMs = 60_000,
-    onStderrLine?: (line: string) => void,
-  ): Promise<Result<Ran>> {
-    const { world, env } = this.#place;
-    const given: Record<string, string> = {};
-    for (const [name, value] of Object.entries(env)) if (value !== undefined) given[name] = value;
-    const options = ['BatchMode=yes', `ConnectTimeout=${connectSeconds}`].flatMap((option) => ['-o', option]);
-    const ran = await world.processes.run({
-      program: 'ssh',
-      args: [...options, '--', this.destination, `sh -c ${shellWord(wayThere + script)}`],
-      cwd: this.#cwd,
-      env: given,
-      timeoutMs,
-      input,
-      ...defined({ onStderrLine }),
-    });
-    if (!ran.ok) {
-      const isMissing = ran.failure.reason === 'not-found';
-      return isMissing ? fail('usage', 'There is no ssh on this machine.', 'Install an ssh client.') : ran;
-    }
-    const { exitCode, stdout, stderr } = ran.value;
-    const tryIt = `Cure what this reports: ssh -o BatchMode=yes ${shellWord(this.destination)} true`;
-    if (exitCode === null) return fail('usage', `${this.destination} did not answer in time.`, tryIt);
-    if (exitCode === notConnected) {
-      return fail('usage', `ssh did not come to ${this.destination}: ${lastLine(stderr)}.`, tryIt);
-    }
-    return ok({ code: exitCode, stdout, stderr });
-  }
+  const { exitCode, stdout, stderr } = ran.value;
+  if (exitCode === 0) return ok({ stdout, stderr });
+  const said = lastLine(stderr);
+  const tryIt = `Fix what this reports: ssh -o BatchMode=yes ${shellWord(destination)} true`;
+  if (exitCode === null) return fail('usage', `${destination} did not answer in time.`, tryIt);
+  if (exitCode === notConnected) return fail('usage', `ssh could not connect to ${destination}: ${said}.`, tryIt);
+  return fail('usage', `On ${destination}: ${said.replace(/^[\w.-]+: /, '')}.`, next);
 }
 
-/** What a login there usually has on its PATH, which is more than a command over ssh gets. */
-const wayThere =
+/** Folders that a login shell usually adds to the PATH, and a command over ssh does not. */
+const morePath =
   'PATH="$PATH:$HOME/.local/bin:$HOME/.bun/bin:$HOME/.claude/local:/usr/local/bin:/opt/homebrew/bin"; export PATH\n';
 
 /** Nothing that could be an option of ssh. */
 export function checkDestination(text: string): Result<string> {
   if (/^[A-Za-z0-9_][^\s]*$/.test(text)) return ok(text);
-  return fail('usage', 'The value of --ssh is nothing that ssh could be asked for.', 'Give it as user@host.');
+  return fail('usage', 'The value of --ssh is not a destination of ssh.', 'Give it as user@host.');
 }
 
 export function lastLine(text: string): string {
   const line = text.trim().split('\n').at(-1)?.trim() ?? '';
-  return (line === '' ? 'it said nothing' : line).replace(/\.$/, '').slice(0, sentenceMax);
+  return (line === '' ? 'no message' : line).replace(/\.$/, '').slice(0, sentenceMax);
 }

@@ -12,20 +12,11 @@ import { parseJson } from '../../store/json.ts';
 import { groupPaths, groupsFolder } from '../../store/paths.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { Entry, Lease, SlotLeases } from '../engine.ts';
-import { toGroupStream, toHostStream } from '../engine.ts';
+import { follow, toGroupStream, toHostStream } from '../engine.ts';
 import type { FleetPaths } from '../fleet-files.ts';
 import { heartbeatMs, registerHost } from '../registry.ts';
 import { Verifier } from '../seal.ts';
-import {
-  type HostAbilities,
-  type HostChecks,
-  type HostEntry,
-  type Order,
-  packed,
-  type ToGroup,
-  type ToHost,
-  toHost,
-} from '../wire.ts';
+import { type HostAbilities, type HostEntry, type Order, packed, type ToGroup, type ToHost, toHost } from '../wire.ts';
 import { OrderedAttempt } from './attempt.ts';
 import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
@@ -53,8 +44,8 @@ export interface AgentAbilities {
 
 export interface AgentOptions {
   readonly abilities: () => Promise<AgentAbilities>;
-  /** What `doctor --hosts` is told besides; it takes a few seconds. */
-  readonly checks: () => Promise<HostChecks>;
+  /** Why sessions here may not be able to log in; it takes a few seconds. */
+  readonly checkLogin: () => Promise<string | undefined>;
   readonly startGuard: () => void;
 }
 
@@ -68,7 +59,7 @@ export class Agent {
   readonly #held = new Map<string, Held>();
   readonly #timers = new Set<() => void>();
   #able: AgentAbilities | null = null;
-  #checks: HostChecks | null = null;
+  #loginWarning: string | undefined;
   #startedAtMs = 0;
   #isClosed = false;
 
@@ -97,7 +88,7 @@ export class Agent {
     const renewMs = heartbeatMs(this.#context.config.leaseMs);
     this.#every(renewMs, () => this.#renew());
     this.#every(renewMs, () => this.#lookAtClaude(), 0);
-    this.#every(checkMs, () => this.#checkSelf(), 0);
+    this.#every(checkMs, () => this.#checkLogin(), 0);
     this.#every(sweepMs, async () => this.#sweep());
     await this.#listen();
   }
@@ -191,8 +182,8 @@ export class Agent {
     await this.#register();
   }
 
-  async #checkSelf(): Promise<void> {
-    this.#checks = await this.#options.checks();
+  async #checkLogin(): Promise<void> {
+    this.#loginWarning = await this.#options.checkLogin();
     if (!this.#isClosed) await this.#register();
   }
 
@@ -213,10 +204,9 @@ export class Agent {
       since: this.#startedAtMs,
       seenAt: now.value,
       isGuarded: this.#context.isGuarded(),
-      ...burdenOf(this.#world.files, this.#context.paths),
+      ...diskOf(this.#world.files, this.#context.paths),
       home: this.#context.home,
-      ...defined({ refusal, login: config.login, codeUrl: config.codeUrl }),
-      ...(this.#checks === null ? {} : { checks: this.#checks }),
+      ...defined({ refusal, login: config.login, loginWarning: this.#loginWarning, codeUrl: config.codeUrl }),
     });
   }
 
@@ -243,29 +233,12 @@ export class Agent {
     slot.remove();
   }
 
-  async #listen(): Promise<void> {
+  #listen(): Promise<void> {
     const { engine, config } = this.#context;
-    const stream = toHostStream(config.name);
-    let followed: string[] = [];
-    for (let after = '0'; !this.#isClosed; ) {
-      const read = await engine.read(stream, after);
-      if (this.#isClosed) return;
-      if (!read.ok) {
-        await this.#pause();
-        continue;
-      }
-      for (const entry of read.value) {
-        try {
-          await this.#hear(entry);
-        } catch (error) {
-          this.#context.tell(`A message could not be followed: ${errorText(error)}`);
-        }
-        after = entry.id;
-      }
-      followed.push(...read.value.map(({ id }) => id));
-      // What is not answered may still be there.
-      if (followed.length > 0 && (await engine.drop(stream, followed)).ok) followed = [];
-    }
+    const pause = () => this.#pause();
+    const hear = (entry: Entry) =>
+      this.#hear(entry).catch((error) => this.#context.tell(`A message could not be followed: ${errorText(error)}`));
+    return follow(engine, toHostStream(config.name), { hear, pause, isClosed: () => this.#isClosed });
   }
 
   #pause(): Promise<void> {
@@ -357,22 +330,11 @@ export function believed(bytes: Uint8Array | null, stream: string, verifier: Ver
   return message.success ? message.data : 'this version does not understand it';
 }
 
-// How busy and how full this host is.
-
 const diskBytesMin = 500_000_000;
 
-/** Nothing could be started. */
-function isFull(files: Files, { folder }: FleetPaths): boolean {
-  return files.freeBytes(folder) < diskBytesMin;
-}
-
-export function burdenOf(files: Files, paths: FleetPaths): Pick<HostEntry, 'isFull' | 'freeDiskBytes' | 'load'> {
-  const load = Number.parseFloat(files.readText('/proc/loadavg') ?? '');
-  return {
-    ...(isFull(files, paths) ? { isFull: true } : {}),
-    freeDiskBytes: files.freeBytes(paths.folder),
-    ...(Number.isFinite(load) ? { load } : {}),
-  };
+export function diskOf(files: Files, { folder }: FleetPaths): Pick<HostEntry, 'isFull' | 'freeDiskBytes'> {
+  const freeDiskBytes = files.freeBytes(folder);
+  return { freeDiskBytes, ...(freeDiskBytes < diskBytesMin ? { isFull: true } : {}) };
 }
 
 // What sessions of others left on this host, removed when none of them came back for long.

@@ -5,10 +5,10 @@ import { ownCommand } from '../../system/own-program.ts';
 import type { World } from '../../system/world.ts';
 import type { FleetEngine, OpenEngine } from '../engine.ts';
 import { fleetPaths, type HostConfig, readHost } from '../fleet-files.ts';
-import { loginKey, loginNames } from '../login-files.ts';
+import { loginKey } from '../login-files.ts';
 import { FleetRedis } from '../redis.ts';
 import { listHosts } from '../registry.ts';
-import { type HostChecks, wireVersion } from '../wire.ts';
+import { wireVersion } from '../wire.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
 import type { AgentContext, ChosenProgram } from './context.ts';
 import { isGuarded, uptimeMs } from './lease-file.ts';
@@ -21,7 +21,7 @@ export interface ServeOptions {
   /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
   readonly claude: () => Promise<Result<ChosenProgram>>;
   readonly claudeVersion: () => Promise<string>;
-  readonly checks: () => Promise<HostChecks>;
+  readonly checkLogin: () => Promise<string | undefined>;
   readonly startGuard: () => void;
   readonly onSignal: (action: () => void) => void;
   readonly openEngine?: OpenEngine;
@@ -71,7 +71,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   };
   const agent = new Agent(context, {
     startGuard,
-    checks: options.checks,
+    checkLogin: options.checkLogin,
     abilities: () => abilitiesOf(world, options, { login: config.login, salt: holder.runId }),
   });
   const told = Promise.withResolvers<void>();
@@ -117,7 +117,6 @@ async function abilitiesOf(
     wire: wireVersion,
     version,
     claudeVersion,
-    logins: loginNames(world.files, root),
     loginKey: loginKey(world.files, { root, agentEnv, ownLogin: login }, salt),
   };
   return { abilities, ...(chosen.ok ? {} : { refusal: chosen.failure.message }) };

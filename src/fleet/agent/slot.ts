@@ -3,35 +3,32 @@
  * what it says is done, and synced, so that nothing is ever started twice.
  */
 import { dirname, join } from 'node:path';
-import { z } from 'zod';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
-import { parseJson } from '../../store/json.ts';
+import { parseOwn } from '../../store/json.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { FleetPaths } from '../fleet-files.ts';
-import { attemptEnd, checkpoint, order, processIdentity } from '../wire.ts';
+import type { AttemptEnd, AttemptNews, Order } from '../wire.ts';
 
-const record = z.object({
-  token: z.string(),
-  groupId: z.string().refine(isGroupId),
-  sessionId: z.string().refine(isSessionId),
-  order,
-  offset: z.number().optional(),
-  printedAtEnd: z.number().optional(),
-  startedAt: z.string().optional(),
-  process: processIdentity.optional(),
+export interface SlotRecord {
+  readonly token: string;
+  readonly groupId: string;
+  readonly sessionId: string;
+  readonly order: Order;
+  readonly offset?: number;
+  readonly printedAtEnd?: number;
+  readonly startedAt?: string;
+  readonly process?: Extract<AttemptNews, { say: 'started' }>['process'];
   /** Ids of what was written to claude. */
-  written: z.array(z.string()).optional(),
+  readonly written?: readonly string[];
   /** Those that the runner is not known to have. */
-  checkpoints: z.array(checkpoint).optional(),
+  readonly checkpoints?: readonly Extract<AttemptNews, { say: 'checkpoint' }>[];
   /** How many there were. */
-  lastCheckpoint: z.number().optional(),
+  readonly lastCheckpoint?: number;
   /** The attempt is over, or could not begin. */
-  end: attemptEnd.optional(),
-});
-const attempts = z.object({ attempts: z.array(z.string()) });
-export type SlotRecord = Readonly<z.infer<typeof record>>;
+  readonly end?: AttemptEnd;
+}
 
 export class Slot {
   readonly folder: string;
@@ -55,7 +52,8 @@ export class Slot {
 
   /** Nothing of it is written yet. Null where folders cannot bear its names. */
   static of(world: World, fleet: FleetPaths, value: SlotRecord): Slot | null {
-    return record.safeParse(value).success ? new Slot(world, fleet, world.random.uuid(), value, 0) : null;
+    const isRight = isGroupId(value.groupId) && isSessionId(value.sessionId);
+    return isRight ? new Slot(world, fleet, world.random.uuid(), value, 0) : null;
   }
 
   keep(): void {
@@ -68,13 +66,13 @@ export class Slot {
   static recall(world: World, fleet: FleetPaths, renewedAt: (token: string) => number): Slot[] {
     return world.files.list(fleet.slots).flatMap((name) => {
       const text = world.files.readText(join(fleet.slots, name, 'slot.json'));
-      const found = record.safeParse(parseJson(text ?? ''));
+      const found = parseOwn<SlotRecord>(text);
       // Its taking was not finished: nothing was begun.
-      if (!found.success) {
+      if (found === null) {
         world.files.remove(join(fleet.slots, name));
         return [];
       }
-      return [new Slot(world, fleet, name, found.data, renewedAt(found.data.token))];
+      return [new Slot(world, fleet, name, found, renewedAt(found.token))];
     });
   }
 
@@ -133,8 +131,7 @@ export class Slot {
   get #attempts(): readonly string[] {
     const { files } = this.#world;
     const text = files.entryKind(this.#attemptsPath) === 'file' ? files.readText(this.#attemptsPath) : null;
-    const known = attempts.safeParse(parseJson(text ?? ''));
-    return known.success ? known.data.attempts : [];
+    return parseOwn<{ readonly attempts?: readonly string[] }>(text)?.attempts ?? [];
   }
 
   #write(): void {

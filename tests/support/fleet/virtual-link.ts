@@ -13,7 +13,6 @@ import {
 
 export const abilities: HostAbilities = {
   ...{ wire: wireVersion, version: '1', claudeVersion: '2' },
-  logins: [],
 };
 
 /** What the engine and the hosts hear and say. */

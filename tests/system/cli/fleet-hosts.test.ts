@@ -100,9 +100,8 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     // One line a step, and nothing of them in what is printed.
     expect(added.stderr.split('\n').filter((step) => step.endsWith(' ...'))).toEqual([
       `Connecting to ${there.destination} ...`,
-      expect.stringMatching(/^It is Linux \w+ with git version \S.*, claude, and no Bun\. Packing the program \.\.\.$/),
+      expect.stringMatching(/^It is Linux \w+ with git version \S.* and claude\. Packing the program \.\.\.$/),
       expect.stringMatching(/^Sending the program, [\d.]+ MB \.\.\.$/),
-      expect.stringMatching(/^Sending Bun, [\d.]+ MB \.\.\.$/),
       'Trying whether it starts there ...',
       'Sending the login team-a ...',
       'Starting the agent ...',
@@ -113,11 +112,10 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     expect([added.code, added.stdout.includes(secret), added.stderr.includes(secret)]).toEqual([0, false, false]);
 
     const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
-    expect(hosts).toMatchObject([{ name: 'one', slots: 2, labels: ['gpu'], state: 'ready', logins: ['team-a'] }]);
+    expect(hosts).toMatchObject([{ name: 'one', slots: 2, labels: ['gpu'], state: 'ready', login: 'team-a' }]);
     // The claude of this test knows nothing of logins, which doctor tells; a worktree can be made.
     const doctor = async () => (await user.run('doctor', '--hosts')).stdout;
-    while (!/one: its login team-a cannot be used\. /.test(await doctor())) await Bun.sleep(100);
-    expect(await doctor()).not.toContain('no worktree can be made');
+    while (!/one: its login cannot be used\. /.test(await doctor())) await Bun.sleep(100);
     const login = join(fleetPaths(machineRoot()).logins, 'team-a.env');
     expect(readFileSync(login, 'utf8')).toBe(`ANTHROPIC_API_KEY=${secret}\n`);
     for (const path of [login, fleetPaths(machineRoot()).host]) expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -267,14 +265,17 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       () => 'echo "ssh: connect to host x port 22: No route to host" >&2; exit 255',
       'No route to host',
     ],
-    ['whoever logs in gets no shell', () => 'echo "This account is not available." >&2; exit 1', 'needs a shell'],
+    [
+      'whoever logs in gets no shell',
+      () => 'echo "This account is not available." >&2; exit 1',
+      'account that can run commands',
+    ],
     ['there is no git', () => runAs(pathWith('claude')), 'There is no git on me@there. Install git there.'],
     ['there is no claude', () => runAs(pathWith('git')), 'There is no claude on me@there. Install Claude Code'],
     [
-      'it is another system and has no Bun',
-      () =>
-        `${'last=$(echo "$last" | sed "s/\\$(uname -s) \\$(uname -m)/Other 7/")'}\n${runAs(pathWith('git', 'claude'))}`,
-      'does not run on Other 7',
+      'it is another system',
+      () => `${'last=$(echo "$last" | sed "s/\\$(uname -sm)/Other 7/")'}\n${runAs(pathWith('git', 'claude'))}`,
+      'does not run on me@there (Other 7)',
     ],
   ])(
     'host add says in one sentence that %s',
@@ -295,7 +296,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   );
 
   test.each([
-    [['one', '--ssh', '-oProxyCommand=x'], 'nothing that ssh could be asked for'],
+    [['one', '--ssh', '-oProxyCommand=x'], 'not a destination of ssh'],
     [['o_ne', '--ssh', 'me@there'], 'no name of a host'],
     [['one', '--ssh', 'me@there', '--label', 'a+b'], 'no label'],
     [['one', '--ssh', 'me@there', '--slots', '0'], 'from 1 to 1000'],

@@ -42,7 +42,7 @@ describe('without a fleet', () => {
     [['--redis', 'redis://127.0.0.1:1'], 'refuses the connection'],
     [['--redis', 'redis://127.0.0.1:1', '--ca', 'none.pem'], 'does not exist'],
     [['--redis', 'redis://127.0.0.1:1', '--lease', '1'], 'whole number from 2 to 3600'],
-    [[], 'none was named'],
+    [[], 'A fleet needs a Redis'],
   ])('fleet init %j makes nothing', async (options, said) => {
     const { code, stdout, stderr } = await user.run('fleet', 'init', ...options);
     expect(code).toBeOneOf([1, 2]);
@@ -60,7 +60,7 @@ describe('without a fleet', () => {
 
   test('a bad join line, name, label, slot or login makes nothing', async () => {
     for (const [options, said] of [
-      [['cca-join:x'], 'cut off or changed'],
+      [['cca-join:x'], 'not a whole join line'],
       [['cca-join:x', '--slots', '0'], 'whole number from 1 to 1000'],
     ] as const) {
       const { code, stderr } = await user.run('host', 'join', ...options);
@@ -68,7 +68,7 @@ describe('without a fleet', () => {
       expect(stderr).toContain(said);
     }
     const piped = await user.runWith({ stdin: 'nothing of the kind\n' }, 'host', 'join', '-');
-    expect(piped.stderr).toContain('is no join line');
+    expect(piped.stderr).toContain('not a whole join line');
     expect(existsSync(join(user.data, 'fleet'))).toBe(false);
   });
 });
@@ -89,19 +89,20 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   const init = (...more: string[]) => user.run('fleet', 'init', '--redis', server.url, ...more);
   const fleetFile = () => join(user.data, 'fleet', 'fleet.json');
 
-  test('fleet init prints the join line alone, and how Redis gets a user of its own', async () => {
+  test('fleet init prints the join line alone, and says when hosts must join again', async () => {
     const { code, stdout, stderr } = await init('--lease', '8');
     expect(code).toBe(0);
     const ticket = unwrap(parseJoinLine(stdout));
     expect(stdout.trim().split('\n')).toHaveLength(1);
     expect(ticket).toMatchObject({ redis: server.url, leaseMs: 8_000 });
-    expect(stderr).toMatch(/ACL SETUSER cca on >\S+ resetkeys ~cca:\* resetchannels &cca:\* /);
     expect(statSync(fleetFile()).mode & 0o777).toBe(0o600);
     const { signingKey, sealingKey } = JSON.parse(readFileSync(fleetFile(), 'utf8'));
     expect(stderr).not.toContain(signingKey);
     expect(stderr).not.toContain(sealingKey);
     expect(await user.ok('fleet', 'join-line')).toBe(stdout.trim());
     expect(await user.json('fleet', 'join-line')).toEqual({ joinLine: stdout.trim() });
+    expect((await init()).stderr).not.toContain('join again');
+    expect((await init('--lease', '9')).stderr).toContain('hosts that have joined must join again');
   });
 
   test.each([
@@ -137,14 +138,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
     async function says(name: string, more: Partial<HostEntry> = {}, silentMs = 0): Promise<void> {
       const seenAt = unwrap(await redis.nowMs()) - silentMs;
-      const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.331', logins: ['team-a'] };
+      const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.331' };
       const state = { since: seenAt - 60_000, seenAt, isGuarded: true, leaseMs: 8_000 };
       const has = {
         labels: ['gpu'],
         slots: 4,
         used: 1,
         abilities,
-        load: 0.5,
         freeDiskBytes: 50_000_000_000,
         login: 'team-a',
       };
@@ -168,17 +168,16 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await says('open', { isGuarded: false, used: 4, labels: [] });
       const table = await user.ok('host', 'list');
       expect(table.split('\n')).toHaveLength(5);
-      expect(table).toMatch(/^HOST +STATE +USED +FREE +LOAD +LOGIN +VERSION +CLAUDE +LEASE +HEARD +SINCE +LABELS$/m);
-      expect(table).toMatch(/^gpu1 +ready +1 +3 +0\.5 +team-a +1\.2\.3 +2\.1\.331 +8s +\d+s +1m +gpu$/m);
+      expect(table).toMatch(/^HOST +STATE +USED +FREE +LOGIN +VERSION +CLAUDE +HEARD +LABELS$/m);
+      expect(table).toMatch(/^gpu1 +ready +1 +3 +team-a +1\.2\.3 +2\.1\.331 +\d+s +gpu$/m);
       expect(table).toMatch(/^old +lost /m);
-      expect(table).toMatch(/^quiet +silent .* [67]s +1m +gpu$/m);
+      expect(table).toMatch(/^quiet +silent .* [67]s +gpu$/m);
       expect(table).toMatch(/^open +unguarded +4 +0 /m);
       await says('untold', { refusal: 'claude 2.1.331 was tried.' });
       const listed = await user.run('host', 'list');
       expect(listed.stdout).toMatch(/^untold +refusing /m);
       expect(listed.stderr).toBe('untold: claude 2.1.331 was tried.\n');
-      const checks = { git: {}, logins: [{ name: 'team-a', trouble: 'Not logged in.' }] };
-      await says('untold', { checks });
+      await says('untold', { loginWarning: 'Not logged in.' });
       expect((await user.run('host', 'list')).stderr).toBe(
         'untold: Sessions may fail there, because its login cannot be used. Not logged in.\n',
       );
@@ -189,9 +188,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     test('that were stolen make no terminal obey them, no shell run anything, and hide no other', async () => {
       await says('gpu1');
       const evil = '\u001b[2J\u001b]0;owned\u0007\u009b1m\n::error::\u202e; touch owned';
-      const abilities = { wire: wireVersion, version: evil, claudeVersion: evil, logins: [evil] };
-      const checks = { git: { version: evil, trouble: evil }, logins: [{ name: evil, trouble: evil }] };
-      await says('gpu2', { abilities, checks, login: evil, refusal: evil });
+      const abilities = { wire: wireVersion, version: evil, claudeVersion: evil };
+      await says('gpu2', { abilities, loginWarning: evil, login: evil, refusal: evil });
       await says('gpu3', { since: 9_000_000_000_000_000 });
       for (const words of [
         ['host', 'list'],
@@ -254,7 +252,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     test('are drained and resumed by name', async () => {
       await says('gpu1');
       expect(await user.ok('host', 'drain', 'gpu1')).toBe(
-        'gpu1 takes nothing new, and finishes the 1 session that it has. It takes sessions again with: ' +
+        'gpu1 takes nothing new, and finishes its 1 session. It takes sessions again with: ' +
           'claude-code-agent host resume gpu1',
       );
       expect(await user.ok('host', 'list')).toMatch(/^gpu1 +draining/m);
@@ -278,21 +276,8 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       ['other-lease', { leaseMs: 90_000 }, 0, 'a lease of 1m 30s, and the fleet has 8s'],
       ['full', { freeDiskBytes: 10_000_000 }, 0, 'only 9 MiB are free'],
       ['stuffed', { freeDiskBytes: 400_000_000, isFull: true }, 0, 'on its disk, so nothing is sent there'],
-      ['no-login', { login: 'team-b' }, 0, 'its login team-b is not there any more'],
       ['refusing', { refusal: 'claude 2.1.331 was tried.' }, 0, 'nothing is sent there. claude 2.1.331 was tried.'],
-      [
-        'no-git',
-        { checks: { git: { trouble: 'Too old.' }, logins: [] } },
-        0,
-        'no worktree can be made there. Too old.',
-      ],
-      ['no-key', { checks: { git: {}, logins: [{ name: 'team-a', trouble: 'Bad.' }] } }, 0, 'its login team-a cannot'],
-      [
-        'no-own',
-        { checks: { git: {}, logins: [{ trouble: 'Bad.' }] } },
-        0,
-        'the login of its agent cannot be used. Bad.',
-      ],
+      ['no-key', { loginWarning: 'Bad.' }, 0, 'its login cannot be used. Bad.'],
       ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
     ])('that are %s are told by doctor, with a cure', async (name, more, silentMs, said) => {
       await says(name, more, silentMs);
@@ -319,6 +304,6 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const claude = join(user.folder, 'bin', 'claude');
     writeFileSync(claude, '#!/bin/sh\necho "2.1.331 (Claude Code)"\n', { mode: 0o755 });
     user.env.CLAUDE_CODE_AGENT_CLAUDE = claude;
-    return { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.331', logins: ['team-a'] };
+    return { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.331' };
   }
 });

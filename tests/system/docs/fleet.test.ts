@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { unitText } from '../../../src/app/fleet/agent-service.ts';
-import { aclLine } from '../../../src/app/fleet/host-checks.ts';
 import { parseJoinLine } from '../../../src/fleet/join-line.ts';
 import { User } from '../../support/cli/user.ts';
 import { packageRoot } from '../../support/cli.ts';
@@ -58,11 +57,6 @@ test('a unit keeps what the agent must know, with every character that means som
   expect(text).toContain('Environment="PATH=/a b:/c%%d"\nEnvironment="CLAUDE_CODE_AGENT_HOME=/data\\"x\\"\\\\y"\n');
   expect(text).toContain('ExecStart="/opt/$$x/bin/claude-code-agent" host serve\n');
   expect(text).not.toMatch(/secret|mark/);
-});
-
-test('the user is the one that fleet init tells how to make', () => {
-  const users = read('fleet/users.acl').trim().split('\n').slice(1);
-  expect(users).toEqual([aclLine('PASSWORD').replace('ACL SETUSER', 'user')]);
 });
 
 test('the compose file runs Redis with that configuration', () => {

@@ -28,7 +28,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   const entry = async (name: string): Promise<HostEntry> => {
     const seenAt = unwrap(await redis.nowMs());
-    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.331', logins: ['team-a'] };
+    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.331' };
     const state = { since: seenAt - 1_000, seenAt, isGuarded: true, leaseMs: 8_000 };
     return { name, labels: ['gpu'], slots: 4, used: 1, abilities, ...state };
   };

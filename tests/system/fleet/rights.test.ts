@@ -1,15 +1,17 @@
 /**
- * Promises: with the user that `fleet init` tells how to make, a fleet can do all that it does in Redis, and who has
+ * Promises: with the user of docs/fleet/users.acl, a fleet can do all that it does in Redis, and who has
  * stolen the password can reach nothing else there, read nothing of what is sent, and make nothing up.
  * Not covered: what such a thief can destroy, which is all of the fleet's keys.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { aclLine } from '../../../src/app/fleet/host-checks.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Result } from '../../../src/core/failure.ts';
 import { toHostStream } from '../../../src/fleet/engine.ts';
 import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
 import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
+import { packageRoot } from '../../../src/system/own-program.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { hasRedis, type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { makeTempFolder, unwrap } from '../../support/system/rig.ts';
@@ -35,8 +37,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     server = await startRedis(temp.path);
     admin = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey }));
     opened.push(admin);
-    const [, ...words] = aclLine('password').split(' ');
-    expect(unwrap(await admin.ask((redis) => redis.call('ACL', ...words)))).toBe('OK');
+    const users = readFileSync(join(packageRoot, 'docs', 'fleet', 'users.acl'), 'utf8');
+    const [, ...words] = (users.split('\n')[1] ?? '').replace('PASSWORD', 'password').split(' ');
+    expect(unwrap(await admin.ask((redis) => redis.call('ACL', 'SETUSER', ...words)))).toBe('OK');
     await admin.client.set('theirs', 'of another program');
     // Now a user is asked for.
     await admin.client.call('ACL', 'SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
@@ -151,7 +154,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   }
 
   function entryOf(name: string, nowMs: number): Parameters<typeof registerHost>[1] {
-    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.331', logins: ['team-a'] };
+    const abilities = { wire: 1, version: '1.2.3', claudeVersion: '2.1.331' };
     const state = { since: nowMs, seenAt: nowMs, isGuarded: true, leaseMs: 8_000 };
     return { name, labels: [], slots: 1, used: 0, abilities, ...state };
   }

@@ -13,7 +13,6 @@ import {
   removeEmptyConversation,
   totalsAtEnd,
   totalsBefore,
-  totalsInParts,
 } from '../../../src/claude/conversation.ts';
 import { estimateCost } from '../../../src/claude/pricing.ts';
 import { noTotals } from '../../../src/claude/spending.ts';
@@ -136,19 +135,6 @@ test('totals at an end say that there are guesses, and of a model that nobody kn
   const dearestUsd = estimateCost('opus-99', { ...noTokens, input: 100_000 });
   expect(dearestUsd).toBeGreaterThan(0.4);
   expect(usageOf(stream, 0)).toMatchObject({ costUsd: dearestUsd + 0.1, estimated: true });
-});
-
-test('totalsInParts puts together what came in parts, torn anywhere', () => {
-  const stamp = '2026-11-24T10:05:00.000Z';
-  const said = JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: stamp });
-  const end = JSON.stringify({ type: 'cost-state', totalCostUSD: 0.3, modelUsage: {} });
-  write('late/projects/900/one.jsonl', `${said}\n`);
-  write('late/projects/1000/one.jsonl', end.slice(0, 9));
-  write('late/projects/1009/one.jsonl', `${end.slice(9)}\n`);
-  const told = () => totalsInParts(world, join(folder, 'late'), 'one', Date.parse(stamp))?.costUsd;
-  expect(told()).toBe(0.3);
-  write('late/projects/2000/one.jsonl', `${said}\n`);
-  expect(told()).toBeUndefined();
 });
 
 test('a conversation is blank when its files are there and empty', () => {

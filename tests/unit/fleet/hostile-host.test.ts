@@ -52,7 +52,7 @@ describe('what is no message', () => {
   });
 
   test('a host that lists itself under such a name, or with such labels', () => {
-    const abilities = { wire: 1, version: '1', claudeVersion: '2', logins: [] };
+    const abilities = { wire: 1, version: '1', claudeVersion: '2' };
     const times = { leaseMs: 1, since: 1, seenAt: 1, isDrained: false, isGuarded: true };
     const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities, ...times };
     expect(hostEntry.safeParse(entry).success).toBe(true);

@@ -4,9 +4,9 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { BlobStore } from '../../../src/fleet/engine.ts';
-import { LateAttempt } from '../../../src/fleet/late.ts';
+import { lateIntake } from '../../../src/fleet/late.ts';
 import type { AttemptNews, Blob, ParcelFile } from '../../../src/fleet/wire.ts';
-import { groupPaths, lateConversations, sessionPaths } from '../../../src/store/paths.ts';
+import { groupPaths, lateFolder, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { basePath, until } from '../../support/system/rig.ts';
@@ -34,10 +34,9 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
       return files == null ? fail('gone', 'It is gone.', '') : ok(Buffer.from(JSON.stringify({ files })));
     },
   } as unknown as BlobStore;
-  const refused: string[] = [];
   const tries: (() => void)[] = [];
   let end = '';
-  const late = new LateAttempt(
+  const late = lateIntake(
     { world: createRealWorld(), env: { PATH: basePath } },
     blobs,
     {
@@ -46,40 +45,26 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
         end = path;
       },
       onForgotten: () => {},
-      onRefused: (message) => refused.push(message),
     },
     { have: () => {}, askAgain: () => tries.push(() => {}) },
   );
-  late.greeted();
+  late.open();
   const news = parcels.map((_, index): AttemptNews => {
     return { say: 'checkpoint', n: index + 1, prints: 0, files: { id: String(index), pieces: 1, size: 1 } };
   });
   for (const one of [...news, ended]) late.hear(one);
   await until(() => end !== '' || tries.length > 0);
-  const kept = join(lateConversations(paths, 'a'), 'projects');
-  return { refused, end, tries, kept };
+  const kept = join(lateFolder(paths, 'a'), 'claude-config', 'projects', 'late');
+  return { end, tries, kept };
 }
 
-test.each([
-  ['that holds a NUL', 'claude-config/projects/a\0b.jsonl', 'a\\u0000b.jsonl", which would lead out'],
-  ['that is longer than a name can be', `claude-config/projects/${'x'.repeat(300)}.jsonl`, 'whose name is too long'],
-  ['that leads out', 'claude-config/projects/../../x.jsonl', 'which would lead out'],
-])('a part of a conversation with a path %s is refused once, and what it cost is booked without it', async (...row) => {
-  const [, path, said] = row;
-  const { refused, end, tries, kept } = await tell([file(talk, 'one\n'), file(path, 'two\n')]);
+test('parts of a conversation come together, and what is gone or leads out changes nothing else', async () => {
+  const part = { ...file(talk, '{"b":2}\n'), offset: 508 };
+  const out = file('claude-config/projects/../../x.jsonl', 'out\n');
+  const settings = file('claude-config/settings.json', '{}');
+  const { end, tries, kept } = await tell([{ ...file(talk, '{"a":1}\n'), offset: 500 }, settings], null, [out], [part]);
   expect(end).toContain('transcript.late-a.jsonl');
   expect(tries).toEqual([]);
-  expect(refused).toHaveLength(1);
-  expect(refused[0]).toContain(said);
-  expect(refused[0]).toStartWith('What the host one tells late of attempt a cannot be taken in whole, so its cost');
-  expect(readFileSync(join(kept, '0', 'talk.jsonl'), 'utf8')).toBe('one\n');
-  expect(readdirSync(join(kept, '0'))).toEqual(['talk.jsonl']);
-});
-
-test('parts that are gone are told of, and the rest is taken in', async () => {
-  const { refused, end, kept } = await tell(null, [file(talk, 'one\n')]);
-  expect(end).not.toBe('');
-  expect(refused).toHaveLength(1);
-  expect(refused[0]).toContain('It is gone.');
-  expect(readFileSync(join(kept, '0', 'talk.jsonl'), 'utf8')).toBe('one\n');
+  expect(readFileSync(join(kept, 'talk.jsonl'), 'utf8')).toBe('{"a":1}\n{"b":2}\n');
+  expect(readdirSync(join(kept, '..', '..'))).toEqual(['projects']);
 });

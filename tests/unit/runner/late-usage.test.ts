@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Attempt, SessionRecord } from '../../../src/core/session-state.ts';
 import { lateUsage } from '../../../src/runner/elsewhere.ts';
-import { groupPaths, lateConversations, sessionPaths } from '../../../src/store/paths.ts';
+import { groupPaths, lateFolder, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
@@ -30,7 +30,7 @@ const record = { definition: { id: sid(1) }, claudeSessionIds: [talk], lost: [] 
 const folder = withTempFolder();
 
 const own = () => sessionPaths(groupPaths(folder.path, groupId), sid(1));
-const lateOf = () => lateConversations(own(), attempt.id);
+const lateOf = () => join(lateFolder(own(), attempt.id), 'claude-config');
 
 function put(path: string, text: string): string {
   mkdirSync(dirname(path), { recursive: true });
@@ -42,7 +42,7 @@ function put(path: string, text: string): string {
 function cost(printed: string, late: string, here: string) {
   const paths = own();
   put(join(paths.config, 'projects', 'p', `${talk}.jsonl`), here);
-  if (late !== '') put(join(lateOf(), 'projects', '0', `${talk}.jsonl`), late);
+  if (late !== '') put(join(lateOf(), 'projects', 'late', `${talk}.jsonl`), late);
   const path = put(join(folder.path, 'printed'), printed);
   return lateUsage(createRealWorld(), { record, attempt, paths, path, prices: {} });
 }
@@ -55,7 +55,7 @@ test('what the session has spent since is not of it', () => {
 });
 
 test('what sub-agents have said is of it', () => {
-  const agent = join(lateOf(), 'projects', '0', talk, 'subagents', 'agent-1.jsonl');
+  const agent = join(lateOf(), 'projects', 'late', talk, 'subagents', 'agent-1.jsonl');
   put(agent, lines(said('sub', 2, 1_000)));
   const { costUsd, heldUsd = 0 } = cost(lines(init, said('a', 1, 400)), lines(said('a', 1, 400)), since);
   expect(costUsd - heldUsd).toBeCloseTo(0.045, 9);

@@ -1,4 +1,4 @@
-/** cli/commands/host/: the machines of a fleet. This file: how one joins, and `host serve`. */
+/** cli/commands/host/: the hosts of a fleet. This file: how one joins, and `host serve`. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { addHost } from '../../../app/fleet/add-host.ts';
 import type { Started } from '../../../app/fleet/agent-service.ts';
@@ -20,9 +20,8 @@ Example:
 
 export function defineServe(command: Command, context: Context): void {
   command
-    .description(`Runs the agent of this machine, which has joined a fleet, until it is interrupted. Sessions that it
-started work on after its end, and the next agent takes them over.`)
-    .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
+    .description(`Runs the agent of this host, which has joined a fleet, until it is interrupted. Its sessions go on
+without it, and the next agent adopts them.`)
     .option('--json', 'what happens as one JSON document a line: {"at", "message"}')
     .addOption(new Option('--guard', 'what ends the sessions when the lease is over').hideHelp())
     .addHelpText('after', serveExample)
@@ -32,18 +31,17 @@ started work on after its end, and the next agent takes them over.`)
 interface ServeOptions {
   readonly guard?: true | undefined;
   readonly json?: true | undefined;
-  readonly acceptClaude?: string | undefined;
 }
 
 /** `command` is any of the program, which knows its version. */
 export async function serve(
   context: Context,
   command: Pick<Command, 'parent'>,
-  { guard, json, acceptClaude }: ServeOptions,
+  { guard, json }: ServeOptions,
 ): Promise<CommandResult> {
   const root = need(context.root());
   const told = json ? Object.create(context, { notes: { value: linesOf(context) } }) : context;
-  const wanted = { isGuard: guard === true, version: versionOf(command), acceptClaude };
+  const wanted = { isGuard: guard === true, version: versionOf(command) };
   const served = await serveFleet(told, root, wanted);
   return served.ok ? ok(exitCode.done) : served;
 }
@@ -68,11 +66,11 @@ Example:
 
 export function defineJoin(command: Command, context: Context): void {
   command
-    .description(`Lets this machine work for a fleet: an agent and its guard are started that stay, by systemd --user
-where there is one. Whoever may run groups with the fleet runs commands here. Done again, it changes what is given and
-keeps the rest.`)
+    .description(`Makes this machine a host of a fleet: an agent runs in the background, as a unit of systemd --user
+where there is one. Everyone who runs groups with the fleet can run commands here. Run again, it keeps the options that
+are not given.`)
     .argument('<line>', 'the join line, "-" for standard input')
-    .option('--name <name>', 'its name in the fleet (default: as the machine is called)')
+    .option('--name <name>', 'its name in the fleet (default: its host name)')
     .option('--slots <n>', 'sessions that may work here at once (default: cores)', parseSlots)
     .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
     .option('--ssh <destination>', 'how hosts that run groups reach this one by ssh, such as me@gpu1')
@@ -108,9 +106,7 @@ function say({ stdout, stderr }: Context, { host, redis }: Joined, started: Star
   if (json) stdout.json({ host: name, slots, labels, redis });
   else {
     const has = labels.length > 0 ? `, ${labels.join(', ')}` : '';
-    stdout.line(
-      safeLine(`This machine works as ${name} for the fleet at ${redis}: ${plural(slots, 'slot')}${has}.`, 600),
-    );
+    stdout.line(safeLine(`This host works as ${name} for the fleet at ${redis}: ${plural(slots, 'slot')}${has}.`, 600));
   }
   if (started?.as === 'process') {
     stderr.line(
@@ -127,10 +123,10 @@ Example:
 
 export function defineHostAdd(command: Command, context: Context): void {
   const described = command
-    .description(`Lets another machine join the fleet. It must have git and Claude Code, and let you in by a key; this
-program is put there, an agent and its guard are started, and with --login that login is sent once, into a file that is
-nobody else's. Done again, it installs this version there and keeps what is not given; sessions at work there keep
-their program. To forget the machine undoes all of it.`)
+    .description(`Adds a host to the fleet by ssh, which must accept your key. The host needs the same platform as this
+machine, git and Claude Code. This program is sent there and an agent starts; --login sends a login into a private
+file. Run again, it installs this version and keeps the options that are not given; running sessions keep their
+program. Forgetting the host undoes all of it.`)
     .argument('<name>', 'its name in the fleet')
     .requiredOption('--ssh <destination>', 'as ssh takes it: [user@]host, or a name of its configuration')
     .option('--slots <n>', 'sessions that may work there at once (default: its cores)', parseSlots)
@@ -160,12 +156,12 @@ Example:
 
 export function defineFleetInit(command: Command, context: Context): void {
   command
-    .description(`Makes a fleet of the machines that meet at a Redis, and prints the line with which one joins. The line
-holds keys: give it to nobody but the machines. Done again, it keeps the keys that there are.`)
+    .description(`Makes a fleet of hosts that meet at a Redis, and prints the line with which a host joins. The line
+contains keys: give it only to hosts. Run again, it keeps the keys.`)
     .option('--redis <url>', 'its address, with user and password (default: CLAUDE_CODE_AGENT_FLEET)')
-    .option('--lease <seconds>', 'how long a machine may work without an answer of Redis (default: 60)', parseLease)
+    .option('--lease <seconds>', 'how long a host may work without an answer of Redis (default: 60)', parseLease)
     .option('--ca <file>', 'PEM file of the authority that signed the certificate of Redis')
-    .option('--insecure', 'Redis on another machine without encryption, in a network that only you use')
+    .option('--insecure', 'connect to Redis without encryption, in a network that only you use')
     .option('--json', 'one JSON document: {"joinLine", "isNew", "redis", "leaseMs"}')
     .addHelpText('after', initExample)
     .action(({ redis: given, json, lease, ...more }) =>
@@ -173,7 +169,7 @@ holds keys: give it to nobody but the machines. Done again, it keeps the keys th
         const root = need(context.root());
         const redis = given ?? context.env.CLAUDE_CODE_AGENT_FLEET ?? '';
         if (redis === '') {
-          return refuse('usage', 'Machines meet at a Redis, and none was named.', 'Give its address as --redis URL.');
+          return refuse('usage', 'A fleet needs a Redis.', 'Give its address as --redis URL.');
         }
         const options: FleetInitOptions = { ...more, redis, leaseMs: lease };
         const made = need(await whileBusy(context, 'Asking Redis', () => makeFleet(context, root, options)));
@@ -184,24 +180,12 @@ holds keys: give it to nobody but the machines. Done again, it keeps the keys th
     );
 }
 
-const changes = { redis: 'the address of Redis', lease: 'the lease', ca: 'the certificate' } as const;
-
-function notes({ isNew, changed, redis, version, leaseMs, acl, file }: MadeFleet): string[] {
-  const begun = isNew
-    ? `Made a fleet at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}); its keys are in ${file}.`
-    : `There was a fleet; its keys stay. It is at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}).`;
-  const what = changed.map((one) => changes[one]).join(', ');
-  const again = `Changed: ${what}. Machines that have joined must join again.`;
-  const user = [
-    'Redis has no user of its own for this fleet. To make one, type in redis-cli, with a password of your own:',
-    `  ${acl}`,
-    'then do this again with --redis rediss://cca:PASSWORD@...',
-  ];
+function notes({ isNew, isChanged, redis, version, leaseMs, file }: MadeFleet): string[] {
+  const what = isNew ? `Made a fleet; its keys are in ${file}.` : 'There is a fleet already; its keys stay.';
   return [
-    begun,
-    ...(changed.length > 0 ? [again] : []),
-    ...(acl === undefined ? [] : user),
-    'With this line a machine joins; whoever has it can read what goes through Redis:',
+    `${what} It is at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}).`,
+    ...(isChanged ? ['Its join line has changed: hosts that have joined must join again.'] : []),
+    'A host joins with this line. Keep it secret: it contains the key to everything that goes through Redis.',
   ];
 }
 
@@ -212,7 +196,7 @@ Example:
 
 export function defineJoinLine(command: Command, context: Context): void {
   command
-    .description('Prints the line with which a machine joins the fleet. It holds keys and a password.')
+    .description('Prints the line with which a host joins the fleet. It contains keys and a password.')
     .option('--json', 'one JSON document: {"joinLine"}')
     .addHelpText('after', joinLineExample)
     .action(({ json }) =>

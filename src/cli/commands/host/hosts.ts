@@ -1,4 +1,4 @@
-/** `host list`, `drain`, `resume` and `forget`: the machines that have joined. */
+/** `host list`, `drain`, `resume` and `forget`. */
 import type { Command } from '@commander-js/extra-typings';
 import {
   bookHeld,
@@ -14,15 +14,7 @@ import {
 import { type FleetHost, fleetHosts, isLost, isSilent, setDraining } from '../../../app/fleet/hosts.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import { commandText } from '../../../core/advice.ts';
-import {
-  formatAge,
-  formatDuration,
-  formatMoney,
-  formatTable,
-  plural,
-  type TableCell,
-  titled,
-} from '../../../view/format.ts';
+import { formatAge, formatMoney, formatTable, plural, type TableCell, titled } from '../../../view/format.ts';
 import { safeJson, safeLine } from '../../../view/terminal-text.ts';
 import { type CommandResult, type Context, confirmed, need } from '../../context.ts';
 
@@ -33,7 +25,7 @@ Example:
 
 export function defineHostList(command: Command, context: Context): void {
   command
-    .description('Lists the machines of the fleet: what they have, how much of it is in use, and how they stand.')
+    .description('Lists the hosts of the fleet with their state, labels and slots.')
     .option('--json', 'one JSON document: {"hosts": [{"name", "state", "labels", "slots", "used", ...}]}')
     .addHelpText('after', listExample)
     .action(({ json }) =>
@@ -47,8 +39,10 @@ export function defineHostList(command: Command, context: Context): void {
         } else {
           context.stdout.lines(table(context, hosts));
           for (const host of hosts) {
-            const why = whyRefusing(host) ?? loginWarning(host);
-            if (why !== undefined) context.stderr.line(safeLine(`${host.name}: ${why}`, 600));
+            const { name, loginWarning: warning } = host;
+            const mayFail = warning && `Sessions may fail there, because its login cannot be used. ${warning}`;
+            const why = whyRefusing(host) ?? mayFail;
+            if (why !== undefined) context.stderr.line(safeLine(`${name}: ${why}`, 600));
           }
         }
       }),
@@ -62,12 +56,6 @@ function stateOf(host: FleetHost): 'ready' | 'draining' | 'silent' | 'lost' | 'u
   if (!host.isGuarded) return 'unguarded';
   if (whyRefusing(host) !== undefined) return 'refusing';
   return host.isFull === true ? 'full' : 'ready';
-}
-
-/** What its last look at its login said; sessions are started there all the same. */
-function loginWarning({ login, checks }: FleetHost): string | undefined {
-  const trouble = checks?.logins.find((one) => one.name === login)?.trouble;
-  return trouble === undefined ? undefined : `Sessions may fail there, because its login cannot be used. ${trouble}`;
 }
 
 /** Why nothing can be started there. */
@@ -88,12 +76,10 @@ const tones = {
 } as const;
 
 function plain(host: FleetHost): object {
-  const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;
-  const { logins, version, claudeVersion } = abilities;
+  const { name, labels, slots, used, abilities, leaseMs, since, seenAt } = host;
+  const { version, claudeVersion } = abilities;
   const at = (ms: number) => new Date(ms).toISOString();
   const more = {
-    load,
-    logins,
     login: host.login ?? null,
     version,
     claudeVersion,
@@ -106,15 +92,8 @@ function plain(host: FleetHost): object {
 }
 
 function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
-  const columns = titled(
-    ['HOST', 'STATE', 'USED', 'FREE', 'LOAD', 'LOGIN', 'VERSION', 'CLAUDE', 'LEASE', 'HEARD', 'SINCE', 'LABELS'],
-    'USED',
-    'FREE',
-    'LOAD',
-    'LEASE',
-    'HEARD',
-    'SINCE',
-  );
+  const names = ['HOST', 'STATE', 'USED', 'FREE', 'LOGIN', 'VERSION', 'CLAUDE', 'HEARD', 'LABELS'];
+  const columns = titled(names, 'USED', 'FREE', 'HEARD');
   const rows = hosts.map((host): TableCell[] => {
     const state = stateOf(host);
     const { version, claudeVersion } = host.abilities;
@@ -123,54 +102,45 @@ function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
       { text: state, tone: tones[state] },
       String(host.used),
       String(Math.max(0, host.slots - host.used)),
-      host.load?.toFixed(1) ?? '-',
       safeLine(host.login ?? '-', 30),
       safeLine(version, 20),
       safeLine(claudeVersion || 'none', 20),
-      formatDuration(host.leaseMs),
       formatAge(host.silentMs),
-      formatAge(host.seenAt + host.silentMs - host.since),
       safeLine(host.labels.join(' '), 60),
     ];
   });
   return formatTable(columns, rows, stdout.style);
 }
 
-const drainExample = `
-Example:
-  $ claude-code-agent host drain gpu1`;
+export const defineDrain = defineDraining(
+  true,
+  'Lets a host finish its running sessions and take nothing new until it is resumed.',
+);
+export const defineHostResume = defineDraining(
+  false,
+  'Lets a host that was drained, or whose login was refused, take sessions again.',
+);
 
-export function defineDrain(command: Command, context: Context): void {
-  command
-    .description('Lets a machine finish what it has, and take nothing new until it is resumed.')
-    .argument('<name>', 'of the machine')
-    .option('--json', 'one JSON document: {"host", "draining"}')
-    .addHelpText('after', drainExample)
-    .action((name, { json }) => context.run(() => drain(context, name, true, json === true)));
+function defineDraining(isDrained: boolean, description: string) {
+  const example = `\nExample:\n  $ claude-code-agent host ${isDrained ? 'drain' : 'resume'} gpu1`;
+  return (command: Command, context: Context): void => {
+    command
+      .description(description)
+      .argument('<name>', 'of the host')
+      .option('--json', 'one JSON document: {"host", "draining"}')
+      .addHelpText('after', example)
+      .action((name, { json }) => context.run(() => drain(context, name, isDrained, json === true)));
+  };
 }
 
-export async function drain(context: Context, name: string, isDrained: boolean, json: boolean): Promise<CommandResult> {
+async function drain(context: Context, name: string, isDrained: boolean, json: boolean): Promise<CommandResult> {
   const root = need(context.root());
-  const host = need(await setDraining(context, root, name, isDrained));
-  const { used } = host;
-  const rest = used > 0 ? `, and finishes the ${plural(used, 'session')} that it has` : '';
-  const said = isDrained
-    ? `${name} takes nothing new${rest}. It takes sessions again with: ${commandText(['host', 'resume', name])}`
-    : `${name} takes sessions again.`;
+  const { used } = need(await setDraining(context, root, name, isDrained));
+  const rest = used > 0 ? `, and finishes its ${plural(used, 'session')}` : '';
+  const resume = commandText(['host', 'resume', name]);
+  const drained = `${name} takes nothing new${rest}. It takes sessions again with: ${resume}`;
+  const said = isDrained ? drained : `${name} takes sessions again.`;
   context.stdout.line(json ? safeJson({ host: name, draining: isDrained }, 2) : said);
-}
-
-const resumeExample = `
-Example:
-  $ claude-code-agent host resume gpu1`;
-
-export function defineHostResume(command: Command, context: Context): void {
-  command
-    .description('Lets a machine that was drained, or whose login was refused, take sessions again.')
-    .argument('<name>', 'of the machine')
-    .option('--json', 'one JSON document: {"host", "draining"}')
-    .addHelpText('after', resumeExample)
-    .action((name, { json }) => context.run(() => drain(context, name, false, json === true)));
 }
 
 const forgetExample = `

@@ -170,7 +170,7 @@ fatal: Could not read from remote repository.
       version: '1.0.0',
       claude: async () => ok({ program: claudeProgram, version: '2.1.332' }),
       claudeVersion: async () => '2.1.332',
-      checks: async () => ({ git: {}, logins: [] }),
+      checkLogin: async () => undefined,
       startGuard: () => this.#startGuard(),
       onSignal: () => {},
       openEngine: this.opener(runner),

@@ -166,7 +166,7 @@ export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
     const name = pair.slice(0, end);
     if (end < 0 || !namePattern.test(name)) {
       const what = end < 0 ? 'has no "="' : `has no name of a variable before the "=": ${nameRule}`;
-      return fail('usage', `The value ${quote(pair)} of --var ${what}.`, 'Give variables as --var name=value.');
+      return fail('usage', `The value ${quote(pair)} of --var ${what}.`, 'Give variables with --var name=value.');
     }
     const value = pair.slice(end + 1);
     const before = given.get(name);

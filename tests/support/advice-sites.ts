@@ -92,7 +92,7 @@ const named: Readonly<Record<string, RegExp>> = {
   'src/worker/prepare/session-context.ts': /Bash\(claude-code-agent faber/,
 };
 /** Help: what a command does, and examples. */
-const help = /\.description\(|\bsummary: |^ {2}\$ |^\s+Paused .* Go on: |^The work is merged|^Paused sessions continue/;
+const help = /\.description\(|\bsummary: |^ {2}\$ |^\s+Paused .* Resume with: |^Merges and|^Paused sessions continue/;
 
 /** Lines that name a command in a text, to be shown or to be looked for; advice is data. */
 export function commandsInTexts(files: readonly SourceFile[], program: string): string[] {

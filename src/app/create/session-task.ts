@@ -179,7 +179,7 @@ function valuesFor({ world, cwd }: AppContext, input: ValuesInput): Result<Recor
   ];
   if (problems.length > 0) {
     const all = capitalised(problems.join('; '));
-    return fail('usage', all.endsWith('?') ? all : `${all}.`, 'Give variables as --var name=value.');
+    return fail('usage', all.endsWith('?') ? all : `${all}.`, 'Give variables with --var name=value.');
   }
   // What was typed stands in the prompt itself.
   const { prompt: _, ...own } = resolved.values;

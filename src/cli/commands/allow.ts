@@ -22,26 +22,25 @@ const columnsMax = 300;
 export function defineSessionAllow(command: Command, context: Context): void {
   const described = command
     .description(
-      `Adds permission rules to those of a session that is not running. Without a rule it shows what was denied so far
-and the rules that would have allowed it; on a terminal they can be chosen.`,
+      `Add permission rules to a session that is not running. Without a rule, show
+      the denied calls and the rules that would allow them; on a terminal, choose
+      among them.`,
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>');
-  withOptions(described, ['session', 'auth-refactor/api'], 'then go on with the session').action(
-    (named, typed, given) =>
-      context.run(() =>
-        allow(context, sessionSubject(context, need(loadReferredSession(context, named))), typed, given),
-      ),
+  withOptions(described, ['session', 'auth-refactor/api'], 'then resume the session').action((named, typed, given) =>
+    context.run(() => allow(context, sessionSubject(context, need(loadReferredSession(context, named))), typed, given)),
   );
 }
 
 export function defineGroupAllow(command: Command, context: Context): void {
   const described = command
     .description(
-      `Adds permission rules to those of all sessions of a group, also those that are added later. A running session
-has them from its next attempt on. Without a rule it shows what was denied so far.`,
+      `Add permission rules to all sessions of a group, including those added later.
+      A running session gets them with its next attempt. Without a rule, show the
+      denied calls.`,
     )
     .argument('<group>', 'id, unique prefix or slug');
-  withOptions(described, ['group', 'auth-refactor'], 'then try failed sessions again').action((named, typed, given) =>
+  withOptions(described, ['group', 'auth-refactor'], 'then retry failed sessions').action((named, typed, given) =>
     context.run(() => allow(context, groupSubject(context, need(loadReferredGroup(context, named))), typed, given)),
   );
 }
@@ -54,15 +53,15 @@ function withOptions<Args extends unknown[]>(
   const line = `claude-code-agent ${what} allow ${named}`;
   return command
     .argument('[rule...]', 'permission rules such as Edit or "Bash(git log:*)"')
-    .option('--denied', 'all rules that would have allowed what was denied')
+    .option('--denied', 'add all rules that would allow the denied calls')
     .option('--retry', retry)
-    .option('--rehearse [script]', 'the script with which the rehearsal goes on')
-    .option('--json', 'one JSON document: what was denied, the rules that are new')
+    .option('--rehearse [script]', 'script for the rest of the rehearsal')
+    .option('--json', 'one JSON document: denied calls and added rules')
     .addHelpText(
       'after',
       `
 Example:
-  $ ${line.padEnd(64)} what was denied, and which rules would allow it
+  $ ${line.padEnd(64)} show denied calls and the rules that would allow them
   $ ${line} --denied --retry
   $ ${line} 'Bash(npm test:*)' Edit`,
     );
@@ -155,7 +154,7 @@ async function allow(
 ): Promise<CommandResult> {
   const { denied, retry, json } = given;
   const { group, has = [] } = subject;
-  if (json && retry) return refuse('usage', 'Both --json and --retry were given.', 'Give one of them.');
+  if (json && retry) return refuse('usage', '--json and --retry cannot be combined.', 'Give one of them.');
   const noRule = (text: string) => `"${text}" is no permission rule: ${rulesRule}.`;
   const own = typed.flatMap(
     (text) => permissionRules(text) ?? refuse('usage', noRule(text), 'Quote each for the shell.'),
@@ -191,18 +190,18 @@ function show({ stdout }: Context, { records, group }: Subject, denials: readonl
 }
 
 function nothingDenied({ title }: Subject): string {
-  return `Nothing was denied to ${title} so far.`;
+  return `No calls of ${title} were denied.`;
 }
 
 function helplessText({ by, despite = [], message = '' }: DenialAdvice): string {
-  const inPlace = `it was denied although ${despite.join(', ')} ${despite.length === 1 ? 'was' : 'were'} in place`;
+  const inPlace = `it was denied although ${despite.join(', ')} ${despite.length === 1 ? 'was' : 'were'} set`;
   const other = despite.length === 0 ? '' : `: ${inPlace}`;
   return safeLine(`no rule helps${reasons[by ?? ''] ?? other}. ${message}`.trim(), columnsMax);
 }
 
 const reasons: Readonly<Record<string, string>> = {
   hook: ': a hook denied it',
-  rule: ': a rule of its settings denies it, or wants it to be asked',
+  rule: ': a rule in its settings denies it or asks for confirmation',
 };
 
 /** The next mode in which claude asks less. */
@@ -215,15 +214,15 @@ function freerMode(mode: PermissionMode): PermissionMode | undefined {
 function helpOf(state: GroupState, { by, of: record }: Shown): Advice {
   const reference = sessionReference(state, record);
   const retry = ['session', 'retry', reference, '--prompt', 'TEXT'];
-  if (by === 'hook') return advise('Change the hook, or tell the session to do it in another way', retry);
+  if (by === 'hook') return advise('Change the hook, or tell the session to use another way', retry);
   if (by === 'rule') {
     const config = ['session', 'show', reference, '--config'];
-    return advise('See which rule it is, or tell the session to do it in another way', config, retry);
+    return advise('Look up the rule, or tell the session to use another way', config, retry);
   }
   const freer = freerMode(record.definition.permissionMode ?? 'acceptEdits');
-  if (freer === undefined) return advise('Tell the session to do it in another way', retry);
+  if (freer === undefined) return advise('Tell the session to use another way', retry);
   const edit = ['session', 'edit', reference, '--permission-mode', freer];
-  return advise('Tell the session to do it in another way, or give it another mode', retry, edit);
+  return advise('Tell the session to use another way, or change its permission mode', retry, edit);
 }
 
 function callText({ tool, input }: DenialAdvice): string {
@@ -238,27 +237,27 @@ async function choose(context: Context, { command, next }: Subject, offered: rea
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
     if (next === null) return [];
     const all = [...command, '--denied', '--retry'];
-    context.stdout.line(adviceText(advise('Allow all of it, and go on', all)));
+    context.stdout.line(adviceText(advise('Allow all of these and resume', all)));
     return [];
   }
   await context.stdout.flush();
-  const answer = prompt('Which are to be allowed? Numbers, all, or none [none]:')?.trim().toLowerCase() ?? '';
+  const answer = prompt('Allow which? Enter numbers, all, or none [none]:')?.trim().toLowerCase() ?? '';
   if (/^a(?:ll)?$/.test(answer)) return [...offered];
   if (answer === '' || /^n(?:one)?$/.test(answer)) return [];
   const numbers = answer.split(/[\s,]+/).map(Number);
   const rules = numbers.map((number) => offered[number - 1]);
   if (rules.every((rule) => rule !== undefined)) return rules;
-  const message = `${safeLine(answer, columnsMax)} are no numbers from 1 to ${offered.length}.`;
+  const message = `${safeLine(answer, columnsMax)}: enter numbers from 1 to ${offered.length}.`;
   return refuse('usage', message, 'Nothing was allowed.');
 }
 
 function nothingHelps(subject: Subject, denials: readonly Shown[]): CommandResult {
-  if (denials.length === 0) return refuse('usage', nothingDenied(subject), 'Name a rule.');
+  if (denials.length === 0) return refuse('usage', nothingDenied(subject), 'Give a rule.');
   const { group, title } = subject;
   const helpless = denials.find(isHelpless);
   if (helpless === undefined || denials.some(({ isAllowed }) => isAllowed))
-    return refuse('usage', `What rules can allow of that, ${title} is allowed already.`, 'Try it again.');
-  const message = `Of what was denied, ${callText(helpless)}: ${helplessText(helpless)}`;
+    return refuse('usage', `All calls that rules can allow are already allowed for ${title}.`, 'Try it again.');
+  const message = `${callText(helpless)} was denied; ${helplessText(helpless)}`;
   return refuse('usage', message, helpOf(group.state, helpless));
 }
 
@@ -268,7 +267,7 @@ function forScripts({ tool, input, message, by, rules, despite, isAllowed, of }:
 }
 
 function say({ stdout }: Context, { title, next }: Subject, added: readonly string[], goesOn: boolean) {
-  const what = added.length === 0 ? 'nothing that it was not allowed before' : safeLine(added.join(', '), 2_000);
+  const what = added.length === 0 ? 'nothing new' : safeLine(added.join(', '), 2_000);
   const then = goesOn || next === null ? '' : ` ${adviceText(next)}`;
   stdout.line(`${title[0]?.toUpperCase()}${title.slice(1)} is allowed ${what}.${then}`);
 }

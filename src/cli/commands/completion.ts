@@ -11,9 +11,9 @@ import type { Context } from '../context.ts';
 
 const example = `
 Example:
-  $ source <(claude-code-agent completion bash)        for this shell; add the line to ~/.bashrc to keep it
-  $ source <(claude-code-agent completion zsh)         likewise in ~/.zshrc
-  $ claude-code-agent completion fish | source         likewise in ~/.config/fish/config.fish`;
+  $ source <(claude-code-agent completion bash)        this shell only; to keep it, add the line to ~/.bashrc
+  $ source <(claude-code-agent completion zsh)         to keep it, add the line to ~/.zshrc
+  $ claude-code-agent completion fish | source         to keep it, add it to ~/.config/fish/config.fish`;
 
 /** For shells without bash-completion: the words of the line, those with = or : in one piece. */
 const bashBefore = (name: string) =>
@@ -42,7 +42,7 @@ const shells = ['bash', 'zsh', 'fish'] as const;
 
 export function defineCompletion(command: Command, context: Context): void {
   command
-    .description('Prints a script that completes commands, options, groups and sessions in your shell.')
+    .description('Print a script that completes commands, options, groups and sessions in your shell.')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
     .addHelpText('after', example)
     .action((shell) =>
@@ -72,7 +72,7 @@ export function completeFor(grow: Grow): (command: Command, context: Context) =>
 
 function defineComplete(command: Command, context: Context, grow: Grow): void {
   command
-    .description('Prints completions of a command line.')
+    .description('Print completions of a command line.')
     .argument('[words...]', 'the command line so far, without the program')
     .action((words) =>
       context.run(async () => {

@@ -18,7 +18,7 @@ Example:
   $ claude-code-agent config get home
   $ claude-code-agent config set onEvent 'jq -r .type >> ~/events'
   $ claude-code-agent config set worktrees "$PWD/w"
-  $ claude-code-agent config set prices.opus '{input: 5, output: 25}'     prices.opus '' takes it out again`;
+  $ claude-code-agent config set prices.opus '{input: 5, output: 25}'     prices.opus '' removes it`;
 
 const actions = ['list', 'get', 'set', 'path'] as const;
 
@@ -26,11 +26,14 @@ const valueColumns = 400;
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Shows every setting, its value and where it comes from: a default, config.yaml, or the environment.
-set changes one in config.yaml and keeps the comments there; path prints where that file is.`)
-    .addArgument(new Argument('[action]', 'what to do').choices(actions).default('list' as const))
+    .description(
+      `Show every setting, its value and its source: a default, config.yaml or the
+      environment. "set" changes one in config.yaml and keeps its comments; "path"
+      prints the path of that file.`,
+    )
+    .addArgument(new Argument('[action]', 'the action').choices(actions).default('list' as const))
     .argument('[key]', 'name of a setting, as list shows it')
-    .argument('[value]', 'with set; an empty one takes the setting out of the file')
+    .argument('[value]', 'value for "set"; an empty one removes the setting')
     .option('--json', 'one JSON document: {"settings"}, {"key", "value"} or {"path"}')
     .addHelpText('after', example)
     .action((action, key, value, { json }) =>

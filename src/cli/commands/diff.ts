@@ -21,7 +21,7 @@ const columnsMax = 1000;
 
 export function defineGroupDiff(command: Command, context: Context): void {
   command
-    .description('Prints what the sessions of a group changed, repository by repository.')
+    .description('Show what the sessions of a group changed, by repository.')
     .argument('<group>', 'id, unique prefix or slug')
     .option('--stat', 'one line for each file')
     .option('--json', 'one JSON document: repositories with their sessions, commits, numbers and texts')
@@ -68,11 +68,11 @@ function isTrouble({ reason }: Failure): boolean {
 function nothing({ state }: LoadedGroup, without: readonly Without[]): CommandResult {
   const [first] = without;
   const { id } = state.group;
-  if (first === undefined) return refuse('illegal-transition', `The group ${id} has no sessions.`, 'Add some first.');
+  if (first === undefined) return refuse('illegal-transition', `Group ${id} has no sessions.`, 'Add some first.');
   if (without.length === 1) return refuseWith(first.failure);
   const trouble = without.find(({ failure }) => isTrouble(failure));
   if (trouble !== undefined) return refuseWith(trouble.failure);
-  const message = `No session of the group ${id} has worked in a worktree of its own.`;
+  const message = `No session of group ${id} has a worktree.`;
   return refuse('illegal-transition', message, first.failure.next);
 }
 
@@ -101,7 +101,7 @@ function showGroup(
     stdout.line(style('strong', spelledLine(top)));
     for (const diff of sessions) {
       const { sessionId, status, branch } = diff;
-      const where = branch === undefined ? 'in the project folder itself, with what others changed there' : branch;
+      const where = branch === undefined ? 'in the project folder itself, including changes by others' : branch;
       const title = safeLine(titleOf(group.state, sessionId), columnsMax);
       stdout.line(`${title}  ${style(statusTone(status), status)}  ${spelledLine(where)}  ${statWords(diff)}`);
       if (diff.gone !== undefined) stderr.line(spelledLine(diff.gone));
@@ -114,9 +114,10 @@ function showGroup(
 }
 
 const sessionExample = `
-Compares what the session has done with the commit from which it began: its branch once it is completed, before that
-the files of its worktree. Without a worktree the project folder is compared with how it was when the session began;
-what others changed there since is part of it. Characters that a terminal would obey are spelled out.
+Compares the session's branch, or its worktree while it is not completed, with
+the commit it started from. Without a worktree, compares the project folder
+with its state when the session started, including changes by others. Control
+characters are escaped.
 
 Example:
   $ claude-code-agent session diff auth-refactor/api
@@ -125,7 +126,7 @@ Example:
 
 export function defineSessionDiff(command: Command, context: Context): void {
   command
-    .description('Prints what a session has changed.')
+    .description('Show what a session changed.')
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--stat', 'one line for each file')
     .option('--json', 'one JSON document: commits, numbers and the text')
@@ -148,8 +149,8 @@ function showSession(context: Context, diff: WorkDiff, title: string): void {
   warnOfPrograms(context, diff);
   if (gone !== undefined) context.stderr.line(spelledLine(gone));
   if (text !== '') printText(context, text);
-  else if (gone === undefined) context.stderr.line(`Session ${title} has changed no file.`);
-  else context.stderr.line('Nothing was committed there.');
+  else if (gone === undefined) context.stderr.line(`Session ${title} changed no files.`);
+  else context.stderr.line('Nothing was committed.');
 }
 
 /** What one program may print is cut there, see system/processes/program.ts. */
@@ -159,7 +160,7 @@ const cutBytes = 64 << 20;
 export function printText({ stdout, stderr }: Context, text: string): void {
   stdout.line(diffLines(text, stdout.style).join('\n'));
   if (Buffer.byteLength(text) >= cutBytes) {
-    stderr.line('The difference is larger than 64 MiB; the rest is left out. See it with git diff.');
+    stderr.line('The diff is cut at 64 MiB. See all of it with git diff.');
   }
 }
 

@@ -28,20 +28,20 @@ const marks: Readonly<Record<FindingLevel, { readonly word: string; readonly ton
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Checks Bun, claude and its login, git, the data folder, and what groups left behind.')
-    .option('--claude', 'check the installed claude now, against the scripted API and at no cost, and nothing else')
-    .option('--worktrees', 'look for worktrees and branches that sessions left behind, and for nothing else')
-    .option('--fix', 'with --worktrees: remove those that hold nothing that could be lost; branches stay')
-    .option('--hosts', 'look at the hosts of the fleet, and at nothing else')
+    .description('Check Bun, claude and its login, git, the data folder, and leftovers of groups.')
+    .option('--claude', 'only check the installed claude, with the scripted API and at no cost')
+    .option('--worktrees', 'only look for worktrees and branches that sessions left behind')
+    .option('--fix', 'with --worktrees: remove those without unsaved work; branches stay')
+    .option('--hosts', 'only check the hosts of the fleet')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
     .action(({ claude, worktrees, fix, hosts, json }) =>
       context.run(async () => {
         if (fix && !worktrees) {
-          return refuse('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
+          return refuse('usage', '--fix needs --worktrees.', 'Run doctor --worktrees --fix.');
         }
         if ([claude, worktrees, hosts].filter(Boolean).length > 1) {
-          return refuse('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
+          return refuse('usage', '--claude, --worktrees and --hosts cannot be combined.', 'Give one of them.');
         }
         const root = context.root();
         if (claude) return printClaudeCheck(context, need(root), json === true);
@@ -66,12 +66,12 @@ interface Given {
 
 async function askHosts(context: Context, root: string): Promise<Finding[]> {
   const { checkHosts } = await import('../../app/check/hosts.ts');
-  return need(await whileBusy(context, 'Asking the fleet', () => checkHosts(context, root)));
+  return need(await whileBusy(context, 'Checking the fleet', () => checkHosts(context, root)));
 }
 
 function lookHere(context: Context, root: Result<string>, { worktrees, fix }: Given): Promise<Finding[]> {
   const folder = worktrees ? need(root) : '';
-  return whileBusy(context, worktrees ? 'Looking at worktrees' : 'Checking this machine', () =>
+  return whileBusy(context, worktrees ? 'Checking worktrees' : 'Checking this machine', () =>
     worktrees ? checkWorktrees(context, folder, fix === true) : checkAll(context, root),
   );
 }
@@ -110,7 +110,7 @@ export async function printClaudeCheck(context: Context, root: string, isJson: b
       stdout.line(`${lead}${isRequired ? 'required ' : '         '}${padColumns(id, 11)}${promise}`);
       const because = detail === '' ? '' : ` (${safeLine(detail, 300)})`;
       if (verdict !== 'holds')
-        stdout.line(`${' '.repeat(29)}${verdict === 'broken' ? meaning : 'This could not be checked.'}${because}`);
+        stdout.line(`${' '.repeat(29)}${verdict === 'broken' ? meaning : 'Could not be checked.'}${because}`);
     }
     if (!judged.ok) stderr.line(safeLine(judged.failure.message, 1000));
   }

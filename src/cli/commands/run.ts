@@ -37,7 +37,7 @@ export function define(command: Command, context: Context): void {
       .description(description)
       .argument('<workflow>', 'path of a YAML file, "-" for standard input, or a template name'),
   )
-    .option('--var <name=value>', 'value for a variable of the workflow; may be repeated', collect)
+    .option('--var <name=value>', 'value of a workflow variable; may be repeated', collect)
     .option('--if-idle', 'do nothing while an earlier group of this workflow is created, running or paused; for cron')
     // Whoever passes the same options to every run may: in a new group nothing has failed.
     .addOption(new Option('--retry-failed').hideHelp())

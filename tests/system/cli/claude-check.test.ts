@@ -61,7 +61,7 @@ test('the very version can be accepted, which is remembered, and what is wrong i
   for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
   expect(stderr).toContain('A session can do what its rules forbid');
   expect(stderr).toContain('Sessions work without their saved state and rules (no text).');
-  expect(await user.ok('group', 'show', group)).toContain('uses claude 2.1.332 whatever its check says');
+  expect(await user.ok('group', 'show', group)).toContain('accepts claude 2.1.332 even if its check fails');
   const next = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'b')).succeed();
   expect(await next.finished).toMatchObject({ code: 0, stderr: '' });

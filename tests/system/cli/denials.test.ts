@@ -55,8 +55,8 @@ test('denied by a hook, a rule, for safety or in spite of its rule: no rule is o
   await user.run('group', 'run', group, '--output', 'quiet');
   const shown = await user.ok('group', 'allow', group);
   expect(shown).toContain('denied: Bash make all\n     no rule helps: a hook denied it. PreToolUse:Bash hook');
-  expect(shown).toMatch(/denied: Bash rm -rf denied\n {5}no rule helps: a rule of its settings/);
-  expect(shown).toContain(`no rule helps: it was denied although Bash(${risky}) was in place`);
+  expect(shown).toMatch(/denied: Bash rm -rf denied\n {5}no rule helps: a rule in its settings/);
+  expect(shown).toContain(`no rule helps: it was denied although Bash(${risky}) was set`);
   expect(shown).toMatch(/denied: Write .*\.git\/config\n {5}no rule helps/);
   expect(shown).toContain('   1 Bash(python3 -c "print(1)")');
   expect(shown).not.toContain('   2 ');

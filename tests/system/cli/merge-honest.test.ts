@@ -110,7 +110,7 @@ describe('merged into one branch, wished for in another', () => {
       git(user.folderOf(name), 'merge-base', '--is-ancestor', commit, 'main');
     }
     const done = await merge(group, '--into', 'main');
-    expect(done).toMatchObject({ code: 0, stdout: `Everything of ${group.id} is merged already, into main.\n` });
+    expect(done).toMatchObject({ code: 0, stdout: `All work of ${group.id} is already merged into main.\n` });
   }, 20_000);
 });
 

@@ -71,7 +71,7 @@ test('both repositories get everything, the checkouts follow and the worktrees g
   expect(before.two).not.toBe(user.tip(two));
 
   const again = await merge(group);
-  expect(again).toMatchObject({ code: 0, stdout: `Everything of ${group.id} is merged already, into main.\n` });
+  expect(again).toMatchObject({ code: 0, stdout: `All work of ${group.id} is already merged into main.\n` });
 });
 
 test('--json tells what was merged from where to where', async () => {

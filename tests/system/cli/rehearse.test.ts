@@ -62,13 +62,11 @@ test('U4: whoever merges the work of a rehearsal is asked, and a script is told'
   await user.ok('group', 'run', group, '--rehearse', script, '--keep', '--output', 'quiet');
   const main = () => git(user.project('api'), 'rev-parse', 'main');
   const before = main();
-  const fact = `Group ${group} is a rehearsal: a script said what to do, no model.`;
+  const fact = `Group ${group} is a rehearsal: its work comes from a script, not from a model.`;
   const wish = { cwd: user.folder, env: user.env, columns: 300 };
   for (const command of ['merge', 'pr']) {
     const terminal = new TestTerminal([launcher, 'group', command, group], wish);
-    await terminal.until((screen) =>
-      screen.includes(`${fact} ${command === 'pr' ? 'Propose' : 'Merge'} it all the same?`),
-    );
+    await terminal.until((screen) => screen.includes(`${fact} ${command === 'pr' ? 'Propose' : 'Merge'} it anyway?`));
     terminal.type('n\r');
     expect(await terminal.exited).toBe(0);
     terminal.close();

@@ -18,7 +18,7 @@ test('a live runner pauses, ends with 3, and the next command finds the group fr
   await obeyInterrupt(api, 0.01);
   expect(await pause.finished).toMatchObject({
     code: 0,
-    stdout: `Paused ${group}. Go on: claude-code-agent group resume ${group}\n`,
+    stdout: `Paused ${group}. Resume with: claude-code-agent group resume ${group}\n`,
     stderr: '',
   });
   expect({ lives: lives(api), status: await statusOf(group) }).toEqual({ lives: false, status: 'paused' });
@@ -42,7 +42,7 @@ test('what a dead runner left is paused, resumably, and paid once', async () => 
   expect([lives(api), lives(web), await statusOf(group)]).toEqual([false, false, 'paused']);
   expect(await user.run('group', 'pause', group)).toMatchObject({
     code: 0,
-    stdout: `Group ${group} is paused already.\n`,
+    stdout: `Group ${group} is already paused.\n`,
   });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   for (const name of ['api', 'web']) await (await user.begun(group, name)).succeed(0.03);
@@ -59,7 +59,7 @@ test('a drain lets running sessions finish, under a live runner and without one'
   const api = await user.begun(group, 'api');
   const drain = user.start('group', 'pause', group, '--drain');
   await user.event(group, 'group_pausing');
-  expect(await user.ok('group', 'show', group)).toContain('running (pausing: running sessions finish first)');
+  expect(await user.ok('group', 'show', group)).toContain('running (pausing: let running sessions finish first)');
   await api.succeed(0.01);
   expect([(await drain.finished).code, (await run.finished).code]).toEqual([0, 3]);
 
@@ -69,7 +69,7 @@ test('a drain lets running sessions finish, under a live runner and without one'
   await web?.succeed(0.02);
   const drained = await second.finished;
   expect(drained.code).toBe(0);
-  expect(drained.stderr).toContain('this command waits for what it left running');
+  expect(drained.stderr).toContain('Waiting for its running sessions');
   const { status, progress } = await user.json<{ status: string; progress: object }>('group', 'show', group);
   expect({ status, progress }).toMatchObject({ status: 'paused', progress: { completed: 2, pending: 1 } });
 }, 60_000);
@@ -110,7 +110,7 @@ test('stop --all pauses every running group, with and without a runner, and leav
   await Promise.all([obeyInterrupt(a, 0.01), b && obeyInterrupt(b, 0.01)]);
   const stopped = await stop.finished;
   expect(stopped).toMatchObject({ code: 0, stderr: '' });
-  const line = (group: string) => `Paused ${group}. Go on: claude-code-agent group resume ${group}`;
+  const line = (group: string) => `Paused ${group}. Resume with: claude-code-agent group resume ${group}`;
   expect(stopped.stdout.trim().split('\n').sort()).toEqual([line(one), line(two)].sort());
   expect((await run.finished).code).toBe(3);
   expect(await Promise.all([one, two, idle].map(statusOf))).toEqual(['paused', 'paused', 'created']);

@@ -62,9 +62,9 @@ test('what is thrown away can be brought back by what was said', async () => {
   const { code, stderr } = await archive(group, '--force');
   expect(code).toBe(0);
   expect(stderr).toContain(`1 unmerged commit of ${group.branch('api')}, the last one ${commit}`);
-  expect(stderr).toContain('for good: uncommitted more.txt');
+  expect(stderr).toContain('uncommitted more.txt');
   expect(existsSync(group.path('api'))).toBe(false);
-  const back = /brings it back: (git .*)/.exec(stderr)?.[1] ?? '';
+  const back = /To restore it within a few weeks: (git .*)/.exec(stderr)?.[1] ?? '';
   expect(Bun.spawnSync(['/bin/sh', '-c', back], { env: user.env }).exitCode).toBe(0);
   expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(commit);
 }, 20_000);

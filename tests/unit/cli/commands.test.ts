@@ -57,7 +57,7 @@ test('groups of one slug that are created in one second have ids of their own', 
 test('group list filters by status, newest first, one JSON document', async () => {
   expect(await user.json('group', 'list')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
-    'There are no groups. Make one with: claude-code-agent group create first\n',
+    'There are no groups. Create one with: claude-code-agent group create first\n',
   );
   const first = await user.ok('group', 'create', 'first');
   const second = await user.ok('group', 'create', 'second');
@@ -72,8 +72,8 @@ test('group list filters by status, newest first, one JSON document', async () =
   expect(await user.json('group', 'list', '--status', 'active')).toHaveLength(2);
   expect(await user.json('group', 'list', '--status', 'archived')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
-    'There are no archived groups. Of any status there are 2: claude-code-agent group list\n' +
-      'A finished group is put away with: claude-code-agent group archive latest\n',
+    'There are no archived groups. List all 2 with: claude-code-agent group list\n' +
+      'Archive a finished group with: claude-code-agent group archive latest\n',
   );
   const text = await user.ok('group', 'list');
   expect(text.split('\n')).toHaveLength(3);

@@ -150,7 +150,7 @@ test('sessions without a worktree: what to run instead', async () => {
   );
   const idle = await user.run('session', 'diff', 'shop/idle');
   expect({ code: idle.code, stdout: idle.stdout }).toEqual({ code: 0, stdout: '' });
-  expect(idle.stderr).toContain('Session 003 idle has changed no file.');
+  expect(idle.stderr).toContain('Session 003 idle changed no files.');
   const all = await user.run('group', 'diff', 'shop');
   expect(all.code).toBe(0);
   expect(all.stdout).toContain('003 idle  completed  cca/shop/003-idle  nothing changed');
@@ -163,9 +163,7 @@ test('sessions without a worktree: what to run instead', async () => {
   ]);
   const other = await user.run('group', 'diff', 'other');
   expect({ code: other.code, stdout: other.stdout }).toEqual({ code: 1, stdout: '' });
-  expect(other.stderr).toMatch(
-    /No session of the group .*other has worked in a worktree of its own\. See them with: git -C/,
-  );
+  expect(other.stderr).toMatch(/No session of group .*other has a worktree\. See them with: git -C/);
   const empty = await user.ok('group', 'create', 'empty');
   expect((await user.run('group', 'diff', empty)).stderr).toContain('has no sessions');
   expect((await user.run('group', 'diff', 'nowhere')).code).toBe(2);
@@ -248,7 +246,7 @@ test('a session without a worktree: what has changed in the folder since it bega
   expect(text).not.toContain('old.txt');
   const all = await user.ok('group', 'diff', 'shop', '--stat');
   expect(all).toContain(
-    '001 here  completed  in the project folder itself, with what others changed there  3 files changed',
+    '001 here  completed  in the project folder itself, including changes by others  3 files changed',
   );
   const merge = await user.run('group', 'merge', 'shop');
   expect(merge.stdout).toContain('(a branch next time: --isolate worktree)');

@@ -25,7 +25,7 @@ test('--requires, --host and --where are kept, changed and taken away', async ()
   await user.add(group, 'api', '--requires', 'gpu', '--requires', 'node20', '--requires', 'gpu', '--host', 'gpu1');
   expect(await shown('api')).toMatchObject({ requires: ['gpu', 'node20'], host: 'gpu1' });
   expect(await user.ok('session', 'show', `${group}/api`)).toContain('Only on: gpu1');
-  expect(await user.ok('group', 'show', group)).toContain('on hosts of the fleet only');
+  expect(await user.ok('group', 'show', group)).toContain('on fleet hosts only');
 
   await user.ok('session', 'edit', `${group}/api`, '--no-host', '--requires', 'arm');
   const edited = await shown('api');

@@ -103,7 +103,7 @@ test('what a workflow adds and changes comes into a group that runs; what is com
   web: { project: projects/web, prompt: "Read {{sessions.api.result}}", dependsOn: api }
 `);
   expect(await user.ok('group', 'edit', 'auth', '--file', file)).toBe(
-    `Changed ${group}: workflow.\nAdded 2 sessions: before, docs.\n001 api is completed, and stays as it is.`,
+    `Changed ${group}: workflow.\nAdded 2 sessions: before, docs.\n001 api is completed and was not changed.`,
   );
   expect(definition(group, 'api').prompt).toBe('Do it.');
   const [before, docs] = [definition(group, 'before'), definition(group, 'docs')];
@@ -124,7 +124,7 @@ test('what a workflow adds and changes comes into a group that runs; what is com
   const copy = join(user.data, 'session-groups', group, 'workflow.yaml');
   expect(readFileSync(copy, 'utf8')).toBe(readFileSync(file, 'utf8'));
   const lines = user.events(group).length;
-  expect(await user.ok('group', 'edit', 'auth', '--file', file)).toContain('is like that already');
+  expect(await user.ok('group', 'edit', 'auth', '--file', file)).toContain('already has these settings');
   expect(user.events(group)).toHaveLength(lines);
 }, 60_000);
 
@@ -186,7 +186,7 @@ test('variables that the group was made with need not be given again', async () 
 test('what group create would refuse is refused, and nothing is written', async () => {
   const group = await user.group('auth', { api: [] });
   for (const [options, words] of [
-    [[], 'Nothing was given'],
+    [[], 'No change was given'],
     [['--concurrent', '0'], 'whole number from 1'],
     [['--warning-threshold', '2'], 'share above 0'],
     [['--config-template', 'nowhere'], 'nowhere'],

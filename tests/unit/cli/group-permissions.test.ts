@@ -99,7 +99,7 @@ sessions:
     ['Bash(npm test:*) Edit', 'dontAsk', 300_000, true, 'gpu'],
     ['Bash(npm test:*)', 'plan', 3_600_000, false, 'gpu big'],
   ]);
-  expect(await user.ok('group', 'edit', group, '--file', file)).toBe(`${group} is like that already.`);
+  expect(await user.ok('group', 'edit', group, '--file', file)).toBe(`${group} already has these settings.`);
   await user.ok('group', 'edit', group, '--timeout', '10m', '--no-untrusted');
   expect(seen()).toEqual([
     ['Bash(npm test:*) Edit', 'dontAsk', 600_000, false, 'gpu'],
@@ -123,7 +123,7 @@ test('group allow: what was denied is allowed to all sessions, and those that fa
       '   1 Bash(npm test:*)',
       'denied to 002 web: Bash make all',
       '   2 Bash(make all:*)',
-      `Allow all of it, and go on: claude-code-agent group allow ${group} --denied --retry`,
+      `Allow all of these and resume: claude-code-agent group allow ${group} --denied --retry`,
     ].join('\n'),
   );
   const again = user.start('group', 'allow', group, '--denied', '--retry');
@@ -178,7 +178,7 @@ test('what was denied in spite of its rule, or by a hook, is not offered again; 
   expect(await user.run('session', 'allow', 'auth/api', '--denied', '--retry')).toEqual({
     code: 2,
     stdout: '',
-    stderr: expect.stringContaining('it was denied although Bash(sed -n 1p) was in place'),
+    stderr: expect.stringContaining('it was denied although Bash(sed -n 1p) was set'),
   });
   const shown = await user.ok('group', 'allow', group);
   expect(shown).toContain(`session edit ${group}/api --permission-mode bypassPermissions`);

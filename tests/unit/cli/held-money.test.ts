@@ -95,7 +95,7 @@ test('F3: before it is settled, that comes next, and what is advised can be type
 test('F3: once enough is free nothing says any more that the budget is used up', async () => {
   const freed = await machine.run('group', 'budget', group, '--free', 'api');
   const resume = `claude-code-agent group resume ${group}`;
-  expect(freed.stderr.trim()).toBe(`What was held for session 001 api is free again. Go on: ${resume}`);
+  expect(freed.stderr.trim()).toBe(`The amount held for session 001 api is released. Resume with: ${resume}`);
   const shown = await machine.ok('group', 'show', group);
   expect(shown).not.toContain('used up');
   expect(shown).toEndWith(`There is money again.\nGo on with: ${resume}`);
@@ -103,14 +103,14 @@ test('F3: once enough is free nothing says any more that the budget is used up',
 
 test('F3: what is booked leaves the budget used up, and nothing of it is held any more', async () => {
   const booked = await machine.run('group', 'budget', group, '--book', 'api');
-  expect(booked.stderr.trim()).toBe('What was held for session 001 api is booked as spent.');
+  expect(booked.stderr.trim()).toBe('The amount held for session 001 api is recorded as spent.');
   expect(booked.stdout).toContain('what is held, or was booked, counts in full');
   const resume = `claude-code-agent group resume ${group} --max-budget-usd 2`;
   const shown = await machine.ok('group', 'show', group);
   expect(shown).toEndWith(`The budget is used up.\nGo on with: ${resume}`);
   const little = 'Of the budget $0.01 is left, which is too little to start a session with.';
   const raised = await machine.run('group', 'budget', group, '--raise-to', '1.01');
-  expect(raised.stderr.trim()).toBe(`The cap of ${group} is $1.01 now. ${little}`);
+  expect(raised.stderr.trim()).toBe(`The cap of ${group} is now $1.01. ${little}`);
   expect(await machine.ok('group', 'show', group)).toContain(little);
   await machine.ok('group', 'budget', group, '--raise-to', '3');
   expect(await machine.ok('group', 'show', group)).toEndWith(`\nGo on with: claude-code-agent group resume ${group}`);

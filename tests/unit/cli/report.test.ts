@@ -52,7 +52,7 @@ describe('group report', () => {
     const refused = await user.run('group', 'report', 'release', '--html', mine);
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toMatch(
-      /notes\.html" exists and is no report\. Give another name, or replace it with --force\.\n$/,
+      /notes\.html" exists and is not a report\. Give another name, or overwrite it with --force\.\n$/,
     );
     expect(readFileSync(mine, 'utf8')).toBe('<!doctype html>\n<p>mine</p>');
     await user.ok('group', 'report', 'release', '--html', mine, '--force');
@@ -66,7 +66,7 @@ describe('group report', () => {
       const refused = await user.run('group', 'report', 'release', '--html', place);
       expect([place, refused.code, refused.stdout]).toEqual([place, 2, '']);
       expect(refused.stderr.trim().split('\n')).toHaveLength(1);
-      expect(refused.stderr).toContain('Give --html the name of a file');
+      expect(refused.stderr).toContain('Give --html a file');
     }
     expect(existsSync(join(user.folder, 'no'))).toBe(false);
   });

@@ -70,7 +70,7 @@ test('what was denied is shown with its rules, and how they are taken', async ()
     [
       'denied: Write /p/.git/config',
       '     no rule helps. You asked to edit a file which is a sensitive file.',
-      '     Tell the session to do it in another way, or give it another mode: ' +
+      '     Tell the session to use another way, or change its permission mode: ' +
         `claude-code-agent session retry ${group}/api --prompt TEXT · ` +
         `claude-code-agent session edit ${group}/api --permission-mode bypassPermissions`,
       'denied: Bash npm test && rm -rf build',
@@ -78,7 +78,7 @@ test('what was denied is shown with its rules, and how they are taken', async ()
       '   2 Bash(rm -rf build)',
       'denied: WebFetch https://bun.sh/docs',
       '   3 WebFetch(domain:bun.sh)',
-      `Allow all of it, and go on: claude-code-agent session allow ${group}/api --denied --retry`,
+      `Allow all of these and resume: claude-code-agent session allow ${group}/api --denied --retry`,
     ].join('\n'),
   );
   expect(allowed(group)).toBeUndefined();
@@ -91,7 +91,7 @@ test('what was denied is shown with its rules, and how they are taken', async ()
   expect(allowed(group)).toEqual(offered);
   expect(await user.run('session', 'allow', 'auth/api', '--denied')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('is allowed already'),
+    stderr: expect.stringContaining('are already allowed'),
   });
 }, 60_000);
 
@@ -99,12 +99,12 @@ test('on a terminal they are chosen by number', async () => {
   const group = await deniedGroup();
   const line = [user.program, 'session', 'allow', 'auth/api'];
   const terminal = new TestTerminal(line, { cwd: user.folder, env: user.env, columns: 100 });
-  await terminal.shows('Which are to be allowed?');
+  await terminal.shows('Allow which?');
   terminal.type('1, 3\r');
   expect(await terminal.exited).toBe(0);
   expect(allowed(group)).toEqual([offered[0] ?? '', offered[2] ?? '']);
   const again = new TestTerminal(line, { cwd: user.folder, env: user.env, columns: 100 });
-  await again.shows('Which are to be allowed?', 'Bash(rm -rf build)');
+  await again.shows('Allow which?', 'Bash(rm -rf build)');
   again.type('9\r');
   expect(await again.exited).toBe(2);
   expect(allowed(group)).toHaveLength(2);
@@ -131,12 +131,12 @@ test('what is no rule, and nothing to allow, is refused', async () => {
   for (const [rules, words] of [
     [['--', '--mcp-config'], 'is no permission rule'],
     [['Bash(('], 'is no permission rule'],
-    [['--denied'], 'Nothing was denied'],
-    [['--json', '--retry'], 'Both --json and --retry'],
+    [['--denied'], 'No calls of'],
+    [['--json', '--retry'], '--json and --retry cannot'],
   ] as const) {
     const { code, stdout, stderr } = await user.run('session', 'allow', 'auth/api', ...rules);
     expect([rules, code, stdout, stderr]).toEqual([rules, 2, '', expect.stringContaining(words)]);
   }
-  expect(await user.ok('session', 'allow', 'auth/api')).toBe('Nothing was denied to session 001 api so far.');
+  expect(await user.ok('session', 'allow', 'auth/api')).toBe('No calls of session 001 api were denied.');
   expect(allowed(group)).toBeUndefined();
 });

@@ -161,7 +161,7 @@ test('only what is given changes, and what is given can be taken back', async ()
   );
   expect(left.dependsOn).toEqual([]);
   expect(await user.ok('session', 'edit', 'auth/api', '--description', 'the API')).toBe(
-    '002 api is like that already.',
+    '002 api already has these settings.',
   );
 });
 
@@ -202,7 +202,7 @@ test('a wrong check is corrected, and claude is not asked again', async () => {
 }, 60_000);
 
 const refused: Readonly<Record<string, readonly [readonly string[], string]>> = {
-  'nothing at all': [[], 'Nothing was given'],
+  'nothing at all': [[], 'No change was given'],
   'a project that is not there': [['--project', '/nowhere'], 'does not exist'],
   'a cycle': [['--depends-on', 'web'], 'cycle'],
   itself: [['--depends-on', 'api'], 'wait for itself'],

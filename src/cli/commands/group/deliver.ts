@@ -28,8 +28,9 @@ import { safeLine, safeText } from '../../../view/terminal-text.ts';
 import { attempt, type CommandResult, type Context, confirmed, exitCode, need } from '../../context.ts';
 
 const mergeExample = `
-Everything is merged in scratch worktrees first, and each session's acceptance command is run there. Only if all of
-that goes well the branches move; a checkout of such a branch follows, or is refused while it holds changes.
+Merges in scratch worktrees first and runs each session's acceptance command
+there. Branches move only if everything succeeds. A checkout of such a branch
+is updated; if it has changes, the merge is refused.
 
 Example:
   $ claude-code-agent group merge auth-refactor --dry-run
@@ -38,13 +39,13 @@ Example:
 
 export function defineMerge(command: Command, context: Context): void {
   command
-    .description('Merges the work of all sessions, in the order of the graph: in all repositories, or in none.')
+    .description('Merge the work of all sessions in dependency order: in all repositories or in none.')
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--into <branch>', 'branch that takes the work in every repository; else the one it began from')
-    .option('--partial', 'merge what is completed although other sessions are not')
-    .option('--dry-run', 'say what would be merged into what, and do nothing')
-    .option('--keep-ignored', 'keep worktrees in which sessions wrote files that git ignores')
-    .option('-y, --yes', 'merge the work of a rehearsal, which no model has done, without being asked')
+    .option('--into <branch>', 'target branch in every repository (default: the branch the work started from)')
+    .option('--partial', 'merge completed sessions even if others are not completed')
+    .option('--dry-run', 'show what would be merged; change nothing')
+    .option('--keep-ignored', 'keep worktrees that contain files ignored by git')
+    .option('-y, --yes', 'merge the work of a rehearsal without confirmation')
     .option('--json', 'one JSON document')
     .addHelpText('after', mergeExample)
     .action((reference, { into, partial, dryRun, keepIgnored, yes, json }) =>
@@ -94,8 +95,9 @@ async function merge(
 }
 
 const prExample = `
-The work is merged and accepted in a scratch worktree, as group merge does it, and pushed to the branch cca/<slug>. No
-branch of yours moves. Run again, it adds what is new and brings the text of its pull requests up to date.
+Merges and accepts the work in a scratch worktree, like group merge, and
+pushes it to the branch cca/<slug>. Your branches do not move. Run it again to
+add new work and update the text of the pull requests.
 
 Example:
   $ claude-code-agent group pr auth-refactor --dry-run
@@ -103,13 +105,13 @@ Example:
 
 export function definePr(command: Command, context: Context): void {
   command
-    .description('Pushes the work of all sessions and creates one pull request for each repository, through gh.')
+    .description('Push the work of all sessions and create one pull request per repository, with gh.')
     .argument('<group>', 'id, unique prefix or slug')
     .option('--draft', 'create drafts')
-    .option('--into <branch>', 'branch for which it is proposed in every repository; else the one it began from')
-    .option('--partial', 'propose what is completed although other sessions are not')
-    .option('--dry-run', 'print the commands and do nothing')
-    .option('-y, --yes', 'propose the work of a rehearsal, which no model has done, without being asked')
+    .option('--into <branch>', 'target branch in every repository (default: the branch the work started from)')
+    .option('--partial', 'include completed sessions even if others are not completed')
+    .option('--dry-run', 'print the commands; change nothing')
+    .option('-y, --yes', 'propose the work of a rehearsal without confirmation')
     .option('--json', 'one JSON document')
     .addHelpText('after', prExample)
     .action((reference, { draft, into, partial, dryRun, yes, json }) =>
@@ -218,9 +220,9 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
       return [
         ...moves.map(({ repository, into, from, to, sessionIds }) => {
           const there = sessionIds.filter((id) => contained.has(id)).length;
-          const known = there === 0 ? '' : `, ${there} of them there already`;
+          const known = there === 0 ? '' : `, ${there} of them already there`;
           const where = `${into} of ${placeName(repository)}`;
-          if (from === to) return `${where} has the work of ${plural(sessionIds.length, 'session')} already.`;
+          if (from === to) return `${where} already has the work of ${plural(sessionIds.length, 'session')}.`;
           const step = `${shortCommit(from)} -> ${shortCommit(to)}`;
           return `Merged ${plural(sessionIds.length, 'session')} into ${where}${known} (${step}).`;
         }),
@@ -234,13 +236,13 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
 function nothingToMerge(groupId: string, { mergePlan }: MergeReport): string {
   const { leftOut, merged, mergedInto } = mergePlan;
   if (leftOut.some(({ work }) => work === 'uncommitted')) {
-    return `Nothing of ${groupId} was merged: what is left of it is in no commit.`;
+    return `Nothing of ${groupId} was merged: the remaining work is not committed.`;
   }
-  if (merged.length > 0) return `Everything of ${groupId} is merged already, into ${mergedInto.join(' and ')}.`;
+  if (merged.length > 0) return `All work of ${groupId} is already merged into ${mergedInto.join(' and ')}.`;
   if (leftOut.some(({ work }) => work === 'elsewhere')) {
-    return `Nothing of ${groupId} was merged: no work of a completed session is on a branch of its own.`;
+    return `Nothing of ${groupId} was merged: no completed session has work on its own branch.`;
   }
-  return `${groupId} has nothing to merge: no session left work in a worktree of its own.`;
+  return `${groupId} has nothing to merge: no session left work in a worktree.`;
 }
 
 function pieceLine(item: MergeItem): string {
@@ -269,10 +271,10 @@ export async function mayHandOver(
   { what, yes, ...options }: HandOver,
 ): Promise<boolean> {
   if (yes || !isRehearsedWork(context, group, options)) return true;
-  const fact = `Group ${group.groupId} is a rehearsal: a script said what to do, no model.`;
+  const fact = `Group ${group.groupId} is a rehearsal: its work comes from a script, not from a model.`;
   const canAsk = context.stdinIsTerminal && context.stdout.isTerminal;
   if (!canAsk) context.stderr.line(fact);
-  return confirmed(context, `${fact} ${what} it all the same?`, !canAsk);
+  return confirmed(context, `${fact} ${what} it anyway?`, !canAsk);
 }
 
 /** Nobody is asked about what will be refused anyway. */
@@ -320,7 +322,7 @@ function proposalLines(groupId: string, { outcome, mergePlan, proposed }: Propos
   if (outcome === 'interrupted') return ['Interrupted: nothing was pushed.'];
   if (outcome === 'nothing') return [`${groupId} has nothing to propose.`, ...left];
   const done = proposed.map(({ destination, commit, url, created }) => {
-    const what = created ? 'Proposed' : 'Brought up to date';
+    const what = created ? 'Proposed' : 'Updated';
     return `${what}: ${url} (${destination.branch} at ${shortCommit(commit)}, into ${destination.remote.base})`;
   });
   return [...done, ...left];

@@ -43,8 +43,8 @@ Example:
   $ claude-code-agent group list --status active
   $ claude-code-agent group list --json | jq -r '.[].id'`;
 
-const description = `Lists session groups, newest first. Active groups are created, running or paused ones.
-What a rehearsal cost is play money, and marked.`;
+const description = `List session groups, newest first. Active groups are created, running or
+paused. The cost of a rehearsal is not real and is marked.`;
 
 const statuses = [...groupStatuses, 'active'] as const;
 type StatusFilter = (typeof statuses)[number];
@@ -52,11 +52,8 @@ type StatusFilter = (typeof statuses)[number];
 export function defineGroupList(command: Command, context: Context): void {
   command
     .description(description)
-    .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
-    .option(
-      '--json',
-      'one JSON document: an array of meta.json contents as of now, with a "problem" where the log cannot be read',
-    )
+    .addOption(new Option('--status <status>', 'only groups with this status').choices(statuses))
+    .option('--json', 'one JSON document: an array of current meta.json contents, with "problem" for unreadable logs')
     .addHelpText('after', listExample)
     .action(({ status, json }) =>
       context.run(() => {
@@ -83,9 +80,9 @@ export function defineGroupList(command: Command, context: Context): void {
 
 function nothingToShow(status: StatusFilter | undefined, all: number): string {
   if (status === undefined || all === 0)
-    return `There are no groups. Make one with: ${commandText(['group', 'create', 'first'])}`;
-  const others = `Of any status there ${all === 1 ? 'is 1' : `are ${all}`}: ${commandText(['group', 'list'])}`;
-  const archiving = `A finished group is put away with: ${commandText(['group', 'archive', 'latest'])}`;
+    return `There are no groups. Create one with: ${commandText(['group', 'create', 'first'])}`;
+  const others = `List all ${all} with: ${commandText(['group', 'list'])}`;
+  const archiving = `Archive a finished group with: ${commandText(['group', 'archive', 'latest'])}`;
   return `There are no ${status} groups. ${others}${status === 'archived' ? `\n${archiving}` : ''}`;
 }
 
@@ -136,7 +133,7 @@ Example:
 
 export function defineGroupShow(command: Command, context: Context): void {
   command
-    .description('Shows a group: its status, its sessions in dependency order, and what to do next.')
+    .description('Show a group: its status, its sessions in dependency order, and the next steps.')
     .argument('<group>', 'id, unique prefix or slug')
     .option('--json', 'one JSON document: meta.json plus `progress`')
     .addHelpText('after', showExample)
@@ -191,19 +188,19 @@ function conditions(state: LoadedGroup['state']): object {
 
 function settings(config: LoadedGroup['state']['group']['config']): string {
   return [
-    `${config.maxConcurrentSessions} at once`,
+    `${plural(config.maxConcurrentSessions, 'session')} at once`,
     ...(config.commandsAtOnce === undefined ? [] : [`${plural(config.commandsAtOnce, 'command')} at once`]),
     config.maxBudgetUsd === undefined
       ? 'no budget'
       : `budget ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,
-    `stops starting after ${config.errorThreshold} failed`,
+    `starts nothing after ${plural(config.errorThreshold, 'failure')}`,
     ...(config.model === undefined ? [] : [`model ${safeLine(config.model, 60)}`]),
     ...(config.fallbackModel === undefined ? [] : [`fallback model ${safeLine(config.fallbackModel, 60)}`]),
     ...(config.effort === undefined ? [] : [`effort ${config.effort}`]),
-    ...(config.maxTurns === undefined ? [] : [`at most ${plural(config.maxTurns, 'turn')} a session`]),
+    ...(config.maxTurns === undefined ? [] : [`at most ${plural(config.maxTurns, 'turn')} per session`]),
     ...(config.onLimit === 'pause' ? ['pauses at a usage limit'] : []),
     ...(config.warmCache === false ? ['similar sessions start at once'] : []),
-    ...(config.acceptClaude === undefined ? [] : [`uses claude ${config.acceptClaude} whatever its check says`]),
+    ...(config.acceptClaude === undefined ? [] : [`accepts claude ${config.acceptClaude} even if its check fails`]),
     ...(config.minFreeMemoryBytes === undefined ? [] : [`keeps ${config.minFreeMemoryBytes / 1_000_000} MB free`]),
     ...(config.respectDependencies ? [] : ['dependencies ignored']),
     ...whereWords(config),
@@ -211,11 +208,8 @@ function settings(config: LoadedGroup['state']['group']['config']): string {
 }
 
 function whereWords({ where, onLost }: LoadedGroup['state']['group']['config']): string[] {
-  const words = { local: 'on this machine only', fleet: 'on hosts of the fleet only', any: 'on any host' };
-  return [
-    ...(where === undefined ? [] : [words[where]]),
-    ...(onLost === 'wait' ? ['waits for a host that is lost'] : []),
-  ];
+  const words = { local: 'on this host only', fleet: 'on fleet hosts only', any: 'on any host' };
+  return [...(where === undefined ? [] : [words[where]]), ...(onLost === 'wait' ? ['waits for lost hosts'] : [])];
 }
 
 const graphExample = `
@@ -228,9 +222,9 @@ const formats = ['text', 'mermaid', 'dot', 'svg'] as const;
 
 export function defineGraph(command: Command, context: Context): void {
   command
-    .description('Prints the dependency graph of a group. Sessions of one wave can run at the same time.')
+    .description('Print the dependency graph of a group. Sessions of one wave can run at the same time.')
     .argument('<group>', 'id, unique prefix or slug')
-    .addOption(new Option('--format <format>', 'how to print it').choices(formats).default('text' as const))
+    .addOption(new Option('--format <format>', 'output format').choices(formats).default('text' as const))
     .option('--json', 'one JSON document: an array of nodes with their dependencies')
     .addHelpText('after', graphExample)
     .action((reference, { format, json }) =>
@@ -254,7 +248,7 @@ async function printPicture(context: Context, state: GroupState): Promise<Comman
   const drawn = graphPicture(state, { isFile: true });
   if (drawn === null) {
     const next = advise('Print it for Graphviz with', ['group', 'graph', state.group.id, '--format', 'dot']);
-    return refuse('usage', 'The graph is too large to be drawn.', next);
+    return refuse('usage', 'The graph is too large to draw.', next);
   }
   context.stdout.line(drawn.picture.text);
 }
@@ -268,13 +262,14 @@ Example:
 
 export function defineBudget(command: Command, context: Context): void {
   command
-    .description(`Shows what a group has spent, what running sessions have reserved, and what is left.
-Figures marked with "~" are estimates: a lower bound until claude says what it charged, but for money
-that is held or was booked: of that, the highest it can be.`)
+    .description(
+      `Show what a group has spent, reserved and left. Figures marked with "~" are
+      estimates until claude reports the final figure. Held amounts count in full.`,
+    )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--raise-to <usd>', 'set the cap, while the group runs too', parseMoney)
-    .option('--book <session>', 'what is held for the session is spent')
-    .option('--free <session>', 'what is held for the session is not spent')
+    .option('--raise-to <usd>', 'set the cap, also while the group runs', parseMoney)
+    .option('--book <session>', "record the session's held amount as spent")
+    .option('--free <session>', "release the session's held amount")
     .option('--json', 'one JSON document, amounts in US dollars')
     .addHelpText('after', budgetExample)
     .action((reference, { raiseTo, book, free, json }) =>
@@ -308,13 +303,13 @@ function saySettled({ stderr }: Context, { state }: LoadedGroup, sessionId: Sess
   const title = titleOf(state, sessionId);
   // Where it is still short of money, the report and `group show` say what else helps.
   const next = (state.status === 'paused' || state.status === 'failed') && state.reason !== 'budget';
-  const goOn = next ? ` Go on: ${commandText(resumeCommand(state))}` : '';
-  stderr.line(`What was held for session ${title} is ${isSpent ? 'booked as spent' : 'free again'}.${goOn}`);
+  const goOn = next ? ` Resume with: ${commandText(resumeCommand(state))}` : '';
+  stderr.line(`The amount held for session ${title} is ${isSpent ? 'recorded as spent' : 'released'}.${goOn}`);
 }
 
 function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
   const isAtRest = state.status === 'paused' || state.status === 'failed';
-  const goOn = `Go on: ${commandText(resumeCommand(state))}`;
+  const goOn = `Resume with: ${commandText(resumeCommand(state))}`;
   const next = state.reason === 'budget' ? (state.message ?? '') : goOn;
-  stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${isAtRest ? ` ${next}` : ''}`);
+  stderr.line(`The cap of ${groupId} is now ${formatMoney(raiseTo)}.${isAtRest ? ` ${next}` : ''}`);
 }

@@ -27,12 +27,12 @@ Example:
 
 export function defineCreate(command: Command, context: Context): void {
   const described = command
-    .description('Creates a session group and prints its id. Add sessions with: session add.')
+    .description('Create a session group and print its id. Add sessions with: session add.')
     .argument('<slug>', 'short name in lower-case letters, digits and hyphens');
   addGroupSettings(described, false);
   described
-    .option('--from <workflow>', 'path of a workflow file, "-" for standard input, or name of a workflow template')
-    .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
+    .option('--from <workflow>', 'workflow file, "-" for standard input, or name of a workflow template')
+    .option('--var <name=value>', 'value of a workflow or template variable; may be repeated', collect)
     .option('--json', 'one JSON document: {"group", "sessions"}')
     .addHelpText('after', createExample)
     .action((slug, given) => {
@@ -59,7 +59,7 @@ async function create(context: Context, wanted: Wanted, json: boolean): Promise<
   const { definition } = group;
   const replaced = definition.configTemplate;
   if (replaced !== undefined && templates.definition.configTemplate !== undefined) {
-    context.stderr.line(`The config template ${replaced.name} of the workflow is replaced by --config-template.`);
+    context.stderr.line(`--config-template replaces the workflow's config template ${replaced.name}.`);
   }
   const created = need(
     createNewGroup(context, root, {
@@ -96,7 +96,7 @@ async function fromWorkflow(
   const { world, cwd } = context;
   const { values, problems } = resolveVariables(specs, known, { world, folder: cwd });
   if (problems.length > 0) {
-    return refuse('usage', `The config template: ${problems.join('; ')}.`, 'Give variables as --var name=value.');
+    return refuse('usage', `The config template: ${problems.join('; ')}.`, 'Give variables with --var name=value.');
   }
   return { ...group, definition: { ...definition, variables: { ...definition.variables, ...values } } };
 }
@@ -120,21 +120,21 @@ function emptyGroup({ slug, vars }: Wanted): NewGroup {
 const editExample = `
 Example:
   $ claude-code-agent group edit auth-refactor --concurrent 5 --max-budget-usd 20
-  $ claude-code-agent group edit auth-refactor --file change.yaml     what the file adds or changes`;
+  $ claude-code-agent group edit auth-refactor --file change.yaml     apply additions and changes in the file`;
 
 export function defineGroupEdit(command: Command, context: Context): void {
   const described = command
     .description(
-      'Changes a group, while it runs, too; only what is given becomes another. With --file sessions of the workflow ' +
-        'that the group does not have are added, and those of the same name that are another one there are changed. ' +
-        'Completed sessions stay as they are, and so do those that the file does not name.',
+      'Change a group, also while it runs. Options that are not given keep their values. With --file, new ' +
+        'sessions are added and sessions whose definition changed are updated. Completed sessions, and those ' +
+        'not in the file, stay as they are.',
     )
     .argument('<group>', 'id, unique prefix or slug');
   addGroupSettings(described, true);
   described
-    .option('--file <workflow>', 'path of a workflow file, name of a workflow template, or "-" for standard input')
-    .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
-    .option('--json', 'one JSON document: the group, and what has changed')
+    .option('--file <workflow>', 'workflow file, "-" for standard input, or name of a workflow template')
+    .option('--var <name=value>', 'value of a workflow or template variable; may be repeated', collect)
+    .option('--json', 'one JSON document: the group and the changes')
     .addHelpText('after', editExample)
     .action((reference, given) => context.run(() => edit(context, reference, given)));
 }
@@ -149,7 +149,7 @@ async function edit(context: Context, reference: string, given: EditOptions): Pr
   const group = need(loadReferredGroup(context, reference));
   const { json, ...options } = given;
   if (Object.values(options).every((value) => value === undefined)) {
-    return refuse('usage', 'Nothing was given that is to change.', see('group', 'edit', '--help'));
+    return refuse('usage', 'No change was given.', see('group', 'edit', '--help'));
   }
   const { name, description, template, configTemplate, file, var: vars = [] } = given;
   const config: GroupEditOptions['config'] = givenSettings(groupSettings, options);
@@ -165,13 +165,13 @@ const titleOf = ({ id, name }: SessionDefinition) => sessionTitle(id, name);
 function linesOf(groupId: GroupId, { changed, added, edited, kept }: EditedGroup): string[] {
   const isSame = changed.length === 0 && added.length === 0 && edited.length === 0;
   return [
-    ...(isSame ? [`${groupId} is like that already.`] : []),
+    ...(isSame ? [`${groupId} already has these settings.`] : []),
     ...(changed.length === 0 ? [] : [`Changed ${groupId}: ${settingWords(changed)}.`]),
     ...(added.length === 0
       ? []
       : [`Added ${plural(added.length, 'session')}: ${added.map(({ name }) => name).join(', ')}.`]),
     ...edited.map(({ session, changed }) => `Changed ${titleOf(session)}: ${settingWords(changed)}.`),
-    ...kept.map((session) => `${titleOf(session)} is completed, and stays as it is.`),
+    ...kept.map((session) => `${titleOf(session)} is completed and was not changed.`),
   ];
 }
 
@@ -188,26 +188,26 @@ function forScripts(group: GroupId, { changed, added, edited, kept }: EditedGrou
 const copyExample = `
 Example:
   $ claude-code-agent group run $(claude-code-agent group copy auth-refactor --real)
-  $ claude-code-agent group copy auth-refactor --from web      web and what depends on it anew`;
+  $ claude-code-agent group copy auth-refactor --from web      redo web and its dependents`;
 
 export function defineCopy(command: Command, context: Context): void {
   command
     .description(
-      'Makes the same group again and prints its id: sessions, settings and templates as they are now. With --from ' +
-        'that session, and all that depend on it, are done anew; what else is completed keeps its result and its ' +
-        'branch, at no cost. A branch that a copy names stays, whatever becomes of the group that made it.',
+      'Copy a group and print the new id. Sessions, settings and templates are copied as they are now. With ' +
+        '--from, that session and its dependents run again; other completed sessions keep their results and ' +
+        'branches at no cost. Branches that a copy uses are kept when the original group is deleted.',
     )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--real', 'to be run for real')
-    .option('--rehearse [script]', 'to be rehearsed; neither of both: as the group is')
-    .option('--from <session>', 'id, number or name of the session that is done anew')
+    .option('--real', 'run the copy for real')
+    .option('--rehearse [script]', 'rehearse the copy (default: like the original)')
+    .option('--from <session>', 'id, number or name of the first session to run again')
     .option('--name <text>', 'name for people (default: the same)', parseText)
     .option('--json', 'one JSON document: the group')
     .addHelpText('after', copyExample)
     .action((reference, { real, rehearse, from, name, json }) =>
       context.run(async () => {
         if (real && rehearse !== undefined)
-          return refuse('usage', 'Both --real and --rehearse were given.', 'Give one of them.');
+          return refuse('usage', '--real and --rehearse cannot be combined.', 'Give one of them.');
         const group = need(loadReferredGroup(context, reference));
         const copied = need(await copyGroup(context, group, { from, name, rehearse: real ? false : rehearse }));
         context.stdout.line(json ? safeJson({ group: copied }, 2) : copied);

@@ -25,26 +25,28 @@ import { concludeRun, runInTerminal } from './run.ts';
 
 const pauseExample = `
 Example:
-  $ claude-code-agent group pause auth-refactor               everything stops now; group resume goes on
-  $ claude-code-agent group pause auth-refactor --drain       running sessions finish first
-  $ claude-code-agent group pause auth-refactor --freeze      for a minute at most; group resume thaws it`;
+  $ claude-code-agent group pause auth-refactor               stop everything now
+  $ claude-code-agent group pause auth-refactor --drain       let let let running sessions finish first
+  $ claude-code-agent group pause auth-refactor --freeze      for at most a minute`;
 
 export function defineGroupPause(command: Command, context: Context): void {
   command
-    .description(`Pauses a group and returns when it is paused, from any process, also when its runner is gone.
-Every session keeps its conversation; nothing of it is left running.`)
+    .description(
+      `Pause a group and return when it is paused. Works from any terminal and
+      without a runner. Sessions keep their conversations; none of their processes
+      is left running.`,
+    )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--drain', 'start nothing new and wait until running sessions have finished')
-    .option('--freeze', 'halt every process where it stands; after 60 s that becomes a pause')
+    .option('--drain', 'start nothing new and wait for running sessions to finish')
+    .option('--freeze', 'suspend all processes; after 60 s the group is paused')
     .option('--json', 'one JSON document: {"group", "status"}, and "frozenUntil" of a frozen one')
     .addHelpText('after', pauseExample)
     .action((reference, { drain, freeze, json }) =>
       context.run(async () => {
-        if (drain && freeze) return refuse('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
+        if (drain && freeze) return refuse('usage', '--drain and --freeze cannot be combined.', 'Give one of them.');
         const group = need(resolveGroup(context, reference));
         const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
-        const words =
-          mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
+        const words = mode === 'drain' ? 'Waiting for running sessions to finish' : 'Waiting for sessions to stop';
         const paused = need(
           await whileBusy(context, words, () => whileWaiting(context, group, pauseAndNotify(context, group, mode))),
         );
@@ -71,12 +73,12 @@ function conclude(
   switch (outcome.kind) {
     case 'unchanged':
       if (outcome.status !== 'paused') return nothingToPause(groupId, outcome.status);
-      stdout.line(`Group ${groupId} is paused already.`);
+      stdout.line(`Group ${groupId} is already paused.`);
       return;
     case 'frozen':
       stdout.line(
-        `Group ${groupId} is frozen until ${formatClock(outcome.until)}; then it becomes a pause. ` +
-          `Before that it goes on where it stands with: ${commandText(['group', 'resume', groupId])}`,
+        `Group ${groupId} is frozen until ${formatClock(outcome.until)} and then paused. Continue before that ` +
+          `with: ${commandText(['group', 'resume', groupId])}`,
       );
       return;
     case 'runner-gone':
@@ -87,9 +89,10 @@ function conclude(
         return;
       }
       if (mode === 'freeze' && outcome.had === 'workers') {
-        context.stderr.line(`The runner of ${groupId} is gone and nobody could end a freeze, so it was paused.`);
+        context.stderr.line(`The runner of ${groupId} is gone, so the group was paused instead of frozen.`);
       }
-      if (outcome.status === 'paused') stdout.line(`Paused ${groupId}. Go on: ${resumeText(context.world, group)}`);
+      if (outcome.status === 'paused')
+        stdout.line(`Paused ${groupId}. Resume with: ${resumeText(context.world, group)}`);
       else stdout.line(`Group ${groupId} ${outcome.status} before it could be paused.`);
       return outcome.status === 'failed' ? exitCode.failed : exitCode.done;
   }
@@ -99,7 +102,7 @@ function conclude(
 async function drainHere(context: Context, group: GroupReference): Promise<CommandResult> {
   const { groupId } = group;
   const loaded = need(loadWithRunner(context.world, group));
-  context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);
+  context.stderr.line(`The runner of ${groupId} is gone. Waiting for its running sessions.`);
   const rehearse = loaded.state.run?.rehearsal;
   const options = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
   const result = need(await runInTerminal(context, group, options));
@@ -110,10 +113,10 @@ async function drainHere(context: Context, group: GroupReference): Promise<Comma
 function nothingToPause(groupId: GroupId, status: GroupStatus): never {
   if (status === 'created') {
     const next = advise('Start it with', ['group', 'run', groupId]);
-    return refuse('usage', `Group ${groupId} was not started yet; there is nothing to pause.`, next);
+    return refuse('usage', `Group ${groupId} has not been started.`, next);
   }
   const next = see('group', 'show', groupId);
-  return refuse('usage', `Group ${groupId} is ${status}; there is nothing to pause.`, next);
+  return refuse('usage', `Group ${groupId} is ${status}; nothing to pause.`, next);
 }
 
 // How a paused group goes on, for commands that did not read it.
@@ -126,7 +129,7 @@ export function resumeText(world: World, group: GroupReference): string {
 const stopExample = `
 Example:
   $ claude-code-agent stop --all
-  Paused 20260104-143022-auth-refactor. Go on: claude-code-agent group resume 20260104-143022-auth-refactor`;
+  Paused 20260104-143022-auth-refactor. Resume with: claude-code-agent group resume 20260104-143022-auth-refactor`;
 
 const sentenceColumnsMax = 800;
 /** A runner that has not answered for so long is not waited for any more. */
@@ -135,16 +138,16 @@ const patienceMs = 10_000;
 export function defineStop(command: Command, context: Context): void {
   command
     .description(
-      'Pauses every group of the data folder that is running, now and resumably, also those without a runner.',
+      'Pause every running group on this host, including groups without a runner. Continue with: group ' + 'resume.',
     )
-    .option('--all', 'needed, so that nobody stops everything by mistake')
+    .option('--all', 'required, to prevent mistakes')
     .option('--json', 'one JSON document: {"groups": [{"group", "status"}], "unreadable": ids}')
     .addHelpText('after', stopExample)
     .action(({ all, json }) =>
       context.run(async () => {
         if (!all) {
           const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'latest']);
-          return refuse('usage', 'It was not said what to stop.', next);
+          return refuse('usage', 'Nothing to stop was given.', next);
         }
         const groups = need(runningGroups(context));
         const { running, unreadable } = groups;
@@ -177,14 +180,14 @@ async function stopUnreadable(context: Context, { group, failure }: UnreadableGr
   switch (stopped.kind) {
     case 'runner':
       sayDone(
-        stopped.isTold ? `Its runner (process ${stopped.pid}) was told to pause it.` : 'Its runner was not reached.',
+        stopped.isTold ? `Its runner (pid ${stopped.pid}) was asked to pause it.` : 'Its runner could not be reached.',
       );
       return false;
     case 'held':
-      sayDone('Another command holds it, so nothing of it was stopped.');
+      sayDone('Another command is using it, so it was not stopped.');
       return false;
     case 'failed':
-      sayDone(`Nothing of it could be stopped: ${stopped.text}.`);
+      sayDone(`It could not be stopped: ${stopped.text}.`);
       return false;
     case 'ended':
       if (stopped.processes === 0 && stopped.runner === undefined) say(describeFailure(failure));
@@ -196,11 +199,11 @@ async function stopUnreadable(context: Context, { group, failure }: UnreadableGr
 function endedText({ processes, runner }: { readonly processes: number; readonly runner?: number }): string {
   const many = processes === 1 ? '1 process' : `${processes} processes`;
   if (runner === undefined) {
-    if (processes < 0) return 'Some processes that a dead runner left behind could not be ended.';
-    return `Ended ${many} that a dead runner left behind.`;
+    if (processes < 0) return 'Some orphans of a dead runner could not be ended.';
+    return `Ended ${many} left by a dead runner.`;
   }
-  if (processes < 0) return `Its runner (process ${runner}) was told to end; some processes could not be ended.`;
-  return `Ended its runner (process ${runner}) and ${many} of its sessions.`;
+  if (processes < 0) return `Its runner (pid ${runner}) was asked to exit; some processes could not be ended.`;
+  return `Ended its runner (pid ${runner}) and ${many} of its sessions.`;
 }
 
 /** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */
@@ -209,7 +212,11 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
   try {
     const paused = await whileWaiting(context, group, pauseAndNotify(context, group, 'now'), {
       afterMs: patienceMs,
-      outcome: fail('busy', 'Its runner does not answer, so it was not stopped.', 'It stops when its runner goes on.'),
+      outcome: fail(
+        'busy',
+        'Its runner does not respond, so it was not stopped.',
+        'It stops when its runner continues.',
+      ),
     });
     if (paused.ok) {
       context.stdout.line(describeStop(context, group, paused.value.outcome));
@@ -229,6 +236,6 @@ function describeStop({ world }: Context, group: GroupReference, outcome: PauseO
   const { groupId } = group;
   if (outcome.kind === 'settled' && outcome.had === 'start') return endedStartText(groupId);
   const status = 'status' in outcome ? outcome.status : 'running';
-  if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeText(world, group)}`;
+  if (status === 'paused') return `Paused ${groupId}. Resume with: ${resumeText(world, group)}`;
   return `Group ${groupId} is ${status}.`;
 }

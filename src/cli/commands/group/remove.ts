@@ -40,17 +40,17 @@ import { parseAge, parseKept, parseMegabytes } from '../../options/options.ts';
 const archiveExample = `
 Example:
   $ claude-code-agent group archive auth-refactor
-  $ claude-code-agent group archive auth-refactor --force        throws unmerged work away, and says what
+  $ claude-code-agent group archive auth-refactor --force        discard unmerged work, and list it
   $ claude-code-agent group list --status archived`;
 
 export function defineArchive(command: Command, context: Context): void {
   command
     .description(
-      'Archives a completed, failed or paused group. It stays readable, but cannot run any more. Worktrees and ' +
-        'branches whose work is merged go; while others hold unmerged work, nothing is archived.',
+      'Archive a completed, failed or paused group. It stays readable but cannot run again. Worktrees and ' +
+        'branches with merged work are removed. Refuses if any work is not merged.',
     )
-    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
-    .option('--force', 'remove worktrees and branches with unmerged work as well')
+    .argument('<group>', 'id, unique prefix, or slug if only one group has it')
+    .option('--force', 'also remove worktrees and branches with unmerged work')
     .option('--json', 'one JSON document: {"group", "removedWorktrees", "keptWorktrees"}')
     .addHelpText('after', archiveExample)
     .action((reference, given) =>
@@ -74,14 +74,14 @@ function documentOf({ state, tidied: { cleaned, kept } }: Archived): object {
 function say({ stderr }: Context, { state, wasArchived, tidied, leftovers }: Archived, force: boolean): void {
   const { id } = state.group;
   const line = (text: string): void => stderr.line(safeLine(text, lineColumns));
-  line(wasArchived ? `Group ${id} is archived already.` : `Archived ${id}.`);
+  line(wasArchived ? `Group ${id} is already archived.` : `Archived ${id}.`);
   const { cleaned, kept, notes } = tidied;
-  if (cleaned.length > 0) line(`Removed ${plural(cleaned.length, 'worktree')} with what belonged to it.`);
+  if (cleaned.length > 0) line(`Removed ${plural(cleaned.length, 'worktree')}.`);
   for (const leftover of leftovers.filter(({ sessionId }) => cleaned.includes(sessionId))) {
     for (const lost of lostWith(leftover)) line(lost);
   }
   for (const note of notes) line(note);
-  for (const { sessionId, why } of kept) line(`The worktree of ${titleOf(state, sessionId)} stays. ${why}`);
+  for (const { sessionId, why } of kept) line(`Kept the worktree of ${titleOf(state, sessionId)}. ${why}`);
   if (kept.length > 0) line(nextAdvice(id, force));
 }
 
@@ -98,18 +98,18 @@ function lostWith({ title, doomed, standing }: Leftover): string[] {
   const lost: string[] = [];
   if (branch !== undefined && tip !== null && unmerged > 0 && elsewhere === null) {
     const what = `${plural(unmerged, 'unmerged commit')} of ${branch}, the last one ${tip}`;
-    lost.push(`Thrown away: ${what}. For some weeks this brings it back: ${back(branch, tip)}`);
+    lost.push(`Discarded ${what}. To restore it within a few weeks: ${back(branch, tip)}`);
   }
   const [last] = looseTips;
   if (last !== undefined) {
     const what = `${plural(loose, 'commit')} on no branch, the last one ${last}`;
     const name = `${branch ?? title}-2`;
-    lost.push(`Thrown away with the worktree of ${title}: ${what}. It comes back with: ${back(name, last)}`);
+    lost.push(`Discarded with the worktree of ${title}: ${what}. To restore it: ${back(name, last)}`);
   }
   if (uncommitted.length > 0) {
     const shown = uncommitted.slice(0, namesShownMax).join(', ');
     const more = uncommitted.length > namesShownMax ? ', …' : '';
-    lost.push(`Thrown away with the worktree of ${title}, for good: uncommitted ${shown}${more}.`);
+    lost.push(`Discarded permanently with the worktree of ${title}: uncommitted ${shown}${more}.`);
   }
   return lost;
 }
@@ -117,9 +117,9 @@ function lostWith({ title, doomed, standing }: Leftover): string[] {
 /** For worktrees that stay although the group is archived. */
 function nextAdvice(groupId: string, force: boolean): string {
   const next = force
-    ? advise('When that is settled, remove it with', archiveCommand(groupId))
+    ? advise('Then remove it with', archiveCommand(groupId))
     : advise(
-        'Merge what you need with git merge and archive again; what shall be thrown away goes with',
+        'Merge what you need with git merge and archive again. To discard the rest:',
         archiveCommand(groupId, '--force'),
       );
   return adviceText(next);
@@ -140,13 +140,13 @@ const noteColumns = 600;
 export function defineDelete(command: Command, context: Context): void {
   command
     .description(
-      'Deletes a group with its transcripts and worktrees. Projects are not touched. Asks first, and refuses while ' +
-        'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named. A group that ' +
-        'is running has to be paused first; --force does that too.',
+      'Delete a group with its transcripts and worktrees. Projects are not touched. Asks for confirmation, ' +
+        'and refuses if a worktree has uncommitted work. Branches with unmerged commits are kept and listed. ' +
+        'A running group must be paused first; --force does that.',
     )
-    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .argument('<group>', 'id, unique prefix, or slug if only one group has it')
     .option('-y, --yes', 'answer every question with yes')
-    .option('--force', 'do not ask; pause it and commit what is in no commit on its branch first')
+    .option('--force', 'do not ask; pause it and commit uncommitted work to its branch first')
     .option('--json', 'one JSON document: {"group"}, null when the answer was no')
     .addHelpText('after', deleteExample)
     .action((reference, given) =>
@@ -216,8 +216,8 @@ async function pauseFirst(context: Context, group: GroupReference): Promise<void
       afterMs: patienceMs,
       outcome: fail(
         'busy',
-        'Its runner does not answer, so nothing was deleted.',
-        'It is paused when its runner goes on.',
+        'Its runner does not respond, so nothing was deleted.',
+        'It is paused when its runner continues.',
       ),
     }),
   );
@@ -239,15 +239,15 @@ function question(context: Context, group: GroupReference): string {
 const removeExample = `
 Example:
   $ claude-code-agent rm auth-refactor
-  $ claude-code-agent rm @ @1 --yes        the group created last, and the one before it`;
+  $ claude-code-agent rm @ @1 --yes        the two groups created last`;
 
 export function defineRemove(command: Command, context: Context): void {
   command
-    .description('Deletes groups as group delete does, one after the other; none while one of them is not known.')
-    .argument('<group...>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .description('Delete groups, like group delete. Deletes none if one of them does not exist.')
+    .argument('<group...>', 'id, unique prefix, or slug if only one group has it')
     .option('-y, --yes', 'answer every question with yes')
-    .option('--force', 'do not ask; pause them and commit what is in no commit on its branch first')
-    .option('--json', 'one JSON document: {"groups": ids of those that were deleted}')
+    .option('--force', 'do not ask; pause them and commit uncommitted work to its branch first')
+    .option('--json', 'one JSON document: {"groups": ids of the deleted groups}')
     .addHelpText('after', removeExample)
     .action((references, given) =>
       context.run(() => deleteGroups(context, references, given, (groups) => ({ groups }))),
@@ -263,18 +263,19 @@ Example:
 export function definePrune(command: Command, context: Context): void {
   command
     .description(
-      'Deletes groups of which all is true that is given, as `delete` does: no work is lost, branches with ' +
-        'unmerged commits stay. Shows which ones and why, then asks. Running and paused groups stay unless --status ' +
-        'names them; groups that are being run, or on whose branches others build, stay in any case.',
+      'Delete the groups that match all given conditions: no work is lost, and branches ' +
+        'with unmerged commits are kept. Lists them and asks for confirmation. Running and paused groups are ' +
+        'kept unless --status names them. Groups with a live runner, and groups whose branches others use, ' +
+        'are always kept.',
     )
-    .option('--older-than <time>', 'nothing happened to them for so long, such as 12h or 30d', parseAge)
-    .addOption(new Option('--status <status>', 'only groups of this status').choices([...groupStatuses, 'active']))
-    .option('--larger-than <mb>', 'their files take more than so many MB', parseMegabytes)
-    .option('--keep <n>', 'so many of the newest stay', parseKept)
-    .option('--dry-run', 'only show which ones')
+    .option('--older-than <time>', 'unchanged for this long, such as 12h or 30d', parseAge)
+    .addOption(new Option('--status <status>', 'only groups with this status').choices([...groupStatuses, 'active']))
+    .option('--larger-than <mb>', 'with more than this many MB of files', parseMegabytes)
+    .option('--keep <n>', 'keep this many of the newest', parseKept)
+    .option('--dry-run', 'show what would be deleted; change nothing')
     .option('-y, --yes', 'do not ask')
     .addOption(new Option('--force', 'the same').hideHelp())
-    .option('--json', 'one JSON document: the groups, and why others stay')
+    .option('--json', 'one JSON document: the groups, and why others are kept')
     .addHelpText('after', pruneExample)
     .action(({ olderThan, status, largerThan, keep, ...given }) => {
       const options: PruneOptions = { olderThanMs: olderThan, status, largerThanBytes: largerThan, keep };
@@ -296,7 +297,7 @@ async function prune(
 ): Promise<CommandResult> {
   if (Object.values(options).every((value) => value === undefined)) {
     const next = 'Give --older-than, --status, --larger-than or --keep.';
-    return refuse('usage', 'Nothing says which groups are to go.', next);
+    return refuse('usage', 'No condition was given.', next);
   }
   const root = need(context.root());
   const plan = await planPrune(context, root, options);
@@ -322,7 +323,7 @@ function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
   const columns = titled(['GROUP', 'SIZE', 'WHY'], 'SIZE');
   const rows = doomed.map(({ id, bytes, why }) => [id, megabytes(bytes), why]);
   if (rows.length > 0) stdout.line(formatTable(columns, rows, stdout.style).join('\n'));
-  else stderr.line('There are no such groups.');
+  else stderr.line('No groups match.');
   for (const { id, why } of kept) stderr.line(`${id} stays. ${safeLine(why, noteColumns)}`);
 }
 

@@ -15,8 +15,11 @@ Example:
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Tells what became of a group: results, changes, failures with their cure, waits, cost and tokens.
-The HTML file needs nothing else and loads nothing. Without an option the report is Markdown.`)
+    .description(
+      `Write a report on a group: results, changes, failures with next steps, waits,
+      cost and tokens. The HTML file is self-contained. The default format is
+      Markdown.`,
+    )
     .argument('<group>', 'id, unique prefix or slug')
     .addOption(
       new Option('--html <file>', 'write one self-contained HTML file ("-" = standard output)').conflicts([
@@ -24,9 +27,9 @@ The HTML file needs nothing else and loads nothing. Without an option the report
         'json',
       ]),
     )
-    .addOption(new Option('--markdown', 'Markdown for the body of a pull request').conflicts('json'))
-    .option('--json', 'one JSON document: everything the report is made from')
-    .option('--force', 'with --html: replace a file that is no report')
+    .addOption(new Option('--markdown', 'print Markdown, for the body of a pull request').conflicts('json'))
+    .option('--json', 'one JSON document: the data of the report')
+    .option('--force', 'with --html: overwrite a file that is not a report')
     .addHelpText('after', example)
     .action((reference, { html, json, force }) =>
       context.run(async () => {
@@ -52,17 +55,17 @@ The HTML file needs nothing else and loads nothing. Without an option the report
 /** An earlier report may be replaced, anything else only by force. `start`: how reports begin. */
 function checkTarget({ world }: Context, path: string, start: string | null): void {
   const shown = quoted(path);
-  const next = 'Give --html the name of a file in a folder that exists.';
+  const next = 'Give --html a file in an existing folder.';
   const folder = tryPath(() => world.files.info(dirname(path)));
   if (!folder.ok) refuse('usage', `The folder of ${shown} ${folder.trouble}.`, next);
-  if (folder.value?.kind !== 'folder') refuse('usage', `There is no folder for ${shown}.`, next);
+  if (folder.value?.kind !== 'folder') refuse('usage', `The folder of ${shown} does not exist.`, next);
   const there = tryPath(() => world.files.info(path));
   if (!there.ok) refuse('usage', `The path ${shown} ${there.trouble}.`, next);
   if (there.value === null) return;
-  if (there.value.kind !== 'file') refuse('usage', `${shown} is no file that could be replaced.`, next);
+  if (there.value.kind !== 'file') refuse('usage', `${shown} is not a regular file.`, next);
   if (start === null || there.value.size === 0) return;
   const head = tryPath(() => world.files.readBytes(path, 0, start.length));
   const isReport = head.ok && new TextDecoder().decode(head.value) === start;
   if (isReport) return;
-  refuse('usage', `${shown} exists and is no report.`, 'Give another name, or replace it with --force.');
+  refuse('usage', `${shown} exists and is not a report.`, 'Give another name, or overwrite it with --force.');
 }

@@ -78,7 +78,7 @@ that: a changed task is told to the model, also in a conversation that goes on. 
         const session = need(loadReferredSession(context, reference));
         const { json, project, ...options } = given;
         if (project === undefined && Object.values(options).every((value) => value === undefined)) {
-          return refuse('usage', 'Nothing was given that is to change.', see('session', 'edit', '--help'));
+          return refuse('usage', 'No change was given.', see('session', 'edit', '--help'));
         }
         const edit = await sessionFrom(context, options);
         const editing = editSession(context, session, { ...edit, ...defined({ project }) });
@@ -90,7 +90,9 @@ that: a changed task is told to the model, also in a conversation that goes on. 
         else {
           const title = titleOf(state, sessionId);
           const what =
-            changed.length === 0 ? `${title} is like that already.` : `Changed ${title}: ${settingWords(changed)}.`;
+            changed.length === 0
+              ? `${title} already has these settings.`
+              : `Changed ${title}: ${settingWords(changed)}.`;
           context.stdout.line(`${what}${nextOf(state, record)}`);
         }
       }),

@@ -88,7 +88,7 @@ is a slot; without one this command runs the session, and no other, to its end.
 Exit codes: 0 completed (or asked for), 1 failed, 2 bad input, 3 paused again.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--max-budget-usd <usd>', "the session's own cap over all its attempts from now on", parseMoney)
-    .option('--rehearse [script]', 'the script with which the rehearsal goes on')
+    .option('--rehearse [script]', 'script for the rest of the rehearsal')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', resumeExample)
     .action((named, { maxBudgetUsd, ...how }) =>
@@ -123,7 +123,7 @@ Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
         .preset('1')
         .argParser(parseRewind),
     )
-    .option('--rehearse [script]', 'the script with which the rehearsal goes on')
+    .option('--rehearse [script]', 'script for the rest of the rehearsal')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', retryExample)
     .action((named, given) =>

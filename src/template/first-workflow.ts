@@ -47,8 +47,8 @@ export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, comman
 }
 
 const about = [
-  'Each has a name, a project and a prompt. What else there is: docs/workflows.md, and',
-  `\`${commandText(['template', 'validate', 'FILE'])}\` says what is wrong. For example:`,
+  `Each has a name, a project and a prompt. \`${commandText(['template', 'validate', 'FILE'])}\``,
+  'reports mistakes. Some of the other keys:',
   '  dependsOn: NAME                  starts when that session is completed, with its work',
   '  prompt: "... {{sessions.NAME.result}}"   what that one said last',
   '  accept: npm test                 must succeed before the session counts as done',

@@ -530,12 +530,13 @@ function reduceItem(record: SessionRecord, event: ItemEvent): void {
     if (event.type === 'item_withdrawn') return { ...item, state: 'withdrawn' };
     return { ...item, state: 'answered', answer: event.answer, left: 'quote' };
   });
-  if (record.state.status === 'paused' && openItems(record).length === 0 && resumedByAnswer.has(record.state.reason))
+  const { state } = record;
+  if (state.status === 'paused' && openItems(record).length === 0 && !endedByPerson.has(state.reason))
     record.queued = true;
 }
 
-/** Pauses that end with the last answer; after the others a person has said that the session rests. */
-const resumedByAnswer: ReadonlySet<string> = new Set(['waits-for-answer', 'interrupted', 'host-lost', 'limit', 'disk']);
+/** After other pauses the session goes on with its last answer. */
+const endedByPerson: ReadonlySet<string> = new Set(['user', 'signal', 'deleted', 'error-threshold']);
 
 /** What the new attempt is told is known from the conversation, see LeftAnswer. */
 function keepAnswers(record: SessionRecord, kept: readonly LeftAnswer[] = []): void {

@@ -20,11 +20,13 @@ export interface Alteration {
   readonly how?: 'kill' | 'frozen';
   /** `blind`: as where ps shows no environment of others. */
   readonly table?: 'ps' | 'blind';
+  /** As after a reboot. */
+  readonly bootId?: string;
 }
 
 export function alterWorld(real: World, alteration: Alteration): World {
   const moments = new Moments(alteration);
-  const { table } = alteration;
+  const { table, bootId = real.machine.bootId } = alteration;
   const processes = table === undefined ? real.processes : createProcesses(psTable(real.machine.bootId, table));
   return {
     ...real,
@@ -32,7 +34,7 @@ export function alterWorld(real: World, alteration: Alteration): World {
     processes: watchedProcesses(processes, moments),
     fifos: watchedFifos(real.fifos, moments),
     locks: watchedLocks(real.locks, moments),
-    machine: { ...real.machine, self: processes.identify(process.pid) ?? real.machine.self },
+    machine: { ...real.machine, bootId, self: { ...(processes.identify(process.pid) ?? real.machine.self), bootId } },
   };
 }
 

@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import type { Alteration } from './altered-world.ts';
 import { modelOfKnownPrice } from './claude/rig.ts';
 import { User } from './cli/user.ts';
 import { pinnedClaude, type Started, until } from './cli.ts';
+import { alteredProgram, startCommand } from './crash-rig.ts';
 
 /** Needs a permission; nothing listens there. */
 export const curl = 'curl -s http://127.0.0.1:9/ >> tried.txt; echo ran >> ran.txt';
@@ -75,6 +77,28 @@ export class AskingUser {
     const run = this.user.start('group', 'run', group, '--output', 'json');
     this.started.push(run);
     return run;
+  }
+
+  /** `group run` on an altered world. */
+  startAltered(group: string, alteration: Alteration): Started {
+    const env = { ...this.user.env, TEST_WORLD: JSON.stringify(alteration) };
+    const run = startCommand([...alteredProgram, 'group', 'run', group, '--output', 'json'], env);
+    this.started.push(run);
+    return run;
+  }
+
+  /** The name of the session with this id. */
+  nameOf(session: string): string | undefined {
+    return [...this.#ids].find(([, id]) => session.endsWith(id))?.[0];
+  }
+
+  /** The pid of claude in the running attempt of the session. */
+  claude(group: string, name: string): number {
+    const id = this.#ids.get(name) ?? '';
+    const last = this.events(group).findLast(
+      ({ type, sessionId }) => /_(?:started|resumed)$/.test(type) && String(sessionId).endsWith(id),
+    );
+    return (last?.process as { pid: number } | undefined)?.pid ?? 0;
   }
 
   async inbox(): Promise<Waiting[]> {

@@ -1,0 +1,58 @@
+/**
+ * Promises, with the real claude and a scripted model: a session that waits too long is parked, which costs nothing and
+ * keeps nothing; everything else goes on. Its answer is quoted when it goes on, and given to the same call once.
+ */
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AskingUser, askCurl, askDatabase, count } from '../../support/asking.ts';
+import { patienceMs } from '../../support/claude/rig.ts';
+
+setDefaultTimeout(patienceMs);
+
+let asking: AskingUser;
+afterEach(() => asking.close());
+
+test('parked sessions cost and keep nothing, and go on with their answers after the run', async () => {
+  asking = new AskingUser({
+    api: [askCurl, askCurl, askCurl, { text: 'done' }],
+    web: [askDatabase, { text: 'done' }],
+    shop: [{ text: 'done' }],
+  });
+  const { user } = asking;
+  const group = await asking.group(['api', 'web', 'shop'], '--concurrent', '1', '--ask-timeout', '1s');
+  const { code, stdout } = await asking.start(group).finished;
+  expect(code).toBe(3);
+  const lines = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+  expect(lines.filter(({ type }) => type === 'session_parked').map(({ reason }) => reason)).toEqual([
+    'waits-for-answer',
+    'waits-for-answer',
+  ]);
+  expect(lines.at(-1)).toMatchObject({ type: 'group_paused', message: '2 questions wait for an answer.' });
+  expect(await user.json('group', 'show', group)).toMatchObject({ progress: { completed: 1, paused: 2 } });
+  expect(await user.json('group', 'budget', group)).toMatchObject({ reservedUsd: 0, leftUsd: 0.97 });
+  const asked = asking.requests('api') + asking.requests('web');
+
+  const [permission, question] = await asking.inbox();
+  expect(await user.ok('why', group)).toContain(`answer ${permission?.id} allow`);
+  expect((await user.run('session', 'resume', `${group}/api`)).code).toBe(2);
+  // Nothing was answered, so nothing goes on.
+  expect((await asking.start(group).finished).code).toBe(3);
+  expect(asking.requests('api') + asking.requests('web')).toBe(asked);
+
+  expect(await user.ok('answer', permission?.id ?? '', 'allow')).toContain(`group resume ${group}`);
+  await user.ok('answer', question?.id ?? '', 'Postgres, please');
+  const later = asking.start(group);
+  // The answer counts for one call: the next one of the same kind asks again.
+  const [again] = await asking.asked(1);
+  expect(again).toMatchObject({ text: permission?.text });
+  expect(again?.id).not.toBe(permission?.id);
+  await user.ok('answer', again?.id ?? '', 'allow');
+  expect((await later.finished).code).toBe(0);
+  expect(readFileSync(join(user.project('api'), 'ran.txt'), 'utf8')).toBe('ran\nran\n');
+  expect(count(asking.heard('web'), 'Answer: Postgres, please')).toBe(1);
+  expect(count(asking.heard('web'), 'Question: Which database?')).toBe(1);
+  expect(count(asking.heard('api'), `(item ${permission?.id})`)).toBe(1);
+  expect(count(asking.heard('api'), `(item ${again?.id})`)).toBe(0);
+  expect(asking.api.problems).toEqual([]);
+});

@@ -250,9 +250,21 @@ export class RemoteAttempt implements HostedAttempt {
     const settled = await this.#mirror.settle();
     const { leftover = false, limitsHit = [], stderrTail = '' } = this.#end ?? {};
     const unsent = this.#end?.unsent;
-    const brought = unsent === undefined || !settled.ok ? settled : notBrought(this.subject.place.host, unsent);
+    const brought = unsent === undefined || !settled.ok ? settled : this.#notBrought(unsent);
     const failure = this.#missing ?? (brought.ok ? null : brought.failure);
     return { leftover, limitsHit, stderrTail, ...(failure === null ? {} : { failure }) };
+  }
+
+  /** Too large for the way, or half of it on a full disk: it stays where it was made. */
+  #notBrought({ why, folder, isDiskFull = false }: NonNullable<News<'ended'>['unsent']>): Result<never> {
+    const { place, notReached } = this.subject;
+    const rest = `${why} It lies there in ${folder}.`;
+    if (isDiskFull) {
+      const message = `The disk of host ${place.host} is full; the session goes on from its last checkpoint. ${rest}`;
+      return notReached(fail('other-host', message, 'Free some space there.').failure);
+    }
+    const message = `What the session made on host ${place.host} cannot be brought here: ${rest}`;
+    return fail('worktree-failed', message, 'Fetch it from there before the session is retried.');
   }
 
   async endNow(): Promise<boolean> {
@@ -284,12 +296,6 @@ function lostBefore(host: string) {
 }
 
 const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claude-unproven']);
-
-/** Too large for the way; it stays where it was made. */
-function notBrought(host: string, { why, folder }: NonNullable<News<'ended'>['unsent']>): Result<never> {
-  const message = `What the session made on host ${host} cannot be brought here: ${why} It lies there in ${folder}.`;
-  return fail('worktree-failed', message, 'Fetch it from there before the session is retried.');
-}
 
 function notTaken(host: string, { message }: Failure): Failure {
   const what = `What host ${host} sent of the session cannot be taken in: ${message}`;

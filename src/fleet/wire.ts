@@ -172,7 +172,7 @@ export const attemptEnd = z.discriminatedUnion('say', [
     /** The guard ended it, because its lease was over. */
     fenced: z.boolean(),
     /** Some of its files, or its work, cannot be sent: why, and the folder on the host in which they lie. */
-    unsent: z.object({ why: told, folder: told }).optional(),
+    unsent: z.object({ why: told, folder: told, isDiskFull: z.boolean().optional() }).optional(),
   }),
 ]);
 

@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
-import { errorText, fail, publicFailure } from '../../core/failure.ts';
+import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import { parseJson } from '../../store/json.ts';
@@ -18,7 +18,7 @@ import { heartbeatMs, registerHost } from '../registry.ts';
 import { Verifier } from '../seal.ts';
 import { type HostAbilities, type HostEntry, type Order, packed, type ToGroup, type ToHost, toHost } from '../wire.ts';
 import { OrderedAttempt } from './attempt.ts';
-import type { AgentContext } from './context.ts';
+import type { AgentContext, OuterContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, uptimeMs, writeLeases } from './lease-file.ts';
 import { forgetWork, keptMs, tidyRepositories } from './prepare.ts';
@@ -63,9 +63,10 @@ export class Agent {
   #startedAtMs = 0;
   #isClosed = false;
 
-  constructor(context: Omit<AgentContext, 'noteLeases'>, options: AgentOptions) {
+  constructor(context: OuterContext, options: AgentOptions) {
     this.#world = context.world;
-    this.#context = { ...context, noteLeases: () => this.#noteLeases() };
+    const isDiskFull = () => diskOf(context.world.files, context.paths).isFull === true;
+    this.#context = { ...context, isDiskFull, noteLeases: () => this.#tryToNoteLeases() };
     this.#options = options;
     const { config, engine } = context;
     this.#leases = engine.leases(config.leaseMs);
@@ -141,6 +142,15 @@ export class Agent {
     }
   }
 
+  /** On a full disk the guard ends what runs, and all else must go on. */
+  #tryToNoteLeases(): void {
+    try {
+      this.#noteLeases();
+    } catch (error) {
+      this.#context.tell(`The leases cannot be noted: ${errorText(error)}`);
+    }
+  }
+
   #noteLeases(): void {
     const { leaseMs } = this.#context.config;
     const leases = [...this.#held.values()].flatMap(({ slot }) => {
@@ -162,7 +172,7 @@ export class Agent {
     if (this.#isClosed) return;
     if (renewed.ok) {
       for (const { slot, lease } of held) slot.renewedAt = renewed.value.has(lease) ? -1 : sentAt;
-      this.#noteLeases();
+      this.#tryToNoteLeases();
       for (const { slot } of held) {
         if (!slot.isLost || !this.#held.has(slot.record.token)) continue;
         this.#context.tell(`The lease of session ${slot.record.sessionId} is over.`);
@@ -229,7 +239,7 @@ export class Agent {
   #forget(slot: Slot): void {
     this.#held.get(slot.record.token)?.attempt.close();
     this.#held.delete(slot.record.token);
-    this.#noteLeases();
+    this.#tryToNoteLeases();
     slot.remove();
   }
 
@@ -298,17 +308,28 @@ export class Agent {
     if (this.#isClosed) return;
     if (!lost.ok || lost.value.size > 0) {
       tell(`An order for group ${groupId} was refused: it names no slot that this host holds.`);
-      const news = { say: 'refused', failure: publicFailure(noSlot) } as const;
-      void this.#answer(groupId, { kind: 'attempt', host: config.name, token, attemptId: order.attemptId, news });
+      this.#refuse(record, noSlot);
       return;
     }
     slot.renewedAt = sentAt;
-    slot.keep();
     const attempt = new OrderedAttempt(this.#context, slot);
-    this.#held.set(token, { slot, attempt });
-    // The guard knows of it before anything of it begins.
-    this.#noteLeases();
+    try {
+      slot.keep();
+      this.#held.set(token, { slot, attempt });
+      // The guard knows of it before anything of it begins.
+      this.#noteLeases();
+    } catch (error) {
+      this.#held.delete(token);
+      tell(`An order for session ${order.sessionId} was refused: ${errorText(error)}`);
+      this.#refuse(record, fail('other-host', `It cannot write down its order: ${errorText(error)}.`, '').failure);
+      return;
+    }
     void attempt.begin().catch((error) => this.#tellError(slot, error));
+  }
+
+  #refuse({ token, groupId, order: { attemptId } }: SlotRecord, failure: Failure): void {
+    const news = { say: 'refused', failure: publicFailure(failure) } as const;
+    void this.#answer(groupId, { kind: 'attempt', host: this.#context.config.name, token, attemptId, news });
   }
 
   async #release({ slot, attempt }: Held): Promise<void> {

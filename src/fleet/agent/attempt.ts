@@ -290,8 +290,9 @@ export class OrderedAttempt {
     const limitsHit = [...remains.limitsHit];
     const { leftover, stderrTail } = remains;
     const why = this.#unsentFiles ?? this.#unsentWork;
-    const unsent = why === undefined ? {} : { unsent: { why, folder: this.#slot.paths.folder } };
-    this.#conclude({ say: 'ended', status, leftover, limitsHit, stderrTail, fenced, ...unsent });
+    const { isDiskFull } = this.#context;
+    const unsent = why && { why, folder: this.#slot.paths.folder, isDiskFull: isDiskFull() };
+    this.#conclude({ say: 'ended', status, leftover, limitsHit, stderrTail, fenced, ...(unsent && { unsent }) });
     this.#release();
   }
 
@@ -299,8 +300,13 @@ export class OrderedAttempt {
     const work = this.#work;
     if (work === null || this.#isClosed) return;
     const prints = this.#slot.printed;
-    const files = await this.#newFiles(work);
+    let files = await this.#newFiles(work);
     const commits = await this.#newCommits(work);
+    // A conversation must never tell of what is not there.
+    if (files !== undefined && this.#unsentWork !== undefined && this.#context.isDiskFull()) {
+      work.files.takeBack();
+      files = undefined;
+    }
     if ((files === undefined && commits === undefined) || this.#isClosed) return;
     if (commits !== undefined) work.told = commits;
     const { checkpoints = [], lastCheckpoint = 0 } = this.#slot.record;

@@ -31,4 +31,9 @@ export interface AgentContext {
   readonly tell: (line: string) => void;
   readonly noteLeases: () => void;
   readonly isGuarded: () => boolean;
+  /** The disk is so full that what lies on it may be half of something. */
+  readonly isDiskFull: () => boolean;
 }
+
+/** What does not come from the agent itself. */
+export type OuterContext = Omit<AgentContext, 'noteLeases' | 'isDiskFull'>;

@@ -145,7 +145,12 @@ export class Fence {
     const note = fencedNote(this.#paths, folder);
     const { files } = this.#world;
     // Without its folder there is nobody left who wants to know.
-    if (files.entryKind(note) === null && files.entryKind(join(this.#paths.slots, folder)) === 'folder')
+    if (files.entryKind(note) !== null || files.entryKind(join(this.#paths.slots, folder)) !== 'folder') return;
+    try {
       files.writeAtomic(note, '', { durable: true });
+    } catch (error) {
+      // A disk that is full must not keep it from being ended.
+      this.#tell(`Why an attempt is ended cannot be noted: ${String(error)}`);
+    }
   }
 }

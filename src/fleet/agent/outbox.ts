@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
 import type { FleetEngine } from '../engine.ts';
 import { toGroupStream } from '../engine.ts';
@@ -62,8 +63,15 @@ export class Outbox {
   keepBlob(bytes: Uint8Array): Result<Blob> {
     const { random, files } = this.#world;
     const blob = blobOf(random.uuid(), bytes);
-    if (blob.ok) files.writeBytes(this.#blobPath(blob.value.id), bytes, { durable: true });
-    return blob;
+    if (!blob.ok) return blob;
+    const path = this.#blobPath(blob.value.id);
+    try {
+      files.writeBytes(path, bytes, { durable: true });
+      return blob;
+    } catch (error) {
+      files.remove(path);
+      return { ok: false, failure: systemFailure(path, error) };
+    }
   }
 
   #blobPath(id: string): string {

@@ -10,7 +10,7 @@ import { FleetRedis } from '../redis.ts';
 import { listHosts } from '../registry.ts';
 import { wireVersion } from '../wire.ts';
 import { Agent, type AgentAbilities } from './agent.ts';
-import type { AgentContext, ChosenProgram } from './context.ts';
+import type { ChosenProgram, OuterContext } from './context.ts';
 import { isGuarded, uptimeMs } from './lease-file.ts';
 
 export interface ServeOptions {
@@ -60,7 +60,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     lock.release();
     return free;
   }
-  const context: Omit<AgentContext, 'noteLeases'> = {
+  const context: OuterContext = {
     ...{ world, config, root, paths, home, packageRoot, tell, claude },
     engine: engine.value,
     git: { world, env: callerEnv },

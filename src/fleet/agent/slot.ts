@@ -99,7 +99,12 @@ export class Slot {
 
   note(change: Partial<SlotRecord>): void {
     this.#record = { ...this.#record, ...change };
-    this.#write();
+    try {
+      this.#write();
+    } catch (error) {
+      // The next agent finds out by itself that it has ended, and a full disk is no reason to keep that back.
+      if (change.end === undefined) throw error;
+    }
   }
 
   /** One of that id was ordered here before, under whatever token. */

@@ -45,6 +45,11 @@ export function pausedForOtherHost({ reason, message }: Failure): Outcome | null
   return reason === 'other-host' ? { status: 'paused', reason: 'interrupted', message, warnings: [] } : null;
 }
 
+/** Its host has what it made, and cannot give all of it; null for any other trouble. */
+export function cutOffBy({ reason, message }: Failure): Outcome | null {
+  return reason === 'other-host' ? { status: 'paused', reason: 'host-lost', message, warnings: [] } : null;
+}
+
 /** Its machine was lost, or ended it because nobody could reach that any more; null when it ended by itself. */
 export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | null {
   if (end.kind === 'lost') {

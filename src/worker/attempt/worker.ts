@@ -43,6 +43,7 @@ import type { World } from '../../system/world.ts';
 import type { WorkerNews } from '../facts.ts';
 import type { AttemptExit, HostedAttempt, Preparation } from '../host.ts';
 import {
+  cutOffBy,
   failedToStart,
   holdingAllReserved,
   hostLossOutcome,
@@ -455,7 +456,7 @@ export class Worker {
 
   async #conclude(end: AttemptExit, found: 'watched' | 'after-crash'): Promise<Outcome> {
     const { leftover, limitsHit, stderrTail, failure } = await this.#hosted.reap();
-    if (failure !== undefined) return failedToStart(failure);
+    if (failure !== undefined) return cutOffBy(failure) ?? failedToStart(failure);
     const { lastResult } = this.stream;
     const cut = hostLossOutcome(end, lastResult !== undefined && isSuccess(lastResult));
     if (cut !== null) return cut;

@@ -4,10 +4,12 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { SlotLease } from '../../../src/core/event.ts';
+import type { Failure } from '../../../src/core/failure.ts';
 import type { SlotWish } from '../../../src/core/plan/decision.ts';
 import { Fleet, type RemoteInput } from '../../../src/fleet/fleet.ts';
 import type { AttemptNews, ToGroup } from '../../../src/fleet/wire.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
+import { cutOffBy } from '../../../src/worker/attempt/outcomes.ts';
 import { groupId, sessionDefinition, sid } from '../../support/core-events.ts';
 import { VirtualLink } from '../../support/fleet/virtual-link.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
@@ -185,4 +187,20 @@ test('what is too large for the way fails the session, and it is told where it l
   expect(failure).toMatchObject({ reason: 'worktree-failed' });
   expect(failure?.message).toContain('host one');
   expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
+});
+
+test('what a full disk keeps back on a host has the session go on elsewhere, and nothing new goes there', async () => {
+  link.has('one');
+  await seconds(5);
+  const attempt = fleet.attempt(inputOf(false));
+  const unsent = { why: 'git add refused: No space left.', folder: '/there/session', isDiskFull: true };
+  const end = { leftover: false, limitsHit: [], stderrTail: '', fenced: false, unsent };
+  const news: AttemptNews = { say: 'ended', status: { kind: 'exited', code: 0 }, ...end };
+  link.hear({ kind: 'attempt', host: 'one', token: 'one:job1', attemptId: 'attempt', news });
+  await new Promise<unknown>((resolve) => attempt.onExit(resolve));
+  const { failure } = await attempt.reap();
+  expect(failure?.message).toContain('The disk of host one is full');
+  expect(failure?.message).toEndWith('No space left. It lies there in /there/session.');
+  expect(cutOffBy(failure as Failure)).toMatchObject({ status: 'paused', reason: 'host-lost' });
+  expect(fleet.standing).toMatchObject({ up: 0, refusing: 1 });
 });

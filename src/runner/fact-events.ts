@@ -194,7 +194,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     case 'failed': {
       const { place } = attempt;
       if (isRefusedLogin(outcome) && (place !== undefined || context.isRefusedHere === true)) {
-        const machine = place === undefined ? 'This machine' : `The host ${place.host}`;
+        const machine = place === undefined ? 'This host' : `The host ${place.host}`;
         const until = place === undefined ? 'in this run' : 'until its login changes';
         const message = `${outcome.message} ${machine} gets nothing more ${until}.`;
         return paused(stopped, message);

@@ -325,7 +325,10 @@ export class FleetRig {
       const { news } = message;
       const which = news.say === 'printed' ? news.offset : news.say === 'checkpoint' ? news.n : '';
       const key = `${news.say} ${news.say === 'ran' ? news.id : which}`;
-      if (!once.has(key)) once.set(key, news);
+      const known = once.get(key);
+      // Another agent may begin again with a larger piece.
+      const isMore = known?.say === 'printed' && news.say === 'printed' && news.data.length > known.data.length;
+      if (known === undefined || isMore) once.set(key, news);
     }
     return [...once.values()];
   }

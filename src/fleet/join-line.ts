@@ -22,7 +22,7 @@ export function parseJoinLine(line: string): Result<JoinTicket> {
   const value = parseJson(Buffer.from(body, 'base64url').toString());
   const version = (value as { version?: unknown } | null | undefined)?.version;
   if (typeof version === 'number' && version > 1) {
-    const next = 'Upgrade claude-code-agent on this machine to the version of the machine that runs groups.';
+    const next = 'Upgrade claude-code-agent on this host to the version that runs groups.';
     return fail('newer-version', 'The join line was made by a newer version of this program.', next);
   }
   const parsed = joinTicket.safeParse(value);

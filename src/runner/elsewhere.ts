@@ -1,4 +1,4 @@
-/** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
+/** The part of a run that is on other hosts: its attempts there, what was lost, and what comes late. */
 
 import { join } from 'node:path';
 import {
@@ -76,7 +76,7 @@ export class Elsewhere {
     return this.#fleet && { ...this.#fleet.view, ...defined({ refusedHere }) };
   }
 
-  /** Asks the machines on which sessions have worked what is there still. */
+  /** Asks the hosts on which sessions have worked what is there still. */
   begin(): void {
     const { state } = this.#options;
     const hosts = new Set<string>();
@@ -117,7 +117,7 @@ export class Elsewhere {
     return isRecalled ? fleet.recall(input) : fleet.attempt(input);
   }
 
-  /** To be called before it is on record, so that nothing more is decided for machines whose logins were refused. */
+  /** To be called before it is on record, so that nothing more is decided for hosts whose logins were refused. */
   noteLogins(facts: readonly Fact[]): void {
     for (const fact of facts) {
       if (fact.kind !== 'ended' || !isRefusedLogin(fact.outcome)) continue;
@@ -140,7 +140,7 @@ export class Elsewhere {
     );
   }
 
-  /** What is lacking for sessions of this run, each once; nothing before it is known which machines there are. */
+  /** What is lacking for sessions of this run, each once; nothing before it is known which hosts there are. */
   newLacks(): string[] {
     const { state } = this.#options;
     const view = this.#fleet?.view;
@@ -225,7 +225,7 @@ export class Elsewhere {
   }
 }
 
-// What an attempt has cost in all, by what its machine told when it was there again.
+// What an attempt has cost in all, by what its host reported when it was back.
 
 export interface LateInput {
   readonly record: SessionRecord;
@@ -247,7 +247,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const isTold = stream.sawInit && !stream.isAtWork;
   const atEnd = isTold ? null : totalsAtEnd(world, late, own, startedAtMs);
   if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
-  // Some of its conversation came before the machine was lost, the rest with what came late. What its session has said
+  // Some of its conversation came before the host was lost, the rest with what came late. What its session has said
   // since lies where the former does, and only the names of messages, not their times, tell them apart.
   const folders = stream.sawInit ? [paths.config, late] : [late];
   const kept = (ids: readonly string[]): KeptMessage[] => {
@@ -255,7 +255,7 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
       const messages = keptMessages(world, folder, new Set([own, ...ids]), prices);
       return folder === late ? messages : messages.map((message) => ({ ...message, atMs: Number.NaN }));
     });
-    // The clock of the other machine may differ, so times do not separate the messages of earlier attempts.
+    // The clock of the other host may differ, so times do not separate the messages of earlier attempts.
     const before = printedMessages(world, paths.transcript, attempt.offset);
     const messages = new Map(all.map((message) => [message.id, message]));
     return [...messages.values()].filter(({ id }) => !before.has(id));

@@ -73,7 +73,7 @@ export type RunResult =
   | { readonly kind: 'settled'; readonly status: 'completed' | 'failed' | 'paused'; readonly state: GroupState }
   /** The runner left and its workers go on; the next `group run` adopts them. */
   | { readonly kind: 'left'; readonly state: GroupState }
-  /** `booked`: attempts on machines that were lost, of which it is known only now what they have cost. */
+  /** `booked`: attempts on hosts that were lost, of which it is known only now what they have cost. */
   | { readonly kind: 'already-completed'; readonly state: GroupState; readonly booked: number }
   | { readonly kind: 'refused'; readonly failure: OpenFailure; readonly booked?: number };
 
@@ -164,7 +164,7 @@ async function runOpened(
   return settledResult(writer.state);
 }
 
-/** As `startEvents`. Where nothing is to be run, lost machines are asked first what their attempts have cost. */
+/** As `startEvents`. Where nothing is to be run, lost hosts are asked first what their attempts have cost. */
 async function startOrBook(
   world: World,
   writer: GroupWriter,

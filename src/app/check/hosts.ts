@@ -46,7 +46,7 @@ interface Here {
   readonly claude: string | undefined;
 }
 
-/** What is wrong with a machine; when nothing is, one line that says how it stands. */
+/** What is wrong with a host; when nothing is, one line that says how it stands. */
 export function hostFindings(host: FleetHost, here: Here): Finding[] {
   const { name } = host;
   if (isLost(host)) {
@@ -114,7 +114,7 @@ function programFindings({ name, abilities, refusal }: FleetHost, here: Here): F
   return found;
 }
 
-/** What a machine says of itself is advised only where a command takes it. */
+/** What a host reports of itself is advised only where a command takes it. */
 function isName(text: string | undefined): text is string {
   return text !== undefined && plainNamePattern.test(text);
 }

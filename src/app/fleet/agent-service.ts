@@ -1,7 +1,4 @@
-/**
- * The agent of this machine as something that stays: a unit of `systemd --user`, or where there is none, a process in
- * the background. It starts its guard itself, as a process that outlives it.
- */
+/** The agent of this host: a unit of `systemd --user`, or where there is none, a process in the background. */
 import { isAbsolute, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -15,10 +12,7 @@ import { lastLine } from './ssh.ts';
 
 const commandMs = 30_000;
 const lookMs = 50;
-/** The agent connects before it says that it is there. */
-const beginMs = 30_000;
 const endMs = 10_000;
-const logTailBytes = 4_000;
 
 export const agentUnit = 'claude-code-agent-host.service';
 
@@ -68,9 +62,9 @@ function quoted(text: string, isCommand = false): string {
 
 export type Started =
   | { readonly as: 'unit'; readonly lingers: boolean }
-  | { readonly as: 'process'; readonly log: string };
+  | { readonly as: 'process'; readonly log: string; readonly isOver: () => boolean };
 
-/** Starts it anew; resolves when it runs. Fails with what it said when it ended instead. */
+/** Ends the agent that runs, and starts another one. */
 export async function startAgent(place: AppContext, root: string): Promise<Result<Started>> {
   const stopped = await stopAgent(place, root);
   if (!stopped.ok) return stopped;
@@ -86,11 +80,6 @@ export async function startAgent(place: AppContext, root: string): Promise<Resul
   for (const words of [['daemon-reload'], ['enable', '--now', agentUnit]]) {
     const done = await systemctl(place, ...words);
     if (!done.ok) return done;
-  }
-  const begun = await untilHeld(world, fleetPaths(root).agentLock, () => null);
-  if (!begun) {
-    const message = `The unit ${agentUnit} was started, but no agent runs.`;
-    return fail('spawn-failed', message, `See what it says: journalctl --user -u ${agentUnit}`);
   }
   return ok({ as: 'unit', lingers: await lingers(place) });
 }
@@ -109,30 +98,18 @@ export function spawnAgent({ world, env, packageRoot }: AppContext, root: string
 
 const logPath = (root: string): string => join(fleetPaths(root).folder, 'host.log');
 
-async function startInBackground(place: AppContext, root: string): Promise<Result<Started>> {
-  const { world } = place;
-  const { folder, agentLock } = fleetPaths(root);
+function startInBackground(place: AppContext, root: string): Result<Started> {
+  const { files } = place.world;
   const log = logPath(root);
-  world.files.makeFolder(folder);
-  world.files.remove(log);
+  files.makeFolder(fleetPaths(root).folder);
+  files.remove(log);
   const spawned = spawnAgent(place, root);
   if (!spawned.ok) return spawned;
   let isOver = false;
   spawned.value.onExit(() => {
     isOver = true;
   });
-  if (await untilHeld(world, agentLock, () => isOver)) return ok({ as: 'process', log });
-  const said = new TextDecoder().decode(world.files.readBytes(log, 0, logTailBytes));
-  return fail('spawn-failed', `The agent ended at once: ${lastLine(said)}.`, `All that it said is in ${log}`);
-}
-
-async function untilHeld(world: World, lock: string, isOver: () => boolean | null): Promise<boolean> {
-  for (let waited = 0; waited < beginMs; waited += lookMs) {
-    if (world.locks.holder(lock) !== null) return true;
-    if (isOver() === true) return false;
-    await delay(world.clock, lookMs);
-  }
-  return false;
+  return ok({ as: 'process', log, isOver: () => isOver });
 }
 
 /** Ends agent and guard, and takes the unit away. What they had started works on. */

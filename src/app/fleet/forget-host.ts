@@ -1,4 +1,4 @@
-/** `host forget`: a machine is no part of the fleet any more, and what it may have spent is booked. */
+/** `host forget`: takes a host out of the fleet, and books what it may have spent. */
 
 import { join } from 'node:path';
 import { shellWord } from '../../core/advice.ts';
@@ -20,7 +20,7 @@ import { isRun } from '../live-runner.ts';
 import { loadReferredGroup } from '../resolve.ts';
 import { submit } from '../submit.ts';
 import { stopAgent } from './agent-service.ts';
-import { dropHost, fleetHosts, isLost, unknownHost } from './hosts.ts';
+import { fleetHosts, isLost, unknownHost } from './hosts.ts';
 import { knownFleet, withRedis } from './init.ts';
 import { runBySsh } from './ssh.ts';
 
@@ -31,7 +31,7 @@ export interface ToForget {
   readonly used: number | undefined;
 }
 
-/** Fails with `not-found` when neither this machine nor the fleet knows the name. */
+/** Fails with `not-found` when neither this host nor the fleet knows the name. */
 export async function lookAtHost(place: AppContext, root: string, name: string): Promise<Result<ToForget>> {
   const { world } = place;
   const own = readHost(world.files, root);
@@ -132,7 +132,7 @@ export async function leaveFleet(place: AppContext, root: string): Promise<Resul
   if (!stopped.ok) return stopped;
   for (const lease of working) await new LocalAttempt(world, subjectOf(paths, lease)).endNow();
   const { value: config } = host.ok ? host : { value: undefined };
-  // Where Redis does not answer, the fleet hears nothing of this machine any more and takes it for lost.
+  // Where Redis does not answer, the fleet hears nothing of this host any more and takes it for lost.
   if (config !== undefined) await withRedis(world, config, (redis) => registry.forgetHost(redis, config.name));
   for (const name of world.files.list(paths.folder)) {
     if (!staying.includes(name)) world.files.remove(join(paths.folder, name));
@@ -159,7 +159,9 @@ export async function removeHost(
   if (!added.ok) return added;
   const { [name]: known, ...others } = added.value;
   const undone = known === undefined ? ok(undefined) : await undoThere(place, name, known);
-  const dropped = await dropHost(place, root, name);
+  const fleet = knownFleet(place, root);
+  if (!fleet.ok) return fleet;
+  const dropped = await withRedis(world, fleet.value, (redis) => registry.forgetHost(redis, name));
   if (!dropped.ok) return dropped;
   if (known !== undefined) {
     const written = writeAdded(world.files, root, others);
@@ -185,7 +187,7 @@ rm -rf ${at} ${at}-*`;
   return runBySsh(place, ssh, { script: `${root}${script}`, next, timeoutMs: undoMs });
 }
 
-// Money that is held for sessions of a machine that was lost: what they may have cost besides what is known.
+// Money that is held for sessions of a lost host: what they may have cost besides what is known.
 
 export interface HeldGroup {
   readonly groupId: GroupId;

@@ -1,4 +1,4 @@
-/** The machines of a fleet, seen from where groups are run. */
+/** The hosts of a fleet, seen from where groups are run. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { readAdded } from '../../fleet/fleet-files.ts';
@@ -17,7 +17,7 @@ export async function fleetHosts(place: AppContext, root: string): Promise<Resul
   return fleet.ok ? withRedis(place.world, fleet.value, registry.listHosts) : fleet;
 }
 
-/** The value: the machine as it was. Fails with `not-found` when no host of that name has joined. */
+/** The value: the host as it was. Fails with `not-found` when no host of that name has joined. */
 export async function setDraining(
   place: AppContext,
   root: string,
@@ -36,11 +36,6 @@ export async function setDraining(
   });
 }
 
-export async function dropHost(place: AppContext, root: string, name: string): Promise<Result<void>> {
-  const fleet = knownFleet(place, root);
-  return fleet.ok ? withRedis(place.world, fleet.value, (redis) => registry.forgetHost(redis, name)) : fleet;
-}
-
 export function unknownHost(name: string, hosts: readonly { readonly name: string }[]) {
   const known = hosts.map((host) => host.name).join(', ');
   const message = `There is no host ${JSON.stringify(name)} in the fleet.`;
@@ -48,7 +43,7 @@ export function unknownHost(name: string, hosts: readonly { readonly name: strin
   return fail('not-found', message, advise('Let one join with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
 }
 
-/** Names of the machines that were added from here, and how they are reached; none where that cannot be read. */
+/** Names of the hosts that were added from here, and their destinations of ssh. */
 export function addedHosts({ world }: AppContext, root: string): (readonly [string, string])[] {
   const added = readAdded(world.files, root);
   return added.ok ? Object.entries(added.value).map(([name, { ssh }]) => [name, ssh] as const) : [];

@@ -1,4 +1,4 @@
-/** `host join`: this machine works for a fleet from now on. */
+/** `host join`: this machine becomes a host of a fleet. */
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -14,7 +14,7 @@ import type { AppContext } from '../app-context.ts';
 import { checkAccepted } from '../claude-check/checks.ts';
 import { agentUnit, type Started, startAgent } from './agent-service.ts';
 import { withRedis } from './init.ts';
-import { checkDestination } from './ssh.ts';
+import { checkDestination, lastLine } from './ssh.ts';
 
 const gitMs = 20_000;
 const lookMs = 200;
@@ -22,7 +22,7 @@ const listedMs = 100_000;
 
 export interface JoinOptions {
   readonly line: string;
-  /** Absent = the name by which this machine joined before, else its own. */
+  /** Absent = the name by which this host joined before, else its host name. */
   readonly name?: string | undefined;
   /** Absent, as all that follows: as before, or if it is new here, as many as there are cores. */
   readonly slots?: number | undefined;
@@ -38,7 +38,7 @@ export interface Joined {
   readonly redis: string;
 }
 
-/** Writes down what this machine does for whom; nothing unless all of it is right and Redis answers. */
+/** Writes the host's configuration; nothing unless all of it is right and Redis answers. */
 export async function joinFleet(place: AppContext, root: string, given: JoinOptions): Promise<Result<Joined>> {
   const { world } = place;
   const ticket = parseJoinLine(given.line);
@@ -96,25 +96,36 @@ export async function joinAndServe(
   const started = await startAgent(place, root);
   if (!started.ok) return started;
   place.notes.line(joinSteps.wait);
-  const listed = await untilListed(place, joined.value.host, before.value);
+  const listed = await untilListed(place, joined.value.host, before.value, started.value);
   if (listed?.refusal !== undefined) {
     const again = acceptIt(listed);
     const next = `Install another version of Claude Code; the agent, which was started, tries it by itself.${again}`;
     return fail('claude-unproven', `This host has joined, and takes nothing: ${listed.refusal}`, next);
   }
   if (listed !== undefined) return ok({ ...joined.value, started: started.value });
-  const next = started.value.as === 'unit' ? `journalctl --user -u ${agentUnit}` : started.value.log;
-  return fail('timeout', 'The agent was started, but the fleet does not hear of it.', `See what it says: ${next}`);
+  if (started.value.as === 'unit') {
+    return fail(
+      'timeout',
+      `The fleet does not hear of the unit ${agentUnit}.`,
+      `See: journalctl --user -u ${agentUnit}`,
+    );
+  }
+  const { log, isOver } = started.value;
+  const said = lastLine(place.world.files.readText(log) ?? '');
+  const message = isOver() ? `The agent ended at once: ${said}.` : 'The fleet does not hear of the agent.';
+  return fail(isOver() ? 'spawn-failed' : 'timeout', message, `See its log: ${log}`);
 }
 
-/** Its agent, begun after that time of Redis, says so itself as soon as its claude is known, and tried if it is new. */
+/** The agent, started after that time of Redis, registers as soon as its claude is known, and checked if it is new. */
 async function untilListed(
   { world }: AppContext,
   host: HostConfig,
   afterMs: number,
+  started: Started,
 ): Promise<RegisteredHost | undefined> {
+  const isOver = () => started.as === 'process' && started.isOver();
   const seen = await withRedis(world, host, async (redis) => {
-    for (let waited = 0; waited < listedMs; waited += lookMs) {
+    for (let waited = 0; waited < listedMs && !isOver(); waited += lookMs) {
       const hosts = await listHosts(redis);
       const own = hosts.ok ? hosts.value.find(({ name }) => name === host.name) : undefined;
       if (own?.isGuarded === true && own.since >= afterMs) return ok(own);

@@ -1,4 +1,4 @@
-/** `host serve`: the agent of this machine, or its guard, until it is told to end. */
+/** `host serve`: the agent of this host, or its guard, until a signal ends it. */
 
 import { findClaude, isSameFile, type ProgramFile, programFile } from '../../claude/launch/program.ts';
 import { shellWord } from '../../core/advice.ts';
@@ -18,7 +18,7 @@ export interface HostServeOptions {
   readonly version: string;
 }
 
-/** Fails with `usage` where the machine belongs to no fleet, with `busy` where one runs already. */
+/** Fails with `usage` where the host belongs to no fleet, with `busy` where one runs already. */
 export async function serveFleet(
   place: AppContext,
   root: string,
@@ -70,7 +70,7 @@ export async function serveFleet(
   }
 }
 
-// The claude of a machine that works for others: tried as a run here would do it, and looked at again and again.
+// The claude of a host: checked as a run here would do it, and looked at again and again.
 
 /** A check that could not be made is repeated after this. */
 const againMs = 5 * 60_000;

@@ -38,8 +38,8 @@ export const job = [
   ['two', 'web', []],
   ['three', 'big', []],
   ['four', 'api', ['one', 'two']],
-  ['five', 'web', ['two', 'three']],
-  ['six', 'big', ['three', 'four']],
+  ['five', 'big', ['two', 'three']],
+  ['six', 'web', ['three', 'four']],
   ['seven', 'api', ['four', 'five']],
   ['eight', 'web', ['six', 'seven']],
 ] as const;

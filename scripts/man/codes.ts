@@ -37,7 +37,11 @@ const events: readonly EventRow[] = [
     ['reason', 'message', 'retryAt?', ...used, ...totals],
     'The attempt ended early and can be resumed. With `retryAt` the session is resumed automatically.',
   ],
-  ['item_opened', ['item', 'kind', 'text', 'options', 'answerBy?'], 'A session asks for a permission or an answer.'],
+  [
+    'item_opened',
+    ['item', 'kind', 'text', 'options', 'answerBy?', 'waiting'],
+    'A session asks. `waiting` items are open.',
+  ],
   ['item_answered', ['item', 'by'], 'The item was answered by `user`, `deadline`, `earlier` answer or `rule`.'],
   ['item_withdrawn', ['item'], 'The session no longer waits for an answer.'],
   [

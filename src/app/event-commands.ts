@@ -7,6 +7,7 @@ import { commandEnvironment, rehearsalBase } from '../claude/launch/environment.
 import type { Environment } from '../claude/launch/variables.ts';
 import type { EventType, GroupEvent } from '../core/event.ts';
 import { errorText } from '../core/failure.ts';
+import { openItems } from '../core/item.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
@@ -18,8 +19,14 @@ import type { AppContext } from './app-context.ts';
 import type { GroupReference } from './resolve.ts';
 import { onSignal } from './signals.ts';
 
-const awaited = ['group_completed', 'group_failed', 'group_paused', 'limit_reached'] as const;
-export const awaitedEvents: ReadonlySet<EventType> = new Set(awaited);
+const awaited = ['group_completed', 'group_failed', 'group_paused', 'limit_reached', 'item_opened'] as const;
+const awaitedEvents: ReadonlySet<EventType> = new Set(awaited);
+
+/** What was answered at once, by a rule or an earlier answer, waits for nobody. */
+export function isAwaited(event: GroupEvent, { sessions }: GroupState): boolean {
+  if (event.type !== 'item_opened') return awaitedEvents.has(event.type);
+  return openItems(sessions.get(event.sessionId) ?? {}).some(({ id }) => id === event.item);
+}
 
 export const eventCommandTimeoutMs = 30_000;
 /** A limit that comes and goes while a command hangs. */
@@ -145,7 +152,7 @@ export function createRunHooks(
   });
   const tell = (event: GroupEvent, state: GroupState): void => {
     ring?.(event, state);
-    if (!awaitedEvents.has(event.type)) return;
+    if (!isAwaited(event, state)) return;
     const { onEvent: ofWorkflow } = state.group.config;
     const told = [ofUser, ofWorkflow].filter((command) => command !== undefined);
     if (told.length === 0) return;

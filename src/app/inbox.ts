@@ -2,7 +2,7 @@
 import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
-import { sessionLabel } from '../core/id.ts';
+import { quoted, sessionLabel } from '../core/id.ts';
 import { type GivenAnswer, type Item, openItems } from '../core/item.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -10,7 +10,7 @@ import { closedText } from '../runner/item-events.ts';
 import { groupIds } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { AppContext } from './app-context.ts';
-import { type LoadedGroup, loadReferredGroup, loadWithRunner } from './resolve.ts';
+import { type LoadedGroup, loadReferredGroup, loadReferredSession, loadWithRunner } from './resolve.ts';
 import { type Done, submit } from './submit.ts';
 
 export interface InboxItem extends Pick<Item, 'id' | 'kind' | 'text' | 'options' | 'since' | 'answerBy'> {
@@ -75,7 +75,9 @@ interface FoundItem {
   readonly item: Item;
 }
 
+/** By its id, the beginning of one, or the session that has no other open item. */
 function findItem(place: AppContext, reference: string): Result<FoundItem> {
+  if (reference.includes('/')) return onlyItemOf(place, reference);
   const groups = allGroups(place);
   if (!groups.ok) return groups;
   const found = groups.value.flatMap((group) =>
@@ -83,13 +85,21 @@ function findItem(place: AppContext, reference: string): Result<FoundItem> {
       (record.items ?? []).flatMap((item) => (item.id.startsWith(reference) ? [{ group, record, item }] : [])),
     ),
   );
-  const [first, second] =
-    found.filter(({ item }) => item.id === reference).length === 1
-      ? found.filter(({ item }) => item.id === reference)
-      : found;
-  if (first === undefined) return fail('not-found', `There is no item ${JSON.stringify(reference)}.`, see('inbox'));
+  const [first, second] = found;
+  if (first === undefined) return fail('not-found', `There is no item ${quoted(reference)}.`, see('inbox'));
   if (second === undefined) return ok(first);
-  return fail('ambiguous', `${JSON.stringify(reference)} fits ${found.length} items.`, 'Give more of the id.');
+  return fail('ambiguous', `${quoted(reference)} fits ${found.length} items.`, 'Give more of the id.');
+}
+
+function onlyItemOf(place: AppContext, reference: string): Result<FoundItem> {
+  const session = loadReferredSession(place, reference);
+  if (!session.ok) return session;
+  const { record } = session.value;
+  const [item, other] = openItems(record);
+  const inbox = see('inbox', session.value.groupId);
+  if (item === undefined) return fail('usage', `Session ${quoted(reference)} does not wait for an answer.`, inbox);
+  if (other !== undefined) return fail('ambiguous', `Session ${quoted(reference)} asks for several things.`, inbox);
+  return ok({ group: session.value, record, item });
 }
 
 export interface Answered extends FoundItem {

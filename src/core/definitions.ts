@@ -35,6 +35,10 @@ interface ValueOfKind {
   readonly megabytes: number;
   /** Written as `1h30m`, stored in milliseconds. */
   readonly duration: number;
+  /** Local time, `07:00`. */
+  readonly clock: string;
+  /** Default answers to items. */
+  readonly answers: { readonly permission?: 'allow' | 'deny'; readonly question?: string };
   readonly flag: boolean;
   readonly choice: string;
   readonly labels: readonly string[];
@@ -464,6 +468,19 @@ export const ownGroupSettings = {
     help: 'how long claude waits for an answer before the session is parked',
     default: '5m',
     without: 'the default',
+  },
+  answerBy: {
+    kind: 'clock',
+    value: 'time',
+    run: false,
+    help: 'local time, such as 07:00, at which the default answers apply to what still waits',
+    without: 'no default answers',
+  },
+  answers: {
+    kind: 'answers',
+    option: false,
+    help: 'default answers at answerBy: permission (allow or deny) and question (a text)',
+    default: 'deny, and the session decides itself',
   },
   onLost: {
     kind: 'choice',

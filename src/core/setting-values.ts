@@ -155,6 +155,10 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
       return unless(text !== null && words.includes(text), `must be one of ${words.join(', ')}`);
     case 'money':
       return moneyProblem(number);
+    case 'clock':
+      return unless(/^(?:[01]\d|2[0-3]):[0-5]\d$/.test(text ?? ''), 'must be a local time such as 07:00');
+    case 'answers':
+      return answersProblem(value);
     case 'share':
       return unless(number > 0 && number <= 1, 'must be a share above 0 and up to 1, such as 0.8');
     case 'count':
@@ -183,6 +187,13 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
     case 'object':
       return unless(typeof value === 'object' && value !== null && !Array.isArray(value), 'must be an object');
   }
+}
+
+function answersProblem(value: unknown): string | null {
+  const { permission = 'deny', question = 'x', ...rest } = (value ?? {}) as Record<string, unknown>;
+  const isFine = ['allow', 'deny'].includes(permission as string) && typeof question === 'string' && question !== '';
+  const rule = 'must have permission (allow or deny), question (a text), or both';
+  return unless(typeof value === 'object' && value !== null && isFine && Object.keys(rest).length === 0, rule);
 }
 
 /** Ids have digits and hyphens, and a gateway may have any name; but a letter too many or too few is a slip. */

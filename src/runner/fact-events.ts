@@ -56,7 +56,7 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
     case 'noticed':
       return fact.warnings.map((warning) => warn(fact.sessionId, warning));
     case 'asked':
-      return askedEvents(state, record, attempt, fact);
+      return askedEvents(state, record, attempt, fact, context.nowMs);
     case 'unasked':
       return unaskedEvents(record, attempt, fact);
     case 'host-lost': {

@@ -32,7 +32,7 @@ import { assertLog, decisionEvents, endWorkers, runningAttempt } from './decisio
 import { Elsewhere, type OpenFleet } from './elsewhere.ts';
 import { eventsOf, neverStarted, notStarted, overdueEvents } from './fact-events.ts';
 import { freezeWorkers } from './freeze.ts';
-import { parkingEvents } from './item-events.ts';
+import { deadlineEvents, parkingEvents } from './item-events.ts';
 import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
@@ -289,6 +289,7 @@ export class GroupRunner {
         bodies.push({ type: 'group_thawed' }, { type: 'group_pausing', reason: 'user' });
       } else this.#halt();
     } else if (!this.#isHaltedByDisk()) {
+      bodies.push(...deadlineEvents(state, this.#world.clock.now()));
       this.#surroundings.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
         const record = state.sessions.get(sessionId) as SessionRecord;

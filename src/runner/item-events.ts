@@ -16,6 +16,7 @@ import {
 } from '../core/item.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { nextGroupStatus } from '../core/status.ts';
 import type { WorkerFact } from '../worker/facts.ts';
 
 const defaultAskTimeoutMs = 5 * 60_000;
@@ -28,10 +29,13 @@ export function askedEvents(
   record: SessionRecord,
   attempt: Attempt,
   { sessionId, attemptId, request }: FactOf<'asked'>,
+  nowMs: number,
 ): EventBody[] {
   const item = itemId(attemptId, request);
   if (record.items?.some(({ id }) => id === item)) return [];
-  const opened: EventBody = { type: 'item_opened', sessionId, attemptId, item, ...request };
+  const { answerBy: clock } = group.config;
+  const answerBy = clock === undefined ? {} : { answerBy: nextClock(clock, nowMs) };
+  const opened: EventBody = { type: 'item_opened', sessionId, attemptId, item, ...request, ...answerBy };
   if (attempt.stopping !== undefined) return [opened];
   const earlier = earlierAnswer(record, attemptId, request);
   const answered = (answer: ItemAnswer, by: 'earlier' | 'rule', from?: string): EventBody[] => [
@@ -43,6 +47,33 @@ export function askedEvents(
   const rules = rulesOf(request);
   const isAllowed = rules.length > 0 && rules.every((rule) => group.config.allowedTools?.includes(rule));
   return isAllowed ? answered({ text: 'allow' }, 'rule') : [opened];
+}
+
+/** The next local time of this kind, ISO 8601. */
+function nextClock(clock: string, nowMs: number): string {
+  const [hours = 0, minutes = 0] = clock.split(':').map(Number);
+  const next = new Date(nowMs);
+  next.setHours(hours, minutes, 0, 0);
+  if (next.getTime() <= nowMs) next.setDate(next.getDate() + 1);
+  return next.toISOString();
+}
+
+const inTime = 'Nobody answered in time.';
+const standardAnswer = `${inTime} Decide yourself, and say what you assumed.`;
+
+/** The default answers to items whose time has come. */
+export function deadlineEvents({ group, sessions, status }: GroupState, nowMs: number): EventBody[] {
+  if (nextGroupStatus(status, 'item_answered') === null) return [];
+  const { permission = 'deny', question = standardAnswer } = group.config.answers ?? {};
+  return [...sessions.values()].flatMap((record) =>
+    openItems(record).flatMap((item): EventBody[] => {
+      if (item.answerBy === undefined || nowMs < Date.parse(item.answerBy)) return [];
+      const given = item.kind === 'permission' ? { text: permission, note: inTime } : { text: question };
+      const answer = readAnswer(item, given);
+      const of = { sessionId: record.definition.id, item: item.id };
+      return answer.ok ? [{ type: 'item_answered', ...of, by: 'deadline', answer: answer.value }] : [];
+    }),
+  );
 }
 
 function rulesOf({ kind, tool, input }: ItemRequest): string[] {

@@ -57,6 +57,13 @@ function schemaOf(setting: Setting): z.ZodType {
       return checked(z.string(rule).meta({ pattern: hostNamePattern.source }), (text) => text);
     case 'duration':
       return checked(z.string(rule).meta({ pattern: durationPattern.source }), ageMs);
+    case 'clock':
+      return checked(z.string(rule), (text) => text);
+    case 'answers':
+      return z.strictObject({
+        permission: z.enum(['allow', 'deny']).optional(),
+        question: z.string().min(1).optional(),
+      });
     case 'choice':
       return z.enum(words);
     case 'money':

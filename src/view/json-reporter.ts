@@ -8,6 +8,7 @@ import { openItems } from '../core/item.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../core/plan/command-slot.ts';
 import type { WaitReason } from '../core/plan/decision.ts';
+import { waitingIn } from '../core/plan/settle.ts';
 import { type LiveSession, sessionFigures, verdictFields } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -153,7 +154,7 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
     }
     case 'item_opened': {
       const { item, kind, text, options, answerBy } = event;
-      return { ...head, item, kind, text, options, ...defined({ answerBy }) };
+      return { ...head, item, kind, text, options, ...defined({ answerBy }), waiting: waitingIn(state) };
     }
     case 'item_answered':
       return { ...head, item: event.item, by: event.by };

@@ -56,14 +56,14 @@ const answerExample = `
 Example:
   $ claude-code-agent answer 1a2b3c4d allow
   $ claude-code-agent answer 1a2b3c4d deny --note "Use the mirror instead."
-  $ claude-code-agent answer 5e6f7a8b --option 2
+  $ claude-code-agent answer auth-refactor/api --option 2
   $ claude-code-agent answer 5e6f7a8b "Neither: keep the present format."`;
 
 export function defineAnswer(command: Command, context: Context): void {
   command
     .description(`Answers an item of the inbox. The first answer counts; a second one exits with 2.
 A permission takes allow or deny. A question takes a text, or one option for each of its questions.`)
-    .argument('<item>', 'id, or the beginning of one')
+    .argument('<item>', 'id, the beginning of one, or <group>/<session> where that asks one thing')
     .argument('[text]', 'allow or deny for a permission, the answer to a question')
     .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole, [])
     .option('--always', 'allow, and add a rule to the group that allows such calls')

@@ -1,5 +1,6 @@
 /** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
 
+import { answerItem } from '../../app/inbox.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { type PauseReport, pauseAndNotify } from '../../app/pause-group.ts';
 import type { GroupReference } from '../../app/resolve.ts';
@@ -58,6 +59,7 @@ export async function grant(
     if (command.do === 'resume-group') return await resumeGroup(context, group, state, tell);
     if (command.do === 'retry-session' && liveRunner(context.world, group) === null)
       return await retryWithRunner(context, group, state, command, tell);
+    if (command.do === 'say' && command.item !== undefined) return await answer(context, command.item, command.text);
     const [first, ...others] = eachOf(command);
     if (first === undefined) return { text: 'No session is marked.', tone: 'warn' };
     if (others.length === 0) return await askAboutSession(context, group, state, first);
@@ -65,6 +67,15 @@ export async function grant(
   } catch (error) {
     return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
   }
+}
+
+/** A number is an option of a question. */
+async function answer(context: Context, item: string, text: string): Promise<Notice> {
+  const given = /^\d+(?:[ ,]+\d+)*$/.test(text) ? { options: text.split(/[ ,]+/).map(Number) } : { text };
+  const done = await answerItem(context, item, given);
+  if (!done.ok) return refused(done.failure);
+  const next = done.value.by === 'runner' ? '' : ' P lets the group go on.';
+  return { text: `Answered.${next}`, tone: 'good' };
 }
 
 function refused(failure: Failure): Notice {

@@ -29,11 +29,8 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (counts.failed > 0) return [settleFailed(state, plan)];
   const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
   if (dry !== undefined) return [settleOwnDry(state, dry)];
-  const asking = [...sessions.values()].flatMap(openItems).length;
-  if (asking > 0) {
-    const message = `${asking} ${asking === 1 ? 'question waits' : 'questions wait'} for an answer.`;
-    return [{ do: 'settle', status: 'paused', reason: 'waits-for-answer', message }];
-  }
+  if (waitingIn(state) > 0)
+    return [{ do: 'settle', status: 'paused', reason: 'waits-for-answer', message: waitingText(state) }];
   if (counts.paused > 0) {
     const noun = counts.paused === 1 ? 'session is' : 'sessions are';
     const message = `${counts.paused} ${noun} paused${heldNote(state)}.`;
@@ -46,6 +43,16 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
     return [{ do: 'settle', status: 'paused', reason: 'sessions-waiting', message }];
   }
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
+}
+
+/** Items that wait for an answer. */
+export function waitingIn({ sessions }: GroupState): number {
+  return [...sessions.values()].flatMap(openItems).length;
+}
+
+export function waitingText(state: GroupState): string {
+  const count = waitingIn(state);
+  return `${count} ${count === 1 ? 'question waits' : 'questions wait'} for an answer.`;
 }
 
 function needsAnybody({ failed, sessions }: GroupState): boolean {

@@ -16,6 +16,7 @@ import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../system/world.ts';
 import type { Fact } from '../../worker/facts.ts';
 import { reap } from '../../worker/reap.ts';
+import { deadlineEvents } from '../item-events.ts';
 
 /** Sessions whose person is gone and that nothing of ours is just stopping. */
 export function abandonedAttachments(world: World, state: GroupState): SessionId[] {
@@ -87,8 +88,9 @@ export function withAnswerHeld(
   return { ...conversed, usage: withHeldUsd(conversed.usage, heldUsd) };
 }
 
-/** For whoever holds the group's lock without running it. Throws the system's error when it cannot be logged. */
+/** What happened without a runner, for the process that holds the group's lock. Throws when it cannot be logged. */
 export async function recoverAttachments(world: World, writer: GroupWriter): Promise<void> {
+  writer.record(deadlineEvents(writer.state, world.clock.now()));
   for (const id of abandonedAttachments(world, writer.state)) {
     const record = writer.state.sessions.get(id);
     if (record?.takenOver === undefined) continue;

@@ -2,6 +2,7 @@
 import { commandText } from '../../core/advice.ts';
 
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
+import { openItems } from '../../core/item.ts';
 import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
 import type { FleetStanding } from '../../core/progress.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
@@ -261,7 +262,7 @@ export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: 
     case 'filter':
       return input(' filter: ', ui.filter, terminal);
     case 'say':
-      return input(` say to ${plainWidths(titleOf(view.state, ui.mode.sessionId))}: `, ui.mode.text, terminal);
+      return input(` ${sayLabel(view, ui.mode)}: `, ui.mode.text, terminal);
     case 'ask-pause':
     case 'ask-start':
     case 'ask-go-on':
@@ -271,6 +272,14 @@ export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: 
     default:
       return { row: bottomRow(view, ui, terminal, position) };
   }
+}
+
+function sayLabel({ state }: View, { sessionId, item: id }: Extract<Mode, { kind: 'say' }>): string {
+  const item = state.sessions.get(sessionId)?.items?.find((one) => one.id === id);
+  if (item === undefined) return `say to ${plainWidths(titleOf(state, sessionId))}`;
+  const options = item.options.map((option, index) => (item.kind === 'question' ? `${index + 1} ${option}` : option));
+  const choice = options.length === 0 ? '' : ` (${options.join(', ')})`;
+  return plainWidths(safeLine(`${item.text}${choice}`, 60));
 }
 
 type Question = Extract<Mode['kind'], `ask-${string}`>;
@@ -379,6 +388,7 @@ function actions({ state, runner }: View, { selected }: Ui): string[] {
   return [
     ...(toggle === null ? [] : [`p ${toggle.word}`]),
     ...(is('failed') ? ['r retry'] : []),
+    ...(record !== undefined && openItems(record).length > 0 ? ['i answer'] : []),
     ...(record === undefined || is('completed') ? [] : ['s say']),
     'P group',
   ];

@@ -215,6 +215,7 @@ export const helpEntries: readonly HelpEntry[] = [
   [['p'], 'pause, hold, let go on'],
   [['r'], 'try a failed one again'],
   [['s'], 'say something to it'],
+  [['i'], 'answer what it asks'],
   [['a'], 'take it over yourself'],
   [['e'], 'edit its task, retry'],
   [['P'], 'pause, start the group'],

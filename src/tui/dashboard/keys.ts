@@ -1,5 +1,7 @@
 /** What each key does: it changes what is shown, or becomes a command that somebody else carries out. */
+import { defined } from '../../core/defined.ts';
 import type { SessionId } from '../../core/group.ts';
+import { openItems } from '../../core/item.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { titleOf } from '../../view/wording.ts';
@@ -39,7 +41,7 @@ type KeyPress = Exclude<Press, MousePress>;
 
 export type KeyCommand =
   | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionIds: readonly SessionId[] }
-  | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
+  | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string; readonly item?: string }
   | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenTarget }
   | { readonly do: 'attach' | 'edit'; readonly sessionId: SessionId }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
@@ -161,13 +163,16 @@ function typeFilter(ui: Ui, key: KeyPress): Pressed {
 }
 
 function typeMessage(ui: Ui, mode: Extract<Mode, { kind: 'say' }>, key: KeyPress): Pressed {
-  const { sessionId, text } = mode;
+  const { sessionId, text, item } = mode;
   const changed = (now: string): Pressed => ({ ui: { ...ui, mode: { ...mode, text: now } } });
   if ('text' in key) return changed(typed(text, key.text.replaceAll(/\r\n?/g, '\n'), messageLengthMax));
   switch (key.key) {
     case 'enter':
       if (text.trim() === '') return { ui: { ...ui, mode: browse } };
-      return { ui: { ...ui, mode: browse }, command: { do: 'say', sessionId, text: text.trim() } };
+      return {
+        ui: { ...ui, mode: browse },
+        command: { do: 'say', sessionId, text: text.trim(), ...defined({ item }) },
+      };
     case 'escape':
       return { ui: { ...ui, mode: browse } };
     case 'erase':
@@ -376,6 +381,11 @@ function sessionKey(ui: Ui, text: string, situation: KeyContext): Pressed {
       return { ui, command: pauseOrResume(situation.state, targets(ui, situation, record)) };
     case 'r':
       return { ui, command: retry(situation.state, targets(ui, situation, record)) };
+    case 'i': {
+      const [asked] = openItems(record);
+      if (asked === undefined) return { ui, command: notNow(situation.state, record, 'It asks nothing.') };
+      return { ui: { ...ui, mode: { kind: 'say', sessionId, text: '', item: asked.id } } };
+    }
     case 's':
       if (record.state.status !== 'completed') return { ui: { ...ui, mode: { kind: 'say', sessionId, text: '' } } };
       return { ui, command: notNow(situation.state, record, 'It has given its last answer.') };

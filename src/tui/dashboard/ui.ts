@@ -20,7 +20,8 @@ export type Mode =
   | { readonly kind: 'browse' }
   | { readonly kind: 'help'; readonly top: number }
   | { readonly kind: 'filter' }
-  | { readonly kind: 'say'; readonly sessionId: SessionId; readonly text: string }
+  /** `item`: what the text answers. */
+  | { readonly kind: 'say'; readonly sessionId: SessionId; readonly text: string; readonly item?: string }
   | { readonly kind: 'ask-pause' }
   | { readonly kind: 'ask-start' }
   | { readonly kind: 'ask-go-on' }

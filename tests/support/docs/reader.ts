@@ -28,7 +28,7 @@ export interface Typed {
   readonly stderr: string;
 }
 
-/** The model writes a file. In `release` it makes a call that is denied, and `web` can be held back. */
+/** The model writes a file. `release` makes a call that is denied, `migrate` and `publish` ask, `web` can be held. */
 const model: RehearsalScript = {
   version: 1,
   sessions: {
@@ -38,6 +38,28 @@ const model: RehearsalScript = {
         { text: 'I may not run the tests.' },
       ],
     },
+    migrate: {
+      steps: [
+        {
+          tool: 'AskUserQuestion',
+          input: {
+            questions: [
+              {
+                question: 'Which database is to keep the sessions?',
+                header: 'Database',
+                multiSelect: false,
+                options: [
+                  { label: 'Postgres', description: 'as in production' },
+                  { label: 'Redis', description: 'faster, not durable' },
+                ],
+              },
+            ],
+          },
+        },
+        { text: 'Done.' },
+      ],
+    },
+    publish: { steps: [{ tool: 'Bash', input: { command: 'npm publish --dry-run' } }, { text: 'Done.' }] },
     plan: { steps: [{ text: 'First the endpoint, then its tests.' }] },
     review: { steps: [{ text: 'It is right.' }] },
     '*': {

@@ -1,7 +1,7 @@
 /** `group run`, `resume` and `plan`: from the command line to the runner. */
 import type { Command } from '@commander-js/extra-typings';
 import type { CheckGate } from '../../../app/claude-check/gate.ts';
-import { awaitedEvents } from '../../../app/event-commands.ts';
+import { isAwaited } from '../../../app/event-commands.ts';
 import { liveRunner, whileBusy } from '../../../app/live-runner.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import {
@@ -25,6 +25,7 @@ import type { GroupEvent } from '../../../core/event.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
+import { waitingText } from '../../../core/plan/settle.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import { type GroupState, isRehearsal, isThrottled } from '../../../core/state.ts';
 import { formatDate, plural } from '../../../view/format.ts';
@@ -292,12 +293,13 @@ export function notify(
   event: GroupEvent,
   state: GroupState,
 ): void {
-  if (!stdout.isTerminal || !awaitedEvents.has(event.type)) return;
+  if (!stdout.isTerminal || !isAwaited(event, state)) return;
   const text = safeLine(notificationText(event, state), columnsMax);
   stdout.write(env.TERM === 'dumb' ? '\u0007' : `\u0007\u001b]9;${text}\u0007`);
 }
 
-function notificationText(event: GroupEvent, { group }: GroupState): string {
+function notificationText(event: GroupEvent, state: GroupState): string {
+  const { group } = state;
   const name = safeLine(group.name, 60);
   switch (event.type) {
     case 'group_completed':
@@ -306,6 +308,8 @@ function notificationText(event: GroupEvent, { group }: GroupState): string {
       return `${name} failed: ${event.reason}`;
     case 'group_paused':
       return `${name} is paused: ${event.reason}`;
+    case 'item_opened':
+      return `${name}: ${waitingText(state)}`;
     case 'limit_reached':
       return isThrottled(event)
         ? `${name} is throttled by the server until ${formatDate(event.resetsAt)}`

@@ -33,12 +33,13 @@ export interface GuardOptions {
 }
 
 /**
- * Starts the next guard when the file of this one does not change any more, and ends when it is gone. The commands are
- * variables, so that whatever kills agents and guards by the words of their commands spares the shell.
+ * Starts the next guard when the file of this one stands still, and ends when it is gone or of another one. The
+ * commands are variables, so that whatever kills agents and guards by the words of their commands spares the shell.
  */
 const nextGuard = `last=
 while sleep 2; do
-  now=$(cat "$CCA_GUARD_FILE" 2>/dev/null) || exit 0
+  now=$(cat "$CCA_GUARD_FILE" 2>/dev/null)
+  case $now in *"\\"pid\\":$CCA_GUARD_PID,"*) ;; *) exit 0 ;; esac
   if [ "$now" = "$last" ]; then eval "$CCA_NEXT_GUARD"; [ $? = 4 ] || exit 0; fi
   last=$now
 done`;
@@ -80,7 +81,7 @@ export async function serveGuard(world: World, options: GuardOptions): Promise<R
   };
   onSignal(ended.resolve);
   look();
-  startShell(nextGuard, { CCA_GUARD_FILE: paths.guard });
+  startShell(nextGuard, { CCA_GUARD_FILE: paths.guard, CCA_GUARD_PID: String(world.machine.self.pid) });
   await ended.promise;
   cancel();
   world.files.remove(paths.guard);

@@ -37,7 +37,8 @@ export function isOver({ renewedAt, leaseMs }: Pick<AttemptLease, 'renewedAt' | 
 
 export function noteGuard(world: World, { guard }: FleetPaths): void {
   const uptime = uptimeMs(world.files);
-  world.files.writeAtomic(guard, `${JSON.stringify({ bootId: world.machine.bootId, uptime })}\n`);
+  const { bootId, self } = world.machine;
+  world.files.writeAtomic(guard, `${JSON.stringify({ pid: self.pid, bootId, uptime })}\n`);
 }
 
 /** One that has not looked for so long does not count as living. */

@@ -71,7 +71,7 @@ export function conditionOf(
   if (state.status !== 'running') return null;
   if (state.frozenUntil !== undefined) return `frozen until ${formatTime(state.frozenUntil)}`;
   if (state.pausing !== undefined) {
-    return state.draining ? 'pausing: let let let running sessions finish first' : `pausing: ${state.pausing}`;
+    return state.draining ? 'pausing: let running sessions finish first' : `pausing: ${state.pausing}`;
   }
   if (state.limitResetsAt === undefined) return null;
   return `${limitName(state)} until ${formatTime(state.limitResetsAt)}`;

@@ -69,6 +69,8 @@ function putSections(put: Put, where: string, text: string): void {
       .trim()
       .split('\n');
     const isList = /^(?:The following (?:deferred tools|skills)|Available agent types) /.test(heading);
+    // It depends on how busy the machine is.
+    if (heading.startsWith('The following MCP servers are still connecting')) continue;
     if (heading !== '') put(`${where}: ${heading}`, isList ? '' : rest.join('\n').trim());
     if (isList) for (const line of rest) if (line !== '') put(`listed ${line}`);
   }

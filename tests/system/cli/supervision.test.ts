@@ -80,7 +80,7 @@ test('a frozen group says so everywhere and goes on when it is resumed', async (
   const api = await user.begun(group, 'api');
   const frozen = await user.run('group', 'pause', group, '--freeze');
   expect(frozen).toMatchObject({ code: 0, stderr: '' });
-  expect(frozen.stdout).toMatch(/^Group \S+ is frozen until \d\d:\d\d:\d\d; .*claude-code-agent group resume \S+\n$/);
+  expect(frozen.stdout).toMatch(/^Group \S+ is frozen until \d\d:\d\d:\d\d .*claude-code-agent group resume \S+\n$/);
   expect(await user.ok('group', 'list')).toMatch(/running \(frozen until \d\d:\d\d:\d\d\)/);
   expect(await user.json('group', 'show', group)).toMatchObject({
     status: 'running',
@@ -169,7 +169,7 @@ test('the cap is raised for a live runner and without one, but not below what is
   const api = await user.begun(group, 'api');
   expect(await user.run('group', 'budget', group, '--raise-to', '3')).toMatchObject({
     code: 0,
-    stderr: `The cap of ${group} is $3.00 now.\n`,
+    stderr: `The cap of ${group} is now $3.00.\n`,
   });
   await user.event(group, 'request_answered');
   await user.ok('group', 'budget', group, '--raise-to', '2.5');

@@ -26,7 +26,7 @@ import { concludeRun, runInTerminal } from './run.ts';
 const pauseExample = `
 Example:
   $ claude-code-agent group pause auth-refactor               stop everything now
-  $ claude-code-agent group pause auth-refactor --drain       let let let running sessions finish first
+  $ claude-code-agent group pause auth-refactor --drain       let running sessions finish first
   $ claude-code-agent group pause auth-refactor --freeze      for at most a minute`;
 
 export function defineGroupPause(command: Command, context: Context): void {

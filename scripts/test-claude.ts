@@ -23,7 +23,7 @@ const warnsOnly = values['warn-newer'];
 const pinned = pinnedVersion();
 let exitCode = 0;
 
-/** What is wrong with a version: a warning where it is newer than ours and that was asked for. */
+/** What is wrong with a version: a warning where it is newer than ours and it was requested. */
 function complain(isNewer: boolean, code: 1 | 2, text: string): void {
   if (isNewer && warnsOnly) console.log(`warning: ${text}`);
   else {

@@ -162,7 +162,7 @@ const waiting: Readonly<Record<GroupHold['reason'], string>> & Readonly<Record<s
   'other-group': 'A session of another group works in the same checkout, or reserves the budget for the day.',
   pausing: 'The group is being paused.',
   'runner-gone': 'The runner died. Run the group again.',
-  slot: 'All slots are taken.',
+  slot: 'All slots are in use.',
   starting: 'Other sessions are still starting.',
   waiting: 'A dependency has not completed.',
   'waits-for-answer': 'The session asked for a permission or an answer. See `cca inbox`.',

@@ -28,7 +28,7 @@ export function suspendedSentence(
 ): { readonly message: string; readonly advice: string } {
   return {
     message: `The runner of ${id} (process ${pid}) is halted: its sessions work on, and nothing else is started.`,
-    advice: `Let it go on with: kill -CONT ${pid}`,
+    advice: `Resume it with: kill -CONT ${pid}`,
   };
 }
 

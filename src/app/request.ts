@@ -62,7 +62,7 @@ function silenceSentence(world: World, { root, groupId, paths }: GroupReference)
   }
   const where = host === world.machine.self.host ? '' : ` on ${host}`;
   return (
-    `The runner of ${groupId} (pid ${pid}${where}) does not answer; it may be halted. Let it go on with: kill -CONT ` +
-    `${pid}. Or end it with: kill -KILL ${pid}, and what was asked for is done without it.`
+    `The runner of ${groupId} (pid ${pid}${where}) does not answer; it may be halted. Resume it with: ` +
+    `kill -CONT ${pid}. Or end it with: kill -KILL ${pid}, and what was asked for is done without it.`
   );
 }

@@ -87,7 +87,7 @@ export function describeEnding(stream: AttemptStream, result: ResultMessage): At
   const { stopReason, subtype, isError, deferred } = result;
   const objection = cleanLine(stream.objection ?? '', quoteChars);
   if (stopReasons[stopReason ?? ''] === 'refused') {
-    const next = 'Say it in other words, or give it another model.';
+    const next = 'Rephrase the task, or give it another model.';
     return failed('refused', 'The model refuses to answer', firstSentence(attributed(result)), next);
   }
   if (stream.isEndForced && subtype === 'success' && !isError) {
@@ -154,7 +154,7 @@ export function attributed(result: ResultMessage): string {
 function limited(stream: AttemptStream, said: string): AttemptVerdict {
   const limit = stream.rateLimit;
   if (limit?.status !== 'rejected' && !isUsageLimit(said)) {
-    const message = sentence('The server throttles requests; this is no usage limit', said);
+    const message = sentence('The server is throttling requests; this is no usage limit', said);
     return { status: 'paused', reason: 'limit', message, limitType: throttled };
   }
   const resetsAtMs = limit?.status === 'rejected' ? limit.resetsAtMs : undefined;

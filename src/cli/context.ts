@@ -133,8 +133,8 @@ export async function finishOutput(context: Context): Promise<void> {
   const { stdout, stderr } = context;
   await stdout.flush();
   if (stdout.trouble !== null) {
-    const message = `Not everything could be written to standard output: ${stdout.trouble}.`;
-    const next = 'Free some disk space, or send the output somewhere else.';
+    const message = `Writing to standard output failed: ${stdout.trouble}.`;
+    const next = 'Free disk space, or redirect the output.';
     sayFailure(stderr, fail('write-failed', message, next).failure);
     if (context.code === exitCode.done) context.code = exitCode.failed;
   }
@@ -170,8 +170,8 @@ function exceptionFailure(error: unknown): Failure {
   if (error instanceof LogLost) return error.failure;
   const { code, path, syscall } = error as { code?: unknown; path?: unknown; syscall?: unknown };
   if (syscall === 'uv_cwd') {
-    const next = 'Change to a folder that does, then run the command again.';
-    return fail('not-found', 'The current folder does not exist any more.', next).failure;
+    const next = 'Change to another folder, then run the command again.';
+    return fail('not-found', 'The current folder no longer exists.', next).failure;
   }
   const isSystemError = typeof code === 'string' && /^E[A-Z0-9]+$/.test(code);
   const where = typeof path === 'string' ? ` at ${path}` : '';
@@ -184,8 +184,8 @@ function exceptionFailure(error: unknown): Failure {
       )
     : fail(
         'internal',
-        `Unexpected trouble: ${errorText(error)}.`,
-        'This is a defect of the program; CLAUDE_CODE_AGENT_DEBUG=1 shows where it happened.',
+        `Unexpected error: ${errorText(error)}.`,
+        'This is a bug. Set CLAUDE_CODE_AGENT_DEBUG=1 for details.',
       );
   return failure;
 }
@@ -199,8 +199,8 @@ function safeStack(error: Error): string {
 export async function confirmed(context: Context, question: string, isAnswered: boolean): Promise<boolean> {
   if (isAnswered) return true;
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
-    const message = `There is no terminal on which to ask: ${question}`;
-    return refuse('usage', message, 'Give --force or --yes to do it without being asked.');
+    const message = `Confirmation is needed, but there is no terminal: ${question}`;
+    return refuse('usage', message, 'Give --force or --yes to skip the question.');
   }
   // The question goes out through the system's own call, after what was said before.
   await context.stdout.flush();

@@ -69,7 +69,7 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
 
 function newProgram(context: Context, version: string) {
   return new Command(programName)
-    .description('Runs groups of Claude Code sessions over several projects as a dependency graph.')
+    .description('Run groups of Claude Code sessions over several projects as a dependency graph.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command...]', 'show help of a command')
@@ -87,7 +87,7 @@ function newProgram(context: Context, version: string) {
 
 /** Lines that the source breaks in the middle of a sentence are one: help wraps them where the terminal ends. */
 function unwrapped(description: string): string {
-  return description.replace(/(?<![.:])\n(?=\S)/g, ' ');
+  return description.replace(/\n {4,}|(?<![.:])\n(?=\S)/g, ' ');
 }
 
 /** `--rehearse -`, of whatever command; a short form leaves it to the long one. */
@@ -177,7 +177,7 @@ interface Family {
 
 export const families: Readonly<Record<string, Family>> = {
   group: {
-    summary: 'create, run, watch and tidy up session groups',
+    summary: 'create, run, watch and clean up session groups',
     example: `  $ ${programName} group create auth-refactor --max-budget-usd 10
   $ ${programName} group run auth-refactor`,
   },
@@ -188,7 +188,7 @@ export const families: Readonly<Record<string, Family>> = {
   $ ${programName} session logs auth-refactor/api`,
   },
   template: {
-    summary: 'find, check, try out and share templates of prompts, configs and workflows',
+    summary: 'find, check, render and share templates',
     example: `  $ ${programName} template list
   $ ${programName} template render code-review --var file_path=src/main.ts
   $ ${programName} template init .claude-code-agent/templates`,
@@ -205,20 +205,20 @@ export const families: Readonly<Record<string, Family>> = {
   $ ${programName} host forget gpu1`,
   },
   faber: {
-    summary: 'carry a FABER run through its phases, sessions and machines',
+    summary: 'manage FABER runs',
     example: `  $ ${programName} faber start --work-id 258
   $ ${programName} faber phase frame
   $ ${programName} faber status`,
   },
   cpm: {
-    summary: 'look at and tidy up the progress files of a project',
+    summary: 'show and clean up the progress files of a project',
     example: `  $ ${programName} cpm list --project ./api
   $ ${programName} cpm clean --project ./api`,
   },
   hook: {
-    summary: 'put the context hooks into your own settings, or take them out',
+    summary: 'install or remove the context hooks in your own settings',
     note: `
-What a hook runs. It reads claude's JSON on standard input and always ends with 0:
+Hooks run this command. It reads claude's JSON from standard input and always exits with 0:
   ${programName} hook <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>
                          [--source <source>]
 `,
@@ -226,7 +226,7 @@ What a hook runs. It reads claude's JSON on standard input and always ends with 
   $ ${programName} hook status --project ./api`,
   },
   handover: {
-    summary: 'projects that a later session takes up where the last one stopped',
+    summary: 'manage projects that later sessions continue',
     example: `  $ ${programName} handover init 02-projects/28-parser
   $ ${programName} handover list`,
   },
@@ -322,12 +322,12 @@ export const shortForms: readonly ShortForm[] = [
   shortForm('watch', 'follow a group, or the log of a session', ['group', 'watch'], ['session', 'logs', '--follow']),
   shortForm('logs', 'read the transcript of a session, or those of a group', [], ['session', 'logs']),
   shortForm('pause', 'pause a group or a session', ['group', 'pause'], ['session', 'pause']),
-  shortForm('resume', 'go on with a group or a session', ['group', 'resume'], ['session', 'resume']),
+  shortForm('resume', 'resume a group or a session', ['group', 'resume'], ['session', 'resume']),
   shortForm('diff', 'show what a group or a session changed', ['group', 'diff'], ['session', 'diff']),
   shortForm('why', 'explain why a group or a session is not running', ['group', 'why'], []),
   shortForm(
     'retry',
-    'try a failed session again, or those of a group',
+    'retry a failed session, or those of a group',
     ['group', 'run', '--retry-failed'],
     ['session', 'retry'],
   ),
@@ -437,7 +437,7 @@ function logsOf(context: Context, { reference, rest, options }: Typed): readonly
   if (options.json || options.raw || options.follow) {
     const session = sessionOf(group, first);
     const example = session.ok ? sessionLabel(first, session.value.record.definition.name) : first;
-    const message = `--json, --raw and --follow are for one session, and ${groupId} has ${listTitles(state, order)}.`;
+    const message = `--json, --raw and --follow need one session; ${groupId} has ${listTitles(state, order)}.`;
     return refuse('ambiguous', message, advise('Give one of them, such as', ['logs', `${groupId}/${example}`]));
   }
   return order.map((id) => ({ title: titleOf(state, id), argv: argvFor(id) }));

@@ -64,14 +64,14 @@ function capProblem(state: GroupState, cap: number, used: () => Iterable<Usage>)
   for (const usage of used()) spent = addUsage(spent, usage);
   if (cap <= spent.costUsd) {
     const already = formatMoney(spent.costUsd, spent.estimated);
-    const message = `Group ${group.id} has spent ${already} already, so it cannot be held to ${wanted}.`;
-    return fail('usage', message, 'Give an amount above that.');
+    const message = `Group ${group.id} has already spent ${already}, so its cap cannot be ${wanted}.`;
+    return fail('usage', message, 'Give a higher amount.');
   }
   const before = group.config.maxBudgetUsd;
   const promised = state.usage.costUsd + reservedUsd;
   if (state.running.size + state.takenOver.size === 0 || before === undefined || cap >= Math.min(before, promised))
     return null;
-  const share = `Running sessions have a share in the cap of group ${group.id}`;
+  const share = `Running sessions have reserved part of the cap of group ${group.id}`;
   const message = `${share} until it reaches ${formatMoney(promised)}.`;
   const next = advise('Give at least that, or take it back first with', ['group', 'pause', group.id]);
   return fail('usage', message, next);

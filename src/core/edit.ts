@@ -74,8 +74,8 @@ function statusProblem(state: GroupState, record: SessionRecord, session: Sessio
     return fail('illegal-transition', `${titleOf(definition)} is running and cannot be edited.`, next);
   }
   if (status !== 'completed') return null;
-  const next = advise('Do it again with', ['group', 'copy', groupId, '--from', sessionLabel(id, name)]);
-  return fail('illegal-transition', `${titleOf(definition)} is completed; its result stays as it is.`, next);
+  const next = advise('Run it again with', ['group', 'copy', groupId, '--from', sessionLabel(id, name)]);
+  return fail('illegal-transition', `${titleOf(definition)} is completed and cannot be changed.`, next);
 }
 
 /** claude takes another model while it works. */
@@ -87,17 +87,17 @@ function isOnlyModel(record: SessionRecord, session: SessionDefinition): boolean
 /** What was fixed when it began to work: the place in which its files and its conversation are. */
 function placeProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
   const { definition, attempts, workspace, isolated } = record;
-  const next = advise('Do it anew with', ['session', 'add', state.group.id, '--project', 'DIR', '--prompt', 'TEXT']);
-  const refuse = (what: string) => fail('illegal-transition', `${titleOf(definition)} has begun, so ${what}.`, next);
+  const next = advise('Run it again with', ['session', 'add', state.group.id, '--project', 'DIR', '--prompt', 'TEXT']);
+  const refuse = (what: string) => fail('illegal-transition', `${titleOf(definition)} has started, so ${what}.`, next);
   if (attempts > 0) {
     const isSame = session.projectPath === definition.projectPath && session.repository === definition.repository;
-    if (!isSame) return refuse('its project stays: its conversation belongs to that folder');
+    if (!isSame) return refuse('its project cannot change: its conversation belongs to that folder');
   }
   if (isolated !== undefined && session.isolate !== definition.isolate) {
     return refuse(`it stays ${isolated ? 'in its worktree' : 'in the project folder, without a worktree'}`);
   }
   if (workspace !== undefined && JSON.stringify(session.dependsOn) !== JSON.stringify(definition.dependsOn)) {
-    return refuse('its dependencies stay: its worktree began with their work');
+    return refuse('its dependencies cannot change: its worktree is based on their work');
   }
   return null;
 }
@@ -108,9 +108,9 @@ function valueProblem(record: SessionRecord, session: SessionDefinition): Result
   if (session.maxBudgetUsd === record.definition.maxBudgetUsd) return null;
   if (!isBudgetExhausted({ ...record, definition: session })) return null;
   const spent = `$${record.usage.costUsd.toFixed(4)}`;
-  const about = `${titleOf(record.definition)} has spent ${spent} already`;
-  const message = `${about}, so it cannot be held to $${session.maxBudgetUsd}.`;
-  return fail('usage', message, 'Give --max-budget-usd an amount above that.');
+  const about = `${titleOf(record.definition)} has already spent ${spent}`;
+  const message = `${about}, so its cap cannot be $${session.maxBudgetUsd}.`;
+  return fail('usage', message, 'Give --max-budget-usd a higher amount.');
 }
 
 /** Every result that a prompt quotes must be there before that prompt is sent, also after the changes. */

@@ -38,11 +38,7 @@ export function buildGraph(sessions: readonly Node[]): Result<SessionGraph> {
     const twin = session.name === undefined ? undefined : names.get(session.name);
     if (graph.hasNode(session.id) || twin !== undefined) {
       const label = labels.get(session.id) ?? session.id;
-      return fail(
-        'duplicate',
-        `Only one session of a group can be called ${label}.`,
-        'Give the new one another --name.',
-      );
+      return fail('duplicate', `Two sessions of the group are named ${label}.`, 'Give another --name.');
     }
     graph.setNode(session.id);
     if (session.name !== undefined) names.set(session.name, session.id);

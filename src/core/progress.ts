@@ -40,7 +40,7 @@ export function deniedSentence({ calls, tools, first }: DenialSummary): string {
 
 /** Of a session that works on another host. */
 export function silenceSentence(host: string, silentMs: number): string {
-  return `Nothing was heard of host ${host} for ${Math.round(silentMs / 1_000)} s.`;
+  return `Host ${host} has not responded for ${Math.round(silentMs / 1_000)} s.`;
 }
 
 /** What a running attempt looks like right now; never logged, may be dropped. */
@@ -211,7 +211,7 @@ export function verdictFields(state: GroupState, record: SessionRecord, verdict:
   const { reason, message, advice, until, on } = verdict;
   const told = `${message} ${advice === undefined ? '' : adviceText(advice)}`.trim();
   // In the words that scripts have always found there.
-  const blocked = reason === 'blocked' ? `${message} Try again with: group run --retry-failed.` : told;
+  const blocked = reason === 'blocked' ? `${message} Retry with: group run --retry-failed.` : told;
   const ending = endingText(record) ?? blocked;
   const unmet = record.state.status === 'pending' ? unmetOf(state, record) : [];
   return {

@@ -348,7 +348,7 @@ function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: nu
     const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
     const next =
       record.state.status === 'failed'
-        ? advise('Try it again with', ['session', 'retry', reference])
+        ? advise('Retry with', ['session', 'retry', reference])
         : see('session', 'show', reference);
     return refused(record, 'resumed', next);
   }

@@ -101,7 +101,7 @@ function refuseReal({ group: { id }, run }: GroupState): ReturnType<typeof fail>
     run === undefined
       ? 'is a rehearsal and cannot be run for real'
       : 'was begun as a rehearsal and cannot go on for real';
-  const next = advise('Go on with --rehearse, or run a copy of it for real', ['group', 'copy', id, '--real']);
+  const next = advise('Continue with --rehearse, or run a copy of it for real', ['group', 'copy', id, '--real']);
   return fail('usage', `Group ${id} ${what}.`, next);
 }
 

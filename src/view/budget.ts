@@ -158,7 +158,7 @@ export function dayLines(day: DayBudget | undefined): string[] {
   if (day === undefined) return [];
   const { capUsd, spentUsd, othersReservedUsd } = day;
   const reserved = othersReservedUsd > 0 ? `, ${formatMoney(othersReservedUsd)} reserved` : '';
-  const end = spentUsd + othersReservedUsd < capUsd ? '' : '; nothing starts before midnight, unless the cap is raised';
+  const end = spentUsd + othersReservedUsd < capUsd ? '' : '; nothing starts before midnight unless you raise the cap';
   return [`All groups today: ${formatMoney(spentUsd)} of ${formatMoney(capUsd)} spent${reserved}${end}`];
 }
 
@@ -167,15 +167,13 @@ function heldLines(groupId: GroupId, session: Omit<SessionBudget, 'heldUsd'>, he
   const { id, name, lostHosts: lost } = session;
   const title = sessionTitle(id, name);
   const { free, book } = settleCommands(groupId, id);
-  const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
+  const held = `Held: ${formatMoney(heldUsd)} for session ${title}, counted as spent.`;
   const why =
     lost === undefined
-      ? `The machine went down while it worked, or
-claude was killed, and what it was just being answered is on no disk; or claude named figures that cannot be true.
-The bill of your account tells what it was.`
-      : `Nothing is heard any more of
-${safeLine(lost.join(', '), 200)}, where it worked. When it comes back it tells what that was; else the bill
-of your account does.`;
+      ? 'claude was killed before it reported its final totals, or it reported implausible figures. ' +
+        'Check the bill of your account.'
+      : `Host ${safeLine(lost.join(', '), 200)}, where it ran, does not respond. The figure is known when ` +
+        'the host is back; otherwise check the bill of your account.';
   return [`${held} ${why}`, `  it is spent: ${commandText(book)}`, `  it is not:   ${commandText(free)}`];
 }
 

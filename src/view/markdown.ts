@@ -54,7 +54,7 @@ function headOf(state: GroupState, model: ReportModel): string {
   ];
   if (description !== '') lines.push('', escapeMarkdown(description, 600));
   lines.push('', `**${escapeMarkdown(facts.join(', '), 300)}**`);
-  if (rehearsal) lines.push('', 'This was a rehearsal: no model was asked, and the figures are play money.');
+  if (rehearsal) lines.push('', 'This was a rehearsal with a scripted model; the costs are not real.');
   if (status !== 'completed') {
     for (const advice of nextAdvice(state, !interrupted)) lines.push('', adviceText(advice, markdown));
   }

@@ -51,12 +51,15 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...workPlanLines(state, preview.waves.flat(), style),
     ...paragraph(style('dim', 'Worktrees'), plan.worktrees),
     ...pathLines(state, preview, style),
-    ...paragraph(style('dim', 'Prompt cache, filled by the first and read by the others'), warmUpTexts(state, preview)),
+    ...paragraph(
+      style('dim', 'Prompt cache (the first session fills it, the others read it)'),
+      warmUpTexts(state, preview),
+    ),
     ...moneyLines(state, preview, plan.spentUsd, style),
     ...dayLines(plan.day).map((line) => `  ${line}`),
     ...paragraph(style('dim', 'Config templates'), plan.notes),
     ...paragraph(style('warn', 'Would wait'), plan.warnings),
-    ...paragraph(style('warn', 'Not as in plain claude'), plan.leftOut),
+    ...paragraph(style('warn', 'Differences from plain claude'), plan.leftOut),
     ...paragraph(
       style('bad', 'Missing'),
       plan.missing.map((one) => missingText(state, one)),
@@ -183,13 +186,13 @@ export function isolationWhy(state: GroupState, id: SessionId): Isolation {
   const mode = isolationOf(state, id);
   const record = state.sessions.get(id);
   const { isolate, repository } = record?.definition ?? {};
-  if (isolate === mode) return { mode, why: 'that was asked for' };
-  if (record?.isolated !== undefined) return { mode, why: 'its first attempt began there' };
-  if (repository === undefined) return { mode, why: 'the project is in no git repository' };
-  if (mode === 'worktree') return { mode, why: 'sessions may meet in a repository, or one asked for it' };
+  if (isolate === mode) return { mode, why: 'it was requested' };
+  if (record?.isolated !== undefined) return { mode, why: 'its first attempt started there' };
+  if (repository === undefined) return { mode, why: 'the project is not in a git repository' };
+  if (mode === 'worktree') return { mode, why: 'sessions may share a repository, or one requested it' };
   return buildsInPlace(state, id)
-    ? { mode, why: `it builds on work that lies in the checkout of ${repositoryName(repository)} itself` }
-    : { mode, why: 'no two sessions of the group may meet in a repository' };
+    ? { mode, why: `it depends on work in the checkout of ${repositoryName(repository)} itself` }
+    : { mode, why: 'no two sessions of the group share a repository' };
 }
 
 export function repositoryName(repository: string): string {
@@ -198,7 +201,7 @@ export function repositoryName(repository: string): string {
 }
 
 export function placeText(mode: IsolationMode): string {
-  return mode === 'worktree' ? 'a worktree of its own' : 'the project folder itself';
+  return mode === 'worktree' ? 'its own worktree' : 'the project folder itself';
 }
 
 export function acceptText(definition: SessionDefinition): string | undefined {
@@ -214,7 +217,7 @@ export function setupText({ setup, setupTimeoutMs = defaultCommandTimeoutMs }: S
 }
 
 export function trustText({ untrusted }: SessionDefinition): string | undefined {
-  return untrusted ? 'its hooks do not run, and of its variables only harmless ones count' : undefined;
+  return untrusted ? 'its hooks do not run, and only its harmless variables are used' : undefined;
 }
 
 export function memoryText({ memoryBytes }: SessionDefinition): string | undefined {
@@ -261,8 +264,8 @@ export function workPlanLines(state: GroupState, ids: readonly SessionId[], styl
     ...section(state, 'Untrusted projects', bounds(trustText), style),
     ...section(state, 'Memory', bounds(memoryText), style),
     ...section(state, 'Processes', bounds(processesText), style),
-    ...section(state, 'Shell commands that are run', commands, style),
-    ...section(state, 'Not run, because only a worktree is set up', idle, style),
+    ...section(state, 'Shell commands', commands, style),
+    ...section(state, 'Not run without a worktree', idle, style),
     ...eventCommandLines(state, style),
   ];
 }
@@ -274,7 +277,7 @@ function isSetUp(state: GroupState, id: SessionId): boolean {
 function eventCommandLines({ group }: GroupState, style: Style): string[] {
   const { onEvent } = group.config;
   if (onEvent === undefined) return [];
-  return ['', style('dim', 'Shell command that is told of the end, of pauses and limits'), `  ${commandText(onEvent)}`];
+  return ['', style('dim', 'Command for events (end, pauses, limits)'), `  ${commandText(onEvent)}`];
 }
 
 function definitionOf(state: GroupState, id: SessionId): SessionDefinition | undefined {

@@ -41,7 +41,7 @@ const columns: readonly Column[] = [
   { title: 'HOST' },
   { title: 'STATUS' },
   { title: 'REASON' },
-  { title: 'GOES ON AT' },
+  { title: 'RESUMES AT' },
   { title: 'ATTEMPTS', align: 'right', spare: 3 },
   { title: 'TIME', align: 'right' },
   { title: 'COST', align: 'right' },
@@ -175,9 +175,9 @@ export function problemLines(state: GroupState, style: Style, verdicts: Verdicts
 function heldWords(record: SessionRecord, heldUsd: number): string {
   const hosts = lostHosts(record);
   const names = safeLine(hosts.join(', '), 200);
-  const told = `lost: nothing is heard of ${names}; up to ${formatMoney(heldUsd)} that it may have spent is held`;
+  const told = `lost: ${names} does not respond; up to ${formatMoney(heldUsd)} that it may have spent is held`;
   return adviceText(
-    adviseInOrder(`${told} until it comes back, or is booked with`, ...hosts.map((host) => ['host', 'forget', host])),
+    adviseInOrder(`${told} until it is back or you record it with`, ...hosts.map((host) => ['host', 'forget', host])),
   );
 }
 
@@ -241,7 +241,7 @@ function workLines({ sessions }: GroupState): string[] {
   });
   if (branches.length === 0) return [];
   const where = listNames(branches, namedMax);
-  return ['', safeLine(`The work is on ${where}, and in none of your checkouts yet.`, sentenceColumnsMax)];
+  return ['', safeLine(`The work is on ${where}, not yet in your checkouts.`, sentenceColumnsMax)];
 }
 
 /** The worktree of what was merged is gone. */

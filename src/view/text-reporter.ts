@@ -144,7 +144,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_stopping':
       return style('warn', `stopping (${event.reason})`);
     case 'session_attached':
-      return style('warn', 'attached: a person speaks with it');
+      return style('warn', 'attached to a terminal');
     case 'session_detached':
       return `detached  ${describeUsage(totalUsage(state, event.sessionId, event.usage))}`;
     case 'session_warning':
@@ -188,23 +188,23 @@ type AsideEvent = Extract<
 function describeAside(event: AsideEvent, style: Style): string {
   switch (event.type) {
     case 'session_cost_settled':
-      return `what was held is settled: ${describeUsage(event.usage)}`;
+      return `held amount settled: ${describeUsage(event.usage)}`;
     case 'session_cleaned':
-      return 'worktree and branch are gone';
+      return 'worktree and branch removed';
     case 'item_opened':
       return style('warn', `asks (item ${event.item}): ${sentence(event.text)}`);
     case 'item_answered':
       return `answered by ${event.by} (item ${event.item}): ${sentence(event.answer.text)}`;
     case 'item_withdrawn':
-      return `no longer waits for an answer (item ${event.item})`;
+      return `no longer waiting for an answer (item ${event.item})`;
     case 'session_moved':
       return `${event.from === undefined ? 'goes' : `moves from ${machine(event.from)}`} to ${machine(event.to)}`;
     case 'session_host_lost': {
-      const held = event.held > 0 ? `; up to ${formatMoney(event.held)} that it may have cost are held` : '';
+      const held = event.held > 0 ? `; up to ${formatMoney(event.held)} held` : '';
       return style('warn', `its host ${sentence(event.host)} is lost${held}`);
     }
     case 'session_booked':
-      return `what a lost host cost is known: ${describeUsage(event.usage)}`;
+      return `cost on the lost host: ${describeUsage(event.usage)}`;
   }
 }
 
@@ -248,7 +248,7 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
     case 'group_pausing':
       return style('warn', `pausing (${event.reason})${event.mode === 'drain' ? ': running sessions finish' : ''}`);
     case 'group_frozen':
-      return style('warn', `frozen; it becomes a pause at ${formatClock(event.until)}`);
+      return style('warn', `frozen until ${formatClock(event.until)}, then paused`);
     case 'group_thawed':
       return 'goes on';
     case 'limit_reached':

@@ -52,15 +52,14 @@ export function statusTone(status: string): Tone {
   return tones[status] ?? 'dim';
 }
 
-export const rehearsalNote = 'A rehearsal: no model is asked, and the figures are play money.';
+export const rehearsalNote = 'Rehearsal with a scripted model; the costs are not real.';
 
 /** What happened, and what can be done about it. */
 export function withAdvice(message: string, advice: Advice | undefined): string {
   return advice === undefined ? message : `${message} ${adviceText(advice)}`.trim();
 }
 
-export const estimateNote =
-  'estimated: a lower bound, until claude says what it charged; what is held, or was booked, counts in full';
+export const estimateNote = 'estimated until claude reports the final figure; held amounts count in full';
 
 /** What is special about a running group; null = nothing. `formatTime`: how times are written. */
 export function conditionOf(
@@ -71,7 +70,7 @@ export function conditionOf(
   if (state.status !== 'running') return null;
   if (state.frozenUntil !== undefined) return `frozen until ${formatTime(state.frozenUntil)}`;
   if (state.pausing !== undefined) {
-    return state.draining ? 'pausing: let running sessions finish first' : `pausing: ${state.pausing}`;
+    return state.draining ? 'pausing: running sessions finish first' : `pausing: ${state.pausing}`;
   }
   if (state.limitResetsAt === undefined) return null;
   return `${limitName(state)} until ${formatTime(state.limitResetsAt)}`;
@@ -82,20 +81,20 @@ export function limitName(state: Pick<GroupState, 'limitType'>): string {
 }
 
 export function setupSentence(setupLog: string): string {
-  return `Its set-up command runs; see ${setupLog}.`;
+  return `Its setup command is running; see ${setupLog}.`;
 }
 
 export function acceptanceSentence(acceptLog: string | undefined): string {
-  if (acceptLog === undefined) return 'claude has answered; what it did is being looked at.';
-  return `claude has answered, and its work is being accepted; see ${acceptLog}.`;
+  if (acceptLog === undefined) return 'claude has finished; its work is being checked.';
+  return `claude has finished; the acceptance command is running; see ${acceptLog}.`;
 }
 
 export function retrySentence({ attempt, attemptsMax, error, errorStatus }: ApiRetry): string {
-  const what = errorStatus === 429 ? 'The server throttles requests' : 'The API does not answer';
+  const what = errorStatus === 429 ? 'The server is throttling requests' : 'The API does not respond';
   const known = error === 'unknown' ? '' : error;
   const why = errorStatus === null ? known : String(errorStatus);
   const tries = attemptsMax === undefined ? `try ${attempt}` : `${attempt} of ${attemptsMax}`;
-  return `${what}${why === '' ? '' : ` (${why})`}, claude tries again (${tries}).`;
+  return `${what}${why === '' ? '' : ` (${why})`}; claude is retrying (${tries}).`;
 }
 
 const isoTime = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
@@ -122,7 +121,7 @@ export function problemText(
 }
 
 export function resumesAtText(untilMs: number, nowMs: number): string {
-  return `goes on at ${formatMoment(new Date(untilMs).toISOString(), nowMs)}`;
+  return `resumes at ${formatMoment(new Date(untilMs).toISOString(), nowMs)}`;
 }
 
 export function blockedBy(state: GroupState, id: SessionId): SessionId[] {

@@ -86,7 +86,7 @@ const named: Readonly<Record<string, RegExp>> = {
   'src/cli/program.ts': /\$ \$\{programName\}/,
   'src/template/workflow/schema.ts': /\.describe\(/,
   // What scripts have always found in `group show --json`; `why` stands beside it.
-  'src/core/progress.ts': /Try again with: group run --retry-failed\./,
+  'src/core/progress.ts': /Retry with: group run --retry-failed\./,
   // For claude, whose permissions name the program so.
   'src/context/faber/prime.ts': /claude-code-agent faber phase/,
   'src/worker/prepare/session-context.ts': /Bash\(claude-code-agent faber/,

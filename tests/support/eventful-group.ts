@@ -120,7 +120,7 @@ export function eventfulEvents(): GroupEvent[] {
   story.pass(34).add({ type: 'limit_lifted' });
   story.start('api', 'resume').start('web', 'resume').pass(11);
   story.complete('api', 2.4, 11, `Done.\u001b[31m ${'All of the API is there. '.repeat(200)}</pre></details></script>`);
-  const pausing = { reason: 'user', message: 'Paused. Go on with: group resume.' } as const;
+  const pausing = { reason: 'user', message: 'Paused. Continue with: group resume.' } as const;
   story.add({ type: 'group_pausing', reason: 'user' });
   story.add({ type: 'session_paused', ...story.of('web'), ...pausing, usage: usage(0.9, 12, 'claude-haiku-4-5') });
   story.add({ type: 'group_paused', ...pausing });

@@ -225,9 +225,9 @@ describe('the other rules see a violation', () => {
   test('commands in texts', () => {
     const program = "['group resume', 'go on']";
     const problems = (line: string) => commandsInTexts(tree({ 'src/core/a.ts': line }), program);
-    expect(problems("const next = 'Go on with: group resume.';")).toHaveLength(1);
+    expect(problems("const next = 'Continue with: group resume.';")).toHaveLength(1);
     expect(problems('text.replaceAll(/\\bgroup resume\\b/g, line)')).toHaveLength(1);
-    expect(problems("advise('Go on with', ['group', 'resume', id])")).toEqual([]);
+    expect(problems("advise('Continue with', ['group', 'resume', id])")).toEqual([]);
     expect(problems("// As group resume does.\ncommand.description('As group resume.')")).toEqual([]);
   });
 

@@ -212,7 +212,7 @@ class Visit {
     const { paths, sessionId } = this.#session;
     const title = `Session ${titleOf(state, sessionId)}`;
     if (record.state.status === 'completed') {
-      const next = advise('Do it again with', ['group', 'copy', state.group.id, '--from', sessionId]);
+      const next = advise('Run it again with', ['group', 'copy', state.group.id, '--from', sessionId]);
       return fail('illegal-transition', `${title} completed before it could be taken over.`, next);
     }
     const [id] = record.claudeSessionIds.slice(-1);

@@ -63,7 +63,7 @@ function interrupted(state: GroupState): Finding {
     'group',
     'warning',
     `${id} was interrupted: no runner is alive.`,
-    advise('Go on with', runCommand(state)),
+    advise('Continue with', runCommand(state)),
   );
 }
 

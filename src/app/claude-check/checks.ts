@@ -98,7 +98,7 @@ function sentence({ verdict, promise, meaning, detail, isRequired, cure }: Check
 export function refuseUncheckedVersion(version: string, { message, next }: Failure): ReturnType<typeof fail> {
   const because = `claude ${version} is new here and could not be checked: ${message}`;
   const risk = `Or ${atOwnRisk(version)}`;
-  const advice = next.sentence === '' ? advise(`${risk}. Try again with`, checkAgain) : `${adviceText(next)} ${risk}.`;
+  const advice = next.sentence === '' ? advise(`${risk}. Retry with`, checkAgain) : `${adviceText(next)} ${risk}.`;
   return fail('claude-unproven', because, advice);
 }
 

@@ -242,7 +242,7 @@ export function recordPhase(
 
 function notInProgress(runId: string, status: string): Result<never> {
   const message = `The run ${runId} is not in progress, but ${safeLine(status, 100)}.`;
-  return fail('illegal-transition', message, advise('Go on with it', ['faber', 'resume', runId]));
+  return fail('illegal-transition', message, advise('Continue with it', ['faber', 'resume', runId]));
 }
 
 const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.';

@@ -92,7 +92,7 @@ function make({ world: { files, clock } }: AppContext, folder: string, file: str
     if (typeof code !== 'string') throw error;
     const brief = briefPath(file);
     if (code === 'EEXIST' && files.entryKind(file) !== null) {
-      return fail('duplicate', `${brief} is already there.`, 'Go on with it; nothing was changed.');
+      return fail('duplicate', `${brief} is already there.`, 'Continue with it; nothing was changed.');
     }
     if (code === 'EEXIST' || code === 'ENOTDIR') {
       const message = `${brief} cannot be made: a file has the name of one of its folders.`;

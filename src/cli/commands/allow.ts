@@ -23,8 +23,8 @@ export function defineSessionAllow(command: Command, context: Context): void {
   const described = command
     .description(
       `Add permission rules to a session that is not running. Without a rule, show
-      the denied calls and the rules that would allow them; on a terminal, choose
-      among them.`,
+the denied calls and the rules that would allow them; on a terminal, choose
+among them.`,
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>');
   withOptions(described, ['session', 'auth-refactor/api'], 'then resume the session').action((named, typed, given) =>
@@ -36,8 +36,8 @@ export function defineGroupAllow(command: Command, context: Context): void {
   const described = command
     .description(
       `Add permission rules to all sessions of a group, including those added later.
-      A running session gets them with its next attempt. Without a rule, show the
-      denied calls.`,
+A running session gets them with its next attempt. Without a rule, show the
+denied calls.`,
     )
     .argument('<group>', 'id, unique prefix or slug');
   withOptions(described, ['group', 'auth-refactor'], 'then retry failed sessions').action((named, typed, given) =>
@@ -93,8 +93,8 @@ function sessionSubject(context: Context, session: LoadedSession): Subject {
   const { state, sessionId, record } = session;
   const { status } = record.state;
   const reference = sessionReference(state, record);
-  const goOn = advise('Go on with', resumeSessionCommand(state, record));
-  const retry = advise('Try it again with', ['session', 'retry', reference]);
+  const goOn = advise('Continue with', resumeSessionCommand(state, record));
+  const retry = advise('Retry with', ['session', 'retry', reference]);
   const kind = status === 'failed' ? 'retry-session' : 'resume-session';
   return {
     group: session,
@@ -121,7 +121,8 @@ function groupSubject(context: Context, group: LoadedGroup): Subject {
     records,
     has: state.group.config.allowedTools,
     request: (rules) => ({ kind: 'edit-group', allow: rules }),
-    next: hasNext && liveRunner(context.world, group) === null ? advise('Go on with', retryFailedCommand(state)) : null,
+    next:
+      hasNext && liveRunner(context.world, group) === null ? advise('Continue with', retryFailedCommand(state)) : null,
     goOn: (how) => runFailedAgain(context, group, how),
   };
 }

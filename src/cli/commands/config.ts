@@ -28,8 +28,8 @@ export function define(command: Command, context: Context): void {
   command
     .description(
       `Show every setting, its value and its source: a default, config.yaml or the
-      environment. "set" changes one in config.yaml and keeps its comments; "path"
-      prints the path of that file.`,
+environment. "set" changes one in config.yaml and keeps its comments; "path"
+prints the path of that file.`,
     )
     .addArgument(new Argument('[action]', 'the action').choices(actions).default('list' as const))
     .argument('[key]', 'name of a setting, as list shows it')

@@ -19,7 +19,7 @@ Example:
 
 export function defineInbox(command: Command, context: Context): void {
   command
-    .description('Lists permission requests and questions of sessions with "ask: wait", oldest first.')
+    .description('List permission requests and questions of sessions with "ask: wait", oldest first.')
     .argument('[group]', 'id, unique prefix or slug; all groups otherwise')
     .option('--json', 'one JSON document: {"items": [{"id", "group", "session", "kind", "text", "options", "since"}]}')
     .addHelpText('after', inboxExample)
@@ -30,7 +30,7 @@ export function defineInbox(command: Command, context: Context): void {
           context.stdout.json({ items: items.map(({ label: _, ...item }) => item) });
           return;
         }
-        if (items.length === 0) context.stdout.line('No questions wait.');
+        if (items.length === 0) context.stdout.line('The inbox is empty.');
         const nowMs = context.world.clock.now();
         for (const [index, item] of items.entries()) {
           if (index > 0) context.stdout.line('');
@@ -61,9 +61,12 @@ Example:
 
 export function defineAnswer(command: Command, context: Context): void {
   command
-    .description(`Answers an item of the inbox. The first answer counts; a second one exits with 2.
-A permission takes allow or deny. A question takes a text, or one option for each of its questions.`)
-    .argument('<item>', 'id, the beginning of one, or <group>/<session> where that asks one thing')
+    .description(
+      `Answer an item of the inbox. Only the first answer counts; a second one exits
+      with 2. Answer a permission with allow or deny, and a question with a text or
+      one option per question.`,
+    )
+    .argument('<item>', 'id or prefix, or <group>/<session> if it has one item')
     .argument('[text]', 'allow or deny for a permission, the answer to a question')
     .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole, [])
     .option('--always', 'allow, and add a rule to the group that allows such calls')
@@ -84,7 +87,13 @@ A permission takes allow or deny. A question takes a text, or one option for eac
         }
         const left = openItems(record).length > 1;
         const isParked = record.state.status === 'paused';
-        const when = left ? 'It asks for more.' : by === 'runner' ? (isParked ? 'It goes on.' : 'It goes on now.') : '';
+        const when = left
+          ? 'More questions are open.'
+          : by === 'runner'
+            ? isParked
+              ? 'The session continues.'
+              : 'The session continues now.'
+            : '';
         const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : when;
         context.stdout.line(safeLine(`Answered ${item.id} of session ${name ?? session}. ${next}`.trim(), columnsMax));
       }),

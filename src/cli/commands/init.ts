@@ -35,14 +35,16 @@ const lineColumns = 1_000;
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Writes a workflow with comments over the git repositories in and below this folder, after at most five
-questions; each option answers one. Then it offers the rehearsal, which costs nothing.
-A file that is there is only replaced after a question.`)
-    .argument('[file]', 'what to write; default: workflow.yaml, with --from the name of the template')
-    .option('-y, --yes', 'ask nothing: what is found nearby, a first task that changes nothing, a cap of $5')
+    .description(
+      `Write a commented workflow for the git repositories in and below this folder.
+      Asks at most five questions; each option answers one. Then offers a free
+      rehearsal. Asks before it replaces a file.`,
+    )
+    .argument('[file]', "file to write (default: workflow.yaml, or the template's name with --from)")
+    .option('-y, --yes', 'ask nothing; use nearby repositories, a read-only first task and a cap of $5')
     .option('--from <template>', 'write a copy of this workflow template')
     .option('--project <dir>', 'folder of a project; may be repeated', collect)
-    .option('--prompt <text>', 'what is to be done in each; "-" reads it from standard input')
+    .option('--prompt <text>', 'task for each project; "-" reads standard input')
     .option('--accept <command>', 'shell command that must succeed before a session is completed', parseCheck)
     .option('--max-budget-usd <usd>', 'cap over all sessions', parseMoney)
     .option('--json', 'one JSON document: {"file", "projects"}; offers nothing')
@@ -50,8 +52,7 @@ A file that is there is only replaced after a question.`)
     .action((typed, given) =>
       context.run(async () => {
         if (typed === '' || typed === '-') {
-          const message =
-            typed === '' ? 'The path of the file is empty.' : 'A workflow is written to a file, not printed.';
+          const message = typed === '' ? 'The path of the file is empty.' : 'A workflow must be written to a file.';
           return refuse('usage', message, 'Give the path of a YAML file.');
         }
         const file = resolve(
@@ -109,9 +110,10 @@ async function checkFree(context: Context, file: string): Promise<boolean> {
   const found = tryPath(() => files.entryKind(file));
   if (!found.ok) return refuse('usage', `${briefPath(file)} ${found.trouble}.`, 'Give the path of another file.');
   if (found.value === null) return true;
-  if (found.value !== 'file') return refuse('usage', `${briefPath(file)} is no file.`, 'Give the path of another one.');
-  if (canAsk(context)) return confirmed(context, `${file} is there. Replace it?`, false);
-  return refuse('duplicate', `${briefPath(file)} is there already.`, 'Give the path of another file, or remove it.');
+  if (found.value !== 'file')
+    return refuse('usage', `${briefPath(file)} is not a file.`, 'Give the path of another one.');
+  if (canAsk(context)) return confirmed(context, `${file} exists. Replace it?`, false);
+  return refuse('duplicate', `${briefPath(file)} already exists.`, 'Give the path of another file, or remove it.');
 }
 
 function canAsk({ stdinIsTerminal, stdout }: Context): boolean {
@@ -130,8 +132,8 @@ function tryWrite({ world: { files } }: Context, file: string, text: string): vo
 
 function copyOf(context: Context, name: string, { project, prompt, accept, maxBudgetUsd }: Given): Written {
   if ([project, prompt, accept, maxBudgetUsd].some((option) => option !== undefined)) {
-    const message = 'With --from the template says what is done where, so --project, --prompt, --accept and ';
-    return refuse('usage', `${message}--max-budget-usd have no place.`, 'Leave them out, or write them into the copy.');
+    const message = 'With --from, the template defines projects and tasks, so --project, --prompt, --accept and';
+    return refuse('usage', `${message}--max-budget-usd cannot be used.`, 'Remove them, or edit the copy.');
   }
   const found = need(findTemplate(context.world, templateFolders(context), 'workflow', name));
   const read = readTextFile(context.world, found.path, yamlBytesMax);
@@ -144,18 +146,18 @@ function copyOf(context: Context, name: string, { project, prompt, accept, maxBu
 async function compose(context: Context, file: string, given: Given): Promise<Written | null> {
   const asks = canAsk(context) && given.yes !== true;
   if (!asks && given.yes !== true && given.prompt === undefined) {
-    const message = 'There is no terminal on which to ask what is to be done.';
-    return refuse('usage', message, 'Give it with --prompt TEXT, or take the usual answers with --yes.');
+    const message = 'The task is missing, and there is no terminal to ask on.';
+    return refuse('usage', message, 'Give it with --prompt TEXT, or use the defaults with --yes.');
   }
   const { prompt } = given;
   const text = prompt === undefined ? null : need(await readText(context, prompt, 'The text of --prompt'));
   const projects = await projectsFor(context, given.project, asks);
   if (projects === null) return null;
-  const task = text ?? (await answer(context, asks, 'What is to be done in each?', usualTask, taskOf));
+  const task = text ?? (await answer(context, asks, 'What should be done in each?', usualTask, taskOf));
   if (task === null) return null;
   const checks = await checksFor(context, projects, given.accept, asks);
   if (checks === null) return null;
-  const question = 'At most how many US dollars?';
+  const question = 'Budget cap in US dollars?';
   const cap = given.maxBudgetUsd ?? (await answer(context, asks, question, String(usualCapUsd), moneyOf));
   if (cap === null) return null;
   const names = namesOf(projects);
@@ -192,7 +194,7 @@ async function answer<T>(
 }
 
 function taskOf(text: string): AnswerCheck<string> {
-  return text === '' ? { problem: 'Say it in a sentence or two.' } : { value: text };
+  return text === '' ? { problem: 'Describe it in a sentence or two.' } : { value: text };
 }
 
 function moneyOf(text: string): AnswerCheck<number> {
@@ -225,7 +227,7 @@ async function projectsFor(
   const usual = nearby.length === 0 ? [cwd] : nearby;
   if (!asks) return usual;
   const shown = usual.map((path) => relative(cwd, path) || '.').join(', ');
-  const question = 'Folders of the projects, with commas between them?';
+  const question = 'Project folders, separated by commas?';
   const answered = await ask(context, question, shown, (text) =>
     text === shown
       ? { value: usual }
@@ -259,8 +261,8 @@ async function checksFor(
   const guessed = projects.map((project) => checkCommandFor(context.world, project));
   if (!asks) return guessed;
   const known = new Set(guessed.flatMap((guess) => guess ?? []));
-  const usual = known.size === 0 ? 'none' : known.size === 1 ? ([...known][0] as string) : 'as each project has it';
-  const question = 'Which command must succeed before the work counts? (or: none)';
+  const usual = known.size === 0 ? 'none' : known.size === 1 ? ([...known][0] as string) : 'as set in each project';
+  const question = 'Which command must succeed to accept the work? (or: none)';
   const answered = await ask(context, question, usual, (text): AnswerCheck<readonly (string | null)[]> => {
     if (text === usual) return { value: guessed };
     return text === 'none' ? { value: projects.map(() => null) } : parsed(() => projects.map(() => parseCheck(text)));
@@ -289,12 +291,12 @@ async function offerRehearsal(
 ): Promise<CommandResult> {
   const run = `${programPath} run ${shellWord(shown)}`;
   if (canAsk(context) && yes !== true && from === undefined) {
-    const wanted = await confirmed(context, 'Rehearse it now, with a scripted model and at no cost?', false);
+    const wanted = await confirmed(context, 'Rehearse it now with a scripted model, at no cost?', false);
     if (wanted)
       return runWorkflow(context, file, [], { config: {}, output: undefined, rehearse: true, retryFailed: false });
   }
   if (from !== undefined) context.stdout.line(`Next: ${run} --dry-run`);
-  else context.stdout.lines([`Next, at no cost: ${run} --rehearse`, `Then, for real: ${run}`]);
+  else context.stdout.lines([`Next, free: ${run} --rehearse`, `Then, for real: ${run}`]);
 }
 
 export type AnswerCheck<T> = { readonly value: T } | { readonly problem: string };

@@ -20,14 +20,14 @@ import {
 import { readNamedWorkflow } from '../options/prompt-source.ts';
 import { concludeRun, planOptions, runInTerminal } from './group/run.ts';
 
-const description = `Creates the group that a workflow describes and runs it.
-Relative paths in the file are meant from the file's folder; in a workflow template, or one that is piped in, from the
-current folder.`;
+const description = `Create the group that a workflow describes and run it. Relative paths are
+resolved from the workflow's folder, or from the current folder for templates
+and standard input.`;
 
 const example = `
 Example:
   $ claude-code-agent run change.yaml --var ticket=ABC-12
-  $ claude-code-agent run change.yaml --var ticket=ABC-12 --dry-run       what it would do and may cost
+  $ claude-code-agent run change.yaml --var ticket=ABC-12 --dry-run       show what it would do and may cost
   $ claude-code-agent run nightly.yaml --if-idle --output text            from cron
   $ claude-code-agent run feature-implementation --var feature="Dark mode" --rehearse`;
 
@@ -38,7 +38,7 @@ export function define(command: Command, context: Context): void {
       .argument('<workflow>', 'path of a YAML file, "-" for standard input, or a template name'),
   )
     .option('--var <name=value>', 'value of a workflow variable; may be repeated', collect)
-    .option('--if-idle', 'do nothing while an earlier group of this workflow is created, running or paused; for cron')
+    .option('--if-idle', 'do nothing if an earlier group of this workflow is created, running or paused; for cron')
     // Whoever passes the same options to every run may: in a new group nothing has failed.
     .addOption(new Option('--retry-failed').hideHelp())
     .addHelpText('after', example)

@@ -32,10 +32,13 @@ const setupMsMax = 60_000;
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Plays a group of four sessions over three small projects: the installed Claude Code,
-a scripted model, no account, no cost. On a terminal it is shown in the dashboard until you leave it with q, elsewhere
-as lines. Everything is in a temporary folder, which is removed in the end; your groups are not touched.`)
-    .option('--seconds <n>', 'leave by itself after so many seconds', parseSeconds)
+    .description(
+      `Show a demonstration: four sessions in three small projects, with the
+      installed Claude Code and a scripted model, without account or cost. Shows the
+      dashboard on a terminal until you leave it with q, and lines elsewhere. Uses a
+      temporary folder that is removed at the end; your groups are not touched.`,
+    )
+    .option('--seconds <n>', 'leave after this many seconds', parseSeconds)
     .addHelpText('after', example)
     .action(({ seconds }) =>
       context.run(async () => {
@@ -58,7 +61,7 @@ as lines. Everything is in a temporary folder, which is removed in the end; your
           ready = await prepare(own, folder).finally(unsubscribe);
           const isShown = context.stdout.isTerminal && context.stdinIsTerminal;
           const played = await (isShown ? show(own, ready, seconds) : print(own, ready, seconds));
-          context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
+          context.stdout.line('The demonstration is over. Its files were removed; it cost nothing.');
           context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
           return played;
         } finally {
@@ -111,7 +114,7 @@ async function prepare(context: Context, folder: string): Promise<Ready> {
   );
   if (setup.exitCode !== 0) {
     const said = setup.stderr.trim().split('\n').at(-1) ?? '';
-    const message = `The projects of the demonstration could not be made: ${safeLine(said, 400)}.`;
+    const message = `The demonstration projects could not be created: ${safeLine(said, 400)}.`;
     return refuse('usage', message, advise('See what is missing', ['doctor']));
   }
   const root = need(context.root());

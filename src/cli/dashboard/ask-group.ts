@@ -38,7 +38,7 @@ function eachOf(command: SaidCommand | MarkedCommand): readonly SessionCommand[]
 export function requestText(state: GroupState, command: GroupCommand): Notice {
   if (command.do === 'pause-group') return { text: 'Pausing the group…' };
   if (command.do === 'resume-group') {
-    return { text: state.status === 'created' ? 'Starting the group…' : 'Letting the group go on…' };
+    return { text: state.status === 'created' ? 'Starting the group…' : 'Resuming the group…' };
   }
   const [first, ...others] = eachOf(command);
   const about =
@@ -87,13 +87,14 @@ function paused(told: Result<PauseReport>): Notice {
   const { outcome, warnings } = told.value;
   switch (outcome.kind) {
     case 'unchanged':
-      return { text: `The group is ${outcome.status}; there is nothing to pause.`, tone: 'warn' };
+      return { text: `The group is ${outcome.status}; nothing to pause.`, tone: 'warn' };
     case 'frozen':
-      return { text: `Frozen; at ${formatClock(outcome.until)} it becomes a pause. P lets it go on.`, tone: 'warn' };
+      return { text: `Frozen until ${formatClock(outcome.until)}, then paused. Press P to continue.`, tone: 'warn' };
     case 'runner-gone':
-      return { text: 'The runner is gone; nobody can wait for the running sessions.', tone: 'bad' };
+      return { text: 'The runner is gone. Press P to resume the group.', tone: 'bad' };
     case 'settled': {
-      const done = outcome.had === 'start' ? 'Its run was ended before it began.' : `The group is ${outcome.status}.`;
+      const done =
+        outcome.had === 'start' ? 'The run was stopped before it started.' : `The group is ${outcome.status}.`;
       const text = [done, ...warnings].join(' ');
       return { text, tone: warnings.length === 0 ? 'good' : 'warn' };
     }
@@ -115,9 +116,9 @@ async function resumeGroup(
   if (runId !== null && state.frozenUntil !== undefined) {
     const thawed = await submit(context, group, { kind: 'thaw' });
     if (!thawed.ok) return refused(thawed.failure);
-    return thawed.value === 'thawed' ? { text: 'It goes on where it stood.', tone: 'good' } : runnerGone;
+    return thawed.value === 'thawed' ? { text: 'Continuing.', tone: 'good' } : runnerGone;
   }
-  if (runId !== null) return { text: 'Another runner has taken it over already.', tone: 'warn' };
+  if (runId !== null) return { text: 'Another runner has already adopted it.', tone: 'warn' };
   const started = await startDetached(context, group, {
     config: {},
     rehearse: isRehearsal(state) || undefined,
@@ -131,7 +132,7 @@ async function resumeGroup(
     return { text, tone: 'bad' };
   }
   const { pid } = started.value;
-  tell({ text: `It has a runner of its own now (pid ${pid})…` });
+  tell({ text: `Started a runner (pid ${pid})…` });
   return becameOf(before, await soonAfter(world, group), pid);
 }
 
@@ -170,8 +171,8 @@ export function becameOf(before: GroupStatus, state: GroupState | null, pid: num
   if (state === null) return { text: 'The log of the group is gone.', tone: 'bad' };
   switch (state.status) {
     case 'running': {
-      const what = before === 'created' ? 'It runs' : 'It goes on';
-      return { text: `${what}, with a runner of its own (pid ${pid}).`, tone: 'good' };
+      const what = before === 'created' ? 'It runs' : 'It continues';
+      return { text: `${what}, with its own runner (pid ${pid}).`, tone: 'good' };
     }
     case 'paused':
     case 'failed': {
@@ -183,7 +184,7 @@ export function becameOf(before: GroupStatus, state: GroupState | null, pid: num
   }
 }
 
-const runnerGone: Notice = { text: 'The runner is gone. P lets the group go on.', tone: 'bad' };
+const runnerGone: Notice = { text: 'The runner is gone. Press P to resume the group.', tone: 'bad' };
 
 async function askAboutSession(
   context: Context,
@@ -207,9 +208,9 @@ async function askAboutSession(
 }
 
 const manyGranted: Readonly<Record<SessionCommand['do'], string>> = {
-  'pause-session': 'are being paused, or held back; p lets them go on',
-  'resume-session': 'go on as soon as nothing else keeps them',
-  'retry-session': 'are tried again as soon as there are slots',
+  'pause-session': 'are being paused or held back; press p to resume',
+  'resume-session': 'continue when they are ready',
+  'retry-session': 'are retried when slots are free',
   say: 'are told',
 };
 
@@ -234,13 +235,13 @@ export function granted(state: GroupState, { do: wanted, sessionId }: SessionCom
   switch (wanted) {
     case 'pause-session':
       if (status === 'running') return `${title} is being paused.`;
-      return `${title} is held back; p lets it ${status === 'pending' ? 'start' : 'go on'}.`;
+      return `${title} is held back; press p to ${status === 'pending' ? 'start' : 'resume'} it.`;
     case 'resume-session':
-      return `${title} ${status === 'pending' ? 'starts' : 'goes on'} as soon as nothing else keeps it.`;
+      return `${title} ${status === 'pending' ? 'starts' : 'continues'} when it is ready.`;
     case 'retry-session':
-      return `${title} is tried again as soon as there is a slot.`;
+      return `${title} is retried when a slot is free.`;
     case 'say':
-      return `${title} is told.`;
+      return `Message sent to ${title}.`;
   }
 }
 
@@ -255,5 +256,5 @@ function withoutRunner(state: GroupState, command: SessionCommand): string {
   const record = state.sessions.get(command.sessionId);
   const reference = record === undefined ? `${state.group.id}/${command.sessionId}` : sessionReference(state, record);
   const line = commandText(['session', words[command.do], reference, ...(command.do === 'say' ? ['TEXT'] : [])]);
-  return `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${line}`;
+  return `The group has no runner. Press P to resume it, or only this session in another terminal: ${line}`;
 }

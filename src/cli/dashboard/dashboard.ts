@@ -254,7 +254,9 @@ export class Dashboard {
       case 'mouse':
         this.#screen.setMouse(command.isOn);
         this.tell({
-          text: command.isOn ? 'The mouse is for the dashboard again.' : 'The mouse selects text. m ends that.',
+          text: command.isOn
+            ? 'The mouse controls the dashboard again.'
+            : 'The mouse selects text. Press m to end that.',
         });
         break;
       case 'suspend':

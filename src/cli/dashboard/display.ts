@@ -213,9 +213,9 @@ class DashboardDisplay implements RunTerminal {
   /** The next runner begins by letting everything go on, and so would undo what was asked of this one. */
   #reasonToStay(): string | null {
     const { pausing, draining, frozenUntil } = this.#source.state;
-    if (frozenUntil !== undefined) return 'Everything is frozen: let it go on (P) or pause it (q p) before you leave.';
-    if (draining) return 'It pauses when what runs has finished, and this ends then; P y pauses now.';
-    if (pausing !== undefined) return 'It is being paused, and this ends then; Ctrl-C leaves at once.';
+    if (frozenUntil !== undefined) return 'The group is frozen. Resume it (P) or pause it (q p) before you leave.';
+    if (draining) return 'Exiting when running sessions have finished. Press P y to pause now.';
+    if (pausing !== undefined) return 'Pausing, then exiting. Press Ctrl-C to leave at once.';
     if (isRequestPending(this.#context.world, this.#group))
       return 'The runner was just asked for something; try again.';
     return null;
@@ -229,7 +229,7 @@ class DashboardDisplay implements RunTerminal {
     if (this.#isBroken) return;
     this.#isBroken = true;
     const say = (): void => {
-      this.#context.stderr.line(`The dashboard broke and is closed, the run goes on: ${errorText(error)}`);
+      this.#context.stderr.line(`The dashboard failed and was closed; the run continues: ${errorText(error)}`);
     };
     if (this.#dashboard === undefined) say();
     else this.#dashboard.close().then(say, say);

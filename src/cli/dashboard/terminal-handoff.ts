@@ -58,7 +58,7 @@ export class TerminalHandoff {
 
   /** What came of it; null = there is nothing to be said. */
   async begin(command: TerminalHandoffCommand): Promise<Notice | null> {
-    if (this.#work !== undefined) return { text: 'Something else is being opened; try again then.', tone: 'warn' };
+    if (this.#work !== undefined) return { text: 'Another program is open. Close it first.', tone: 'warn' };
     const work = this.#carryOut(command);
     this.#work = work;
     try {
@@ -93,7 +93,7 @@ export class TerminalHandoff {
     const session = this.#load(sessionId);
     if (!session.ok) return refused(session.failure);
     const { stdout } = this.#options.context;
-    this.#options.tell({ text: `Taking ${titleOf(session.value.state, sessionId)} over…` });
+    this.#options.tell({ text: `Attaching to ${titleOf(session.value.state, sessionId)}…` });
     let spendableUsd: number | undefined;
     const attached = await attachSession(this.#place, session.value, {
       opening: (reservedUsd) => {
@@ -128,7 +128,7 @@ export class TerminalHandoff {
       const missing = this.#missing(opening, code);
       if (missing !== null) return missing;
       const title = titleOf(state, sessionId);
-      if (code !== 0) return { text: `The editor failed, so the task of ${title} stays as it is.`, tone: 'warn' };
+      if (code !== 0) return { text: `The editor failed; the task of ${title} was not changed.`, tone: 'warn' };
       const text = this.#typed(opening.file, record.definition.prompt);
       if (!text.ok) return refused(text.failure);
       return await this.#changeTask(sessionId, text.value);
@@ -160,7 +160,7 @@ export class TerminalHandoff {
     const done = `Changed ${title}: ${settingWords(changed)}.`;
     const { status } = record.state;
     if (status !== 'failed' && (status !== 'paused' || record.queued)) {
-      return { text: `${done} It works with that when its turn comes.`, tone: 'good' };
+      return { text: `${done} Its next attempt uses this.`, tone: 'good' };
     }
     const again = status === 'failed' ? 'retry-session' : 'resume-session';
     const next = await grant(context, group, state, { do: again, sessionIds: [sessionId] }, tell);
@@ -175,7 +175,7 @@ export class TerminalHandoff {
 
   #missing({ tool }: Opening, code: number | null): Notice | null {
     if (code !== notFound) return null;
-    return { text: `There is no program ${tool}: set VISUAL, EDITOR or PAGER.`, tone: 'bad' };
+    return { text: `Program ${tool} not found. Set VISUAL, EDITOR or PAGER.`, tone: 'bad' };
   }
 
   /** Its exit code; null when a signal ended it, or it was not started any more. */
@@ -224,7 +224,7 @@ function worktree({ context, source }: Around, sessionId: SessionId): Result<Ope
   const record = source.state.sessions.get(sessionId);
   const path = record?.workspace?.path ?? record?.definition.projectPath ?? '';
   if (context.world.files.info(path)?.kind !== 'folder') {
-    return fail('not-found', `The folder of ${titleOf(source.state, sessionId)} is not there: ${path}.`, '');
+    return fail('not-found', `The folder of ${titleOf(source.state, sessionId)} does not exist: ${path}.`, '');
   }
   return ok({ ...started(context, editorOf(context), '.', path), tidy: () => {} });
 }
@@ -242,7 +242,7 @@ function log({ context, group, source }: Around, sessionId: SessionId): Result<O
   const { transcript } = sessionPaths(group.paths, sessionId);
   const lines = wholeLog(context.world, transcript, source.notes.marks.listOf(sessionId)).map(wholeLine);
   if (lines.length === 0) {
-    return fail('not-found', `${titleOf(source.state, sessionId)} has printed nothing so far.`, '');
+    return fail('not-found', `${titleOf(source.state, sessionId)} has not printed anything yet.`, '');
   }
   return ok(inPager(context, 'log.txt', `${lines.join('\n')}\n`));
 }

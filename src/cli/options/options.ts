@@ -31,11 +31,11 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
   addRunSettings(command);
   return command
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
-    .option('--keep', 'with --rehearse: keep its branches and worktrees when it is over')
-    .option('--dry-run', 'show what would be done and what it may cost; start nothing')
-    .option('--prompts', 'with --dry-run: show what each session will be told')
-    .option('--detach', 'run it in a process of its own that needs no terminal, and return')
-    .option('--notify', 'ring the terminal when the group is done, failed, paused or at a usage limit')
+    .option('--keep', 'with --rehearse: keep its branches and worktrees')
+    .option('--dry-run', 'show what would run and what it may cost; start nothing')
+    .option('--prompts', 'with --dry-run: show the prompt of each session')
+    .option('--detach', 'run in the background and return')
+    .option('--notify', 'ring the terminal bell when the group is done, failed, paused or at a usage limit')
     .option('--json', 'the same as --output json: one event a line; with --dry-run one document')
     .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
 }
@@ -84,11 +84,11 @@ export function chooseOutput<Kind extends OutputKind>(
 
 /** Why there can be no dashboard; null = there can be one. */
 function dashboardObstacle({ stdout, stdinIsTerminal, env }: Context): string | null {
-  if (!stdout.isTerminal) return 'standard output is no terminal';
-  if (!stdinIsTerminal) return 'standard input is no terminal';
+  if (!stdout.isTerminal) return 'standard output is not a terminal';
+  if (!stdinIsTerminal) return 'standard input is not a terminal';
   const terminal = env.TERM ?? '';
   if (terminal === '') return 'TERM is not set';
-  return terminal === 'dumb' ? 'the terminal is a dumb one' : null;
+  return terminal === 'dumb' ? 'the terminal is TERM=dumb' : null;
 }
 
 /** Some of them give their jobs a terminal that nobody sits at. */
@@ -183,7 +183,7 @@ export function addGroupSettings(command: OptionTarget, isEdit: boolean): void {
   command.addOption(new Option('--name <text>', 'name for people (default: the slug)').argParser(parserOf(line)));
   command.addOption(new Option('--description <text>', 'what the group is for').argParser(parserOf(line)));
   addSettings(command, ownGroupSettings, isEdit);
-  command.addOption(new Option('--template <name>', 'prompt or config template for sessions that name none'));
+  command.addOption(new Option('--template <name>', 'default prompt or config template of the sessions'));
   command.addOption(new Option('--config-template <name>', 'config template that all sessions inherit'));
   const shared = Object.entries<Setting>(sharedSettings).map(([name, setting]): [string, Setting] => [
     name,
@@ -271,7 +271,7 @@ export function parsePattern(text: string): RegExp {
       return new RegExp(text, flags);
     } catch {}
   }
-  throw new InvalidArgumentError('It must be a regular expression as JavaScript knows them.');
+  throw new InvalidArgumentError('It must be a JavaScript regular expression.');
 }
 
 export function parseWorkId(text: string): string {

@@ -17,7 +17,7 @@ export interface PromptOptions {
 export function promptSource(context: Context, given: PromptOptions): (() => Promise<Result<string>>) | undefined {
   const { prompt, promptFile } = given;
   if (prompt !== undefined && promptFile !== undefined) {
-    return async () => fail('usage', 'Both --prompt and --prompt-file were given.', 'Give one of them.');
+    return async () => fail('usage', '--prompt and --prompt-file cannot be combined.', 'Give one of them.');
   }
   if (promptFile !== undefined) {
     return async () => (promptFile === standardInput ? readPipedPrompt(context) : readPromptFile(context, promptFile));
@@ -73,16 +73,14 @@ function checkPrompt(text: string, source: string): Result<string> {
   const problem = promptProblem(text);
   if (problem === null) return ok(text);
   const isBlank = text.trim() === '';
-  const next = isBlank ? 'Say what the session is to do.' : 'Give plain text; a NUL is a sign of a binary file.';
+  const next = isBlank
+    ? 'Describe what the session should do.'
+    : 'Give plain text. A NUL character means that it is a binary file.';
   return fail('usage', `${source} ${problem}.`, next);
 }
 
 function tooLong(source: string): Result<never> {
-  return fail(
-    'usage',
-    `${source} is longer than 1 MiB.`,
-    'Put the material into the project and name its path instead.',
-  );
+  return fail('usage', `${source} is longer than 1 MiB.`, 'Put the material into the project and refer to its path.');
 }
 
 export const standardInput = '-';
@@ -96,7 +94,7 @@ export async function readStandardInput(context: Context, what: string, bytesMax
     size += part.byteLength;
     if (size > bytesMax) {
       const message = `${what} on standard input is longer than ${sizeText(bytesMax)}.`;
-      return fail('usage', message, 'Put the material into the project and name its path instead.');
+      return fail('usage', message, 'Put the material into the project and refer to its path.');
     }
   }
   return ok(Buffer.concat(parts));
@@ -107,7 +105,7 @@ export async function readPipedYaml(context: Context, what = 'The workflow'): Pr
   if (!bytes.ok) return bytes;
   const text = decodeText(bytes.value);
   const isText = text !== null && !text.includes('\0');
-  return isText ? ok(text) : fail('usage', `${what} on standard input is no text in UTF-8.`, 'Give a YAML file.');
+  return isText ? ok(text) : fail('usage', `${what} on standard input is not UTF-8 text.`, 'Give a YAML file.');
 }
 
 /** `pairs` are the values of `--var`, `alsoKnown` names among them that are for others. */

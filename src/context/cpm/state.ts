@@ -263,7 +263,7 @@ nothing. It is \`${progressFolder}/.cpm-progress-<session id>.md\` of the projec
 - **What**: \`# CPM Session State\`; the lines \`**Skill**: name\`, \`**Phase**: N of M — name\` and
   \`**Output target**: path\`; \`## Completed Phases\` with a \`###\` part each, what was decided and done, enough
   to go on without asking; \`## Next Action\`, the very next step.
-- **Reading it**: after a start, a resume or a compaction a hook shows it after \`--- CPM SESSION STATE\`. Go on with
+- **Reading it**: after a start, a resume or a compaction a hook shows it after \`--- CPM SESSION STATE\`. Continue with
   its next action. When it says that the rest is in the file, read the file first.
 - **Adoption**: \`/clear\`, a fork or a resume may change the id; \`$CLAUDE_CODE_SESSION_ID\` in Bash is always right.
   When your own state is in a file with an earlier id, write it to the file with the new id (when that exists, add what

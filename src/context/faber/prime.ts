@@ -145,7 +145,7 @@ export function runLines(
   const done = phasesCompleted(state).map((name) => harmlessLine(name));
   const next = nextPhase(state, phases);
   const work = state.work_id === undefined ? '' : `, work item ${harmlessLine(foreignText(state.work_id))}`;
-  const goOn = next === undefined ? 'All phases are finished.' : `Go on with the phase ${harmlessLine(next)}.`;
+  const goOn = next === undefined ? 'All phases are finished.' : `Continue with the phase ${harmlessLine(next)}.`;
   const workflow = harmlessLine(workflowName(state.workflow_id));
   return [
     `FABER run ${runId} (${workflow}${work}): ${harmlessLine(foreignText(state.status))}.`,

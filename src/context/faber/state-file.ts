@@ -60,7 +60,7 @@ export function createState(
         : fail(
             'duplicate',
             `There is a run ${run.runId} already.`,
-            advise('Go on with it', ['faber', 'resume', run.runId]),
+            advise('Continue with it', ['faber', 'resume', run.runId]),
           ),
   });
   return written.ok ? ok(undefined) : written;

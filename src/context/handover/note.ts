@@ -22,7 +22,7 @@ export function noteInProject(
   nowMs: number,
 ): Result<void> {
   if (!sessionIdPattern.test(sessionId) || sessionId === 'unknown') {
-    return fail('usage', 'That is no session id.', 'Session ids are letters, digits, "-" and "_".');
+    return fail('usage', 'The session id is not valid.', 'Session ids are letters, digits, "-" and "_".');
   }
   const timestamp = new Date(nowMs).toISOString();
   try {

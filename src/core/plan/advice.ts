@@ -72,26 +72,26 @@ export function groupAdvice(state: GroupState): Advice {
   const held = heldRecord(state);
   if (held !== undefined) {
     const { free, book } = settleCommands(state.group.id, held.definition.id);
-    return advise('Free what is held, book it as spent, or raise the cap with', free, book, goOnCommand(state));
+    return advise('Release the held amount, record it as spent, or raise the cap with', free, book, goOnCommand(state));
   }
   if (state.reason === 'day-budget') {
     const { maxBudgetUsd = usualRaiseUsd } = state.group.config;
     const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
-    return adviseInOrder('Wait for tomorrow, or raise it and go on with', raise, goOnCommand(state));
+    return adviseInOrder('Wait until tomorrow, or raise the cap and continue with', raise, goOnCommand(state));
   }
   if ([...state.sessions.values()].some((record) => openItems(record).length > 0))
-    return advise('See and answer the questions, then go on with', ['inbox', state.group.id], goOnCommand(state));
+    return advise('Answer the questions, then continue with', ['inbox', state.group.id], goOnCommand(state));
   // The same again would be denied again, for the same money.
   const denied = failedBy(state, 'permission');
   if (denied.length > 0) {
     const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
-    return adviseInOrder('Allow what was denied, then try again', ...allow.slice(0, allowedMax), goOnCommand(state));
+    return adviseInOrder('Allow the denied calls, then retry', ...allow.slice(0, allowedMax), goOnCommand(state));
   }
   if (failedBy(state, 'claude-unproven').length > 0) {
-    return advise('With another version of claude, go on with', goOnCommand(state));
+    return advise('Install another version of claude, then continue with', goOnCommand(state));
   }
   const isStuck = failedBy(state, 'spawn-failed').length > 0;
-  return advise(isStuck ? 'Once the cause is gone, go on with' : 'Go on with', goOnCommand(state));
+  return advise(isStuck ? 'Fix the cause, then continue with' : 'Continue with', goOnCommand(state));
 }
 
 const allowedMax = 3;
@@ -129,35 +129,35 @@ export function settleCommands(
 }
 
 export function raiseAdvice(state: GroupState, record: SessionRecord): Advice {
-  return advise('Raise it and go on with', raiseSessionCommand(state, record));
+  return advise('Raise the cap and continue with', raiseSessionCommand(state, record));
 }
 
 /** What the log says is to be done about the failure of a session, with the command that lets it go on then. */
 export function failureAdvice(state: GroupState, record: SessionRecord, { reason, next }: SessionFailure): Advice {
   const reference = sessionReference(state, record);
   const then = (what: string, ...commands: CommandLine[]) => advise(`${next} ${what}`.trim(), ...commands);
-  if (needsPerson(reason)) return then('Go on with', resumeCommand(state));
+  if (needsPerson(reason)) return then('Continue with', resumeCommand(state));
   const retry = ['session', 'retry', reference];
   if (reason === 'prompt-too-long' || reason === 'compaction-thrashing') {
-    return then('Begin a new conversation with', [...retry, '--fresh']);
+    return then('Start a new conversation with', [...retry, '--fresh']);
   }
   if (reason === 'permission') {
-    return then('Allow it and try again with', ['session', 'allow', reference, '--denied', '--retry']);
+    return then('Allow it and retry with', ['session', 'allow', reference, '--denied', '--retry']);
   }
   if (reason === 'model-not-found') {
     const edit = ['session', 'edit', reference, '--model', 'sonnet'];
-    return adviseInOrder(`${next} Change it and try again with`.trim(), edit, retry);
+    return adviseInOrder(`${next} Change it and retry with`.trim(), edit, retry);
   }
   if (reason === 'refused') {
     const model = ['session', 'edit', reference, '--model', 'sonnet'];
-    return then('Try again with', [...retry, '--prompt', 'Say it in other words'], model);
+    return then('Retry with', [...retry, '--prompt', 'Rephrase the task'], model);
   }
   if (reason === 'config-invalid') {
     const show = ['session', 'show', reference, '--config'];
-    return adviseInOrder(`${next} See what it is started with, then try again`.trim(), show, retry);
+    return adviseInOrder(`${next} Check how it is started, then retry`.trim(), show, retry);
   }
   const isFirst = reason === 'spawn-failed' && next !== '';
-  return then(isFirst ? 'After that, try again with' : 'Try again with', retry);
+  return then(isFirst ? 'Then retry with' : 'Retry with', retry);
 }
 
 /** What belongs to an event that says that something needs somebody, in the state that it led to. */

@@ -24,10 +24,10 @@ import { updateBudgetWait } from './settle.ts';
 export type AttachEvent = EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
 type EventOf<T extends GroupEvent['type']> = Extract<GroupEvent, { readonly type: T }>;
 
-export const attachWait: GroupHold = { reason: 'attached', message: 'A person is speaking with a session.' };
+export const attachWait: GroupHold = { reason: 'attached', message: 'A session is attached to a terminal.' };
 
 export function attachedSession({ openedAt }: Attachment): WaitReason {
-  const message = openedAt === undefined ? 'A person is taking it over.' : 'Attached: a person is speaking with it.';
+  const message = openedAt === undefined ? 'It is being attached to a terminal.' : 'Attached to a terminal.';
   return { reason: 'attached', message };
 }
 
@@ -37,8 +37,8 @@ export function attachedFailure(
 ): Result<never> {
   const { host = '', pid = 0 } = now?.process ?? {};
   const where = run === undefined || host === run.runner.host ? '' : ` on ${host}`;
-  const message = `A person is speaking with session ${numberedName(id, name)} (pid ${pid}${where}).`;
-  return fail('illegal-transition', message, 'Leave claude there first, with /exit.');
+  const message = `Session ${numberedName(id, name)} is attached to a terminal (pid ${pid}${where}).`;
+  return fail('illegal-transition', message, 'Leave claude there with /exit first.');
 }
 
 /** How many persons are about to be let in, for whom nothing is reserved yet: they have their share to come. */

@@ -187,21 +187,21 @@ function noLogin(definition: SessionDefinition, hosts: readonly string[], isHere
   const all = isHereToo ? ['this machine', ...hosts] : hosts;
   const listed = all.length === 1 ? all[0] : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
   const resumed = hosts.map((name) => ['host', 'resume', name]);
-  const advice = adviseInOrder('Mend the login there, or try it once more with', ...resumed);
+  const advice = adviseInOrder('Log in there, or retry with', ...resumed);
   return refusal(definition, `and the login was refused on ${listed}`, advice);
 }
 
 function noLoginHere({ id, name }: SessionDefinition, trouble: string): GroupHold {
-  const message = `Session ${numberedName(id, name)} works here only, where the login was refused. ${trouble}`;
-  return { reason: 'no-host', message, advice: advise('Mend the login here, and run the group again.') };
+  const message = `Session ${numberedName(id, name)} can run only here, where the login was refused. ${trouble}`;
+  return { reason: 'no-host', message, advice: advise('Log in here, then run the group again.') };
 }
 
 function keptHere(definition: SessionDefinition): GroupHold {
-  return refusal(definition, 'and its group works on this machine only', advise('Run it with --where any.'));
+  return refusal(definition, 'and its group runs only on this host', advise('Run it with --where any.'));
 }
 
 function inPlace(definition: SessionDefinition): GroupHold {
-  const why = 'and without a worktree of its own it can only work in the project folder, which is here';
+  const why = 'but without a worktree it must run in the project folder, which is here';
   return refusal(
     definition,
     why,

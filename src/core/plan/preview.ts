@@ -154,23 +154,21 @@ function budgetWarnings(
   if (cap === undefined || open.length === 0) return [];
   const live = [...liveUsd.values()].reduce((total, usd) => total + usd, 0);
   const left = roundUsd(cap - state.usage.costUsd - live);
-  if (left <= 0) return ['Nothing of the cap is left.'];
+  if (left <= 0) return ['The budget is exhausted.'];
   const warnings: string[] = [];
   const own = roundUsd(open.reduce((total, id) => total + ownLeft(state, id, liveUsd.get(id)), 0));
   if (own > left) {
-    warnings.push(
-      `What the sessions’ caps allow them adds up to ${formatMoney(own)}, more than the ${formatMoney(left)} left.`,
-    );
+    warnings.push(`The sessions’ caps add up to ${formatMoney(own)}, more than the ${formatMoney(left)} left.`);
   }
   const atOnce = Math.min(maxConcurrentSessions, open.length);
   if (onBudgetExceeded !== 'warn' && left < atOnce * leastUsd) {
-    warnings.push(`The money left (${formatMoney(left)}) does not suffice for ${atOnce} sessions at once.`);
+    warnings.push(`The remaining ${formatMoney(left)} is not enough for ${atOnce} sessions at once.`);
   }
   const expected = sum(known.map(({ costUsd }) => costUsd));
   if (expected.p50 > left) {
-    warnings.push(`Sessions like these cost ${formatMoney(expected.p50)} as a rule, more than is left.`);
+    warnings.push(`Similar sessions usually cost ${formatMoney(expected.p50)}, more than is left.`);
   } else if (expected.p90 > left) {
-    warnings.push(`Sessions like these may cost up to ${formatMoney(expected.p90)}, more than is left.`);
+    warnings.push(`Similar sessions may cost up to ${formatMoney(expected.p90)}, more than is left.`);
   }
   return warnings;
 }

@@ -98,15 +98,15 @@ const pausing: WaitReason = { reason: 'pausing', message: 'The group is being pa
 
 function frozen(state: GroupState, until: string): GroupHold {
   const time = momentText(Date.parse(until));
-  const message = `Everything is halted; at ${time} it becomes a pause.`;
-  return { reason: 'frozen', message, advice: advise('Go on with', resumeCommand(state)) };
+  const message = `All sessions are frozen until ${time} and then paused.`;
+  return { reason: 'frozen', message, advice: advise('Continue with', resumeCommand(state)) };
 }
 
 function groupHold(state: GroupState): WaitReason {
   const { status, reason = status, message = '' } = state;
   switch (status) {
     case 'created':
-      return { reason: 'not-started', message: 'The group was not started.', advice: groupAdvice(state) };
+      return { reason: 'not-started', message: 'The group has not been started.', advice: groupAdvice(state) };
     case 'paused':
     case 'failed':
       return { reason, message, advice: groupAdvice(state) };
@@ -355,22 +355,22 @@ function takenCheckout(
   if (inUse.has(repository)) return checkoutWait;
   const group = state.group.config.shareCheckouts ? undefined : others?.workingIn(repository);
   if (group === undefined) return null;
-  const message = `A session of group ${group} works in the same checkout; without worktrees groups take turns there.`;
+  const message = `A session of group ${group} uses the same checkout. Without worktrees, groups take turns.`;
   return { reason: 'other-group', message, on: [group] };
 }
 
 const checkoutWait: GroupHold = {
   reason: 'checkout',
-  message: 'Another session works in the same checkout; sessions without a worktree of their own take turns there.',
+  message: 'Another session uses the same checkout. Sessions without worktrees take turns.',
 };
 
 /** While other groups hold a part, some of that may be free again when their sessions end. */
 function dayWait({ capUsd, spentUsd, othersReservedUsd }: DayBudget): GroupHold {
   if (othersReservedUsd > 0) {
-    return { reason: 'other-group', message: 'Waiting for budget of the day that sessions of other groups reserve.' };
+    return { reason: 'other-group', message: 'Waiting for daily budget reserved by other groups.' };
   }
   const used = `${formatMoney(spentUsd)} of ${formatMoney(capUsd)}`;
-  return { reason: 'day-budget', message: `The budget of the day is used up: all groups have spent ${used}.` };
+  return { reason: 'day-budget', message: `Daily budget exhausted: all groups spent ${used}.` };
 }
 
 function shortOf({ kind }: BudgetGrant, { day }: SchedulingContext): GroupHold | null {
@@ -378,7 +378,7 @@ function shortOf({ kind }: BudgetGrant, { day }: SchedulingContext): GroupHold |
   return kind === 'dry' ? moneyWait : null;
 }
 
-const moneyWait: GroupHold = { reason: 'money', message: 'Waiting for money that running sessions hold.' };
+const moneyWait: GroupHold = { reason: 'money', message: 'Waiting for budget reserved by running sessions.' };
 
 /** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
 function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): GroupHold | null {
@@ -389,8 +389,8 @@ function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): 
   }
   const time = momentText(until);
   const message = isThrottled
-    ? `The server throttles requests, which is no usage limit; nothing starts before ${time}, then it goes on.`
-    : `A usage limit holds; it is lifted at ${time}, then it goes on.`;
+    ? `The server is throttling requests. Resuming at ${time}.`
+    : `Usage limit reached. Resuming at ${time}.`;
   return { reason: 'limit', message, ...(until > nowMs ? { until } : {}) };
 }
 
@@ -401,14 +401,14 @@ function attemptKind(record: SessionRecord): AttemptKind {
 
 export const outageWait: GroupHold = {
   reason: 'backoff',
-  message: 'The API answers nobody; one session at a time asks it again.',
+  message: 'The API is unavailable. Retrying with one session at a time.',
 };
 
 export function freeSlots(state: GroupState): number {
   return Math.max(1, state.group.config.maxConcurrentSessions - state.running.size);
 }
 
-const slotWait: GroupHold = { reason: 'slot', message: 'All slots are taken.' };
+const slotWait: GroupHold = { reason: 'slot', message: 'All slots are in use.' };
 
 export interface FreeSlots {
   readonly places: number;

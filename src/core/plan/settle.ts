@@ -17,7 +17,7 @@ export type SettlementBlocker = Exclude<Settle, { status: 'completed' }>;
 
 export const budgetMessage = 'The budget is used up.';
 /** Where part of what is used up is held (Usage.heldUsd). */
-const heldMessage = 'Part of it is only held until you say whether it was spent.';
+const heldMessage = 'Part of it is held until you record or release it.';
 
 export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
   const { counts, sessions } = state;
@@ -38,8 +38,8 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   }
   const held = heldNote(state);
   if (held !== '' || state.only !== undefined) {
-    const others = held === '' ? '; other sessions wait' : held;
-    const message = `What was asked for is done${others}.`;
+    const others = held === '' ? '; the others were not started' : held;
+    const message = `The requested sessions finished${others}.`;
     return [{ do: 'settle', status: 'paused', reason: 'sessions-waiting', message }];
   }
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
@@ -83,8 +83,8 @@ function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
 export function blockerHold(state: GroupState, reason: string): WaitReason {
   const message =
     reason === 'needs-person'
-      ? 'Another session failed in a way that only a person can cure.'
-      : `${failuresText(state)}, so nothing new starts in this run.`;
+      ? 'Another session failed and needs you.'
+      : `${failuresText(state)}; nothing new starts in this run.`;
   return { reason, message };
 }
 
@@ -92,7 +92,7 @@ function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
   const message =
     holding === 'needs-person'
       ? `${personMessage(state)}${left ? ' Nothing else was started.' : ''}`
-      : `${failuresText(state)}, so nothing else was started.`;
+      : `${failuresText(state)}; nothing else was started.`;
   const paused = state.group.config.pauseOnError || holding === 'needs-person';
   return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };
 }
@@ -138,7 +138,7 @@ function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): 
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const title = sessionLabel(definition.id, definition.name);
   const held = usage.heldUsd === undefined ? '' : ` ${heldMessage}`;
-  const message = `Session ${title} has used up its own budget.${held}`;
+  const message = `Session ${title} has exhausted its own budget.${held}`;
   return { do: 'settle', status, reason: 'budget', message };
 }
 
@@ -152,7 +152,7 @@ export function settleForBudget(state: GroupState): SettlementBlocker {
 /** Where something is left with which no session is started. */
 function leftMessage({ group, usage }: GroupState): string | null {
   const left = roundUsd((group.config.maxBudgetUsd ?? 0) - usage.costUsd);
-  return left > 0 ? `Of the budget ${formatMoney(left)} is left, which is too little to start a session with.` : null;
+  return left > 0 ? `Only ${formatMoney(left)} of the budget is left, too little to start a session.` : null;
 }
 
 /** Money was freed, booked or added: a group that stopped for want of it says how that stands now. */
@@ -162,7 +162,7 @@ export function updateBudgetWait(state: GroupState): void {
   const grants = startable.map((record) => grantFor(state, record, 0, 1).kind);
   if (grants.some((kind) => kind === 'slice' || kind === 'unlimited')) {
     state.reason = 'budget-available';
-    state.message = 'There is money again.';
+    state.message = 'Budget is available again.';
     return;
   }
   const dry = grants.includes('dry') ? undefined : startable.find(isBudgetExhausted);
@@ -178,7 +178,7 @@ function couldStart({ group, sessions }: GroupState, { definition, state }: Sess
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
 export function settleForLimit(untilMs: number | undefined): SettlementBlocker {
   const when = untilMs === undefined ? 'later' : `at ${momentText(untilMs)}`;
-  const message = `A usage or rate limit was reached; it is lifted ${when}.`;
+  const message = `Usage or rate limit reached. It resets ${when}.`;
   return { do: 'settle', status: 'paused', reason: 'limit', message };
 }
 
@@ -186,5 +186,5 @@ export function settleForLimit(untilMs: number | undefined): SettlementBlocker {
 function personMessage(state: GroupState): string {
   const records = [...state.sessions.values()];
   const last = records.findLast(({ state: now }) => now.status === 'failed' && needsPerson(now.failure.reason));
-  return (last && endingText(last)) ?? 'A failure needs you before anything else is started.';
+  return (last && endingText(last)) ?? 'A failure needs you before anything else can start.';
 }

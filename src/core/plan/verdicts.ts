@@ -59,9 +59,9 @@ function lookAt(state: GroupState, context: SchedulingContext): Moment {
 
 export const aboutToStart: WaitReason = { reason: 'slot', message: 'It is about to start.' };
 
-const notAskedFor: WaitReason = { reason: 'not-asked-for', message: 'Only other sessions were asked for in this run.' };
+const notAskedFor: WaitReason = { reason: 'not-asked-for', message: 'This run was limited to other sessions.' };
 export function runnerGone(state: GroupState): WaitReason {
-  const advice = advise('Go on with', runCommand(state));
+  const advice = advise('Continue with', runCommand(state));
   return { reason: 'runner-gone', message: "The group's runner is gone.", advice };
 }
 
@@ -70,7 +70,7 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
   const { definition, state: session, queued } = record;
   if (record.takenOver !== undefined) return attachedSession(record.takenOver);
   if (session.status === 'paused' && isBudgetExhausted(record)) {
-    return { reason: 'budget', message: 'It has used up its own budget.', advice: raiseAdvice(state, record) };
+    return { reason: 'budget', message: 'It has exhausted its own budget.', advice: raiseAdvice(state, record) };
   }
   if (session.status === 'failed' && !queued) {
     const { reason, message } = session.failure;
@@ -129,7 +129,7 @@ function waitingFor(
   if (culprits !== undefined) {
     const message = `Blocked by ${list(culprits)}, which failed.`;
     const isDenied = state.status !== 'running' && failedBy(state, 'permission').length > 0;
-    const advice = isDenied ? groupAdvice(state) : advise('Try again with', retryFailedCommand(state));
+    const advice = isDenied ? groupAdvice(state) : advise('Retry with', retryFailedCommand(state));
     return { reason: 'blocked', message, advice, on: culprits };
   }
   const on = unmet.length === 0 ? {} : { on: unmet };
@@ -142,7 +142,7 @@ function waitingFor(
 }
 
 function letItGoOn(state: GroupState, record: SessionRecord): Advice {
-  return advise('Let it go on with', resumeSessionCommand(state, record));
+  return advise('Resume it with', resumeSessionCommand(state, record));
 }
 
 /** Its own delay, when it goes on by itself after it; null when it has none, or waits longer for the limit. */
@@ -150,5 +150,5 @@ function delayOf(context: SchedulingContext, record: SessionRecord, { hold, goes
   const { notBeforeMs: until = 0, state: session } = record;
   if (!goesOn || !isDelayed(record, context) || until <= (hold.until ?? 0)) return null;
   const own = session.status === 'paused' ? ` ${session.message}` : '';
-  return { reason: 'backoff', message: `It is tried again at ${momentText(until)}.${own}`, until };
+  return { reason: 'backoff', message: `It is retried at ${momentText(until)}.${own}`, until };
 }

@@ -59,7 +59,7 @@ export interface WarmUps {
 
 export function cacheWait(state: GroupState, leader: SessionId): GroupHold {
   const label = sessionLabel(leader, state.sessions.get(leader)?.definition.name);
-  const message = `It waits for the first request of ${label}, which fills the prompt cache that it will read from.`;
+  const message = `Waiting for the first request of ${label}, which fills the prompt cache.`;
   return { reason: 'cache', message, on: [leader] };
 }
 

@@ -109,8 +109,8 @@ function notNow(state: GroupState, record: SessionRecord): Result<never> {
   const { status } = record.state;
   const about = titleOf(record);
   if (status === 'completed') {
-    const next = advise('Do it again with', ['group', 'copy', state.group.id, '--from', label(state, record)]);
-    return fail('illegal-transition', `${about} is completed; its result stays as it is.`, next);
+    const next = advise('Run it again with', ['group', 'copy', state.group.id, '--from', label(state, record)]);
+    return fail('illegal-transition', `${about} is completed and cannot be changed.`, next);
   }
   if (status === 'pending') {
     const message = `${about} was never started, so there is no conversation to take over.`;
@@ -128,7 +128,7 @@ function startAdvice(state: GroupState): Advice {
 function noMoney(state: GroupState, record: SessionRecord, kind: 'dry' | 'own-dry'): Result<never> {
   if (kind === 'own-dry') {
     const message = `${titleOf(record)} has used up its own budget.`;
-    return fail('usage', message, advise('Raise it and go on with', raiseSessionCommand(state, record)));
+    return fail('usage', message, advise('Raise the cap and continue with', raiseSessionCommand(state, record)));
   }
   const what =
     state.reservedUsd > 0

@@ -51,7 +51,7 @@ export function workFaults(own: GivenWork, settings: ResolvedWork, repository: S
   const faults: WorkFault[] = [];
   const refuse = (key: keyof GivenWork, problem: string) => faults.push({ key, problem });
   if (own.isolate === 'none' || repository === null) {
-    const why = own.isolate === 'none' ? 'the session gets none' : 'the project is in no git repository';
+    const why = own.isolate === 'none' ? 'the session gets none' : 'the project is not in a git repository';
     if (typeof own.setup === 'string') refuse('setup', `is run in a new worktree only, and ${why}`);
     if (own.commit === false) refuse('commit', `is about worktrees only, and ${why}`);
   }

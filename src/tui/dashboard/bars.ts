@@ -296,7 +296,7 @@ const questions: Readonly<Record<Question, readonly [question: string, otherwise
 const stays = {
   frozen: 'Everything is frozen. Pause it now and leave (p)?',
   draining: 'It pauses when what runs has finished. Pause it now and leave (p)?',
-  pausing: 'It is being paused, and this ends then; Ctrl-C leaves at once.',
+  pausing: 'Pausing, then exiting. Press Ctrl-C to leave at once.',
 } as const;
 
 function question(kind: Question, { state }: View, columns: number): string {

@@ -224,11 +224,11 @@ function whySentence(
 ): string | undefined {
   if (record.state.status === 'running' && runner === 'none') {
     const does = withoutRunnerText(state);
-    return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
+    return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone. Press P to resume.`;
   }
   if (why === null) return undefined;
   return why.reason === 'runner-gone'
-    ? "The group's runner is gone; P lets it go on."
+    ? "The group's runner is gone. Press P to resume."
     : withLocalTimes(withAdvice(why.message, why.advice), nowMs);
 }
 

@@ -249,7 +249,7 @@ export function helpRows(terminal: Terminal, isRunner: boolean, room: number, fr
         [['q'], 'leave it, or pause it'],
         [['ctrl-c'], 'pause all; twice: leave'],
       ]
-    : [[['q', 'ctrl-c'], 'leave (it goes on)']];
+    : [[['q', 'ctrl-c'], 'leave (run continues)']];
   const entries = [...helpEntries, ...quit];
   const across = Math.max(1, Math.min(3, Math.floor(columns / entryColumns)));
   const down = Math.ceil(entries.length / across);

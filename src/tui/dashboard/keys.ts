@@ -429,7 +429,7 @@ function pauseOrResume(state: GroupState, records: Targets): KeyCommand {
   }
   const [first] = records;
   if (records.length > 1) return none(records, 'can be paused or let go on');
-  return notNow(state, first, first.state.status === 'failed' ? 'Try it again with r.' : 'Its result stays as it is.');
+  return notNow(state, first, first.state.status === 'failed' ? 'Retry with r.' : 'Its result stays as it is.');
 }
 
 function retry(state: GroupState, records: Targets): KeyCommand {

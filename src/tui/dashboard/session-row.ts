@@ -342,7 +342,7 @@ function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: 
   // Without a runner only the whole group can go on, and that takes everything along.
   if (runner === 'none') return also === undefined ? 'held back until P' : `held back until P: ${also}`;
   if (also !== undefined) return `held back (p): ${also}`;
-  return status === 'pending' ? 'held back: p lets it start' : 'held back: p lets it go on';
+  return status === 'pending' ? 'held back: p starts it' : 'held back: p resumes it';
 }
 
 function runningNow({ state, live, runner, setupLog }: View, record: SessionRecord, attempt: Attempt): Doing {
@@ -382,7 +382,7 @@ function retryWords({ attempt, attemptsMax, errorStatus }: ApiRetry): string {
 
 /** What a session does whose runner is gone: nobody is there to let go on what was halted. */
 export function withoutRunnerText({ frozenUntil }: GroupState): string {
-  return frozenUntil === undefined ? 'works on by itself, or has ended' : 'halted where it stood';
+  return frozenUntil === undefined ? 'running without a runner, or ended' : 'suspended';
 }
 
 function completedWith({ state }: SessionRecord): Doing {

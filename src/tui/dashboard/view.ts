@@ -75,7 +75,7 @@ export function limitNow(state: GroupState, nowMs: number): string | null {
   const { limitResetsAt } = state;
   if (limitResetsAt === undefined) return null;
   const isOver = Date.parse(limitResetsAt) <= nowMs;
-  const what = isOver ? 'over, one session tries first' : `goes on in ${momentIn(limitResetsAt, nowMs)}`;
+  const what = isOver ? 'over, one session tries first' : `resumes in ${momentIn(limitResetsAt, nowMs)}`;
   return `${isThrottled(state) ? 'throttled' : 'limit'}: ${what}`;
 }
 

@@ -190,7 +190,7 @@ const keys: readonly (readonly [keys: string, meaning: string])[] = [
   ['n', 'start a new group from a workflow'],
   ['d', 'delete the group, after a question'],
   ['ctrl-l, ctrl-z', 'draw the screen anew; back to the shell, fg returns'],
-  ['q, ctrl-c', 'leave; what runs goes on'],
+  ['q, ctrl-c', 'leave; running groups continue'],
 ];
 
 function helpRows(columns: number): Row[] {

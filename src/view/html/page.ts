@@ -68,7 +68,7 @@ export function reportPage(state: GroupState, model: ReportModel): string {
 function headerOf(model: ReportModel): Markup {
   const { name, description, status, reason, condition, asOf, rehearsal, interrupted } = model;
   const running = status === 'running' && !interrupted ? ' The group is still running.' : '';
-  const play = rehearsal ? ' This was a rehearsal: no model was asked, and the figures are play money.' : '';
+  const play = rehearsal ? ' This was a rehearsal with a scripted model; the costs are not real.' : '';
   return el(
     'header',
     {},
@@ -123,7 +123,7 @@ function troublesOf({ sessions }: ReportModel): Markup | null {
   return el(
     'section',
     { id: 'problems' },
-    el('h2', {}, 'What went wrong, and its cure'),
+    el('h2', {}, 'Failures and next steps'),
     all.slice(0, troublesMax).map(troubleOf),
     hidden > 0 ? el('p', { class: 'dim' }, `And ${hidden} more; see the sessions below.`) : null,
   );

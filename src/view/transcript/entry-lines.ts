@@ -127,7 +127,7 @@ export class EntryLines {
     const title = `${this.#style('strong', '== taken over')}: ${usedWords(usage)}`;
     return [
       { lead: '', text: `${title}  ${this.#style('dim', formatClock(at))}` },
-      { lead: '   ', text: "You spoke with it in claude's own terminal." },
+      { lead: '   ', text: "You used it in claude's own terminal." },
     ];
   }
 

@@ -214,7 +214,7 @@ test('at what is reserved claude is ended, though it knows of no cap', async () 
   await terminal?.shows('Or red.');
   terminal?.type('\r');
   expect(await terminal?.exited).toBe(3);
-  expect(terminal?.text()).toMatch(/claude was ended: \$0\.0?15? was what could be spent\./);
+  expect(terminal?.text()).toMatch(/claude was ended: the limit of \$0\.0?15? was reached\./);
   await run.finished;
   expectCounted();
   expect(group.state()).toMatchObject({ status: 'paused', reason: 'budget' });

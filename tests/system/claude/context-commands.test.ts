@@ -44,10 +44,10 @@ const systems: Readonly<Record<string, System>> = {
     command: '/cpm:sessions',
     expanded: ['These sessions have a progress file', 'cpm:spec', 'MARKED'],
     program: `claude-code-agent cpm show ${other}`,
-    printed: 'Go on with the answer.',
+    printed: 'Continue with the answer.',
     files: {
       [`docs/plans/.cpm-progress-${other}.md`]:
-        '# State\n\n**Skill**: cpm:spec\n**Phase**: 3 of 6 — MARKED\n\n## Next Action\nGo on with the answer.\n',
+        '# State\n\n**Skill**: cpm:spec\n**Phase**: 3 of 6 — MARKED\n\n## Next Action\nContinue with the answer.\n',
     },
   },
   handover: {

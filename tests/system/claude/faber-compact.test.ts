@@ -73,7 +73,7 @@ function sessions(): Sessions {
 
 function expectRun(text: string | undefined, event: string, sessionId: string): void {
   expect(text).toContain(`SessionStart:${event}`);
-  expect(text).toContain('Finished phases: frame, architect. Go on with the phase build.');
+  expect(text).toContain('Finished phases: frame, architect. Continue with the phase build.');
   expect(text).toContain('SPECIFICATION of 258');
   expect(text).toContain(`(session_start) for ${sessionId}, session`);
 }
@@ -89,13 +89,13 @@ withClaude(
       { text: 'and more' },
     ]);
     const id = crypto.randomUUID();
-    await run(used, '--session-id', id, '--', 'Go on with the work item.');
+    await run(used, '--session-id', id, '--', 'Continue with the work item.');
     expect(asked('summary')).toHaveLength(1);
     // PreCompact tells the summary what to keep, and saves before.
     expect(asked('summary')[0]).toContain(`FABER run ${runId}`);
     // It may have come for anything else.
     expect(asked('step')[0]).toContain(`FABER: the run ${runId} for the work item 258 is in progress here.`);
-    expect(asked('step')[0]).not.toContain('Go on with the phase');
+    expect(asked('step')[0]).not.toContain('Continue with the phase');
     expectRun(asked('step').at(-1), 'compact', id);
 
     await run(used, '--resume', id, '--', 'Go on.');
@@ -107,7 +107,7 @@ withClaude(
     const last = asked('step').at(-1);
     expectRun(last, 'compact', id);
     // What was said before is gone: the run does not come from there.
-    expect(last).not.toContain('Go on with the work item.');
+    expect(last).not.toContain('Continue with the work item.');
 
     // S5: each compaction is a boundary.
     const { session_history, total_sessions, current_session_id } = sessions();

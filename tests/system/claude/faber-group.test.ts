@@ -117,7 +117,7 @@ test("the commands of FABER from the config template run unattended, and the ses
   const expectRun = (text: string, source: string, next: string) => {
     expect(text).toContain(`SessionStart:${source}`);
     expect(text).toContain(`FABER run ${runId} (default, work item 258): in_progress.`);
-    expect(text).toContain(`Go on with the phase ${next}.`);
+    expect(text).toContain(`Continue with the phase ${next}.`);
   };
   // The prompt was the command, and so were the calls of the model.
   expect(asked(0)).toContain('Work through a FABER run. What was given: `--work-id 258`');
@@ -164,5 +164,5 @@ test("the commands of FABER from the config template run unattended, and the ses
   const other = asked(-1);
   expect(other).toContain('Do something else.');
   expect(other).toContain(`FABER: the run ${runId} for the work item 258 is in progress here.`);
-  expect(other).not.toContain('Go on with the phase');
+  expect(other).not.toContain('Continue with the phase');
 }, 90_000);

@@ -58,7 +58,7 @@ run(
       user.remove();
     };
     const group = await user.ok('group', 'create', 'planned', '--config-template', 'cpm');
-    await user.ok('session', 'add', group, '--project', user.project('api'), '--prompt', 'Go on with epic 01.');
+    await user.ok('session', 'add', group, '--project', user.project('api'), '--prompt', 'Continue with epic 01.');
     expect(await user.run('group', 'run', group, '--output', 'quiet')).toMatchObject({ code: 0 });
     const sessions = join(user.data, 'session-groups', group, 'sessions');
     const [session = ''] = readdirSync(sessions);

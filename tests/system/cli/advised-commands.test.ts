@@ -136,7 +136,7 @@ describe('U8: of a rehearsed group that failed', () => {
     const cca = join(user.folder, 'cca');
     symlinkSync(launcher, cca);
     const other = Bun.spawnSync([cca, 'group', 'show', group], { env: user.env });
-    expect(other.stdout.toString()).toContain(`\nGo on with: cca group run ${group} --rehearse --retry-failed`);
+    expect(other.stdout.toString()).toContain(`\nContinue with: cca group run ${group} --rehearse --retry-failed`);
     const refused = Bun.spawnSync([cca, 'group', 'show', 'none'], { env: user.env });
     expect(refused.stderr.toString()).toBe('cca: There is no group "none". See: cca group list\n');
   });

@@ -86,7 +86,7 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   const budget = await user.json<{ reservedUsd: number; spentUsd: number }>('group', 'budget', group);
   expect(budget).toMatchObject({ spentUsd: 0.25, reservedUsd: 1.75 });
   const why = await user.json<unknown>('group', 'why', group);
-  expect(JSON.stringify(why)).toContain('Attached: a person is speaking with it.');
+  expect(JSON.stringify(why)).toContain('Attached to a terminal.');
   await fake.printRaw('what now?');
   await terminal.shows('You may spend $1.75', 'what now?');
   terminal.type('paint it blue\r');
@@ -99,7 +99,7 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   expect(record(group)?.usage.costUsd).toBeCloseTo(0.25 + answerUsd, 6);
   expect(state(group)).toMatchObject({ reservedUsd: 0 });
   expect(state(group).takenOver.size).toBe(0);
-  const said = / == taken over: ~\$0\.03, 100 in, 1\.0k out, \S+ +\S+ You spoke with it in claude's own terminal\./;
+  const said = / == taken over: ~\$0\.03, 100 in, 1\.0k out, \S+ +\S+ You used it in claude's own terminal\./;
   expect(await logs(group)).toMatch(said);
   // Its next attempt is told, and nothing is counted again.
   const run = user.start('group', 'resume', group, '--output', 'quiet');
@@ -130,11 +130,11 @@ test('while a runner is at work: nothing else starts the session, and it goes on
     ['session', 'remove', `${group}/api`, '--force'],
   ]) {
     const refused = words[1] === 'attach' ? await secondAttach(group) : (await user.run(...words)).stderr;
-    expect(refused).toMatch(/A person is speaking with session 001 api .* Leave claude there first, with \/exit\./s);
+    expect(refused).toMatch(/Session 001 api is attached to a terminal .* Leave claude there with \/exit first\./s);
   }
   fake.exit(0);
   expect(await terminal.exited).toBe(0);
-  await terminal.shows('Nothing was said.', '001 api goes on as soon as there is a slot.');
+  await terminal.shows('Nothing was said.', '001 api continues when a slot is free.');
   const next = await user.begun(group, 'api');
   await next.succeed(0.5);
   expect((await run.finished).code).toBe(0);
@@ -157,7 +157,7 @@ test('at what is reserved claude is ended, and the person is told', async () => 
   note(user, group, [typed('a long story'), answer('new', 4_000)]);
   expect(await terminal.exited).toBe(3);
   expect(lives(fake)).toBe(false);
-  await terminal.shows('claude was ended: $0.10 was what could be spent.');
+  await terminal.shows('claude was ended: the limit of $0.10 was reached.');
   expect(state(group)).toMatchObject({ reservedUsd: 0 });
 }, 60_000);
 
@@ -191,7 +191,7 @@ for (const how of ['killed', 'hung up'] as const) {
     await terminal.ended;
     if (how === 'killed') {
       const why = await user.ok('group', 'why', group);
-      expect(why).toContain('has died; what was said is counted when the group goes on.');
+      expect(why).toContain('The attached terminal is gone. Its cost is counted when the group continues.');
       expect(why).not.toContain('is speaking');
     }
     await user.ok('group', 'edit', group, '--concurrent', '2');
@@ -259,7 +259,7 @@ test('Ctrl-C is for claude', async () => {
 test('what cannot be taken over is refused in a sentence, and stays as it is', async () => {
   const group = await user.group('auth', { api: [] });
   const piped = await user.run('session', 'attach', `${group}/api`);
-  expect(piped).toMatchObject({ code: 2, stderr: expect.stringContaining('on a terminal, and this is none') });
+  expect(piped).toMatchObject({ code: 2, stderr: expect.stringContaining('Attaching needs a terminal') });
   const early = attach(group);
   expect(await early.exited).toBe(1);
   expect(words(early)).toContain('was never started, so there is no conversation to take over. Start the group with:');
@@ -268,6 +268,6 @@ test('what cannot be taken over is refused in a sentence, and stays as it is', a
   await run.finished;
   const late = attach(group);
   expect(await late.exited).toBe(1);
-  expect(words(late)).toContain('is completed; its result stays as it is. Do it again with:');
+  expect(words(late)).toContain('is completed and cannot be changed. Run it again with:');
   expect(user.events(group).some(({ type }) => type === 'session_attaching')).toBe(false);
 }, 60_000);

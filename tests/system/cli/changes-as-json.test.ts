@@ -89,7 +89,7 @@ test('a workflow is read from standard input: run, group create, group edit, tem
     stdout: { templates: [{ kind: 'workflow', path: '-' }], problems: [] },
     stderr: '',
   });
-  expect((await user.runWith({ stdin }, 'template', 'validate', '-')).stdout).toBe('The workflow template is fine.\n');
+  expect((await user.runWith({ stdin }, 'template', 'validate', '-')).stdout).toBe('The workflow template is valid.\n');
   expect((await user.runWith({ stdin }, 'run', '-', '--dry-run')).stdout).toContain('api');
   const created = await user.runWith({ stdin }, 'group', 'create', 'mine', '--from', '-', '--json');
   expect(JSON.parse(created.stdout)).toMatchObject({ sessions: [expect.stringMatching(/^001-/)] });

@@ -102,7 +102,7 @@ test('a claude that is replaced under a run is checked before the next session, 
   const shown = await user.ok('group', 'show', group);
   // As it is typed it is refused until another claude is there.
   for (const text of [stdout, shown])
-    expect(text).toMatch(/With another version of claude, go on with: .* group resume/);
+    expect(text).toMatch(/Install another version of claude, then continue with: .* group resume/);
   expect(shown.split('which this run used, was replaced or removed.')).toHaveLength(2);
   const { sessions } = await user.json<{ sessions: { reason?: string; status: string }[] }>('group', 'show', group);
   expect(sessions.map(({ status, reason }) => [status, reason])).toEqual([

@@ -40,7 +40,7 @@ test('every face names what waits for a command slot, and what holds it', async 
   expect(await waits()).toMatchObject({ reason: 'command-slot', message: sentence });
   expect((await answers()).sessions.find(({ name }) => name === 'api')).toMatchObject({
     reason: 'accepting',
-    message: expect.stringMatching(/^claude has answered, and its work is being accepted; see .*accept\.log\.$/),
+    message: expect.stringMatching(/^claude has finished; the acceptance command is running; see .*accept\.log\.$/),
   });
   expect(await user.ok('group', 'why', group, 'web')).toMatch(new RegExp(`command-slot +${RegExp.escape(sentence)}`));
   expect((await show(group)).progress.sessions.find(({ name }) => name === 'web')).toMatchObject({

@@ -47,7 +47,7 @@ test('tells every problem of every skill with its place, and changes nothing', a
     `${one}:9:1: has no section "## State Management"`,
     `${two}:2:7: name is "zwei", but the folder is "two", and claude goes by the folder`,
     `${two}:10:1: the section "State Management" does not say to delete the file at the end`,
-    'Correct it; --fix adds what is missing about state.',
+    'Correct it. Use --fix to add the missing section.',
   ]);
   expect([one, two].map((path) => readFileSync(path, 'utf8'))).toEqual(before);
 });

@@ -71,7 +71,7 @@ for (const command of ['watch', 'run'] as const) {
     note(user, group, [typed('paint it blue'), answer('new')]);
     fake.exit(0);
     await isBack();
-    await terminal.shows('You spent ~$0.03. 001 api goes on with that as soon as there is a slot.');
+    await terminal.shows('You spent ~$0.03. 001 api continues with that when a slot is free.');
     const next = await user.next('api');
     expect(await next.prompt()).toContain('the user has taken part in this conversation');
     await next.init();
@@ -141,7 +141,7 @@ test('e opens the task in the editor; the session tries the new one, and nothing
   expect(terminal.isAlternate).toBe(false);
   terminal.type('blue\r');
   await isBack();
-  await terminal.shows('Changed 001 api: prompt. 001 api is tried again as soon as there is a slot.');
+  await terminal.shows('Changed 001 api: prompt. 001 api is retried when a slot is free.');
   const next = await user.next('api');
   expect(await next.prompt()).toContain('Paint it blue.');
   const edited = user.events(group).find(({ type }) => type === 'session_changed');
@@ -159,8 +159,8 @@ test('e opens the task in the editor; the session tries the new one, and nothing
 
 test.each([
   ['that changes nothing', 'true', 'The task of 001 api was not changed.'],
-  ['that fails', 'echo Else. > "$1"; exit 1', 'The editor failed, so the task of 001 api stays as it is.'],
-  ['that leaves nothing', ': > "$1"', 'The task is blank. Say what the session is to do.'],
+  ['that fails', 'echo Else. > "$1"; exit 1', 'The editor failed; the task of 001 api was not changed.'],
+  ['that leaves nothing', ': > "$1"', 'The task is blank. Describe what the session should do.'],
 ])(
   'an editor %s changes nothing',
   async (_, does, said) => {

@@ -63,7 +63,7 @@ const steps: readonly Step[] = [
   ['l', 'l', /\[log\]/, /SESSION/],
   ['enter', key.enter, /SESSION.*\[log\]/s],
   ['m', 'm', /The mouse selects text/],
-  ['m', 'm', /The mouse is for the dashboard again/],
+  ['m', 'm', /The mouse controls the dashboard again/],
   ['?', '?', /Any key returns/],
   ['?', 'x', /SESSION/, /Any key returns/],
   ['h', 'h', /Any key returns/],

@@ -85,7 +85,7 @@ test('a tool that is not there is told', async () => {
   terminal = new TestTerminal([launcher, 'group', 'watch', group], { cwd: user.folder, env });
   await terminal.shows('001 api');
   terminal.type('ow');
-  await terminal.shows('There is no program no-such-editor -x');
+  await terminal.shows('Program no-such-editor -x not found');
   terminal.type('ol');
-  await terminal.shows('001 api has printed nothing so far.');
+  await terminal.shows('001 api has not printed anything yet.');
 }, 60_000);

@@ -79,7 +79,7 @@ test('Ctrl-C twice leaves at once, and the sessions end by themselves', async ()
   expectRestored(terminal);
   const printed = terminal.text().replaceAll(/\s+/g, ' ');
   expect(printed.split(`group run ${group}`)).toHaveLength(2);
-  expect(printed).toContain(`Take over again with: claude-code-agent group run ${group}`);
+  expect(printed).toContain(`Return with: claude-code-agent group run ${group}`);
 }, 60_000);
 
 test('q asks; pausing is one answer, staying another', async () => {
@@ -154,7 +154,7 @@ test('when drawing breaks, the screen is given back and the run goes on with lin
   const api = await user.begun(group, 'api');
   await terminal.shows('● 1 running', '└ 002 web');
   writeFileSync(file, '');
-  await terminal.shows('The dashboard broke and is closed, the run goes on: drawing broke');
+  await terminal.shows('The dashboard failed and was closed; the run continues: drawing broke');
   expectRestored(terminal);
   await api.succeed(0.25);
   await terminal.shows('001 api  completed');

@@ -162,7 +162,7 @@ test('the runner may die: the dashboard says so and goes on with the next one', 
   await sayCost(api, 0.3);
   await terminal.shows('$0.30 spent');
   terminal.type('p');
-  await terminal.shows('Nobody runs the group. P lets it go on');
+  await terminal.shows('The group has no runner. Press P to resume it');
   terminal.type('P');
   await terminal.shows('Go on (y), or pause what still works (p)?');
   terminal.type('y');
@@ -250,9 +250,9 @@ test('NO_COLOR leaves colours out, and a locale without Unicode its signs', asyn
 test('where there can be no dashboard there are lines, from before the run until its end', async () => {
   const group = await user.group('auth', { api: [] });
   const watchers = [{ TERM: 'dumb' }, { CI: 'true' }].map((env) => watch(group, { env }));
-  for (const lines of watchers) await lines.shows('Waiting until the group is started');
+  for (const lines of watchers) await lines.shows('Waiting for the group to start');
   const log = open([launcher, 'session', 'logs', `${group}/api`, '--follow']);
-  await log.shows('Waiting until session 001 api begins');
+  await log.shows('Waiting for session 001 api to start');
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
   await api.succeed(0.1, 'All is well.');
@@ -273,6 +273,6 @@ test('what cannot show a dashboard is not asked to', async () => {
   expect(await user.run('group', 'watch', group, '--output', 'tui')).toMatchObject({
     code: 2,
     stdout: '',
-    stderr: expect.stringContaining('standard output is no terminal'),
+    stderr: expect.stringContaining('standard output is not a terminal'),
   });
 }, 60_000);

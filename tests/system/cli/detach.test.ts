@@ -143,7 +143,7 @@ test('a refusal is said and has its exit code', async () => {
   );
   expect(refused.map(({ stderr }) => stderr)).toEqual([
     expect.stringMatching(/^claude-code-agent: Group .* has no sessions\. .*\n$/),
-    `Group ${done} is completed already; there is nothing to run.\n`,
+    `Group ${done} is already completed.\n`,
     expect.stringContaining('nope'),
     expect.stringContaining('missing.yaml'),
   ]);

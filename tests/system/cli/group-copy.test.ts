@@ -126,7 +126,7 @@ test('from a session on: the result and the branch of what came before, and its 
   const third = know(await user.ok('group', 'copy', copy, '--from', 'docs'));
   expect(session(third, 'web').inherited).toEqual({ groupId: group, sessionId: session(group, 'web').definition.id });
   const { stderr } = await user.run('session', 'logs', `${third}/web`);
-  const [, log] = /was done in group \S+\. What it printed there: \S+ (.*)/.exec(stderr) ?? [];
+  const [, log] = /ran in group \S+\. See its log: \S+ (.*)/.exec(stderr) ?? [];
   expect(await user.ok(...(log ?? '').split(' '))).toContain('web is done');
 }, 60_000);
 

@@ -84,7 +84,7 @@ describe('install and uninstall', () => {
     const kept = `${settings}.claude-code-agent.bak`;
     write('{"model":"opus"}');
     const { stderr } = await user.run('hook', 'install', '--project', project, '--systems', 'cpm');
-    expect(stderr).toBe(`What was there is kept in ${kept}\n`);
+    expect(stderr).toBe(`The previous settings are kept in ${kept}\n`);
     for (const systems of ['faber', 'handover']) {
       expect(await user.run('hook', 'install', '--project', project, '--systems', systems)).toMatchObject({
         code: 0,

@@ -75,7 +75,7 @@ test(
     expect(made).toMatchObject({ code: 0, stderr: '' });
     expect(made.stdout).toBe(
       'Wrote workflow.yaml: 2 projects, at most $5\n' +
-        'Next, at no cost: claude-code-agent run workflow.yaml --rehearse\n' +
+        'Next, free: claude-code-agent run workflow.yaml --rehearse\n' +
         'Then, for real: claude-code-agent run workflow.yaml\n',
     );
     expect(read().sessions).toEqual({
@@ -187,11 +187,11 @@ test(
     terminal.type('api, nowhere\r');
     await terminal.shows('nowhere does not exist.');
     terminal.type('\r');
-    await terminal.shows('What is to be done in each?');
+    await terminal.shows('What should be done in each?');
     terminal.type('Say hello.\r');
     await terminal.shows('Which command must succeed', '[npm test]');
     terminal.type('none\r');
-    await terminal.shows('At most how many US dollars?', '[5]');
+    await terminal.shows('Budget cap in US dollars?', '[5]');
     terminal.type('nothing\r');
     await terminal.shows('It must be an amount in US dollars');
     terminal.type('3\r');
@@ -211,7 +211,7 @@ test(
 );
 
 test.each<[string[], string]>([
-  [[], 'no terminal on which to ask what is to be done'],
+  [[], 'there is no terminal to ask on'],
   [['', '--yes'], 'path of the file is empty'],
   [['-', '--yes'], 'written to a file'],
   [['.', '--yes'], 'is no file'],
@@ -221,7 +221,7 @@ test.each<[string[], string]>([
   [['--yes', '--accept', '{{x}}'], 'cannot stand in a shell command'],
   [['--yes', '--max-budget-usd', '0'], 'It must be an amount in US dollars'],
   [['--from', 'nothing'], 'nothing'],
-  [['--from', 'cross-repo-change', '--prompt', 'x'], 'With --from the template says what is done where'],
+  [['--from', 'cross-repo-change', '--prompt', 'x'], 'With --from, the template defines projects'],
   [['a.yaml', 'b.yaml'], 'Too many arguments'],
 ])('%j is refused, and nothing is written', async (words, said) => {
   const refused = await init(...words);

@@ -68,7 +68,7 @@ describe('in a run', () => {
     // It is the workflow of that time which counts.
     writeFileSync(flow, ofWorkflow('later.json'));
     const plan = await user.ok('group', 'plan', group);
-    expect(plan).toContain('Shell command that is told of the end, of pauses and limits\n  cat >>');
+    expect(plan).toContain('Command for events (end, pauses, limits)\n  cat >>');
     const run = user.start('group', 'run', group, '--output', 'quiet');
     await completes(group, 'api');
     const { code, stderr } = await run.finished;

@@ -41,7 +41,7 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(await user.run('session', 'logs', `${group}/api`, '--follow')).toMatchObject({ code: 0, stdout: `${log}\n` });
   for (const what of ['show', 'budget']) {
     const shown = await user.ok('group', what, group);
-    expect(shown).toContain('A rehearsal: no model is asked, and the figures are play money.\n');
+    expect(shown).toContain('Rehearsal with a scripted model; the costs are not real.\n');
   }
   expect(await user.json('group', 'budget', group)).toMatchObject({ rehearsal: true });
   const again = await user.run('group', 'run', group, '--rehearse');

@@ -105,12 +105,12 @@ test('--follow names the cure when nobody runs the group any more, and fails whe
     expect(await left.ended).toMatchObject({
       code: 0,
       stderr: expect.stringContaining(
-        'Session 002 web is pending, and nobody runs its group.\n' +
+        'Session 002 web is pending, and its group has no runner.\n' +
           `The group was interrupted. Next: claude-code-agent group run ${group}`,
       ),
     });
     // Its worker is of another machine and counts as gone with its runner.
-    expect((await gone.ended).stderr).toContain('is running, and nobody runs its group.');
+    expect((await gone.ended).stderr).toContain('is running, and its group has no runner.');
     const created = ground.make('later', [{ name: 'one' }]);
     const waiting = following(ground, `${created}/one`);
     await waiting.seen('Waiting until');

@@ -119,7 +119,7 @@ test('a library, the app beside it and a service are changed together in worktre
   expect(plan.stdout).toContain(`They lie below ${join(machine.data, 'w')}. Your checkouts stay as they are until`);
   const run = await machine.run('group', 'run', group);
   expect(run.stdout).toContain('3 in worktrees (their checkouts stay as they are)');
-  expect(run.stdout).toContain('The work is on cca/yen/001-money, cca/yen/002-web, cca/yen/003-rates, and in none of');
+  expect(run.stdout).toContain('The work is on cca/yen/001-money, cca/yen/002-web, cca/yen/003-rates, not yet in');
   expect({ ...run, stdout: '' }).toEqual({ code: 0, stdout: '', stderr: run.stderr });
   const paths = await worktreesOf(machine, group);
   for (const name of Object.keys(sessions)) expect(paths.get(name)).toEndWith(`/acme/${name}`);

@@ -28,7 +28,7 @@ async function expectNotBegun(run: Started, group: string): Promise<void> {
   const events = user.events(group).length;
   const { code, stdout, stderr } = await run.finished;
   expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
-  expect(stderr).toContain(`The run of ${group} was ended by a pause before it began; nothing was started.\n`);
+  expect(stderr).toContain(`The run of ${group} was paused before it started.\n`);
   expect(user.events(group)).toHaveLength(events);
 }
 
@@ -43,7 +43,7 @@ test.each(['stop --all', 'group pause GROUP', 'group pause GROUP --drain', 'grou
     expect(paused).toEqual({ code: 0, stdout: endedStart(group), stderr: '' });
     await expectNotBegun(run, group);
     expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
-    expect((await user.run('group', 'pause', group)).stderr).toContain('was not started yet');
+    expect((await user.run('group', 'pause', group)).stderr).toContain('has not been started');
   },
   60_000,
 );

@@ -93,7 +93,7 @@ test('a failed session is tried again with a word of the user, without a runner'
   expect(await reasons(group)).toEqual({ api: 'claude-error', web: 'blocked' });
   const resumed = await user.run('session', 'resume', 'auth/api');
   expect(resumed.code).toBe(2);
-  expect(resumed.stderr).toContain(`Try it again with: claude-code-agent session retry ${group}/api`);
+  expect(resumed.stderr).toContain(`Retry with: claude-code-agent session retry ${group}/api`);
   const retry = user.start('session', 'retry', 'auth/api', '--prompt', 'Mind the database.');
   const again = await user.next('api');
   expect(await again.prompt()).toContain('Mind the database.');
@@ -128,7 +128,9 @@ test('what is said reaches a running session at once, also without a runner, and
   });
   expect(await api.prompt()).toBe('first');
   await api.print(said('I heard the first.'));
-  expect((await user.run('session', 'say', 'auth/web', 'to web')).stdout).toContain('is told with its next attempt');
+  expect((await user.run('session', 'say', 'auth/web', 'to web')).stdout).toContain(
+    'gets the message with its next attempt',
+  );
   run.kill('SIGKILL');
   await run.finished;
   const line = ['session', 'say', 'auth/api', '-'];
@@ -151,7 +153,7 @@ test('what is said reaches a running session at once, also without a runner, and
   const input = openSync(join(sessions, folder, 'stdin.fifo'), constants.O_RDWR | constants.O_NONBLOCK);
   const third = await user.run('session', 'say', 'auth/api', 'third');
   closeSync(input);
-  expect(third.stdout).toContain('is told with its next attempt');
+  expect(third.stdout).toContain('gets the message with its next attempt');
   const next = user.start('group', 'run', group, '--output', 'quiet');
   const again = await user.next('api');
   expect(await again.prompt()).toContain('third');
@@ -193,7 +195,7 @@ test('a session that used up its own budget is given more and goes on, without a
   expect(user.events(group).findLast(({ type }) => type === 'group_paused')).toMatchObject({ reason: 'budget' });
   expect(await reasons(group)).toMatchObject({ api: 'budget' });
   // S11: of the group's own money nothing is short.
-  const next = `Go on with: claude-code-agent session resume ${group}/api --max-budget-usd 2.01`;
+  const next = `Continue with: claude-code-agent session resume ${group}/api --max-budget-usd 2.01`;
   expect((await user.run('group', 'show', group)).stdout).toContain(next);
   const last = user.start('session', 'resume', 'auth/api', '--max-budget-usd', '2');
   await (await user.begun(group, 'api')).succeed();
@@ -218,7 +220,7 @@ test('a session that has not started is held back, and the reason is told', asyn
   // The runner shows what sessions do with a delay.
   while (!lines[1]?.includes('make tests')) lines = await told();
   expect(lines[0]).toMatch(/^SESSION +STATUS +REASON +WHY$/);
-  expect(lines[1]).toMatch(/^001 api +running +working +It uses a tool: Bash make tests$/);
+  expect(lines[1]).toMatch(/^001 api +running +working +It is using a tool: Bash make tests$/);
   expect(lines).toHaveLength(3);
   await api.succeed(0.01);
   expect((await run.finished).code).toBe(3);

@@ -175,7 +175,7 @@ test('the cap is raised for a live runner and without one, but not below what is
   await user.ok('group', 'budget', group, '--raise-to', '2.5');
   const shared = await user.run('group', 'budget', group, '--raise-to', '0.5');
   expect(shared.code).toBe(2);
-  expect(shared.stderr).toContain('Running sessions have a share in the cap');
+  expect(shared.stderr).toContain('Running sessions have reserved part of the cap');
   const first = shared.stderr.trim().split('take it back first with: ')[1] ?? '';
   const pause = user.start(...first.split(' ').slice(1));
   await obeyInterrupt(api, 0.4);

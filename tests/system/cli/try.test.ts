@@ -114,7 +114,7 @@ test(
     const ran = await user.run('try', '--seconds', '1');
     expect(ran).toMatchObject({ code: 0 });
     expect(ran.stdout).toContain('4 sessions to do');
-    expect(ran.stdout).toContain('That was a rehearsal');
+    expect(ran.stdout).toContain('The demonstration is over');
     // Of what is removed nothing is advised.
     expect(ran.stdout.match(/^(Next|Transcripts): .*$/gm)).toEqual([expect.stringMatching(/^Next: \S+ init /)]);
     await expectNothingLeft();

@@ -108,7 +108,7 @@ test.each(sampled(settling, 2))(
     await first;
     const { code, stderr } = await runners.start().finished;
     expect(code).toBe(0);
-    expect(stderr).toMatch(at === 'before log group_completed' ? /^$/ : /^Group \S+ is completed already; .*\n$/);
+    expect(stderr).toMatch(at === 'before log group_completed' ? /^$/ : /^Group \S+ is already completed\.\n$/);
     expectSettled(group);
     expectWorkedOnce(group, ['one']);
   },

@@ -15,7 +15,7 @@ import { make, rig, withRig } from '../../support/rig-ground.ts';
 withRig();
 let group: GroupFixture;
 
-/** A group of one session in a worktree of its own, where the first git hangs for ever while it checks files out. */
+/** A group of one session in its own worktree, where the first git hangs for ever while it checks files out. */
 function makeHanging(): string {
   let repository = '';
   const fields = {

@@ -93,7 +93,7 @@ test.skipIf(!mountable)(
     process.kill(first.pid, 'SIGCONT');
     await until(() => isHalted(two.hello.pid));
     const why = await machine.ok('group', 'why', group);
-    expect(why).toMatch(/disk: The disk of .* is full; it is halted until .* group prune --older-than 30d\n/);
+    expect(why).toMatch(/disk: The disk of .* is full\. Suspended until .* group prune --older-than 30d\n/);
     expect(readFileSync(journal, 'utf8')).not.toContain('session_completed');
     free();
     await until(() => !isHalted(two.hello.pid));

@@ -135,7 +135,7 @@ longFleetTest('a login that is refused here stops this host alone, for as long a
     await again.succeed();
   }
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
-  const said = expect.stringContaining('works here only, where the login was refused. ');
+  const said = expect.stringContaining('can run only here, where the login was refused. ');
   expect(ground.group.state()).toMatchObject({ reason: 'no-host', message: said });
   // The next run tries it again here.
   const later = ground.group.run(rig.env);

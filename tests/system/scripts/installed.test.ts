@@ -80,7 +80,7 @@ class Newcomer {
     await terminal.shows('Cross-Project', 'auth-module', 'integration', 'completed');
     terminal.type('q');
     expect(await terminal.exited).toBe(0);
-    expect(terminal.text()).toContain('That was a rehearsal');
+    expect(terminal.text()).toContain('The demonstration is over');
     terminal.close();
     // npm leaves something of its own there.
     expect(readdirSync(join(this.folder, 'tmp')).filter((name) => name.startsWith('claude'))).toEqual([]);

@@ -156,7 +156,7 @@ test('the demonstration of the package plays a group over three projects and lea
   const env = { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(), TMPDIR: temporary };
   const { code, stdout, stderr } = spawn([launcher, 'try'], folder, env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toMatch(/004 documentation .*completed[\s\S]*That was a rehearsal/);
+  expect(stdout).toMatch(/004 documentation .*completed[\s\S]*The demonstration is over/);
   expect(readdirSync(temporary).filter((name) => name.startsWith('claude-code-agent'))).toEqual([]);
 }, 60_000);
 

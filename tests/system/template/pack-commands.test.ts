@@ -214,7 +214,7 @@ test.each<[string[], string]>([
   [['add', '.', '--ref', 'main'], 'git repository'],
   [['add', '.', '--name', 'x'], 'git repository'],
   [['update', 'nope'], 'There is no template pack "nope"'],
-  [['update', '--ref', 'x'], 'meant for one pack'],
+  [['update', '--ref', 'x'], '--ref needs the name of a pack'],
   [['remove', 'nope', '--force'], 'There is no template pack "nope"'],
   [['remove', '../../templates', '--force'], 'There is no template pack'],
 ])('template %p is refused', async (args, why) => {
@@ -259,7 +259,7 @@ test('an update without packs says so; a pack from nowhere can be removed', asyn
   });
   mkdirSync(join(packs, 'mine', 'prompts'), { recursive: true });
   const asked = await user.run('template', 'remove', 'mine');
-  expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining('whose source is not known') });
+  expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining('Its source is unknown') });
   await user.ok('template', 'remove', 'mine', '--force');
   expect(installed()).toEqual([]);
 });

@@ -25,7 +25,7 @@ function write(name: string, text: string, hoursOld = 0): string {
 
 function session(id: string, hoursOld = 0, skill = 'cpm:do'): string {
   const header = `# CPM Session State\n\n**Skill**: ${skill}\n**Phase**: 2 of 4 — Work\n**Output target**: docs/x.md\n`;
-  return write(`.cpm-progress-${id}.md`, `${header}\n## Next Action\nGo on with ${id}.\n`, hoursOld);
+  return write(`.cpm-progress-${id}.md`, `${header}\n## Next Action\nContinue with ${id}.\n`, hoursOld);
 }
 
 /** A command of the family on the project; stderr and stdout together show what a person sees. */
@@ -46,7 +46,7 @@ describe('cpm list', () => {
     expect(rows[2]).toMatch(/^legacy +2h 00m +cpm:brief/);
     expect(rows).toHaveLength(3);
     expect(stderr).toContain('cpm clean');
-    expect(stderr).toContain('1 file in docs/plans left out');
+    expect(stderr).toContain('Ignored 1 file in docs/plans');
   });
   test('--json is one document', async () => {
     session('aaa', 1.5);
@@ -87,11 +87,11 @@ describe('cpm show', () => {
     write('.cpm-progress.md', 'from before\n', 9);
     expect((await cpm('show')).stdout).toBe(readFileSync(path('abc'), 'utf8'));
     expect((await cpm('show', 'aa')).stdout).toBe(readFileSync(path('aaa'), 'utf8'));
-    expect((await cpm('show', '.cpm-progress-aaa.md')).stdout).toContain('Go on with aaa.');
+    expect((await cpm('show', '.cpm-progress-aaa.md')).stdout).toContain('Continue with aaa.');
     expect((await cpm('show', 'legacy')).stdout).toBe('from before\n');
     const json = JSON.parse((await cpm('show', 'aaa', '--json')).stdout);
     expect(json).toMatchObject({ id: 'aaa', skill: 'cpm:do', truncated: false });
-    expect(json.text).toContain('Go on with aaa.');
+    expect(json.text).toContain('Continue with aaa.');
   });
   test.each([
     [['show', 'zzz'], 'No progress file belongs to "zzz".'],
@@ -124,7 +124,8 @@ describe('the summaries of compactions that CPM keeps beside progress files', ()
     const { stdout } = await cpm('list');
     expect(stdout).toMatch(/^aaa +3h 00m +cpm:do/m);
     expect(stdout).toMatch(/^aaa +1h 00m +compact summary/m);
-    for (const args of [[], ['aaa'], ['a']]) expect((await cpm('show', ...args)).stdout).toContain('Go on with aaa.');
+    for (const args of [[], ['aaa'], ['a']])
+      expect((await cpm('show', ...args)).stdout).toContain('Continue with aaa.');
     expect((await cpm('show', '.cpm-compact-summary-aaa.md')).stdout).toContain('WORK');
   });
   test('go with the progress file of their session, and stale ones that have none go alone', async () => {

@@ -9,18 +9,18 @@ test('only what runs is being paused; what waits is held back', () => {
   const told = (number: number, wanted: 'pause-session' | 'resume-session') =>
     granted(state, { do: wanted, sessionId: sessionId(number) });
   expect(told(2, 'pause-session')).toBe('002 api is being paused.');
-  expect(told(3, 'pause-session')).toBe('003 web is held back; p lets it start.');
-  expect(told(8, 'pause-session')).toBe('008 billing is held back; p lets it go on.');
+  expect(told(3, 'pause-session')).toBe('003 web is held back; press p to start it.');
+  expect(told(8, 'pause-session')).toBe('008 billing is held back; press p to resume it.');
   expect(told(3, 'resume-session')).toStartWith('003 web starts');
-  expect(told(8, 'resume-session')).toStartWith('008 billing goes on');
+  expect(told(8, 'resume-session')).toStartWith('008 billing continues');
 });
 
 test('a group that stopped at once is not said to go on, and one that starts does not go on', () => {
   const after = (...more: EventBody[]) => fold([...sceneEvents, ...more]).state;
-  expect(becameOf('paused', after(), 7).text).toBe('It goes on, with a runner of its own (pid 7).');
-  expect(becameOf('created', after(), 7).text).toBe('It runs, with a runner of its own (pid 7).');
+  expect(becameOf('paused', after(), 7).text).toBe('It continues, with its own runner (pid 7).');
+  expect(becameOf('created', after(), 7).text).toBe('It runs, with its own runner (pid 7).');
   const dry = after({ type: 'group_paused', reason: 'budget', message: 'It is used up.' });
-  const goOn = `Go on with: claude-code-agent group resume ${dry.group.id} --max-budget-usd 20`;
+  const goOn = `Continue with: claude-code-agent group resume ${dry.group.id} --max-budget-usd 20`;
   expect(becameOf('paused', dry, 7)).toEqual({
     text: `It stopped at once. budget: It is used up. ${goOn}`,
     tone: 'warn',

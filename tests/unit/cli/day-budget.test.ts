@@ -20,7 +20,7 @@ test('budget.day: groups share one cap; at it a group pauses and goes on when it
   expect((await run.finished).code).toBe(0);
   const refused = await user.run('group', 'run', second, '--output', 'text');
   expect(refused).toMatchObject({ code: 3, stderr: '' });
-  const said = 'The budget of the day is used up: all groups have spent $0.01 of $0.01.';
+  const said = 'Daily budget exhausted: all groups spent $0.01 of $0.01.';
   expect(refused.stdout).toContain(`paused (day-budget)  ${said}`);
   expect(refused.stdout).toContain('config set budget.day +5 ');
   expect(await user.json('group', 'show', second)).toMatchObject({ status: 'paused', reason: 'day-budget' });
@@ -31,7 +31,7 @@ test('budget.day: groups share one cap; at it a group pauses and goes on when it
     expect(day ?? budget?.day).toEqual({ capUsd: 0.015, spentUsd: 0.01, othersReservedUsd: 0 });
   }
   await user.ok('config', 'set', 'budget.day', '0.01');
-  expect(await user.ok('plan', second)).toContain('spent; nothing starts before midnight, unless the cap is raised');
+  expect(await user.ok('plan', second)).toContain('spent; nothing starts before midnight unless you raise the cap');
   expect(await user.ok('config', 'set', 'budget.day', '+5')).toBe('5.01');
   const again = user.start('group', 'resume', second, '--output', 'quiet');
   await (await user.begun(second, 'web')).succeed();

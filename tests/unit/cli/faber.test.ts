@@ -141,7 +141,7 @@ describe('acceptance', () => {
     await hook('session-start', { session_id: 's1', source: 'resume' });
     await user.faber('phase', 'frame');
     expect(await hook('pre-compact', { session_id: 's1', trigger: 'auto' })).toContain(
-      'Go on with the phase architect',
+      'Continue with the phase architect',
     );
     expect(user.stateOf(run).sessions.session_history).toMatchObject([
       { session_id: 's1', end_reason: 'compaction', end_confirmed: false, phases_completed: ['frame'] },
@@ -340,7 +340,7 @@ describe('bad input changes nothing', () => {
     [['prime-context', '--trigger', 'sometimes'], 2, 'It must be session_start'],
     [['prime-context', '--artifacts', 'specificaton'], 2, 'did you mean specification?'],
     [['prime-context', '--artifacts', ','], 2, 'It must be a list'],
-    [['session-end', '--reason', 'A b'], 2, 'It must be a word'],
+    [['session-end', '--reason', 'A b'], 2, 'It must be a lower-case word'],
     [['session-end', '--run-id', 'x'], 2, 'There is no run x'],
   ])('%j', async (args, code, said) => {
     const run = await user.begin();

@@ -103,7 +103,7 @@ test('all that shows a group tells on which hosts its sessions work, and what is
   expect(table).toMatch(/^001 api +api +gpu1 +completed/m);
   expect(table).toMatch(/^002 web +web +gpu2 +paused/m);
   expect(table).toContain(
-    'lost: nothing is heard of gpu2; up to $0.75 that it may have spent is held until it comes back, or is booked ' +
+    'lost: gpu2 does not respond; up to $0.75 that it may have spent is held until it is back or you record it ' +
       'with: claude-code-agent host forget gpu2',
   );
   expect(await user.ok('session', 'list', group)).toMatch(/^002 web +web +gpu2/m);
@@ -112,7 +112,7 @@ test('all that shows a group tells on which hosts its sessions work, and what is
   for (const { sessions } of [json, json.progress])
     expect(sessions).toMatchObject([{ host: 'gpu1' }, { host: 'gpu2' }]);
   expect(await shown('web')).toMatchObject({ machine: 'gpu2', reason: 'host-lost' });
-  expect(await user.ok('group', 'budget', group)).toContain('Nothing is heard any more of\ngpu2, where it worked.');
+  expect(await user.ok('group', 'budget', group)).toContain('Host gpu2, where it ran, does');
   expect(await user.json('group', 'budget', group)).toMatchObject({
     sessions: [{}, { lostHosts: ['gpu2'], heldUsd: 0.75 }],
   });

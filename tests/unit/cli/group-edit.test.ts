@@ -83,7 +83,7 @@ test('a cap is lowered to what running sessions were promised, and not below', a
   await run.finished;
   expect(await user.run('group', 'edit', 'auth', '--max-budget-usd', '1')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('has spent $1.50 already'),
+    stderr: expect.stringContaining('has already spent $1.50'),
   });
   await user.ok('group', 'edit', 'auth', '--no-max-budget-usd');
   expect(stateOf(group).group.config.maxBudgetUsd).toBeUndefined();

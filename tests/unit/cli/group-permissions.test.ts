@@ -150,13 +150,13 @@ test('after a denial every command advises what lets the call through, and it do
   await deny(api, 'npm test');
   await run.finished;
   const allow = `session allow ${group}/api --denied && claude-code-agent group run ${group} --retry-failed`;
-  const next = `Allow what was denied, then try again: claude-code-agent ${allow}`;
+  const next = `Allow the denied calls, then retry: claude-code-agent ${allow}`;
   for (const [command, words] of [
     [['group', 'show'], next],
     [['merge'], `Give --partial to take what is completed. ${next}`],
     [['pr'], `Give --partial to take what is completed. ${next}`],
     [['session', 'diff', 'auth/web'], next],
-    [['session', 'show', 'auth/docs'], `Bash make docs. Allow it, or see what else helps, with: `],
+    [['session', 'show', 'auth/docs'], `Bash make docs. Allow it, or see other ways, with: `],
     [['session', 'show', 'auth/docs'], `with: claude-code-agent session allow ${group}/docs\n`],
   ] as const) {
     const { stdout, stderr } = await user.run(...command);

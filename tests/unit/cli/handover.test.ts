@@ -115,8 +115,8 @@ test('faulty input: one sentence, exit 2 or 1, nothing made', async () => {
     [['init', 'x', '--root', 'none'], 2, 'does not exist'],
     [['list', '--root', ''], 2, 'is empty'],
     [['list', '--root', '/dev/null'], 2, 'is not a folder'],
-    [['find', 'zzz999'], 2, 'knows the session zzz999'],
-    [['find', '../x'], 2, 'no session id'],
+    [['find', 'zzz999'], 2, 'lists the session zzz999'],
+    [['find', '../x'], 2, 'session id is not valid'],
     [['find'], 2, 'Give the id of a session'],
   ];
   for (const [args, code, sentence] of wrong) {

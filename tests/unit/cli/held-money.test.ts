@@ -65,7 +65,7 @@ test('a small amount is held with the digits that it has, not as nothing', () =>
 test('F3: it counts as spent, and what can be done is said', async () => {
   expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });
   const text = await machine.ok('group', 'budget', group);
-  expect(text).toContain('Held: $0.75 by session 001 api, counted as spent. The machine went down while it worked, or');
+  expect(text).toContain('Held: $0.75 for session 001 api, counted as spent. claude was killed before it reported its');
   expect(text).toContain(`it is spent: claude-code-agent group budget ${group} --book 001`);
   expect(text).toContain(`it is not:   claude-code-agent group budget ${group} --free 001`);
 });
@@ -85,8 +85,9 @@ test('F3: before it is settled, that comes next, and what is advised can be type
   await machine.run('group', 'run', group);
   const lines = (await machine.ok('group', 'show', group)).trimEnd().split('\n');
   expect(lines.slice(-4)).toEqual([
-    'The budget is used up. Part of it is only held until you say whether it was spent.',
-    `Free what is held, book it as spent, or raise the cap with: claude-code-agent group budget ${group} --free 001`,
+    'The budget is used up. Part of it is held until you record or release it.',
+    'Release the held amount, record it as spent, or raise the cap with: ' +
+      `claude-code-agent group budget ${group} --free 001`,
     `Or: claude-code-agent group budget ${group} --book 001`,
     `Or: claude-code-agent group resume ${group} --max-budget-usd 2`,
   ]);
@@ -98,22 +99,24 @@ test('F3: once enough is free nothing says any more that the budget is used up',
   expect(freed.stderr.trim()).toBe(`The amount held for session 001 api is released. Resume with: ${resume}`);
   const shown = await machine.ok('group', 'show', group);
   expect(shown).not.toContain('used up');
-  expect(shown).toEndWith(`There is money again.\nGo on with: ${resume}`);
+  expect(shown).toEndWith(`Budget is available again.\nContinue with: ${resume}`);
 });
 
 test('F3: what is booked leaves the budget used up, and nothing of it is held any more', async () => {
   const booked = await machine.run('group', 'budget', group, '--book', 'api');
   expect(booked.stderr.trim()).toBe('The amount held for session 001 api is recorded as spent.');
-  expect(booked.stdout).toContain('what is held, or was booked, counts in full');
+  expect(booked.stdout).toContain('held amounts count in full');
   const resume = `claude-code-agent group resume ${group} --max-budget-usd 2`;
   const shown = await machine.ok('group', 'show', group);
-  expect(shown).toEndWith(`The budget is used up.\nGo on with: ${resume}`);
-  const little = 'Of the budget $0.01 is left, which is too little to start a session with.';
+  expect(shown).toEndWith(`The budget is used up.\nContinue with: ${resume}`);
+  const little = 'Only $0.01 of the budget is left, too little to start a session.';
   const raised = await machine.run('group', 'budget', group, '--raise-to', '1.01');
   expect(raised.stderr.trim()).toBe(`The cap of ${group} is now $1.01. ${little}`);
   expect(await machine.ok('group', 'show', group)).toContain(little);
   await machine.ok('group', 'budget', group, '--raise-to', '3');
-  expect(await machine.ok('group', 'show', group)).toEndWith(`\nGo on with: claude-code-agent group resume ${group}`);
+  expect(await machine.ok('group', 'show', group)).toEndWith(
+    `\nContinue with: claude-code-agent group resume ${group}`,
+  );
 });
 
 test.each([

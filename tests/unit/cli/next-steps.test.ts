@@ -33,9 +33,9 @@ test('a rehearsal that was paused is resumed as one, wherever it is told how to 
   const events = [{ ...story.started, run }, story.intended, story.spawned, story.paused, paused];
   const group = user.make('auth', [{ name: 'api' }, { name: 'web' }], events);
   const command = `claude-code-agent group resume ${group} --rehearse`;
-  const typed = `Go on with: ${command}`;
+  const typed = `Continue with: ${command}`;
   expect(await user.ok('group', 'why', group)).toContain(typed);
-  expect(await user.ok('group', 'show', group)).toEndWith(`Paused by request.\nGo on with: ${command}`);
+  expect(await user.ok('group', 'show', group)).toEndWith(`Paused by request.\nContinue with: ${command}`);
   expect(await user.json('group', 'why', group)).toMatchObject({
     sessions: [{ name: 'api' }, { name: 'web', message: `Paused by request. ${typed}` }],
   });
@@ -48,7 +48,7 @@ test('a failure that needs a person says how its rehearsal goes on', async () =>
   const group = user.make('auth', [{ name: 'api' }], events);
   for (const command of ['why', 'show']) {
     expect(await user.ok('group', command, group)).toContain(
-      `Log in. Go on with: claude-code-agent group resume ${group} --rehearse`,
+      `Log in. Continue with: claude-code-agent group resume ${group} --rehearse`,
     );
   }
 });
@@ -58,8 +58,8 @@ test('what could not be started is tried again when its cause is gone', async ()
   const events = [story.started, story.intended, story.spawned, failed, story.groupFailed];
   const group = user.make('auth', [{ name: 'api' }], events);
   const said = await user.ok('group', 'show', group);
-  expect(said).toContain(`Remove it there. After that, try again with: claude-code-agent session retry ${group}/api`);
-  expect(said).toEndWith(`Once the cause is gone, go on with: claude-code-agent group run ${group} --retry-failed`);
+  expect(said).toContain(`Remove it there. Then retry with: claude-code-agent session retry ${group}/api`);
+  expect(said).toEndWith(`Fix the cause, then continue with: claude-code-agent group run ${group} --retry-failed`);
 });
 
 test('U10: what holds for the whole group is said once', async () => {
@@ -67,7 +67,7 @@ test('U10: what holds for the whole group is said once', async () => {
     'auth',
     [...'abcdefghi'].map((name) => ({ name })),
   );
-  const sentence = 'The group was not started. Start it with: ';
+  const sentence = 'The group has not been started. Start it with: ';
   const said = await user.ok('group', 'why', group);
   const lines = said.split('\n');
   expect(said.split(sentence)).toHaveLength(2);

@@ -15,7 +15,7 @@ test('U7: command, exit code and the tail of its output', async () => {
   expect(stdout).toContain(sentence);
   const shown = await user.ok('session', 'show', `${group}/api`);
   expect(shown).toContain(sentence);
-  expect(shown).toContain('The acceptance command printed, in the end:\n1 failed\n\nsee log');
+  expect(shown).toContain('Last output of the acceptance command:\n1 failed\n\nsee log');
 }, 60_000);
 
 test('the time of a session is its wall time, with set-up and acceptance, and their parts in its details', async () => {

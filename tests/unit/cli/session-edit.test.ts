@@ -56,7 +56,7 @@ test('a failed session is told another task in the conversation that it goes on 
   const edited = await user.run('session', 'edit', 'auth/api', '--prompt', 'Do THAT.', '--model', 'haiku');
   expect(edited).toEqual({
     code: 0,
-    stdout: `Changed 001 api: prompt, model. Try it again with: claude-code-agent session retry ${group}/api\n`,
+    stdout: `Changed 001 api: prompt, model. Retry with: claude-code-agent session retry ${group}/api\n`,
     stderr: '',
   });
   expect(changes(group)).toMatchObject([{ changed: ['prompt', 'model'], session: { retries: 0, prompt: 'Do THAT.' } }]);
@@ -206,13 +206,13 @@ const refused: Readonly<Record<string, readonly [readonly string[], string]>> = 
   'a project that is not there': [['--project', '/nowhere'], 'does not exist'],
   'a cycle': [['--depends-on', 'web'], 'cycle'],
   itself: [['--depends-on', 'api'], 'wait for itself'],
-  'a name that is taken': [['--name', 'web'], 'called web'],
+  'a name that is taken': [['--name', 'web'], 'named web'],
   'a session that is not there': [['--depends-on', 'nobody'], 'There is no session "nobody"'],
   'a result that is not there before': [['--prompt', 'Read {{sessions.web.result}}'], 'does not depend on web'],
   'retries of no check': [['--accept-retries', '2'], 'accept-retries means nothing'],
   'settings without effect': [['--no-generate-settings', '--settings-override', '{"model":"opus"}'], 'no effect'],
   'a template that is not there': [['--config-template', 'nowhere'], 'nowhere'],
-  'two prompts': [['--prompt', 'x', '--prompt-file', 'y'], 'Both --prompt'],
+  'two prompts': [['--prompt', 'x', '--prompt-file', 'y'], '--prompt and --prompt-file'],
 };
 
 test('what session add would refuse is refused, and nothing is written', async () => {

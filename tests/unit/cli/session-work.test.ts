@@ -60,7 +60,7 @@ test('what is given is kept, with the repository of the project, whatever folder
   expect((await show('work/plain')).repository).toBeUndefined();
   const shown = await user.ok('session', 'show', 'work/api');
   expect(shown).toContain("Accept: npm test -- 'a b' (0 retries, at most 1m 30s)");
-  expect(shown).toContain('Works in: a worktree of its own, because that was asked for');
+  expect(shown).toContain('Works in: its own worktree, because it was requested');
 });
 
 test('a live runner adds the same', async () => {
@@ -92,7 +92,7 @@ describe('refused in one sentence, and nothing is added', () => {
     [['--accept', 'x', '--accept-timeout', '0'], 'It must be a time from 1s to 30d'],
     [['--accept-retries', '2'], '--accept-retries means nothing without an accept command.'],
     [['--no-accept', '--accept-timeout', '5m'], '--accept-timeout means nothing without an accept command.'],
-    [['--setup', 'npm ci'], '--setup is run in a new worktree only, and the project is in no git repository.'],
+    [['--setup', 'npm ci'], '--setup is run in a new worktree only, and the project is not in a git repository.'],
     [['--isolate', 'none', '--no-commit'], '--no-commit is about worktrees only, and the session gets none.'],
     [['--expect-changes'], '--expect-changes takes a git repository, and the project is in none.'],
   ])('%j', async (options, words) => {
@@ -145,7 +145,7 @@ describe("a project's own file", () => {
       expect(stderr).toContain(line);
     }
     write(file, 'setup: npm ci\n');
-    expect(await user.ok('template', 'validate', file)).toBe('The project file is fine.');
+    expect(await user.ok('template', 'validate', file)).toBe('The project file is valid.');
   });
 });
 
@@ -169,9 +169,9 @@ test('a plan shows which sessions get worktrees and why, and every command that 
   const plan = await user.run('group', 'plan', group);
   expect(plan.stdout).toContain(`
 Works in
-  a worktree of its own, because sessions may meet in a repository, or one asked for it: 001 one, 002 two, 003 three
+  its own worktree, because sessions may share a repository, or one requested it: 001 one, 002 two, 003 three
 
-Shell commands that are run
+Shell commands
   accept npm test (1 retry, at most 10m 00s): 001 one, 002 two, 004 four
   setup npm ci (at most 10m 00s): 002 two
 `);
@@ -190,8 +190,8 @@ test('a plan says of a setup command that it is not run where there is no worktr
   const group = await user.ok('group', 'create', 'alone');
   await user.ok('session', 'add', group, '--project', repository('api'), '--prompt', 'hi', '--setup', 'npm ci');
   const { stdout } = await user.run('group', 'plan', group);
-  expect(stdout).toContain('\nNot run, because only a worktree is set up\n  setup npm ci: 001\n');
-  expect(stdout).not.toContain('Shell commands that are run');
+  expect(stdout).toContain('\nNot run without a worktree\n  setup npm ci: 001\n');
+  expect(stdout).not.toContain('Shell commands');
 });
 
 test('a branch is promised only of sessions that may have one', async () => {

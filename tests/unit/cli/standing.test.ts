@@ -127,30 +127,30 @@ function toldWith(now: object): Promise<{ why: string; shown: string }> {
 
 test('a session to which the API gives no answer says so', async () => {
   const retry = { attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 };
-  const sentence = 'The API does not answer (503), claude tries again (5 of 6).';
+  const sentence = 'The API does not respond (503); claude is retrying (5 of 6).';
   const { why, shown } = await toldWith({ lastText: 'I look.', retry });
   expect(why).toContain(sentence);
   expect(shown).toContain(`Now: ${sentence}`);
   expect((await toldWith({ retry: { attempt: 1, error: 'rate_limit', errorStatus: 429 } })).why).toContain(
-    'The server throttles requests (429), claude tries again (try 1).',
+    'The server is throttling requests (429); claude is retrying (try 1).',
   );
   expect((await toldWith({ retry: { attempt: 2, error: 'unknown', errorStatus: null } })).why).toContain(
-    'The API does not answer, claude tries again (try 2).',
+    'The API does not respond; claude is retrying (try 2).',
   );
-  expect((await toldWith({ lastText: 'I look.' })).why).toContain('It said last: I look.');
+  expect((await toldWith({ lastText: 'I look.' })).why).toContain('Last message: I look.');
 });
 
 test('calls that were denied are told while the session works on', async () => {
   const sentence = '2 tool calls were denied: Bash, Write; first Bash ls.';
   const denied = { calls: 2, tools: ['Bash', 'Write'], first: 'Bash ls' };
   const { why, shown } = await toldWith({ currentTool: 'Bash ls', denied });
-  expect(why).toContain(`It uses a tool: Bash ls. ${sentence}`);
+  expect(why).toContain(`It is using a tool: Bash ls. ${sentence}`);
   expect(shown).toContain(`Warning: ${sentence}`);
 });
 
 test.each([
-  ['throttled', 'throttled until', 'The server throttles requests, which is no usage limit; nothing starts before'],
-  ['five_hour', 'usage limit until', 'A usage limit holds; it is lifted at'],
+  ['throttled', 'throttled until', 'The server is throttling requests. Resuming at'],
+  ['five_hour', 'usage limit until', 'Usage limit reached. Resuming at'],
 ])('a limit of the kind %s is called what it is', async (limitType, condition, sentence) => {
   const resetsAt = new Date(user.world.clock.now() + 3_600_000).toISOString();
   const group = user.make('auth', [{ name: 'api' }], [story.started, { type: 'limit_reached', resetsAt, limitType }]);
@@ -181,7 +181,7 @@ test.each<[string, (at: string) => readonly EventBody[], string]>([
   [
     'after a transient failure',
     (retryAt) => [story.intended, story.spawned, { ...story.paused, reason: 'transient', retryAt }],
-    'paused (backoff, goes on at ',
+    'paused (backoff, resumes at ',
   ],
   [
     'stopped by a usage limit',
@@ -191,23 +191,23 @@ test.each<[string, (at: string) => readonly EventBody[], string]>([
       { ...story.paused, reason: 'limit' },
       { type: 'limit_reached', resetsAt },
     ],
-    'paused (limit, goes on at ',
+    'paused (limit, resumes at ',
   ],
   [
     'not started yet because of a usage limit',
     (resetsAt) => [{ type: 'limit_reached', resetsAt }],
-    'pending (limit, goes on at ',
+    'pending (limit, resumes at ',
   ],
 ])('a session %s says when it goes on', async (_, bodiesOf, status) => {
   const retryAt = inTenMinutes();
   const group = user.make('auth', [{ name: 'api' }], [story.started, ...bodiesOf(retryAt)]);
   const { show, list, session, json } = await whileRun(group, () => toldOf(group));
-  for (const table of [show, list]) expect(table).toContain('GOES ON AT');
+  for (const table of [show, list]) expect(table).toContain('RESUMES AT');
   expect(session).toContain(`Status: ${status}`);
   expect(json).toMatchObject([{ retryAt }, { retryAt }, { retryAt }]);
   // Nobody is there who would let it go on.
   const alone = await toldOf(group);
-  for (const table of [alone.show, alone.list]) expect(table).not.toContain('GOES ON AT');
+  for (const table of [alone.show, alone.list]) expect(table).not.toContain('RESUMES AT');
   expect(alone.session).not.toContain('goes on at');
   for (const one of alone.json) expect(one).not.toHaveProperty('retryAt');
 });
@@ -228,7 +228,7 @@ test('while its set-up command runs, a session says so and where its output is',
   ]);
   const { folder, setupLog, setupDone } = sessionPaths(user.paths(group), id);
   const told = async () => [await user.ok('group', 'why', group), await user.ok('session', 'show', `${group}/api`)];
-  const sentence = `Its set-up command runs; see ${setupLog}.`;
+  const sentence = `Its setup command is running; see ${setupLog}.`;
   user.world.files.makeFolder(folder);
   user.world.files.writeAtomic(setupLog, '$ npm ci\n');
   for (const text of await whileRun(group, told)) expect(text).toContain(sentence);

@@ -153,7 +153,7 @@ describe('template validate', () => {
 
   test('what is fine is said to be fine', async () => {
     const path = write(join(user.folder, 'x.md'), review);
-    expect(await user.ok('template', 'validate', path)).toBe('The prompt template is fine.');
+    expect(await user.ok('template', 'validate', path)).toBe('The prompt template is valid.');
     expect(await user.json<object>('template', 'validate', path)).toEqual({
       templates: [{ kind: 'prompt', path }],
       problems: [],

@@ -221,7 +221,7 @@ describe('when the money is gone', () => {
     driver.log.complete(sid(2));
     const settled = decide(driver.log.state, { preparingMax: 100 }).at(-1);
     expect(settled).toMatchObject({ do: 'settle', status: 'paused', reason: 'budget' });
-    expect(JSON.stringify(settled)).toContain('Session 001 has used up its own budget.');
+    expect(JSON.stringify(settled)).toContain('Session 001 has exhausted its own budget.');
   });
 
   test('S11: a session is warned of its own cap while it works, once, and again when it was raised', () => {

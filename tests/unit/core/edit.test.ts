@@ -94,7 +94,10 @@ test('more money of its own is said to a group that stopped for want of it', () 
   log.start(a).pause(a, usage(1, 10), 'budget');
   log.add({ type: 'group_paused', reason: 'budget', message: 'All is used up.' });
   edit(log, { maxBudgetUsd: 5 });
-  expect(log.state).toMatchObject({ reason: 'budget-available', message: expect.stringContaining('money again') });
+  expect(log.state).toMatchObject({
+    reason: 'budget-available',
+    message: expect.stringContaining('Budget is available'),
+  });
 });
 
 describe('refused', () => {
@@ -107,8 +110,8 @@ describe('refused', () => {
 
   test('another place for one that has begun', () => {
     const log = begun().pause(a);
-    expect(refusal(log, { projectPath: '/projects/two' })).toContain('its project stays');
-    expect(refusal(log, { repository: '/projects/.git' })).toContain('its project stays');
+    expect(refusal(log, { projectPath: '/projects/two' })).toContain('its project cannot change');
+    expect(refusal(log, { repository: '/projects/.git' })).toContain('its project cannot change');
     expect(refusal(log, { isolate: 'worktree' })).toContain('in the project folder');
     expect(refusal(log, { projectPath: '/projects/two' }, b)).toBeUndefined();
   });
@@ -117,7 +120,7 @@ describe('refused', () => {
     const log = begun();
     const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'cca/x', base: 'b' };
     log.add({ type: 'session_isolated', sessionId: a, attemptId: attemptId(a, 1), workspace }).pause(a);
-    expect(refusal(log, { dependsOn: [b] })).toContain('its dependencies stay');
+    expect(refusal(log, { dependsOn: [b] })).toContain('its dependencies cannot change');
     expect(refusal(log, { prompt: 'Do something else.' })).toBeUndefined();
   });
 
@@ -134,7 +137,7 @@ describe('refused', () => {
       .addSession(sessionDefinition(2, [1], { name: 'b' }));
     expect(refusal(log, { dependsOn: [b] })).toContain('cycle');
     expect(refusal(log, { dependsOn: [a] })).toContain('cycle');
-    expect(refusal(log, { name: 'b' })).toContain('called b');
+    expect(refusal(log, { name: 'b' })).toContain('named b');
     expect(refusal(log, { dependsOn: [sid(9)] })).toContain('not in the group');
     expect(refusal(log, { prompt: ' ' })).toContain('prompt');
   });

@@ -95,7 +95,7 @@ describe('where sessions work', () => {
     });
     expect(verdict(log, view, b)).toMatchObject({
       reason: 'no-host',
-      message: 'Session 002 works here only, where the login was refused. Not logged in.',
+      message: 'Session 002 can run only here, where the login was refused. Not logged in.',
     });
     expect(decided(log, { fleet: fleet({ refusedHere: 'No.', granted: granted(a) }) })).toEqual(['start 001 one']);
     // What is only to be accepted costs nothing.
@@ -219,14 +219,8 @@ describe('where sessions work', () => {
   test.each<[string, Partial<GroupConfig>, Partial<SessionDefinition>, FleetView | null, RegExp]>([
     ['no fleet', {}, { requires: ['gpu'] }, null, /on a host with gpu, and no fleet is set up here\.$/],
     ['no fleet for a group that works there', { where: 'fleet' }, {}, null, /on another host, and no fleet/],
-    ['no worktree', {}, { host: 'one', isolate: 'none' }, fleet(), /on the host one, and without a worktree/],
-    [
-      'a group that stays here',
-      { where: 'local' },
-      { host: 'one' },
-      fleet(),
-      /and its group works on this machine only/,
-    ],
+    ['no worktree', {}, { host: 'one', isolate: 'none' }, fleet(), /on the host one, but without a worktree/],
+    ['a group that stays here', { where: 'local' }, { host: 'one' }, fleet(), /and its group runs only on this host/],
   ])('%s: one sentence, and the run ends when nothing else is left', (_, config, more, view, sentence) => {
     const log = group(config, more, config.where === 'fleet' ? more : {});
     if (config.where !== 'fleet') {

@@ -52,14 +52,14 @@ function isCycle(sessions: readonly Node[], labels: readonly string[]): boolean 
 describe('refused', () => {
   test('an id twice', () => {
     const failure = failureOf([...nodes([[]]), ...nodes([[]])]);
-    expect(failure).toMatchObject({ reason: 'duplicate', message: 'Only one session of a group can be called 000.' });
+    expect(failure).toMatchObject({ reason: 'duplicate', message: 'Two sessions of the group are named 000.' });
   });
 
   test('a name twice', () => {
     const named = [0, 1].map((number) => ({ id: sid(number), name: 'lib', dependsOn: [] }));
     expect(failureOf(named)).toMatchObject({
       reason: 'duplicate',
-      message: 'Only one session of a group can be called lib.',
+      message: 'Two sessions of the group are named lib.',
     });
   });
 

@@ -126,10 +126,10 @@ describe('previewOf', () => {
       'caps that add up to more than is left',
       [{ maxBudgetUsd: 3 }, { maxBudgetUsd: 3 }],
       { maxBudgetUsd: 5 },
-      'adds up',
+      'add up',
     ],
     ['too little for all that start at once', [{}, {}, {}], { maxBudgetUsd: 0.1 }, '3 sessions at once'],
-    ['what such sessions cost as a rule', [{ template: 'dear' }], { maxBudgetUsd: 0.5 }, 'as a rule'],
+    ['what such sessions cost as a rule', [{ template: 'dear' }], { maxBudgetUsd: 0.5 }, 'usually cost'],
     ['what they may cost', [{ template: 'mixed' }], { maxBudgetUsd: 5 }, 'may cost up to'],
   ])('warns of %s', (_name, sessions, config, words) => {
     const mixed = [1, 1, 1, 1, 1, 1, 1, 9, 9, 9].map((usd) => sample(usd, { template: 'mixed' }));
@@ -144,9 +144,9 @@ describe('previewOf', () => {
     expect(previewOf(state, none, new Map([[idOf(0), 1.9]])).budgetWarnings).toEqual([]);
     const tight = stateOf([{ maxBudgetUsd: 2 }, { maxBudgetUsd: 0.6 }], { maxBudgetUsd: 2.5 });
     expect(previewOf(tight, none, new Map([[idOf(0), 1.9]])).budgetWarnings).toEqual([
-      'What the sessions’ caps allow them adds up to $0.70, more than the $0.60 left.',
+      'The sessions’ caps add up to $0.70, more than the $0.60 left.',
     ]);
-    expect(previewOf(tight, none, new Map([[idOf(0), 2.51]])).budgetWarnings).toEqual(['Nothing of the cap is left.']);
+    expect(previewOf(tight, none, new Map([[idOf(0), 2.51]])).budgetWarnings).toEqual(['The budget is exhausted.']);
   });
 
   test('a cap that holds gives no warning', () => {

@@ -54,7 +54,7 @@ describe('explanations', () => {
       status: 'paused',
       reason: 'user',
       message: 'Paused.',
-      why: 'Paused. Let it go on with: claude-code-agent session resume 20260102-030405-test/001',
+      why: 'Paused. Resume it with: claude-code-agent session resume 20260102-030405-test/001',
     });
     expect(sessions[b]).toMatchObject({ reason: 'waiting' });
   });

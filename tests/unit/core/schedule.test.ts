@@ -183,9 +183,9 @@ describe('trouble', () => {
     for (const id of [b, a].slice(0, errorThreshold)) log.start(id).fail(id);
     log.addSession(sessionDefinition(4));
     const answer = whyNot(log.state, capacity).find(({ sessionId }) => sessionId === sid(4));
-    expect(answer?.message).toBe(`${words}, so nothing new starts in this run.`);
+    expect(answer?.message).toBe(`${words}; nothing new starts in this run.`);
     const [settled] = decide(log.state, capacity);
-    expect(settled).toMatchObject({ message: expect.stringContaining(`${words}, so nothing else was started.`) });
+    expect(settled).toMatchObject({ message: expect.stringContaining(`${words}; nothing else was started.`) });
   });
 
   test('what was held back is named when the run ends', () => {
@@ -193,7 +193,7 @@ describe('trouble', () => {
     for (const id of [b, c]) log.add({ type: 'session_queued', sessionId: id, queued: false });
     log.start(a).complete(a);
     const others = '002 and 003 are held back and would start too.';
-    const message = `What was asked for is done; ${others}`;
+    const message = `The requested sessions finished; ${others}`;
     expect(decide(log.state, capacity)).toMatchObject([{ status: 'paused', message }]);
     const failed = threeSessions().run().add({ type: 'session_queued', sessionId: b, queued: false }).start(a).fail(a);
     expect(decide(failed.state, capacity)).toMatchObject([

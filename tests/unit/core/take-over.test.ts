@@ -50,7 +50,7 @@ test('a session at work is kept for the person as soon as it has stopped, and go
   expect(log.state.reservedUsd).toBe(4);
   expect(decisions(log)).toMatchObject([{ do: 'wait', reason: 'attached' }]);
   expect(whyNot(log.state, loggedContext(log.state, 0))).toMatchObject([
-    { reason: 'attached', message: 'Attached: a person is speaking with it.' },
+    { reason: 'attached', message: 'Attached to a terminal.' },
   ]);
   add(log, detached(0.5));
   expect(log.state).toMatchObject({ reservedUsd: 0, usage: { costUsd: 1.5 } });

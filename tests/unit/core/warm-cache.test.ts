@@ -186,8 +186,7 @@ describe('beside what else decides', () => {
     const log = group({}, {}, {}, { name: 'third' }, { model: 'x', name: 'other' }, { model: 'x' }, { model: 'x' });
     log.intend(a);
     log.intend(d);
-    const message = (label: string) =>
-      `It waits for the first request of ${label}, which fills the prompt cache that it will read from.`;
+    const message = (label: string) => `Waiting for the first request of ${label}, which fills the prompt cache.`;
     expect(whyNot(log.state, now(log))).toMatchObject([
       { sessionId: b, reason: 'cache', message: message('001') },
       { sessionId: c, reason: 'cache', message: message('001') },

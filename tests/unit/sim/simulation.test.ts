@@ -19,7 +19,7 @@ const { SIM_SEED: seedAsked } = process.env;
 const usually = test.skipIf(seedAsked !== undefined);
 
 if (seedAsked !== undefined) {
-  test('the seed that was asked for', () => {
+  test('the seed it was requested', () => {
     const scenario = scenarioNamed(seedAsked);
     console.log(tell(scenario));
     expect(simulate(scenario).violation).toBeNull();

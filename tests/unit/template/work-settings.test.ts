@@ -40,8 +40,8 @@ describe('what a session cannot ask for', () => {
       'commit is about worktrees only, and the session gets none',
     ]);
     expect(faults({ setup: 'x', expectChanges: true, commit: false }, null)).toEqual([
-      'setup is run in a new worktree only, and the project is in no git repository',
-      'commit is about worktrees only, and the project is in no git repository',
+      'setup is run in a new worktree only, and the project is not in a git repository',
+      'commit is about worktrees only, and the project is not in a git repository',
       'expectChanges takes a git repository, and the project is in none',
     ]);
     expect(faults({ acceptRetries: 1, acceptTimeoutMs: 1_000, setupTimeoutMs: 1_000 }, repository)).toEqual([

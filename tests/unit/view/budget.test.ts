@@ -79,7 +79,7 @@ test('a removed session stays counted, and without a cap nothing is left to say'
 test.each<[string | null, EventBody[]]>([
   [null, []],
   ['pausing: user', [{ type: 'group_pausing', reason: 'user' }]],
-  ['pausing: let running sessions finish first', [{ type: 'group_pausing', reason: 'user', mode: 'drain' }]],
+  ['pausing: running sessions finish first', [{ type: 'group_pausing', reason: 'user', mode: 'drain' }]],
   ['frozen until', [{ type: 'group_frozen', until: '2026-01-04T14:31:22.000Z' }]],
   ['usage limit until', [{ type: 'limit_reached', resetsAt: '2026-01-04T19:00:00.000Z' }]],
   ['throttled until', [{ type: 'limit_reached', resetsAt: '2026-01-04T19:00:00.000Z', limitType: 'throttled' }]],

@@ -29,7 +29,7 @@ function linesOf(run: readonly EventBody[]): string[] {
   return out.join('').split('\n');
 }
 
-const retry = `Try again with: claude-code-agent session retry ${groupId}/web`;
+const retry = `Retry with: claude-code-agent session retry ${groupId}/web`;
 
 const commandsIn = (lines: readonly string[]) => lines.filter((line) => /^\s*::|##\[/.test(line));
 
@@ -42,7 +42,7 @@ test('ends are folded, failures are annotated, the table closes', () => {
     '::endgroup::',
     `::error title=Session 002 web failed (no-result)::claude ended without a result. Look at its log. ${retry}`,
     '::error title=Group Auth failed (sessions-failed)::1 session failed and 1 blocked by it. ' +
-      `Go on with: claude-code-agent group run ${groupId} --retry-failed`,
+      `Continue with: claude-code-agent group run ${groupId} --retry-failed`,
   ]);
   const fold = lines.indexOf('::group::002 web: failed (no-result)');
   expect(lines[fold - 1]).toContain('002 web   failed (no-result)  $0.60');

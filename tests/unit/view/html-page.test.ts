@@ -116,14 +116,14 @@ describe('what is told', () => {
     'Result: All of it works.',
     'Warning: 3 tools were denied.',
     'failed: not-logged-in',
-    'Blocked by web, which failed.Try again with: claude-code-agent group run 20260102-030405-test --retry-failed',
+    'Blocked by web, which failed.Retry with: claude-code-agent group run 20260102-030405-test --retry-failed',
   ])('%s', (words) => expect(text).toContain(words));
 
   test('the failure comes with its cure', () => {
     const cures = elements.filter(({ attributes }) => attributes.get('class') === 'cure');
     // Of the failed one and of the one it blocks, above and with the session.
     expect(cures.length).toBe(4);
-    expect(text).toContain('It went wrong.Try again. Go on with: claude-code-agent group resume');
+    expect(text).toContain('It went wrong.Try again. Continue with: claude-code-agent group resume');
   });
 
   test('the picture of the graph shows the status of each', () => {

@@ -65,7 +65,7 @@ test('a failure carries reason, sentence, next step and what it used', () => {
     seq: 14,
     reason: 'no-result',
     message: 'claude ended without a result.',
-    next: `Look at its log. Try again with: claude-code-agent session retry ${groupId}/web`,
+    next: `Look at its log. Retry with: claude-code-agent session retry ${groupId}/web`,
     cost: 0.6,
     tokens: { input: 90_000, output: 400, cacheRead: 0, cacheCreation: 0 },
     durationMs: 8000,

@@ -42,15 +42,15 @@ function told(body: EventBody): string[] {
 
 test('throttling is called by its name', () => {
   for (const words of told(throttled)) {
-    expect(words).toMatch(/throttle/);
+    expect(words).toMatch(/throttl/);
     expect(words).not.toMatch(/(?<!no )usage limit/);
   }
 });
 
 test('so is a usage limit, also the one that comes after throttling', () => {
   for (const words of told(limited)) {
-    expect(words).toMatch(/usage limit/);
-    expect(words).not.toMatch(/throttle/);
+    expect(words).toMatch(/usage limit/i);
+    expect(words).not.toMatch(/throttl/);
   }
   const { state } = fold([...sceneEvents, throttled, { type: 'limit_reached', resetsAt }]);
   expect(conditionOf(state, capacity.nowMs)).toStartWith('usage limit until');
@@ -61,7 +61,7 @@ test('a time in a sentence has no milliseconds', () => {
   const log = new CoreLog({ onLimit: 'pause' }).addSession(sessionDefinition(1)).addSession(sessionDefinition(2));
   log.run().start(sid(1)).pause(sid(1));
   const [settled] = decide(log.state, { ...capacity, gate });
-  expect(settled).toMatchObject({ message: expect.stringContaining('it is lifted at 2026-01-04T15:30:22Z.') });
+  expect(settled).toMatchObject({ message: expect.stringContaining('It resets at 2026-01-04T15:30:22Z.') });
   log.add({ type: 'group_frozen', until: resetsAt });
-  expect(whyNot(log.state, capacity)[1]?.message).toContain('at 2026-01-04T15:30:22Z it becomes a pause');
+  expect(whyNot(log.state, capacity)[1]?.message).toContain('frozen until 2026-01-04T15:30:22Z and then paused');
 });

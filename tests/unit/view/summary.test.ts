@@ -26,7 +26,10 @@ test.each([
   log.start(sid(1)).pause(sid(1), usage(spent), 'budget');
   log.add({ type: 'group_paused', reason: 'budget', message: 'The budget is used up.' });
   const resume = `claude-code-agent group resume ${groupId}`;
-  expect(nextSteps(log.state)).toEqual(['The budget is used up.', `Go on with: ${resume} --max-budget-usd ${advised}`]);
+  expect(nextSteps(log.state)).toEqual([
+    'The budget is used up.',
+    `Continue with: ${resume} --max-budget-usd ${advised}`,
+  ]);
 });
 
 test('S11: a session’s own cap is to be raised where the group has money left', () => {
@@ -35,7 +38,7 @@ test('S11: a session’s own cap is to be raised where the group has money left'
   log.start(sid(1)).pause(sid(1), usage(0.3), 'budget');
   log.add({ type: 'group_paused', reason: 'budget', message: 'Session 001 has used up its own budget.' });
   const [, next] = nextSteps(log.state);
-  expect(next).toMatch(/^Go on with: claude-code-agent session resume \S+\/\S+ --max-budget-usd 0\.55$/);
+  expect(next).toMatch(/^Continue with: claude-code-agent session resume \S+\/\S+ --max-budget-usd 0\.55$/);
 });
 
 test('work in worktrees is to be looked at and merged, until that was done', () => {
@@ -62,7 +65,7 @@ test('what was denied is to be allowed before what failed is tried again', () =>
   const allow = (number: string) => `claude-code-agent session allow ${groupId}/${number} --denied`;
   expect(nextSteps(log.state)).toEqual([
     '3 sessions failed.',
-    `Allow what was denied, then try again: ${allow('001')} && ${allow('003')} && ` +
+    `Allow the denied calls, then retry: ${allow('001')} && ${allow('003')} && ` +
       `claude-code-agent group run ${groupId} --retry-failed`,
   ]);
 });
@@ -106,10 +109,10 @@ test('the table says when a session goes on by itself, as long as somebody runs 
   const table = (verdicts: Verdicts) =>
     sessionTable(log.state, { live: new Map(), verdicts }, [sid(1), sid(2)], { style: plainStyle, nowMs }).join('\n');
   const told = table(verdictsOf(log.state, loggedContext(log.state, nowMs)));
-  expect(told).toMatch(/REASON +GOES ON AT +/);
+  expect(told).toMatch(/REASON +RESUMES AT +/);
   expect(told).toMatch(new RegExp(`001 .* backoff +${formatClock(retryAt)} +1 `));
   expect(told.split('\n').at(-1)).not.toContain(formatClock(retryAt));
   const left = table(verdictsAtRest(log.state));
   expect(left).toMatch(/001 .* runner-gone +1 /);
-  expect(left).not.toContain('GOES ON AT');
+  expect(left).not.toContain('RESUMES AT');
 });

@@ -36,7 +36,7 @@ test('an eventful run, line by line, with its summary', () => {
   const reporter = reporterInto(out);
   const state = play(reporter, eventfulRun);
   reporter.summarize(state, new Map(), endMs);
-  const retry = `Try again with: claude-code-agent session retry ${groupId}/web`;
+  const retry = `Retry with: claude-code-agent session retry ${groupId}/web`;
   expect(out.join('')).toBe(`\
 14:30:23  001 api  added  shop
 14:30:24  002 web  added  web
@@ -61,7 +61,7 @@ Auth: failed (sessions-failed), 1 of 3 sessions completed, $0.85 of $1.00, 102k 
 003 docs  blocked by 002 web
 
 1 session failed and 1 blocked by it.
-Go on with: claude-code-agent group run ${groupId} --retry-failed
+Continue with: claude-code-agent group run ${groupId} --retry-failed
 Transcripts: /data/session-groups/${groupId}/sessions/*/transcript.jsonl
 `);
 });
@@ -73,7 +73,7 @@ test('a session that goes on by itself says when', () => {
   const paused = { type: 'session_paused', ...of, message: 'No answer.', usage: usage(0, 0, 0, 0) } as const;
   const trouble = { ...paused, reason: 'transient', retryAt: '2026-01-04T14:35:00.000Z' } as const;
   play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api), trouble]);
-  expect(out.join('')).toContain('001 api  paused (transient, goes on at 14:35:00)  $0.00');
+  expect(out.join('')).toContain('001 api  paused (transient, resumes at 14:35:00)  $0.00');
 });
 
 test('each tool is told once, however often progress is reported', () => {

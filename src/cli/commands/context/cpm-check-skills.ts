@@ -22,8 +22,8 @@ const skipped: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 export function define(command: Command, context: Context): void {
   command
     .description(
-      `Checks every SKILL.md below a folder: name, description, and the section "${sectionTitle}" with the file of ` +
-        'the session, its adoption and its end. A shared procedure that the section names counts.',
+      `Check every SKILL.md below a folder: name, description, and the section "${sectionTitle}" with the ` +
+        "session's file, its adoption and its end. Shared procedures that the section names count.",
     )
     .argument('<dir>', 'folder with skills, at any depth')
     .option('--fix', `add what the section "${sectionTitle}" lacks and keep the skill as it was in SKILL.md.bak`)
@@ -39,7 +39,7 @@ function check(context: Context, typed: string, fix: boolean, json: boolean): Co
   const shared = join(packageRoot, 'templates', 'cpm', 'state-management.md');
   const section = readTextFile(world, shared, skillBytesMax);
   if (!section.ok) {
-    refuse('corrupt-file', `The shared section ${shared} ${section.trouble}.`, 'Install this program again.');
+    refuse('corrupt-file', `The shared section ${shared} ${section.trouble}.`, 'Reinstall claude-code-agent.');
   }
   const found = findSkills(world.files, folder);
   if (found.length === 0) refuse('not-found', `There is no ${skillFile} in ${briefPath(folder)}.`, next);
@@ -54,9 +54,7 @@ function check(context: Context, typed: string, fix: boolean, json: boolean): Co
     if (fixed) stdout.line(safeLine(`Added to ${path}; it was kept as ${path}.bak`, 1000));
   }
   if (problems.length > 0) {
-    const advice = fix
-      ? 'Correct it and run the command again.'
-      : 'Correct it; --fix adds what is missing about state.';
+    const advice = fix ? 'Correct it and run the command again.' : 'Correct it. Use --fix to add the missing section.';
     return problemsFailure(safeLine(briefPath(folder), 400), problems, advice);
   }
   stdout.line(`${plural(checked.length, 'skill')} checked. No problems.`);

@@ -32,9 +32,8 @@ Example:
 export function defineCpmList(command: Command, context: Context): void {
   command
     .description(
-      'Lists the progress files in docs/plans of a project, newest first, and the summaries that CPM keeps of ' +
-        'compactions. One that was not written for more than 48 hours is marked as stale: its session was most ' +
-        'likely given up.',
+      "List the progress files in docs/plans of a project, newest first, with CPM's compaction summaries. " +
+        'Files older than 48 hours are marked stale: their sessions were probably abandoned.',
     )
     .option('--project <dir>', 'folder of the project (default: this folder)')
     .option('--json', 'one JSON document: an array of progress files')
@@ -46,7 +45,7 @@ function list(context: Context, { project, json }: Given): void {
   const { stdout, stderr } = context;
   const { folder, listed, oddNames } = need(loadProgress(context, project));
   if (oddNames > 0)
-    stderr.line(`${plural(oddNames, 'file')} in docs/plans left out: no session id can be called that.`);
+    stderr.line(`Ignored ${plural(oddNames, 'file')} in docs/plans whose names contain no valid session id.`);
   if (json) stdout.json(listed.map(plainProgress));
   else if (listed.length === 0) stderr.line(`There are no progress files in ${safeLine(folder, 400)}.`);
   else {
@@ -76,7 +75,7 @@ Example:
 
 export function defineShow(command: Command, context: Context): void {
   command
-    .description('Prints a progress file without escape codes. Without an id, the one that was written last.')
+    .description('Print a progress file without escape codes (default: the newest).')
     .argument('[id]', 'session id or unique prefix of one; legacy for the file without an id')
     .option('--project <dir>', 'folder of the project (default: this folder)')
     .option('--json', 'one JSON document, the text in it')
@@ -96,7 +95,7 @@ function show(context: Context, id: string | undefined, { project, json }: Given
   const found = id === undefined ? newest : need(findListed(progress, id));
   const { file, text, truncated, trouble } = found;
   if (trouble !== null) {
-    refuse('corrupt-file', `${briefPath(file.path)} ${trouble}.`, 'Look at what is there under that name.');
+    refuse('corrupt-file', `${briefPath(file.path)} ${trouble}.`, 'Check that path.');
   }
   if (json) context.stdout.json({ ...plainProgress(found), text, truncated });
   else context.stdout.line(safeText(text).trimEnd());
@@ -111,8 +110,8 @@ Example:
 export function defineClean(command: Command, context: Context): void {
   command
     .description(
-      'Removes progress files that were not written for more than 48 hours, with the summary of their last ' +
-        'compaction. One that is younger is removed only when it is named. Asks first, unless --force is given.',
+      'Remove progress files older than 48 hours, with their compaction summaries. Newer files are removed ' +
+        'only when named. Asks for confirmation unless --force is given.',
     )
     .argument('[id...]', 'session ids or unique prefixes; legacy for the file without an id')
     .option('--project <dir>', 'folder of the project (default: this folder)')
@@ -132,7 +131,7 @@ async function clean(context: Context, ids: readonly string[], { project, yes, f
     if (trouble === null) return true;
     const { name } = one.file;
     if (ids.length > 0) {
-      refuse('usage', `${progressFolder}/${name} ${trouble}.`, 'Nothing was removed; remove it yourself.');
+      refuse('usage', `${progressFolder}/${name} ${trouble}.`, 'Nothing was removed. Remove it yourself.');
     }
     stderr.line(`Left alone: ${name} ${trouble}.`);
     return false;
@@ -149,7 +148,7 @@ async function clean(context: Context, ids: readonly string[], { project, yes, f
   stderr.line(`Removed ${plural(removed.length, 'progress file')}${names}.`);
   if (json) stdout.json({ removed });
   if (failed.length === 0) return;
-  const message = `Not everything could be removed: ${safeLine(failed.join(', '), 800)}.`;
+  const message = `Some files could not be removed: ${safeLine(failed.join(', '), 800)}.`;
   refuse('write-failed', message, 'Check the permissions of the folder, then try again.');
 }
 

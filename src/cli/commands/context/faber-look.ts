@@ -52,9 +52,9 @@ Example:
 
 export function defineFaberStatus(command: Command, context: Context): void {
   command
-    .description('Shows the active FABER run: phases, sessions on all machines, and what was loaded into them.')
-    .option('--run-id <id>', 'another run than the active one')
-    .option('--work-id <id>', 'refuse when the run is of another work item than this one', parseWorkId)
+    .description('Show the active FABER run: phases, sessions on all hosts, and their loaded artifacts.')
+    .option('--run-id <id>', 'run id (default: the active run)')
+    .option('--work-id <id>', 'refuse if the run belongs to another work item', parseWorkId)
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the state of the run, and the other runs')
     .addHelpText('after', statusExample)
@@ -156,13 +156,13 @@ Example:
 export function definePrimeContext(command: Command, context: Context): void {
   command
     .description(
-      'Prints the critical artifacts of the active FABER run. What this session loaded within the last five minutes ' +
-        'is not repeated.',
+      'Print the critical artifacts of the active FABER run. Skips artifacts that this session loaded ' +
+        'within the last five minutes.',
     )
     .option('--run-id <id>', 'the run (default: the active one)')
     .option('--artifacts <ids>', 'only these, separated by commas', parseIds)
-    .option('--force', 'all of them, also those loaded just now')
-    .option('--dry-run', 'say what would be loaded, write nothing')
+    .option('--force', 'load all of them, including recently loaded ones')
+    .option('--dry-run', 'show what would be loaded; write nothing')
     .option('--trigger <trigger>', 'session_start, manual or phase_transition:a->b', parseTrigger, 'manual')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the session and each artifact')
@@ -221,7 +221,7 @@ function prime(context: Context, given: PrimeGiven): void {
   show(context, run.runId, primed, given);
   const { missing, trouble } = primed;
   if (missing.length > 0) {
-    const next = 'The work cannot go on without them; the lines above say where they should be.';
+    const next = 'The work needs them. The lines above show their expected paths.';
     refuse('corrupt-file', `Required artifacts are missing: ${missing.join(', ')}.`, next);
   }
   if (trouble !== undefined) refuse('write-failed', `The context was loaded but not recorded: ${trouble}`, '');
@@ -287,9 +287,9 @@ Example:
 
 export function defineSessionEnd(command: Command, context: Context): void {
   command
-    .description('Records the end of the current session, with the finished phases and what it had loaded.')
+    .description('Record the end of the current session, with its finished phases and loaded artifacts.')
     .option('--run-id <id>', 'the run (default: the active one)')
-    .option('--reason <word>', 'why it ends, such as normal or compaction', parseReason, 'normal')
+    .option('--reason <word>', 'reason, such as normal or compaction', parseReason, 'normal')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the run and the session')
     .addHelpText('after', endExample)
@@ -302,7 +302,7 @@ interface EndGiven extends Shared {
 
 function parseReason(text: string): string {
   if (/^[a-z][a-z_-]{0,63}$/.test(text)) return text;
-  throw new InvalidArgumentError('It must be a word of small letters such as normal or compaction.');
+  throw new InvalidArgumentError('It must be a lower-case word such as normal or compaction.');
 }
 
 function end(context: Context, { reason, json, ...given }: EndGiven): void {
@@ -327,6 +327,6 @@ function end(context: Context, { reason, json, ...given }: EndGiven): void {
     }),
   );
   if (json) stdout.json({ run_id: runId, session_id: ended, reason });
-  else if (ended === null) stdout.line(`Run ${runId} has no record of this session, so nothing was changed`);
+  else if (ended === null) stdout.line(`Run ${runId} has no record of this session; nothing was changed`);
   else stdout.line(`Recorded the end of session ${ended} in run ${runId}`);
 }

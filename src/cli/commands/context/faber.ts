@@ -61,13 +61,13 @@ Example:
 export function defineStart(command: Command, context: Context): void {
   command
     .description(
-      'Begins a FABER run for a work item and prints its id. A work tree has one active run; where one is in ' +
-        'progress already you are asked, or choose --worktree or --take-over.',
+      'Start a FABER run for a work item and print its id. A worktree has one active run. If another run is ' +
+        'in progress, asks what to do; --worktree or --take-over answer that.',
     )
     .requiredOption('--work-id <id>', 'the work item, such as an issue number', parseWorkId)
     .option('--workflow <name>', 'configuration of the workflow', 'default')
-    .option('--worktree', 'work in a new git work tree beside this one')
-    .option('--take-over', 'become the active run although another one is in progress')
+    .option('--worktree', 'work in a new git worktree beside this one')
+    .option('--take-over', 'become the active run even if another one is in progress')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the run')
     .addHelpText('after', startExample)
@@ -83,8 +83,8 @@ interface StartGiven extends Shared {
 async function start(context: Context, given: StartGiven): Promise<CommandResult> {
   const { workId, workflow, worktree, takeOver, json } = given;
   if (worktree && takeOver) {
-    const message = 'Both --worktree and --take-over are given.';
-    refuse('usage', message, 'A run in a work tree of its own takes nothing over: give one of them.');
+    const message = '--worktree and --take-over cannot be combined.';
+    refuse('usage', message, 'Give one of them.');
   }
   const project = need(faberProjectHere(context, given.project));
   const config = need(soundConfig(context, project, workflow));
@@ -139,7 +139,7 @@ async function choose(
   const indented = [`Active: ${conflict.runId}${item}`, `New: ${runId}`, conflict.trouble ?? ''];
   stderr.lines(indented.filter((line) => line !== '').map((line) => `   ${safeLine(line, 600)}`));
   if (conflict.workId === workId) {
-    stderr.line(`It is the same work item; go on with it: ${commandText(['faber', 'resume', conflict.runId])}`);
+    stderr.line(`It is for the same work item. Resume it with: ${commandText(['faber', 'resume', conflict.runId])}`);
   }
   // The work item of a run that exists stands in a file that anybody may have written.
   const hasCommand = plainNamePattern.test(workId);
@@ -150,7 +150,7 @@ async function choose(
   }
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
     const message = `The run ${conflict.runId} is in progress in this worktree, so nothing was started.`;
-    refuse('illegal-transition', message, 'Choose --worktree or --take-over, or leave it.');
+    refuse('illegal-transition', message, 'Give --worktree or --take-over.');
   }
   // The question goes out through the system's own call, after what was said before.
   await context.stdout.flush();
@@ -167,13 +167,13 @@ async function choose(
 const resumeExample = `
 Example:
   $ git pull && claude-code-agent faber resume fractary-faber-258-20260105-143022-a1b2c3
-  $ claude-code-agent faber resume fractary-faber-258            an unambiguous beginning is enough`;
+  $ claude-code-agent faber resume fractary-faber-258            a unique prefix is enough`;
 
 export function defineFaberResume(command: Command, context: Context): void {
   command
-    .description('Makes a run the active one of this work tree again, so that the next session goes on with it.')
-    .argument('<run>', 'its id, or an unambiguous beginning')
-    .option('--take-over', 'although another run is in progress here')
+    .description('Make a run the active run of this worktree again, so that the next session continues it.')
+    .argument('<run>', 'id or unique prefix')
+    .option('--take-over', 'even if another run is in progress here')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the run')
     .addHelpText('after', resumeExample)
@@ -219,11 +219,11 @@ Example:
 
 export function definePhase(command: Command, context: Context): void {
   command
-    .description('Records that a phase is finished. After the last one the run is completed.')
+    .description('Record a finished phase. After the last phase, the run is completed.')
     .argument('<name>', 'the phase, such as frame, architect, build, evaluate or release')
-    .option('--artifact <name=value>', 'something the phase made; names that end in _path are paths', parseArtifact)
+    .option('--artifact <name=value>', 'output of the phase; names that end in _path are paths', parseArtifact)
     .option('--run-id <id>', 'the run (default: the active one)')
-    .option('--work-id <id>', 'refuse when the run is of another work item than this one', parseWorkId)
+    .option('--work-id <id>', 'refuse if the run belongs to another work item', parseWorkId)
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the run and its phases')
     .addHelpText('after', phaseExample)
@@ -276,14 +276,14 @@ Example:
 export function defineWorktrees(command: Command, context: Context): void {
   command
     .description(
-      'Lists the work trees of FABER runs. --prune removes those whose run is over or gone; changes that are not ' +
-        'committed keep a work tree, files that git ignores do not. Branches stay.',
+      'List the worktrees of FABER runs. --prune removes those whose runs are finished or deleted. ' +
+        'Worktrees with uncommitted changes are kept, except for ignored files. Branches are kept.',
     )
-    .option('--prune', 'remove what is over')
+    .option('--prune', 'remove worktrees of finished runs')
     .option('-y, --yes', 'answer every question with yes')
-    .option('--force', 'do not ask, and do not wait for the end of sessions')
+    .option('--force', 'do not ask, and do not wait for sessions to end')
     .option('--project <dir>', 'the project (default: the current folder)')
-    .option('--json', 'one JSON document: an array of work trees, or of what became of them')
+    .option('--json', 'one JSON document: an array of worktrees, or of the results')
     .addHelpText('after', worktreesExample)
     .action((given) => context.run(() => worktrees(context, given)));
 }
@@ -310,7 +310,7 @@ function listWorktrees({ stdout, stderr }: Context, views: readonly WorktreeView
     stdout.json(shown);
   } else if (views.length === 0) {
     const make = commandText(['faber', 'start', '--work-id', 'ID', '--worktree']);
-    stderr.line(`There are no work trees of runs. Make one with: ${make}`);
+    stderr.line(`There are no worktrees of runs. Create one with: ${make}`);
   } else {
     const columns = ['WORK', 'STATUS', 'RUN', 'BRANCH', 'PATH'].map((title) => ({ title }));
     const rows = views.map(({ workId, status, runId, branch, path }) =>
@@ -338,7 +338,7 @@ async function prune(
   }
   const { stdout } = context;
   if (json) stdout.json(results);
-  else if (results.length === 0) stdout.line('There is nothing to remove.');
+  else if (results.length === 0) stdout.line('Nothing to remove.');
   else {
     stdout.lines(
       results.map(({ removed, path, why }) => safeLine(`${removed ? 'Removed' : 'Kept'} ${path}. ${why}`, 600)),

@@ -31,10 +31,10 @@ Example:
 export function defineInit(command: Command, context: Context): void {
   command
     .description(
-      `Makes ${planningFolder}/${resumeFileName} in a project's folder. A folder that is in neither 02-projects nor ` +
-        `02-builds/active is also named in ${handoverConfig} of the root, so that the hooks look there.`,
+      `Create ${planningFolder}/${resumeFileName} in a project's folder. A folder outside 02-projects and ` +
+        `02-builds/active is also added to ${handoverConfig} of the root, so that the hooks find it.`,
     )
-    .argument('<dir>', 'folder of the project; made when it is missing')
+    .argument('<dir>', 'folder of the project; created if missing')
     .option('--name <name>', "the project's name (default: the folder's)", parseText)
     .option('--root <dir>', 'folder in which claude is started (default: this folder)')
     .option('--json', 'one JSON document: {"project", "made", "named"}, the last two with the files that were written')
@@ -58,7 +58,7 @@ Example:
 export function defineHandoverList(command: Command, context: Context): void {
   command
     .description(
-      'Lists the projects in 02-projects and 02-builds/active of a folder, and those below the folders that its ' +
+      'List the projects in 02-projects and 02-builds/active of a folder, and in the folders that its ' +
         '.claude-code-agent/handover.json names.',
     )
     .option('--root <dir>', 'folder that holds the projects (default: this folder)')
@@ -75,7 +75,7 @@ function list(context: Context, { root: typedRoot, json }: Given): void {
   else if (sorted.length > 0) stdout.lines(table(context, sorted));
   else {
     const make = commandText(['handover', 'init', 'DIR']);
-    stderr.line(safeLine(`There are no projects in ${root}. Make one with: ${make}`, 1000));
+    stderr.line(safeLine(`There are no projects in ${root}. Create one with: ${make}`, 1000));
   }
 }
 
@@ -114,9 +114,7 @@ Example:
 
 export function defineFind(command: Command, context: Context): void {
   command
-    .description(
-      'Prints the project whose resume-context.md lists the session, else the one it was the last session of.',
-    )
+    .description('Print the project whose resume-context.md lists the session, or whose last session it was.')
     .argument('[session-id]', "claude's session id (default: the one in CLAUDE_CODE_SESSION_ID)")
     .option('--root <dir>', 'folder that holds the projects (default: this folder)')
     .option('--json', 'one JSON document')
@@ -128,14 +126,14 @@ function find(context: Context, typed: string | undefined, { root: typedRoot, js
   const id = typed ?? context.env.CLAUDE_CODE_SESSION_ID ?? '';
   if (!sessionIdPattern.test(id)) {
     const next = 'Give the id of a session: letters, digits, "-" and "_", as claude prints them.';
-    refuse('usage', 'That is no session id.', next);
+    refuse('usage', 'The session id is not valid.', next);
   }
   const { root, projects } = projectsIn(context, typedRoot);
   const belonging = typed === undefined ? workerAssignment(context) : null;
   const found = findAssigned(projects, root, belonging) ?? findBySession(projects, id);
   if (found === null) {
     const next = advise('See the projects with', ['handover', 'list']);
-    refuse('not-found', `No project in ${root} knows the session ${id}.`, next);
+    refuse('not-found', `No project in ${root} lists the session ${id}.`, next);
   }
   const { id: project, folder, file } = found.project;
   if (json) context.stdout.json({ project, foundBy: found.by, folder, file });

@@ -29,8 +29,8 @@ Example:
 export function defineInstall(command: Command, context: Context): void {
   onSystems(command)
     .description(
-      'Puts the hooks of the context systems into settings.json. What else is there stays, one copy of the file as ' +
-        'you had it is kept beside it, and doing it again changes nothing.',
+      'Install the hooks of the context systems in settings.json. Other entries are kept, a backup of the ' +
+        'file is made once, and running it again changes nothing.',
     )
     .addHelpText('after', installExample)
     .action((given) => context.run(() => install(context, given)));
@@ -43,10 +43,7 @@ Example:
 
 export function defineUninstall(command: Command, context: Context): void {
   onSystems(command)
-    .description(
-      'Takes exactly our hooks out of settings.json. The copy from before they were put in stays beside it ' +
-        '(settings.json.claude-code-agent.bak).',
-    )
+    .description('Remove only our hooks from settings.json. The backup (settings.json.claude-code-agent.bak) is kept.')
     .addHelpText('after', uninstallExample)
     .action((given) => context.run(() => uninstall(context, given)));
 }
@@ -87,7 +84,7 @@ function install(context: Context, given: Given): void {
   const verb = isChanged ? 'Installed' : 'Already installed,';
   if (given.json) stdout.json({ path, systems, isChanged });
   else stdout.line(safeLine(`${verb} the hooks of ${systems.join(', ')} in ${path}`, 1000));
-  if (backup !== null) stderr.line(safeLine(`What was there is kept in ${backup}`, 1000));
+  if (backup !== null) stderr.line(safeLine(`The previous settings are kept in ${backup}`, 1000));
   if (before?.disableAllHooks === true) {
     stderr.line('They will not run: "disableAllHooks" is true in the same file.');
   }
@@ -115,7 +112,7 @@ Example:
 export function defineHookStatus(command: Command, context: Context): void {
   onSettings(command)
     .option('--json', 'one JSON document')
-    .description('Shows which of our hooks are in settings.json, and whether the program they name is there.')
+    .description('Show which of our hooks are in settings.json, and whether their program exists.')
     .addHelpText('after', statusExample)
     .action((given) => context.run(() => status(context, given)));
 }
@@ -138,7 +135,7 @@ function status(context: Context, given: Given): void {
       const own = found.filter((hook) => hook.system === system && hook.event === event);
       const [hook] = own;
       if (hook === undefined) return { system, event, installed: false };
-      const trouble = own.length > 1 ? 'is there more than once: install again' : troubleOf(context, hook);
+      const trouble = own.length > 1 ? 'is installed more than once: install again' : troubleOf(context, hook);
       return { system, event, installed: true, script: hook.launcher, ...(trouble === null ? {} : { trouble }) };
     }),
   );

@@ -264,7 +264,7 @@ export function defineBudget(command: Command, context: Context): void {
   command
     .description(
       `Show what a group has spent, reserved and left. Figures marked with "~" are
-      estimates until claude reports the final figure. Held amounts count in full.`,
+estimates until claude reports the final figure. Held amounts count in full.`,
     )
     .argument('<group>', 'id, unique prefix or slug')
     .option('--raise-to <usd>', 'set the cap, also while the group runs', parseMoney)

@@ -33,8 +33,8 @@ export function defineGroupPause(command: Command, context: Context): void {
   command
     .description(
       `Pause a group and return when it is paused. Works from any terminal and
-      without a runner. Sessions keep their conversations; none of their processes
-      is left running.`,
+without a runner. Sessions keep their conversations; none of their processes
+is left running.`,
     )
     .argument('<group>', 'id, unique prefix or slug')
     .option('--drain', 'start nothing new and wait for running sessions to finish')

@@ -17,8 +17,8 @@ export function define(command: Command, context: Context): void {
   command
     .description(
       `Write a report on a group: results, changes, failures with next steps, waits,
-      cost and tokens. The HTML file is self-contained. The default format is
-      Markdown.`,
+cost and tokens. The HTML file is self-contained. The default format is
+Markdown.`,
     )
     .argument('<group>', 'id, unique prefix or slug')
     .addOption(

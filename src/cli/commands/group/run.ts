@@ -145,21 +145,18 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
     case 'interrupted':
       return exitCode.interrupted;
     case 'called-off':
-      context.stderr.line(`The run of ${groupId} was ended by a pause before it began; nothing was started.`);
+      context.stderr.line(`The run of ${groupId} was paused before it started.`);
       return exitCode.paused;
     case 'settled':
       return exitCodeForStatus(result.status);
     case 'left': {
       const { pausing } = result.state;
-      const workers =
-        pausing === undefined ? 'its workers go on' : 'its workers were asked to stop and end by themselves';
-      context.stderr.line(
-        `Left group ${groupId}; ${workers}. Take over again with: ${commandText(runCommand(result.state))}`,
-      );
+      const workers = pausing === undefined ? 'its sessions continue' : 'its sessions are stopping';
+      context.stderr.line(`Left group ${groupId}; ${workers}. Return with: ${commandText(runCommand(result.state))}`);
       return exitCode.interrupted;
     }
     case 'already-completed':
-      context.stderr.line(`Group ${groupId} is completed already; there is nothing to run.`);
+      context.stderr.line(`Group ${groupId} is already completed.`);
       sayBooked(context, result.booked);
       return;
     case 'refused':
@@ -200,11 +197,12 @@ export async function runDetached(
   if (options.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
   else stdout.line(groupId);
   if (options.output !== 'json' && options.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
-  if (options.notify) stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
+  if (options.notify)
+    stderr.line('--notify needs a terminal, so it cannot be combined with --detach. Use an onEvent command.');
 }
 
 function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: string): void {
-  stderr.line(`It runs on its own (pid ${pid}), whatever becomes of this terminal.`);
+  stderr.line(`Running in the background (pid ${pid}).`);
   stderr.line(`Watch it: ${commandText(['group', 'watch', groupId])}`);
   stderr.line(`Pause it: ${commandText(['group', 'pause', groupId])}`);
   stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
@@ -232,8 +230,8 @@ export async function startSession(
   if (granted.by === 'log') return runSession(context, session, how);
   if (how.json) return printSession(context, session);
   const follow = commandText(['session', 'logs', sessionReference(state, record), '--follow']);
-  const what = command.kind === 'retry-session' ? 'is tried again' : 'goes on';
-  context.stdout.line(`Session ${titleOf(state, sessionId)} ${what} as soon as there is a slot. Follow it: ${follow}`);
+  const what = command.kind === 'retry-session' ? 'is retried' : 'continues';
+  context.stdout.line(`Session ${titleOf(state, sessionId)} ${what} when a slot is free. Follow it: ${follow}`);
 }
 
 /** A live runner is asked to try each again; without one this process runs the group. */
@@ -243,7 +241,7 @@ export async function runFailedAgain(context: Context, group: LoadedGroup, { reh
     return runGroup(context, groupId, runCommandOptions({ rehearse }, true), undefined);
   const failed = [...state.sessions].filter(([, record]) => record.state.status === 'failed');
   for (const [sessionId] of failed) need(await submit(context, group, { kind: 'retry-session', sessionId }));
-  const what = `${plural(failed.length, 'session')} tried again as soon as there is a slot.`;
+  const what = `Retrying ${plural(failed.length, 'session')} when slots are free.`;
   context.stdout.line(`${what} Watch it: ${commandText(['group', 'watch', groupId])}`);
 }
 
@@ -391,15 +389,15 @@ function jsonPlan(
   };
 }
 
-const runDescription = `Runs a group until every session has completed, or nothing more can be done.
-Goes on with a paused or interrupted group. Options given here hold for later runs until given again.
-Ctrl-C pauses everything; twice leaves at once while the sessions go on.
-Exit codes: 0 completed, 1 failed, 2 bad input, 3 paused, 4 another runner holds the group, 130 left.`;
+const runDescription = `Run a group until every session has completed or nothing more can start.
+Continues a paused or interrupted group. Options are kept for later runs.
+Ctrl-C pauses the group; press it twice to leave at once while the sessions continue.
+Exit codes: 0 completed, 1 failed, 2 bad input, 3 paused, 4 another runner is running the group, 130 left.`;
 
 const runExample = `
 Example:
   $ claude-code-agent group run auth-refactor --concurrent 4 --max-budget-usd 10
-  $ claude-code-agent group run auth-refactor --rehearse          try it without an account and without cost
+  $ claude-code-agent group run auth-refactor --rehearse          no account, no cost
   $ claude-code-agent group run auth-refactor --output json | jq -r .type`;
 
 export function defineGroupRun(command: Command, context: Context): void {
@@ -413,13 +411,13 @@ Example:
   $ claude-code-agent group plan auth-refactor
   $ claude-code-agent group plan auth-refactor --prompts
   $ claude-code-agent group plan auth-refactor --json | jq .missing
-The exit code is 1 when something is missing without which sessions would fail.`;
+The exit code is 1 if something is missing that sessions need.`;
 
 export function definePlan(command: Command, context: Context): void {
   command
-    .description('Shows the waves, the critical path, what is missing and what a run may cost. Starts nothing.')
+    .description('Show the waves, the critical path, what is missing, and what a run may cost. Starts nothing.')
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--prompts', 'show what each session will be told')
+    .option('--prompts', 'show the prompt of each session')
     .option('--json', 'one JSON document')
     .addHelpText('after', planExample)
     .action((reference, { prompts, json }) => {
@@ -438,15 +436,15 @@ async function planGroup(
   return showPreview(context, root, state, 'frozen', { ...options, rehearsal: isRehearsal(state) });
 }
 
-const resumeDescription = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
+const resumeDescription = `Continue a paused, failed or interrupted group. Failed sessions are retried.
 Paused sessions continue their conversation. Options and exit codes are those of: group run.
-A group that was frozen goes on under its own runner, except sessions that were paused by name; the command returns at
-once.`;
+A frozen group continues under its own runner, except sessions that were
+paused individually; the command returns at once.`;
 
 const resumeExample = `
 Example:
   $ claude-code-agent group resume auth-refactor
-  $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was used up`;
+  $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was exhausted`;
 
 export function defineGroupResume(command: Command, context: Context): void {
   defineRun(command, context, {
@@ -466,9 +464,9 @@ async function thaw(context: Context, group: GroupReference, config: RunConfig):
   const thawed = need(await whileWaiting(context, group, submit(context, group, { kind: 'thaw' })));
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.
   if (thawed === 'needs-runner') return false;
-  context.stdout.line(`Group ${group.groupId} goes on. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
+  context.stdout.line(`Group ${group.groupId} continues. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
   if (Object.keys(config).length > 0) {
-    context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
+    context.stderr.line('Options are ignored while the group runs; give them to the next run.');
   }
   return true;
 }

@@ -28,10 +28,10 @@ const lookEveryMs = 500;
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Follows a group from any other process: first what happened, then what happens.
-On a terminal a dashboard, before, during and after a run, until it is left with q; keys pause, resume, retry and say.
-Elsewhere lines, until the group is not running any more; one that was not started yet is waited for.
-Exit codes: 0 completed (or left while it runs), 1 failed, 3 paused or not finished.`)
+    .description(`Follow a group from any terminal, starting with its history. On a terminal,
+shows the dashboard until you leave it with q. Elsewhere, prints lines until
+the group stops running; waits if it has not started.
+Exit codes: 0 completed (or left while running), 1 failed, 3 paused or not finished.`)
     .argument('<group>', 'id, unique prefix or slug')
     .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs))
     .addHelpText('after', example)
@@ -90,7 +90,8 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     showResting(reporter, state, reasons, now);
     if (state.status === 'created') {
       // Who wants to see all of a run has to be there before it.
-      if (!isAwaited) context.stderr.line(`Waiting until the group is started with: ${commandText(runCommand(state))}`);
+      if (!isAwaited)
+        context.stderr.line(`Waiting for the group to start. Start it with: ${commandText(runCommand(state))}`);
       isAwaited = true;
     } else if (!hasRunner) end(conclude(context, state, reporter, live));
   };

@@ -43,9 +43,9 @@ const sentenceColumnsMax = 1_000;
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Explains why sessions are not running, with a reason code and a next step for each.')
+    .description('Explain why sessions are not running, with a reason code and a next step for each.')
     .argument('<group>', 'id, unique prefix or slug')
-    .argument('[session]', 'id, unique prefix, number or name; all otherwise')
+    .argument('[session]', 'id, unique prefix, number or name (default: all)')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
     .action((reference, wanted, { json }) =>
@@ -144,9 +144,8 @@ function isLeftByPerson(
 }
 
 function leftByPerson(state: GroupState): Said {
-  const message =
-    'The command in which a person spoke with it has died; what was said is counted when the group goes on.';
-  return { reason: 'attached', message: withAdvice(message, advise('Go on with', runCommand(state))) };
+  const message = 'The attached terminal is gone. Its cost is counted when the group continues.';
+  return { reason: 'attached', message: withAdvice(message, advise('Continue with', runCommand(state))) };
 }
 
 function whatItDoes(
@@ -164,10 +163,10 @@ function whatItDoes(
   if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };
   const { frozenUntil } = group.state;
   if (frozenUntil !== undefined) {
-    return { reason: 'frozen', message: `It is halted where it stood until ${formatClock(frozenUntil)}.` };
+    return { reason: 'frozen', message: `It is frozen until ${formatClock(frozenUntil)}.` };
   }
   if (isDiskFull(world, group.root)) {
-    const message = `The disk of ${group.root} is full; it is halted until there is room again.`;
+    const message = `The disk of ${group.root} is full. Suspended until space is available.`;
     const free = advise('Free some space, for example with', ['group', 'prune', '--older-than', '30d']);
     return { reason: 'disk', message: withAdvice(message, free) };
   }
@@ -192,8 +191,8 @@ function whatItDoes(
 function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attempt: Attempt): string {
   const left = leftWorker(world, attempt);
   if (left === 'ended') return 'Its process has ended.';
-  if (left !== 'alive') return `It was started ${left.elsewhere}; whether it still works cannot be seen from here.`;
-  const doing = frozenUntil === undefined ? 'works on by itself' : 'is halted where it stood';
+  if (left !== 'alive') return `It was started ${left.elsewhere}; its state is not known here.`;
+  const doing = frozenUntil === undefined ? 'is still running without a runner' : 'is suspended';
   return `It ${doing} (process ${attempt.process?.pid}).`;
 }
 
@@ -207,7 +206,7 @@ function activity(state: GroupState, record: SessionRecord, now: LiveSession | u
 
 function doingNow(now: LiveSession | undefined, identified: boolean): string {
   if (now?.retry !== undefined) return retrySentence(now.retry);
-  if (now?.currentTool !== undefined) return `It uses a tool: ${now.currentTool}`;
-  if (now?.lastText !== undefined) return `It said last: ${now.lastText}`;
-  return identified ? 'It waits for the model.' : 'claude is starting.';
+  if (now?.currentTool !== undefined) return `It is using a tool: ${now.currentTool}`;
+  if (now?.lastText !== undefined) return `Last message: ${now.lastText}`;
+  return identified ? 'Waiting for the model.' : 'claude is starting.';
 }

@@ -31,9 +31,9 @@ Example:
 
 export function define(command: Command, context: Context): void {
   const described = command
-    .description('Adds a session to a group and prints its id. Works while the group is running, too.')
+    .description('Add a session to a group and print its id. Also works while the group runs.')
     .argument('<group>', 'id, unique prefix or slug')
-    .requiredOption('--project <dir>', 'folder of the project in which the session works');
+    .requiredOption('--project <dir>', 'project folder of the session');
   addSessionOptions(described, false);
   described
     .option('--json', 'one JSON document: {"group", "session"}')
@@ -65,13 +65,16 @@ Example:
 
 export function defineEdit(command: Command, context: Context): void {
   const described = command
-    .description(`Changes a session that is not running; only what is given becomes another. Its next attempt works with
-that: a changed task is told to the model, also in a conversation that goes on. Not of a session that is completed.`)
+    .description(
+      `Change a session that is not running and not completed. Options that are not
+      given keep their values. The next attempt uses the changes; a changed task is
+      sent to the model, also in a continued conversation.`,
+    )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--project <dir>', 'another folder, as long as it has not begun');
+    .option('--project <dir>', 'another folder, if the session has not started');
   addSessionOptions(described, true);
   described
-    .option('--json', 'one JSON document: {"group", "session", "changed"}, the last with the names of what has changed')
+    .option('--json', 'one JSON document: {"group", "session", "changed": names of the changed settings}')
     .addHelpText('after', editExample)
     .action((reference, given) =>
       context.run(async () => {
@@ -102,9 +105,9 @@ that: a changed task is told to the model, also in a conversation that goes on. 
 function nextOf(state: GroupState, record: SessionRecord): string {
   const { status } = record.state;
   if (status === 'failed') {
-    return ` Try it again with: ${commandText(['session', 'retry', sessionReference(state, record)])}`;
+    return ` Retry with: ${commandText(['session', 'retry', sessionReference(state, record)])}`;
   }
-  return status === 'paused' ? ` Go on with: ${commandText(resumeSessionCommand(state, record))}` : '';
+  return status === 'paused' ? ` Continue with: ${commandText(resumeSessionCommand(state, record))}` : '';
 }
 
 const overrideBytesMax = 1024 * 1024;
@@ -117,12 +120,12 @@ function addSessionOptions(command: OptionTarget, isEdit: boolean): void {
   };
   add('--prompt <text>', 'the task; "-" reads it from standard input');
   add('--prompt-file <file>', 'file with the task; "-" is standard input');
-  add('--template <name>', 'prompt template that makes the task, or a config template');
-  add('--config-template <name>', 'what the session finds in its config dir');
+  add('--template <name>', 'prompt template for the task, or a config template');
+  add('--config-template <name>', "config template for the session's config dir");
   add('--var <name=value>', 'value for a variable of a template; may be repeated').argParser(collect);
   const dependsOn = 'id, number or name, with or without <group>/; may be repeated';
   add('--depends-on <session>', dependsOn).argParser(collect);
-  if (isEdit) add('--no-depends-on', 'it waits for no other session');
+  if (isEdit) add('--no-depends-on', 'no dependencies');
   addSessionSettings(command, isEdit);
 }
 

@@ -18,10 +18,13 @@ Example:
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Takes a session over: it is paused, and claude opens in its conversation, with its settings and in its
-folder, for you to type to. When you leave claude (/exit), the group goes on with what was said there.
-What you spend counts as the session's; when what is left of the budget is spent, claude is ended.
-Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no terminal, 3 ended at the budget.`)
+    .description(
+      `Attach to a session: pause it and open its conversation in claude, with its
+      settings and in its folder. When you leave claude with /exit, the group
+      continues with that conversation. Your cost counts for the session; claude is
+      ended when the budget is exhausted. Exit codes: 0 detached, 1 cannot be
+      attached now, 2 bad input or no terminal, 3 ended at the budget.`,
+    )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .addHelpText('after', example)
     .action((reference) =>
@@ -30,11 +33,7 @@ Exit codes: 0 you have left it, 1 it cannot be taken over now, 2 bad input or no
         const session = need(loadReferredSession(context, reference));
         if (!context.stdinIsTerminal || !stdout.isTerminal) {
           const say = commandText(['session', 'say', reference, 'TEXT']);
-          return refuse(
-            'usage',
-            'A session is taken over on a terminal, and this is none.',
-            `Without one, tell it something with: ${say}`,
-          );
+          return refuse('usage', 'Attaching needs a terminal.', `Without one, send it a message with: ${say}`);
         }
         const attached = await attachSession(context, session, {
           opening: (reservedUsd) => stdout.line(spendLimitText(reservedUsd)),
@@ -54,8 +53,8 @@ export function spendLimitText(reservedUsd: number | undefined): string {
   const cap =
     reservedUsd === undefined
       ? 'There is no budget.'
-      : `You may spend ${formatMoney(reservedUsd)}; claude is ended then.`;
-  return `${cap} Leave with /exit, and the group goes on with what was said.`;
+      : `You may spend ${formatMoney(reservedUsd)}; then claude is ended.`;
+  return `${cap} Leave with /exit to let the group continue.`;
 }
 
 export function attachedText(
@@ -66,9 +65,9 @@ export function attachedText(
   const title = titleOf(state, sessionId);
   const { usage, spoken } = conversed;
   const spent = formatMoney(usage.costUsd, usage.estimated);
-  const ended = isSpent ? `claude was ended: ${formatMoney(reservedUsd ?? 0)} was what could be spent. ` : '';
+  const ended = isSpent ? `claude was ended: the limit of ${formatMoney(reservedUsd ?? 0)} was reached.` : '';
   const said = spoken ? `You spent ${spent}.` : 'Nothing was said.';
-  if (goesOn) return `${ended}${said} ${title} goes on${spoken ? ' with that' : ''} as soon as there is a slot.`;
+  if (goesOn) return `${ended}${said} ${title} continues${spoken ? ' with that' : ''} when a slot is free.`;
   return `${ended}${said} ${record === undefined ? '' : restText(state, record, title)}`.trim();
 }
 
@@ -78,5 +77,5 @@ function restText(state: GroupState, record: SessionRecord, title: string): stri
   if (isBudgetExhausted(record)) return `${title} is ${status}. ${adviceText(raiseAdvice(state, record))}`;
   const goOn =
     status === 'paused' ? resumeSessionCommand(state, record) : ['session', 'retry', sessionReference(state, record)];
-  return `${title} is ${status}. ${adviceText(advise('Go on with', goOn))}`;
+  return `${title} is ${status}. ${adviceText(advise('Continue with', goOn))}`;
 }

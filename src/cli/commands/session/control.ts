@@ -25,8 +25,10 @@ const sentenceColumnsMax = 400;
 
 export function definePause(command: Command, context: Context): void {
   command
-    .description(`Pauses a session and returns when it is paused; the other sessions of its group go on.
-One that has not started yet is held back.`)
+    .description(
+      `Pause a session and return when it is paused. The other sessions of its group
+      continue. A session that has not started is held back.`,
+    )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', pauseExample)
@@ -53,13 +55,13 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
     case 'paused':
       // It would have gone on by itself.
       if (!wasRunning && record.queued && liveRunner(context.world, session) !== null) {
-        stdout.line(`${title} is held back. Let it go on: ${goOn}`);
+        stdout.line(`${title} is held back. Resume with: ${goOn}`);
         return exitCode.done;
       }
-      stdout.line(`${title} is paused${wasRunning ? '' : ' already'}. Go on: ${goOn}`);
+      stdout.line(`${title} is ${wasRunning ? '' : 'already '}paused. Resume with: ${goOn}`);
       return exitCode.done;
     case 'pending':
-      if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Let it start: ${goOn}`);
+      if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Start it with: ${goOn}`);
       else stdout.line(`${title} is not running. It starts with its group: ${commandText(runCommand(state))}`);
       return exitCode.done;
     case 'completed':
@@ -79,15 +81,18 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
 const resumeExample = `
 Example:
   $ claude-code-agent session resume auth-refactor/api
-  $ claude-code-agent session resume auth-refactor/api --max-budget-usd 5     after it used up its own budget`;
+  $ claude-code-agent session resume auth-refactor/api --max-budget-usd 5     after its own budget was exhausted`;
 
 export function defineSessionResume(command: Command, context: Context): void {
   command
-    .description(`Goes on with a paused session in the same conversation. A live runner is asked to start it when there
-is a slot; without one this command runs the session, and no other, to its end.
-Exit codes: 0 completed (or asked for), 1 failed, 2 bad input, 3 paused again.`)
+    .description(
+      `Resume a paused session in the same conversation. If the group has a runner,
+      it starts the session when a slot is free; otherwise this command runs only
+      that session. Exit codes: 0 completed (or requested), 1 failed, 2 bad input, 3
+      paused again.`,
+    )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--max-budget-usd <usd>', "the session's own cap over all its attempts from now on", parseMoney)
+    .option('--max-budget-usd <usd>', 'new cap of the session over all its attempts', parseMoney)
     .option('--rehearse [script]', 'script for the rest of the rehearsal')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', resumeExample)
@@ -112,16 +117,16 @@ Example:
 
 export function defineRetry(command: Command, context: Context): void {
   command
-    .description(`Tries a failed session again. A live runner is asked to start it when there is a slot; without one
-this command runs the session, and no other, to its end.
-Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
+    .description(
+      `Retry a failed session. If the group has a runner, it starts the session when
+      a slot is free; otherwise this command runs only that session. Exit codes: 0
+      completed (or requested), 1 failed again, 2 bad input, 3 paused.`,
+    )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--prompt <text>', 'said to the session besides its task; "-" reads it from standard input')
-    .addOption(new Option('--fresh', 'begin a new conversation; its work stays').conflicts('rewind'))
+    .option('--prompt <text>', 'message for the session in addition to its task; "-" reads standard input')
+    .addOption(new Option('--fresh', 'start a new conversation; keep its work').conflicts('rewind'))
     .addOption(
-      new Option('--rewind [n]', "leave out the model's last messages (1 of them, or n)")
-        .preset('1')
-        .argParser(parseRewind),
+      new Option('--rewind [n]', "drop the model's last n messages (default: 1)").preset('1').argParser(parseRewind),
     )
     .option('--rehearse [script]', 'script for the rest of the rehearsal')
     .option('--json', 'one JSON document: {"group", "session", "status"}')
@@ -146,9 +151,11 @@ Example:
 
 export function defineSay(command: Command, context: Context): void {
   command
-    .description('Tells a session something. A running one reads it at its next step, others with their next attempt.')
+    .description(
+      'Send a message to a session. A running session reads it at its next step, others with their next ' + 'attempt.',
+    )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .argument('<text>', 'what to say; "-" reads it from standard input')
+    .argument('<text>', 'the message; "-" reads standard input')
     .option('--json', 'one JSON document: {"group", "session", "heard"}, where heard is now or next-attempt')
     .addHelpText('after', sayExample)
     .action((reference, given, { json }) =>
@@ -159,7 +166,10 @@ export function defineSay(command: Command, context: Context): void {
         const change = submit(context, session, { kind: 'say', sessionId, text: text });
         const said = need(await whileWaiting(context, session, change));
         const title = titleOf(state, sessionId);
-        const told = said === 'now' ? `Told session ${title}.` : `Session ${title} is told with its next attempt.`;
+        const told =
+          said === 'now'
+            ? `Message sent to session ${title}.`
+            : `Session ${title} gets the message with its next attempt.`;
         context.stdout.line(json ? safeJson({ group: groupId, session: sessionId, heard: said }, 2) : told);
       }),
     );
@@ -174,12 +184,12 @@ const noteColumns = 600;
 export function defineRemoveSession(command: Command, context: Context): void {
   command
     .description(
-      'Removes a session that is not running, with its transcript and its worktree. What it cost stays counted. ' +
-        'Refuses while the worktree holds work that is in no commit. A branch with unmerged commits stays.',
+      'Remove a session that is not running, with its transcript and worktree. Its cost still counts. ' +
+        'Refuses if the worktree has uncommitted work. A branch with unmerged commits is kept.',
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('-y, --yes', 'answer every question with yes')
-    .option('--force', 'do not ask; commit what is in no commit on its branch first')
+    .option('--force', 'do not ask; commit uncommitted work to its branch first')
     .option('--json', 'one JSON document: {"group", "session"}')
     .addHelpText('after', removeExample)
     .action((reference, { yes, force: forced, json }) =>

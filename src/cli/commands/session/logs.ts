@@ -20,9 +20,8 @@ import {
   type TranscriptSink,
 } from '../../transcript/transcript.ts';
 
-const description = `Prints the transcript of a session for reading: what claude and you said, its
-tool calls and what came of them, its edits, and where each attempt begins and
-ends. Sub-agents are indented.`;
+const description = `Print the transcript of a session: messages, tool calls with their results,
+edits, and the start and end of each attempt. Sub-agents are indented.`;
 
 const example = `
 Example:
@@ -37,20 +36,20 @@ export function define(command: Command, context: Context): void {
   command
     .description(description)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--follow', 'go on until the session is over, over all its attempts, while its group is run')
-    .option('--raw', 'the stream-json lines, byte for byte as claude printed them')
+    .option('--follow', 'follow the session through all its attempts, while its group runs')
+    .option('--raw', 'print the stream-json lines exactly as claude wrote them')
     .option('--grep <regexp>', 'only lines that match', parsePattern)
     .option('--json', 'print one JSON document')
     .addHelpText('after', example)
     .action((reference, options) =>
       context.run(async () => {
         if (options.json && options.raw)
-          return refuse('usage', 'Both --json and --raw were given.', 'Give one of them.');
+          return refuse('usage', '--json and --raw cannot be combined.', 'Give one of them.');
         if (options.json && options.follow) {
           return refuse(
             'usage',
-            'A JSON document has an end, so --json cannot follow.',
-            'Use --raw --follow: one JSON a line.',
+            '--json and --follow cannot be combined.',
+            'Use --raw --follow for one JSON document per line.',
           );
         }
         const session = need(loadReferredSession(context, reference));
@@ -59,7 +58,7 @@ export function define(command: Command, context: Context): void {
         let goesOn = await look();
         if (options.follow && goesOn && session.state.status === 'created') {
           const start = commandText(runCommand(session.state));
-          context.stderr.line(`Waiting until session ${title} begins; its group is started with: ${start}`);
+          context.stderr.line(`Waiting for session ${title} to start. Start its group with: ${start}`);
         }
         while (options.follow && goesOn && !context.stdout.isClosed) {
           await delay(context.world.clock, lookEveryMs);
@@ -93,7 +92,7 @@ function whyEmpty({ sessionId, state }: LoadedSession): string {
   const { inherited } = state.sessions.get(sessionId) ?? {};
   if (inherited === undefined) return `Session ${title} has not printed anything yet.`;
   const log = commandText(['session', 'logs', inherited.sessionId]);
-  return `Session ${title} was done in group ${inherited.groupId}. What it printed there: ${log}`;
+  return `Session ${title} ran in group ${inherited.groupId}. See its log: ${log}`;
 }
 
 const seeGroups = see('group', 'list');
@@ -103,7 +102,7 @@ function leftBehind({ sessionId }: LoadedSession, state: GroupState | null): rea
   const status = state?.sessions.get(sessionId)?.state.status;
   if (state === null || status === undefined) return ['The session was removed.'];
   if (status === 'completed' || status === 'failed') return [];
-  return [`Session ${titleOf(state, sessionId)} is ${status}, and nobody runs its group.`, ...nextSteps(state)];
+  return [`Session ${titleOf(state, sessionId)} is ${status}, and its group has no runner.`, ...nextSteps(state)];
 }
 
 function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep }: Options): TranscriptSink {

@@ -48,7 +48,7 @@ Example:
 
 export function defineSessionList(command: Command, context: Context): void {
   command
-    .description('Lists the sessions of a group in dependency order.')
+    .description('List the sessions of a group in dependency order.')
     .argument('<group>', 'id, unique prefix or slug')
     .option('--json', 'one JSON document: an array of SessionProgress')
     .addHelpText('after', listExample)
@@ -79,9 +79,9 @@ Example:
 
 export function defineSessionShow(command: Command, context: Context): void {
   command
-    .description('Shows one session: its task, its status and why, cost, and where its files are.')
+    .description('Show one session: its task, status and reason, cost, and the paths of its files.')
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--config', 'show what it gets in its config dir, each part with the layer it comes from')
+    .option('--config', 'show the contents of its config dir, with the source of each part')
     .option('--json', 'one JSON document: meta.json of the session, or its config')
     .addHelpText('after', showExample)
     .action((reference, { config, json }) => {
@@ -140,7 +140,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
   const reasons = [why?.reason ?? [], until].flat().join(', ');
   const words = why === null ? undefined : withLocalTimes(whyWords(state, record, why), context.world.clock.now());
   const cost = formatMoney(used.costUsd, used.estimated);
-  const allow = advise('Allow it, or see what else helps, with', ['session', 'allow', sessionReference(state, record)]);
+  const allow = advise('Allow it, or see other ways, with', ['session', 'allow', sessionReference(state, record)]);
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
@@ -200,7 +200,7 @@ function whyWords(state: GroupState, record: SessionRecord, why: WaitReason): st
 
 function rejected(output: string, style: Style): string[] {
   const printed = safeText(output).trimEnd();
-  return printed === '' ? [] : ['', style('dim', 'The acceptance command printed, in the end:'), printed];
+  return printed === '' ? [] : ['', style('dim', 'Last output of the acceptance command:'), printed];
 }
 
 /** Where it works, what it left there and how that is checked. */

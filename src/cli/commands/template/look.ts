@@ -40,8 +40,8 @@ Example:
 export function defineTemplateList(command: Command, context: Context): void {
   command
     .description(
-      'Lists templates. One in .claude-code-agent/templates of this folder hides those of the same name in the ' +
-        'folders of CLAUDE_CODE_AGENT_TEMPLATES, these hide your own, then come installed packs and the shipped ones.',
+      'List templates. In order of precedence: .claude-code-agent/templates of this folder, the folders of ' +
+        'CLAUDE_CODE_AGENT_TEMPLATES, your own, installed packs, and the built-in ones.',
     )
     .addOption(new Option('--kind <kind>', 'only templates of this kind').choices(templateKinds))
     .option('--json', 'one JSON document: an array of templates')
@@ -57,7 +57,7 @@ export function defineTemplateList(command: Command, context: Context): void {
         }
         if (rows.length === 0) {
           const init = commandText(['template', 'init', '.claude-code-agent/templates']);
-          context.stderr.line(`There are no templates. Make some with: ${init}`);
+          context.stderr.line(`There are no templates. Create some with: ${init}`);
           return;
         }
         context.stdout.lines(table(context, rows));
@@ -121,9 +121,9 @@ Example:
 
 export function defineTemplateShow(command: Command, context: Context): void {
   command
-    .description('Shows a template: what it is for, its variables and its text or files.')
+    .description('Show a template: its purpose, its variables, and its text or files.')
     .argument('<name>', 'name of a template, or a path with a "/"')
-    .addOption(new Option('--kind <kind>', 'for a name that several kinds have').choices(templateKinds))
+    .addOption(new Option('--kind <kind>', 'kind of template, if several have that name').choices(templateKinds))
     .option('--json', 'one JSON document')
     .addHelpText('after', showExample)
     .action((name, { kind, json }) =>
@@ -201,7 +201,7 @@ function print({ stdout }: Context, { kind, name, path, place }: NamedTemplate, 
   for (const { path: file, bytes, text } of files) {
     stdout.line();
     if (kind === 'config') stdout.line(stdout.style('accent', safeLine(`--- ${file}`, 400)));
-    stdout.line(text === null ? `(${bytes} bytes that are no text)` : safeText(text).trimEnd());
+    stdout.line(text === null ? `(${bytes} bytes, not text)` : safeText(text).trimEnd());
   }
 }
 
@@ -213,12 +213,12 @@ Example:
 export function defineTemplateRender(command: Command, context: Context): void {
   command
     .description(
-      'Prints a prompt or the files of a config with their variables filled in. Names that only a session knows, ' +
-        'such as {{project.name}} or {{sessions.api.result}}, stay as they are.',
+      'Print a prompt or the files of a config with variables filled in. Names that only a session can ' +
+        'fill, such as {{project.name}} or {{sessions.api.result}}, are left as they are.',
     )
     .argument('<name>', 'name of a prompt or config template, or a path with a "/"')
     .option('--var <name=value>', 'value of a variable; may be given several times', collect)
-    .addOption(new Option('--kind <kind>', 'for a name that several kinds have').choices(templateKinds))
+    .addOption(new Option('--kind <kind>', 'kind of template, if several have that name').choices(templateKinds))
     .option('--json', 'one JSON document: {"text"} of a prompt, {"files"} of a config')
     .addHelpText('after', renderExample)
     .action((name, { var: pairs = [], kind, json }) =>
@@ -226,7 +226,7 @@ export function defineTemplateRender(command: Command, context: Context): void {
         const found = need(findNamed(context, templateFolders(context), name, kind));
         if (found.kind === 'workflow') {
           const next = advise('See what it would start with', ['run', name, '--dry-run']);
-          return refuse('usage', `"${name}" is a workflow, which has no text to fill in.`, next);
+          return refuse('usage', `"${name}" is a workflow; only prompts and configs can be rendered.`, next);
         }
         const loaded = loadTemplate(context.world, found);
         if (!loaded.ok) return problemsFailure(`The ${found.kind} template`, loaded.problems);
@@ -258,7 +258,7 @@ const leaveForLater: Lookup = (name) => (isProgramName(name) ? `{{${name}}}` : u
 
 function printFile({ stdout }: Context, file: { path: string; bytes: number; text: string | null }): void {
   stdout.line(stdout.style('accent', safeLine(`--- ${file.path}`, 400)));
-  stdout.line(file.text === null ? `(${file.bytes} bytes that are no text)` : safeText(file.text).trimEnd());
+  stdout.line(file.text === null ? `(${file.bytes} bytes, not text)` : safeText(file.text).trimEnd());
 }
 
 /** All that is wrong with the values at once. Fails with `usage`. */
@@ -277,7 +277,7 @@ function valuesOf(
   if (troubles.length === 0) return values;
   const told = troubles.join('; ');
   const message = told.endsWith('?') ? told : `${told}.`;
-  const next = 'Give each variable of the template as --var name=value.';
+  const next = 'Give each variable of the template with --var name=value.';
   return refuse('usage', `${message[0]?.toUpperCase()}${message.slice(1)}`, next);
 }
 
@@ -296,8 +296,8 @@ Example:
 export function defineTemplateValidate(command: Command, context: Context): void {
   command
     .description(
-      'Checks a prompt (.md), a config (a folder), a workflow (.yaml), or a folder with prompts/, configs/ and ' +
-        'workflows/, or a .claude-code-agent/project.yaml. Every problem is told with its file, line and column.',
+      'Check a prompt (.md), a config (a folder), a workflow (.yaml), a folder with prompts/, configs/ and ' +
+        'workflows/, or a .claude-code-agent/project.yaml. Problems are listed with file, line and column.',
     )
     .argument('<path>', 'file or folder; "-" is a workflow on standard input')
     .option('--json', 'one JSON document: {"templates", "problems"}')
@@ -312,7 +312,7 @@ export function defineTemplateValidate(command: Command, context: Context): void
         const what = first?.kind === 'project' ? 'project file' : `${first?.kind} template`;
         const fine = isFolder
           ? `${plural(templates.length, 'template')} checked. No problems.`
-          : `The ${what} is fine.`;
+          : `The ${what} is valid.`;
         return conclude(context, { source: briefPath(path), templates, problems, fine }, json);
       }),
     );
@@ -324,7 +324,7 @@ async function validatePiped(context: Context, json: true | undefined): Promise<
   const file = { file: source, name: 'workflow', baseFolder: context.cwd };
   const problems = workflowTextProblems(context, file, text);
   const templates = [{ kind: 'workflow', path: standardInput }] as const;
-  return conclude(context, { source, templates, problems, fine: 'The workflow template is fine.' }, json);
+  return conclude(context, { source, templates, problems, fine: 'The workflow template is valid.' }, json);
 }
 
 interface Validated extends Pick<TemplateCheckResult, 'templates' | 'problems'> {
@@ -350,18 +350,18 @@ function conclude(
 
 const initExample = `
 Example:
-  $ claude-code-agent template init .claude-code-agent/templates      for everybody who works on this project
+  $ claude-code-agent template init .claude-code-agent/templates      for everyone in this project
   $ claude-code-agent template init ~/.config/claude-code-agent/templates`;
 
 export function defineTemplateInit(command: Command, context: Context): void {
   command
-    .description('Makes a folder with prompts/, configs/ and workflows/ and an example in each.')
-    .argument('<dir>', 'a folder that does not exist yet, or is empty')
+    .description('Create a folder with prompts/, configs/ and workflows/, each with an example.')
+    .argument('<dir>', 'a new or empty folder')
     .option('--json', 'one JSON document: {"folder", "files"}')
     .addHelpText('after', initExample)
     .action((typed, { json }) =>
       context.run(() => {
-        const next = 'Give the path of a folder that does not exist yet, or is empty.';
+        const next = 'Give the path of a new or empty folder.';
         if (typed === '') return refuse('usage', 'The path of the folder is empty.', next);
         const folder = resolve(context.cwd, typed);
         const made = need(makeStarterFolder(context.world, folder, next));
@@ -370,7 +370,7 @@ export function defineTemplateInit(command: Command, context: Context): void {
           stdout.json({ folder, files: made });
           return;
         }
-        stdout.line(safeLine(`Made in ${folder}:`, 1000));
+        stdout.line(safeLine(`Created in ${folder}:`, 1000));
         for (const path of made) stdout.line(`  ${path}`);
         stdout.line(`Check them after every change with: ${commandText(['template', 'validate', folder])}`);
       }),

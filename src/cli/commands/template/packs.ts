@@ -17,11 +17,11 @@ Example:
 export function definePackAdd(command: Command, context: Context): void {
   command
     .description(
-      'Fetches a pack of templates from a git repository, at one commit. A pack has prompts/, configs/ or ' +
-        'workflows/ at its top, in templates/ or in .claude-code-agent/templates/. Templates steer what sessions do: ' +
-        'read a pack of somebody else before you use it.',
+      'Fetch a pack of templates from a git repository, at one commit. A pack has prompts/, configs/ or ' +
+        'workflows/ at its top level, in templates/ or in .claude-code-agent/templates/. Templates control ' +
+        'what sessions do: review a pack before you use it.',
     )
-    .argument('<source>', 'URL of a git repository, or path of one on this machine; URL@REF as well')
+    .argument('<source>', 'URL or local path of a git repository; URL@REF also works')
     .option('--ref <ref>', 'branch, tag or full commit id')
     .option('--name <name>', 'name of the pack (default: the last word of the source)')
     .option('--json', 'one JSON document: the contents of pack.json')
@@ -38,7 +38,9 @@ export function definePackAdd(command: Command, context: Context): void {
           context.stderr.line(safeLine(`These files cannot be found as templates: ${files}.`, 1000));
         }
         if (hadPassword) {
-          context.stderr.line('The password in the URL was not stored; let git know it before you update the pack.');
+          context.stderr.line(
+            'The password in the URL was not stored. Configure it in git before you update the pack.',
+          );
         }
       }),
     );
@@ -53,7 +55,7 @@ function describe({ note, templates }: AddedPack): string[] {
 
 export function printPowers({ stderr }: Context, powers: readonly string[]): void {
   if (powers.length === 0) return;
-  stderr.line('These files can start programs in your sessions; read them before you use the pack:');
+  stderr.line('These files can start programs in your sessions. Review them before you use the pack:');
   for (const power of powers) stderr.line(`  ${safeLine(power, 400)}`);
 }
 
@@ -64,16 +66,16 @@ Example:
 
 export function definePackUpdate(command: Command, context: Context): void {
   command
-    .description('Fetches a template pack again from where it came from, or all packs. Changes made by hand are lost.')
-    .argument('[name]', 'name of the pack; all of them when it is left out')
-    .option('--ref <ref>', 'from now on this branch, tag or full commit id')
+    .description('Fetch a template pack again, or all packs. Local changes are lost.')
+    .argument('[name]', 'name of the pack (default: all)')
+    .option('--ref <ref>', 'use this branch, tag or full commit id from now on')
     .option('--json', 'one JSON document: an array with one object per pack')
     .addHelpText('after', updateExample)
     .action((name, { ref, json }) =>
       context.run(async () => {
         if (name === undefined && ref !== undefined) {
           const next = advise('Name the pack', ['template', 'update', 'NAME', '--ref', 'REF']);
-          return refuse('usage', '--ref is meant for one pack.', next);
+          return refuse('usage', '--ref needs the name of a pack.', next);
         }
         const outcomes = need(await updatePacks(context, name, ref));
         if (json === true) context.stdout.json(outcomes.map(plain));
@@ -114,10 +116,10 @@ function verdict(outcomes: readonly UpdatedPack[]): CommandResult {
   const [first] = failed;
   if (first === undefined) return;
   const { reason, message } = first.problem;
-  const stays = { ...first.problem, message: `Pack ${first.name} stays as it is: ${message}` };
+  const stays = { ...first.problem, message: `Pack ${first.name} was not updated: ${message}` };
   if (failed.length === 1) return refuseWith(stays);
   const all = failed.map(({ name, problem }) => `${name}: ${describeFailure(problem)}`);
-  return refuse(reason, `${plural(failed.length, 'pack')} stay as they are: ${all.join(' ')}`, '');
+  return refuse(reason, `${plural(failed.length, 'pack')} were not updated: ${all.join(' ')}`, '');
 }
 
 const removeExample = `
@@ -128,7 +130,8 @@ Example:
 export function definePackRemove(command: Command, context: Context): void {
   command
     .description(
-      'Removes a template pack. Groups keep the templates they were made with. Asks first, unless --force is given.',
+      'Remove a template pack. Groups keep the templates they were created with. Asks for confirmation ' +
+        'unless --force is given.',
     )
     .argument('<name>', 'name of the pack')
     .option('-y, --yes', 'answer every question with yes')
@@ -158,6 +161,6 @@ export function definePackRemove(command: Command, context: Context): void {
 }
 
 function question({ name, folder, note }: InstalledPack): string {
-  if (note === null) return `Remove the folder ${folder}, whose source is not known?`;
+  if (note === null) return `Remove the folder ${folder}? Its source is unknown.`;
   return `Remove pack ${name} from ${note.source}?`;
 }

@@ -31,7 +31,7 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
     mistake(['group', 'archive', 'lost'], 1, `Group ${id('lost')} is running`, run('lost')),
     mistake(['group', 'archive', 'old'], 0, `Group ${id('old')} is archived already`, 'already', { shows: nothing }),
     ...['auth', 'done', 'lost', 'old', id('held')].map((group) =>
-      mistake(['group', 'delete', group], 2, 'no terminal on which to ask', 'Give --force'),
+      mistake(['group', 'delete', group], 2, 'there is no terminal', 'Give --force'),
     ),
     ...['run', 'resume', 'archive'].map((name) =>
       mistake(['group', name, 'live'], 4, `group ${id('live')} is held by process`, `group watch ${id('live')}`),

@@ -21,7 +21,7 @@ const { SIM_SEED: seedAsked } = process.env;
 const usually = test.skipIf(seedAsked !== undefined);
 
 if (seedAsked !== undefined) {
-  test('the seed that was asked for', () => {
+  test('the seed it was requested', () => {
     const scenario = fleetScenarioOf(Number(seedAsked));
     const report = simulateFleet(scenario, { trace: true });
     console.log([JSON.stringify(scenario), ...report.trace].join('\n'));

@@ -34,7 +34,7 @@ describe('acceptance', () => {
       ],
     } as never);
     expect(text).toContain(`FABER run ${runId}`);
-    expect(text).toContain('Finished phases: frame, architect. Go on with the phase build.');
+    expect(text).toContain('Finished phases: frame, architect. Continue with the phase build.');
   });
 
   test('"SessionStart hook restores context after compaction"', () => {
@@ -125,7 +125,7 @@ describe('acceptance', () => {
       JSON.stringify({ status: 'in_progress', phases: [{ id: 'frame', status: 'done' }], x: 1 }),
     );
     const { text } = ground.call('session-start', { source: 'startup', isChosen: true });
-    expect(text).toContain('Finished phases: frame. Go on with the phase architect.');
+    expect(text).toContain('Finished phases: frame. Continue with the phase architect.');
     expect(ground.sessions).toMatchObject({ current_session_id: 's1', total_sessions: 1 });
     expect(ground.state).toMatchObject({ x: 1, phases: [{ id: 'frame', status: 'done' }] } as never);
   });
@@ -149,7 +149,7 @@ describe('acceptance', () => {
     ground.begin({ workflow_id: 'team:mine', phases: {} });
     const { text, notes } = ground.call('session-start');
     expect(text).toContain('(mine, work item 258)');
-    expect(text).toContain('Go on with the phase plan.');
+    expect(text).toContain('Continue with the phase plan.');
     expect(text).toContain('- To load skill (It is needed): use the skill planner.');
     expect(text).toContain('- To load issue (It is needed): run the slash command /work:issue-fetch 258.');
     expect(text).toContain('- gone is MISSING, and the work cannot go on without it: docs/gone.json does not exist.');
@@ -213,7 +213,7 @@ describe('a session that has nothing to do with the run', () => {
 
   test('while one that goes on from a session of the run gets it whole', () => {
     ground.begin();
-    const whole = 'Finished phases: none. Go on with the phase frame.';
+    const whole = 'Finished phases: none. Continue with the phase frame.';
     // What a person resumes or compacts in a work tree with a run belongs to it, as specified.
     expect(ground.call('session-start', { source: 'compact' }).text).toContain(whole);
     for (const isWorker of [false, true]) {

@@ -281,7 +281,7 @@ test('what waits for a limit, a slot or the prompt cache says so', () => {
   }
   const gate = { untilMs: Date.parse(sceneLimit), mayProbe: false };
   const rows = rowsOf({}, { gate }, { type: 'limit_reached', resetsAt: sceneLimit });
-  for (const text of rows) expect(text.match(/ {2,}limit: goes on in 58m 25/g)).toHaveLength(times);
+  for (const text of rows) expect(text.match(/ {2,}limit: resumes in 58m 25/g)).toHaveLength(times);
 });
 
 test('what was halted does not work on by itself when its runner is gone, and the pane says what helps', () => {
@@ -292,12 +292,9 @@ test('what was halted does not work on by itself when its runner is gone, and th
     const text = textOf(frame({ columns: 99, view: { state, runner: 'none', verdicts }, ui }));
     return [/002 api .*\dk (\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
   };
-  const next = "The group's runner is gone; P lets it go on.";
-  expect(rowAndWhy({ type: 'group_frozen', until: sceneLimit })).toEqual([
-    'halted where it stood',
-    `Halted where it stood. ${next}`,
-  ]);
-  expect(rowAndWhy()).toEqual(['works on by itself, or has ended', `Works on by itself, or has ended. ${next}`]);
+  const next = "The group's runner is gone. Press P to resume.";
+  expect(rowAndWhy({ type: 'group_frozen', until: sceneLimit })).toEqual(['suspended', `Suspended. ${next}`]);
+  expect(rowAndWhy()).toEqual(['running without a runner, or ended', `Running without a runner, or ended. ${next}`]);
 });
 
 test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {
@@ -314,7 +311,7 @@ test('a rehearsal is marked as one at every usual width, and its sessions are st
 
 test('what a key came to is told whole, above the keys; where there is no room, in their place', () => {
   const command = 'claude-code-agent session pause 20260104-143022-auth/002-api';
-  const text = `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${command}`;
+  const text = `The group has no runner. Press P to resume it, or only this session in another terminal: ${command}`;
   for (const columns of [70, 100, 200]) {
     const lines = textOf(frame({ columns, view: { notices: [{ text }] } }))
       .trimEnd()
@@ -326,7 +323,7 @@ test('what a key came to is told whole, above the keys; where there is no room, 
   const small = textOf(frame({ rows: 6, view: { notices: [{ text }] } }))
     .trimEnd()
     .split('\n');
-  expect(small.at(-1)).toStartWith(' Nobody runs the group.');
+  expect(small.at(-1)).toStartWith(' The group has no runner.');
 });
 
 test('the keys fit on a terminal of 80 columns', () => {
@@ -360,7 +357,7 @@ test('a session to which the API gives no answer says so in its row and in its p
     return textOf(frame({ columns: 200, rows: 40, view: { live }, ui: { selected: api, pane: 'split', tab: 'now' } }));
   };
   expect(shown(503)).toContain('no answer (503), try 5 of 6');
-  expect(shown(503)).toContain('The API does not answer (503), claude tries again (5 of 6).');
+  expect(shown(503)).toContain('The API does not respond (503); claude is retrying (5 of 6).');
   expect(shown(null)).toContain('no answer, try 5 of 6');
   expect(shown(429)).toContain('throttled, try 5 of 6');
 });
@@ -390,7 +387,7 @@ test('while its set-up command runs, the row of a session says so and its pane w
   const shown = (setupLog: string | null) =>
     listAndPane({ view: { state, live: new Map(), setupLog: () => setupLog }, ui: { selected: sessionId(1) } });
   expect(shown('/g/setup.log')).toContain('set-up command runs');
-  expect(shown('/g/setup.log')).toContain('Its set-up command runs; see /g/setup.log.');
+  expect(shown('/g/setup.log')).toContain('Its setup command is running; see /g/setup.log.');
   expect(shown(null)).toContain('claude is starting');
 });
 

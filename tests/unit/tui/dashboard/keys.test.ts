@@ -95,7 +95,7 @@ test.each([
   [2, 'p', { do: 'pause-session', sessionIds: [sessionId(2)] }],
   [3, 'p', { do: 'pause-session', sessionIds: [sessionId(3)] }],
   [6, 'r', { do: 'retry-session', sessionIds: [sessionId(6)] }],
-  [6, 'p', { do: 'tell', message: 'Session 006 worker is failed. Try it again with r.' }],
+  [6, 'p', { do: 'tell', message: 'Session 006 worker is failed. Retry with r.' }],
   [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
   [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
   [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only a failed session can be tried again.' }],
@@ -228,7 +228,7 @@ test('q leaves a watcher at once and asks the runner', () => {
   expect(pressed([named('ctrl-c')], { runner }).commands).toEqual([{ do: 'interrupt' }]);
 });
 
-test('leaving is offered only where it undoes nothing that was asked for', () => {
+test('leaving is offered only where it undoes nothing it was requested', () => {
   const runner = 'here';
   const held: EventBody[] = [
     { type: 'group_frozen', until: sceneLimit },

@@ -8,6 +8,7 @@ import type { GroupState } from '../../../src/core/state.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { groupPathsIn, sessionPaths } from '../../../src/store/paths.ts';
 import { AcceptanceChecks } from './acceptance-checks.ts';
+import { AskingChecks } from './asking-checks.ts';
 import type { ClaudeBook } from './books.ts';
 import { EventChecks } from './event-checks.ts';
 import { secret } from './group-setup.ts';
@@ -78,6 +79,7 @@ export class Checks {
   readonly supervision: SupervisionChecks;
   readonly acceptance: AcceptanceChecks;
   readonly told: ToldChecks;
+  readonly asking: AskingChecks;
   readonly #spending: SpendingChecks;
   /** The state inside each runner that is alive. */
   readonly #inner = new Map<VirtualRunner, GroupState>();
@@ -90,6 +92,7 @@ export class Checks {
     this.supervision = new SupervisionChecks(machine);
     this.acceptance = new AcceptanceChecks(machine);
     this.told = new ToldChecks(machine);
+    this.asking = new AskingChecks(machine);
     this.#spending = new SpendingChecks(machine);
   }
 

@@ -3,6 +3,7 @@
 import type { GroupReference } from '../../../src/app/resolve.ts';
 import { changeGroup, submit } from '../../../src/app/submit.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
+import { openItems } from '../../../src/core/item.ts';
 import { anyAttachedProblem } from '../../../src/runner/attach/answers.ts';
 import type { Command, CommandOf } from '../../../src/runner/request-answers.ts';
 import { stopGroup } from '../../../src/runner/stop-group.ts';
@@ -95,6 +96,18 @@ export class Commands {
         this.#submit({ kind: 'say', sessionId, text: `And mind test ${this.#said}.` });
         return;
     }
+  }
+
+  /** Answers the item that is open for the longest time; false when there is none. */
+  answer(words: 'allow' | 'deny'): boolean {
+    const records = [...(this.#parts.machine.log.state?.sessions.values() ?? [])];
+    const open = records.flatMap((record) => openItems(record).map((item) => ({ item, record })));
+    const [first] = open.toSorted((a, b) => a.item.since.localeCompare(b.item.since));
+    if (first === undefined) return false;
+    const { item, record } = first;
+    const sessionId = record.definition.id;
+    this.#submit({ kind: 'answer-item', sessionId, item: item.id, given: { text: words } });
+    return true;
   }
 
   /** Without a runner the command becomes one for this session, as soon as it has let go of the group. */

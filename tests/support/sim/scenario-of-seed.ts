@@ -48,6 +48,42 @@ export function withTakeOvers(seed: number): Scenario {
   return { ...scenario, acts: inTime([...scenario.acts, ...acts.flat()]) };
 }
 
+/** The story of the seed in which sessions ask for permissions, and a person answers at some time. */
+export function withQuestions(seed: number): Scenario {
+  const scenario = scenarioOf(seed);
+  const luck = seededFor(seed, 'questions');
+  const isCalm = luck.chance(0.5);
+  const acts = Array.from({ length: luck.int(2, 6) }, (): TimedAct[] => {
+    const atMs = luck.int(1_500, 25_000);
+    const answer: TimedAct = { atMs, do: 'answer', words: luck.pick(['allow', 'allow', 'deny']) };
+    const dies = luck.pick([null, null, 'kill', 'kill', isCalm ? 'kill' : 'power-cut'] as const);
+    return [answer, ...(dies === null ? [] : [{ atMs: atMs + luck.int(-300, 300), do: dies }])];
+  });
+  const sessions = scenario.sessions.map((session) => ({
+    ...session,
+    behaviours: session.behaviours.map((one) => ({
+      ...one,
+      ...(luck.chance(0.7) && one.ending !== 'denied'
+        ? { asks: true, tools: true, messages: Math.max(2, one.messages) }
+        : {}),
+      ...(isCalm ? { forgets: false } : {}),
+    })),
+  }));
+  const config = { ...scenario.config, ask: 'wait', askTimeoutMs: luck.int(1_000, 15_000) } as const;
+  const others = isCalm ? scenario.acts.filter((act) => !losesWords.has(act.do)) : scenario.acts;
+  const crashes = isCalm ? scenario.crashes.map((crash) => ({ ...crash, how: 'kill' as const })) : scenario.crashes;
+  return { ...scenario, config, sessions, crashes, acts: inTime([...others, ...acts.flat()]) };
+}
+
+/** After these a conversation may lack what claude has written. */
+const losesWords: ReadonlySet<Act['do']> = new Set(['power-cut', 'disk-full', 'short']);
+
+/** Whether what claude has written down stays. */
+export function keepsWords({ acts, crashes, sessions }: Scenario): boolean {
+  const isCut = acts.some((act) => losesWords.has(act.do)) || crashes.some(({ how }) => how === 'power-cut');
+  return !isCut && !sessions.some(({ behaviours }) => behaviours.some(({ forgets }) => forgets));
+}
+
 /** `SIM_SEED` for a scenario: its seed, and behind a colon its cuts. */
 export function nameOf({ seed, cuts }: Scenario): string {
   return cuts.length === 0 ? String(seed) : `${seed}:${cuts.join('.')}`;

@@ -47,6 +47,8 @@ export interface Behaviour {
   readonly forgets: boolean;
   /** It is told that a five-hour window is nearly used up. */
   readonly nearLimit: boolean;
+  /** Its first tool needs a permission. */
+  readonly asks?: boolean;
 }
 
 /** What one run of an acceptance command does. */
@@ -97,6 +99,8 @@ export type Act =
   | { readonly do: 'attach'; readonly index: number; readonly messages: number }
   /** The commands through which persons have sessions are killed. */
   | { readonly do: 'kill-attached' }
+  /** The item that is open for the longest time. */
+  | { readonly do: 'answer'; readonly words: 'allow' | 'deny' }
   | { readonly do: 'raise-budget'; readonly byUsd: number }
   | { readonly do: 'short'; readonly of: 'memory' | 'disk'; readonly forMs: number }
   | { readonly do: 'delete' };

@@ -11,6 +11,7 @@ import {
   noUsage,
   type SessionDefinition,
 } from '../../../src/core/group.ts';
+import { openItems } from '../../../src/core/item.ts';
 import { invariants } from './checks.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
@@ -58,6 +59,8 @@ const passing: ReadonlySet<string> = new Set([
   'stall',
   'budget',
   'not-accepted',
+  // Not before the answer, see below.
+  'waits-for-answer',
 ]);
 
 export class SupervisionChecks {
@@ -206,6 +209,8 @@ export class SupervisionChecks {
     if (this.#failed.size >= (this.#config?.errorThreshold ?? Number.POSITIVE_INFINITY))
       this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failed.size} failures`);
     if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
+    const [open] = openItems(this.#machine.log.state?.sessions.get(sessionId) ?? {});
+    if (open !== undefined) this.#violate(invariants.rests, `${sessionId} starts while it waits for an answer`);
     const { retry } = session;
     if (retry !== null && atMs < retry.atMs && !this.#isRelieved(session))
       this.#violate(invariants.tries, `${sessionId} is tried again ${retry.atMs - atMs} ms too early`);

@@ -180,6 +180,9 @@ export class User {
       case 'attach':
         commands.attach(act);
         return;
+      case 'answer':
+        commands.answer(act.words);
+        return;
       default:
         commands.ofSession(act);
     }
@@ -212,6 +215,8 @@ export class User {
     machine.trouble.full = false;
     machine.trouble.low = false;
     machine.isMemoryShort = false;
+    // Without an answer nothing would go on.
+    if (this.#commands.answer('allow')) return;
     if (this.#rounds >= roundsMax) machine.callOffCrashes();
     if (this.#rounds >= roundsLimit) {
       machine.violate(invariants.liveness, `${roundsLimit} runs did not bring the group to an end`);

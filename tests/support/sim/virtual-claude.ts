@@ -28,6 +28,13 @@ import type { Seeded } from './seeded.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import { onlyHost, type VirtualProcess } from './virtual-processes.ts';
 
+interface InputLine {
+  readonly type: string;
+  readonly request_id?: string;
+  readonly request?: { readonly subtype: string };
+  readonly response?: { readonly request_id?: string; readonly response?: { readonly behavior?: string } };
+}
+
 /** CLAUDE_CODE_EXIT_AFTER_STOP_DELAY of our workers. */
 const idleExitMs = 60_000;
 
@@ -50,6 +57,9 @@ export class VirtualClaude {
   #tool: VirtualProcess | null = null;
   #isIdle = false;
   #isDying = false;
+  /** What it waits for a person for. */
+  #asked: { readonly requestId: string; readonly answered: (isAllowed: boolean) => void } | null = null;
+  #hasAsked = false;
 
   constructor(machine: VirtualMachine, book: ClaudeBook, options: SpawnOptions, luck: Seeded) {
     this.#machine = machine;
@@ -112,8 +122,10 @@ export class VirtualClaude {
 
   #read(): void {
     for (const line of this.#input.splice(0)) {
-      const message = JSON.parse(line) as { type: string; request_id?: string; request?: { subtype: string } };
-      if (message.type === 'user') {
+      const message = JSON.parse(line) as InputLine;
+      if (message.type === 'control_response') this.#hear(message.response);
+      else if (message.type === 'user') {
+        if (line.includes('(item ')) this.#keep({ ...message, ...this.#stamp() });
         this.#machine.checks.told.reads(this.#book, line, !this.#book.begun);
         this.#begin();
       } else if (message.request?.subtype === 'get_usage') this.#answerUsage(message.request_id ?? '');
@@ -141,6 +153,7 @@ export class VirtualClaude {
 
   #speak(index: number): void {
     const { messages, tools, ending } = this.#behaviour as Behaviour;
+    this.#machine.checks.asking.speaks(this.#book);
     if (this.#machine.isLimited || ending === 'unreachable') {
       this.#conclude(this.#machine.isLimited ? 'limit' : 'unreachable');
       return;
@@ -173,13 +186,37 @@ export class VirtualClaude {
   }
 
   #callTool(toolId: string, isLast: boolean, index: number): void {
+    const { ending, asks = false } = this.#behaviour as Behaviour;
+    if (!asks || this.#hasAsked) this.#runTool(toolId, isLast, index, ending === 'denied');
+    else this.#ask(toolId, isLast, index);
+  }
+
+  #ask(toolId: string, isLast: boolean, index: number): void {
+    this.#hasAsked = true;
+    const requestId = `ask-${this.#book.attemptId}`;
+    const answered = (isAllowed: boolean) => this.#runTool(toolId, isLast, index, !isAllowed);
+    this.#asked = { requestId, answered };
+    const call = { tool_name: 'Bash', input: { command: 'deploy' }, tool_use_id: toolId };
+    this.#print({ type: 'control_request', request_id: requestId, request: { subtype: 'can_use_tool', ...call } });
+  }
+
+  /** A second answer, or one to what it does not ask any more, is ignored. */
+  #hear({ request_id, response }: InputLine['response'] = {}): void {
+    const asked = this.#asked;
+    if (asked === null || asked.requestId !== request_id || this.#isDying) return;
+    this.#asked = null;
+    this.#next(this.#luck.delay(5, 100), 'goes on', () => asked.answered(response?.behavior === 'allow'));
+  }
+
+  #runTool(toolId: string, isLast: boolean, index: number, isDenied: boolean): void {
     const { ending } = this.#behaviour as Behaviour;
-    const isDenied = ending === 'denied';
     if (!isDenied) this.#tool = this.#machine.startTool(this.#process, (this.#behaviour as Behaviour).tool);
     const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(8_000, 25_000) : this.#luck.delay(800, 5_000);
     this.#next(toolMs, 'gets a tool’s result', () => {
       this.#endTool();
       this.#machine.worked(this.#book, this.#options.cwd);
+      const result = { type: 'tool_result', tool_use_id: toolId };
+      if (this.#hasAsked) this.#keep({ type: 'user', message: { content: [result] }, ...this.#stamp() });
       this.#print(toolResultLine(toolId, isDenied), () => {
         this.#book.toolSinceMs = null;
       });
@@ -254,6 +291,8 @@ export class VirtualClaude {
       if (this.#isDying) return;
       this.#say(answerLine(requestId));
       if (this.#isIdle || this.#behaviour === null) return;
+      if (this.#asked !== null) this.#print({ type: 'control_cancel_request', request_id: this.#asked.requestId });
+      this.#asked = null;
       this.#turn += 1;
       this.#endTool();
       this.#conclude('interrupted');
@@ -262,6 +301,7 @@ export class VirtualClaude {
 
   #onSignal(signal: SignalName): void {
     if (signal !== 'SIGTERM') return;
+    if (this.#asked !== null) this.#machine.coverage.note('ended while it asks');
     const how = this.#behaviour?.term ?? 'obeyed';
     if (how === 'ignored' || this.#isDying) return;
     this.#turn += 1;

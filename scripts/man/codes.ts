@@ -40,7 +40,7 @@ const events: readonly EventRow[] = [
   [
     'item_opened',
     ['item', 'kind', 'text', 'options', 'answerBy?', 'waiting'],
-    'A session asks. `waiting` items are open.',
+    'A session asks, or a wave waits for a decision. `waiting` items are open.',
   ],
   ['item_answered', ['item', 'by'], 'The item was answered by `user`, `deadline`, `earlier` answer or `rule`.'],
   ['item_withdrawn', ['item'], 'The session no longer waits for an answer.'],
@@ -48,6 +48,12 @@ const events: readonly EventRow[] = [
     'session_parked',
     ['item', 'reason', 'message', ...used, ...totals],
     'The session waits for an answer, without claude.',
+  ],
+  ['wave_finished', ['wave', 'accepted', 'cost'], 'No session of the wave is left to run.'],
+  [
+    'wave_decided',
+    ['wave', 'decision', 'by', 'note?'],
+    'The next wave starts, or the run stops: `continue` or `stop`.',
   ],
   ['session_stalled', ['step', 'silentMs'], 'The session made no progress: `notice` first, then `interrupt`.'],
   ['session_edited', ['changed?'], 'Settings of the session changed.'],
@@ -166,6 +172,7 @@ const waiting: Readonly<Record<GroupHold['reason'], string>> & Readonly<Record<s
   starting: 'Other sessions are still starting.',
   waiting: 'A dependency has not completed.',
   'waits-for-answer': 'The session asked for a permission or an answer. See `cca inbox`.',
+  'waits-for-wave': 'The session belongs to a later wave. See `cca inbox`.',
 };
 
 const group: Readonly<Record<string, string>> = {
@@ -182,6 +189,7 @@ const group: Readonly<Record<string, string>> = {
   signal: 'The runner received a signal.',
   user: 'Paused by request.',
   'waits-for-answer': 'Only sessions that wait for an answer are left. See `cca inbox`.',
+  'waits-for-wave': 'A wave waits for a decision, or was stopped. See `cca inbox`.',
 };
 
 const warned: Readonly<Record<Warning['code'], string>> = {

@@ -24,7 +24,7 @@ const awaitedEvents: ReadonlySet<EventType> = new Set(awaited);
 
 /** What was answered at once, by a rule or an earlier answer, waits for nobody. */
 export function isAwaited(event: GroupEvent, { sessions }: GroupState): boolean {
-  if (event.type !== 'item_opened') return awaitedEvents.has(event.type);
+  if (event.type !== 'item_opened' || event.kind === 'wave') return awaitedEvents.has(event.type);
   return openItems(sessions.get(event.sessionId) ?? {}).some(({ id }) => id === event.item);
 }
 

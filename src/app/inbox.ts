@@ -1,28 +1,35 @@
 /** Items that wait for a person, of one group or of all of them, and the answer to one. */
 import { see } from '../core/advice.ts';
+import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { quoted, sessionLabel } from '../core/id.ts';
 import { type GivenAnswer, type Item, openItems } from '../core/item.ts';
+import { openWaveItem } from '../core/plan/waves.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import type { GroupState } from '../core/state.ts';
+import type { GroupState, WaveItem } from '../core/state.ts';
+import { promptProblem } from '../core/values.ts';
 import { closedText } from '../runner/item-events.ts';
 import { groupIds } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { AppContext } from './app-context.ts';
 import { type LoadedGroup, loadReferredGroup, loadReferredSession, loadWithRunner } from './resolve.ts';
-import { type Done, submit } from './submit.ts';
+import { type CommandOf, type Done, submit } from './submit.ts';
 
-export interface InboxItem extends Pick<Item, 'id' | 'kind' | 'text' | 'options' | 'since' | 'answerBy'> {
+export interface InboxItem extends Pick<Item, 'id' | 'text' | 'options' | 'since' | 'answerBy'> {
+  readonly kind: Item['kind'] | WaveItem['kind'];
   readonly group: GroupId;
-  readonly session: SessionId;
-  /** Its name or number. */
+  /** Null for a wave. */
+  readonly session: SessionId | null;
+  /** The name or number of the session. */
   readonly label: string;
 }
 
 export function inboxOf(state: GroupState): InboxItem[] {
   if (state.status === 'archived') return [];
-  return [...state.sessions.values()].flatMap((record) => {
+  const wave = openWaveItem(state);
+  const ofWave = wave === undefined ? [] : [{ ...waveFields(wave), group: state.group.id, session: null, label: '' }];
+  const ofSessions = [...state.sessions.values()].flatMap((record) => {
     const { id: session, name } = record.definition;
     return openItems(record).map(({ id, kind, text, options, since, answerBy }): InboxItem => {
       const by = answerBy === undefined ? {} : { answerBy };
@@ -39,6 +46,11 @@ export function inboxOf(state: GroupState): InboxItem[] {
       };
     });
   });
+  return [...ofWave, ...ofSessions];
+}
+
+function waveFields({ id, kind, text, options, since }: WaveItem) {
+  return { id, kind, text, options, since };
 }
 
 /** Oldest first. A group that cannot be read has no items. */
@@ -71,8 +83,9 @@ function allGroups(place: AppContext): Result<LoadedGroup[]> {
 
 interface FoundItem {
   readonly group: LoadedGroup;
-  readonly record: SessionRecord;
-  readonly item: Item;
+  /** Absent for a wave. */
+  readonly record?: SessionRecord;
+  readonly item: Item | WaveItem;
 }
 
 /** By its id, the beginning of one, or the session that has no other open item. */
@@ -80,11 +93,13 @@ function findItem(place: AppContext, reference: string): Result<FoundItem> {
   if (reference.includes('/')) return onlyItemOf(place, reference);
   const groups = allGroups(place);
   if (!groups.ok) return groups;
-  const found = groups.value.flatMap((group) =>
-    [...group.state.sessions.values()].flatMap((record) =>
-      (record.items ?? []).flatMap((item) => (item.id.startsWith(reference) ? [{ group, record, item }] : [])),
+  const all = groups.value.flatMap((group): FoundItem[] => [
+    ...group.state.waves.items.map((item) => ({ group, item })),
+    ...[...group.state.sessions.values()].flatMap((record) =>
+      (record.items ?? []).map((item) => ({ group, record, item })),
     ),
-  );
+  ]);
+  const found = all.filter(({ item }) => item.id.startsWith(reference));
   const [first, second] = found;
   if (first === undefined) return fail('not-found', `There is no item ${quoted(reference)}.`, see('inbox'));
   if (second === undefined) return ok(first);
@@ -112,7 +127,21 @@ export async function answerItem(place: AppContext, reference: string, given: Gi
   if (!found.ok) return found;
   const { group, record, item } = found.value;
   if (item.state !== 'open') return fail('usage', closedText(item), '');
+  if (record === undefined) {
+    const command = waveCommand(item.id, given);
+    if (!command.ok) return command;
+    const decided = await submit(place, group, command.value);
+    return decided.ok ? ok({ ...found.value, by: decided.value.by }) : decided;
+  }
   const sessionId = record.definition.id;
   const done = await submit(place, group, { kind: 'answer-item', sessionId, item: item.id, given });
   return done.ok ? ok({ ...found.value, by: done.value.by }) : done;
+}
+
+function waveCommand(item: string, { text, options, note, always }: GivenAnswer): Result<CommandOf<'decide-wave'>> {
+  if ((text !== 'continue' && text !== 'stop') || options !== undefined || always === true)
+    return fail('usage', 'A wave takes "continue" or "stop".', 'Add a sentence for later prompts with --note.');
+  const problem = note === undefined ? null : promptProblem(note);
+  if (problem !== null) return fail('usage', `The note ${problem}.`, '');
+  return ok({ kind: 'decide-wave', item, decision: text, ...defined({ note }) });
 }

@@ -45,6 +45,10 @@ interface ValueOfKind {
   /** Permission rules as `claude --allowedTools` takes them. */
   readonly rules: readonly string[];
   readonly systems: readonly ContextName[];
+  /** Sizes of waves, such as `3`, `20%` and `rest`. */
+  readonly waves: readonly string[];
+  /** The rule by which the next wave starts. */
+  readonly waveRule: string;
   readonly object: Readonly<Record<string, unknown>>;
 }
 
@@ -481,6 +485,20 @@ export const ownGroupSettings = {
     option: false,
     help: 'default answers at answerBy: permission (allow or deny) and question (a text)',
     default: 'deny, and the session decides itself',
+  },
+  waves: {
+    kind: 'waves',
+    run: false,
+    value: 'list',
+    help: 'how many sessions of a matrix start before a decision on them, such as 3,20%,rest',
+    without: 'all sessions start without a decision',
+  },
+  continueIf: {
+    kind: 'waveRule',
+    run: false,
+    value: 'rule',
+    help: 'when the next wave starts without a person, such as "accepted >= 2/3 and cost <= quote"',
+    without: 'a person decides on each wave',
   },
   onLost: {
     kind: 'choice',

@@ -33,6 +33,8 @@ export interface RunInfo {
   readonly script?: string;
   /** Branches and worktrees of the rehearsal stay when it is over. */
   readonly keep?: true;
+  /** What each wave was estimated to cost at most, US dollars; null = unknown. Absent = not needed. */
+  readonly quotes?: readonly (number | null)[];
 }
 
 /** Why an attempt is made; it decides whether the conversation is continued. */
@@ -139,6 +141,8 @@ export type Conversed = {
   /** The present conversation begins with nothing of the one before, as after `/clear`. */
   readonly cleared?: true;
 };
+
+export type WaveDecision = 'continue' | 'stop';
 
 type SessionFact = { readonly sessionId: SessionId };
 type ItemFact = { readonly item: string };
@@ -270,6 +274,25 @@ export type EventBody =
   | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
   /** claude waits for a person. `item` is the same id whoever reads claude's request. */
   | (AttemptFact & ItemFact & ItemRequest & { readonly type: 'item_opened'; readonly answerBy?: string })
+  /** All sessions of the wave are over. `accepted`: the number of completed ones. */
+  | { readonly type: 'wave_finished'; readonly wave: number; readonly accepted: number; readonly cost: number }
+  /** A person is to decide on the wave. */
+  | (ItemFact & {
+      readonly type: 'item_opened';
+      readonly kind: 'wave';
+      readonly wave: number;
+      readonly text: string;
+      readonly options: readonly string[];
+      readonly answerBy?: undefined;
+    })
+  /** `note` is added to the prompts of all sessions that were not started yet. */
+  | {
+      readonly type: 'wave_decided';
+      readonly wave: number;
+      readonly decision: WaveDecision;
+      readonly by: 'user' | 'rule';
+      readonly note?: string;
+    }
   /** `from`: the item whose stored answer is used up by this. */
   | (SessionFact &
       ItemFact & {
@@ -355,6 +378,8 @@ export const publicEventTypes: ReadonlySet<string> = new Set([
   'item_opened',
   'item_answered',
   'item_withdrawn',
+  'wave_finished',
+  'wave_decided',
   'session_host_lost',
   'session_moved',
   'session_booked',

@@ -107,6 +107,8 @@ export interface SessionDefinition extends SessionSettings {
   /** The task as the user gave it, or as its template made it. */
   readonly prompt: string;
   readonly template?: string;
+  /** The entry of the workflow whose matrix made it. */
+  readonly matrix?: string;
   readonly variables?: Readonly<Record<string, string>>;
   readonly promptReferences?: readonly PromptReference[];
   readonly configTemplate?: ConfigTemplateRef;

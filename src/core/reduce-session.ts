@@ -97,9 +97,13 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
 
 /** `own` is what the user wrote; what the group gives to all sessions is added. */
 export function applyDefinition({ group }: GroupState, record: SessionRecord, own: SessionDefinition): void {
-  record.definition = withShared(own, group.config);
+  record.definition = withNotes(withShared(own, group.config), record.notes);
   if (record.definition === own) delete record.own;
   else record.own = own;
+}
+
+function withNotes(definition: SessionDefinition, notes: readonly string[] = []): SessionDefinition {
+  return notes.length === 0 ? definition : { ...definition, prompt: [definition.prompt, ...notes].join('\n\n') };
 }
 
 function changeDefinition(state: GroupState, record: SessionRecord, own: SessionDefinition): void {
@@ -503,7 +507,7 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
 
 // Items: what a session asks of a person.
 
-type ItemEvent = Extract<GroupEvent, { type: 'item_opened' | 'item_answered' | 'item_withdrawn' }>;
+type ItemEvent = Extract<SessionEvent, { type: 'item_opened' | 'item_answered' | 'item_withdrawn' }>;
 
 function isItemEvent(event: SessionEvent): event is ItemEvent {
   return event.type === 'item_opened' || event.type === 'item_answered' || event.type === 'item_withdrawn';

@@ -9,6 +9,7 @@ import type { GroupEvent, MergedRepository } from './event.ts';
 import { openItems } from './item.ts';
 import { updateBudgetWait } from './plan/settle.ts';
 import { applyDefinition, reduceSession, type SessionEvent } from './reduce-session.ts';
+import { beginRunOfWaves, forgetQuotes, isWaveEvent, reduceWave } from './reduce-waves.ts';
 import { IllegalEvent, ownDefinition, queue } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
 import { nextGroupStatus } from './status.ts';
@@ -21,6 +22,8 @@ export function reduce(state: GroupState, event: GroupEvent): GroupState {
   if (status === null) throw new IllegalEvent(`${event.type} in a group that is ${state.status}`);
   if ('sessionId' in event && event.sessionId !== undefined && event.type !== 'request_answered') {
     reduceSession(state, event as SessionEvent);
+  } else if (isWaveEvent(event)) {
+    reduceWave(state, event);
   } else {
     reduceGroup(state, event);
   }
@@ -40,6 +43,7 @@ export function foldEvents(events: Iterable<GroupEvent>): GroupState | null {
 function reduceGroup(state: GroupState, event: GroupEvent): void {
   switch (event.type) {
     case 'group_changed':
+      forgetQuotes(state, event.config);
       state.group = { ...state.group, config: event.config };
       for (const record of state.sessions.values()) applyDefinition(state, record, ownDefinition(record));
       state.budgetExceeded = false;
@@ -125,6 +129,7 @@ function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_s
   delete state.reason;
   delete state.message;
   state.run = event.run;
+  beginRunOfWaves(state, event.run);
   state.runStartedAt = event.at;
   state.failed.clear();
   state.budgetExceeded = false;

@@ -77,6 +77,8 @@ export interface SessionRecord {
   definition: SessionDefinition;
   /** As the user wrote it; absent where the group gives nothing. */
   own?: SessionDefinition;
+  /** What decisions on waves added to its prompt. */
+  notes?: readonly string[];
   state: SessionState;
   /** True when the session is to be started as soon as its dependencies and the slots allow. */
   queued: boolean;

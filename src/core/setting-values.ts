@@ -32,6 +32,7 @@ import {
   wordPattern,
   wordRule,
 } from './values.ts';
+import { parseContinueIf, wavesProblem } from './waves.ts';
 
 /** That a session may require of a machine. */
 const labelsMax = 16;
@@ -78,6 +79,8 @@ function valueIn({ kind }: ValueRule, text: string): unknown {
       return ageMs(text);
     case 'labels':
       return [text];
+    case 'waves':
+      return text.split(',').map((size) => size.trim());
     case 'rules':
       return permissionRules(text);
     case 'systems':
@@ -183,6 +186,12 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
     case 'systems': {
       const isFine = isList(value, (name) => contextSystems(name)?.length === 1);
       return unless(isFine, 'must be a list of cpm, faber and handover, or none');
+    }
+    case 'waves':
+      return wavesProblem(value);
+    case 'waveRule': {
+      const rule = parseContinueIf(text ?? '');
+      return typeof rule === 'string' ? rule : null;
     }
     case 'object':
       return unless(typeof value === 'object' && value !== null && !Array.isArray(value), 'must be an object');

@@ -7,6 +7,32 @@ import { type GroupDefinition, noUsage, type SessionId, type Usage, type Workspa
 import { IllegalEvent, type SessionRecord } from './session-state.ts';
 import type { GroupStatus, SessionStatus } from './status.ts';
 
+/** A decision on a wave that a person is asked for. */
+export interface WaveItem {
+  readonly id: string;
+  readonly kind: 'wave';
+  readonly wave: number;
+  readonly text: string;
+  readonly options: readonly string[];
+  /** ISO 8601. */
+  readonly since: string;
+  readonly state: 'open' | 'answered' | 'withdrawn';
+  readonly answer?: { readonly text: string };
+}
+
+export interface WaveState {
+  /** Sessions of later waves do not start. */
+  allowed: number;
+  /** What was logged last of the results. */
+  finished?: { readonly wave: number; readonly accepted: number; readonly cost: number };
+  /** A person does not want the next wave in this run. */
+  stopped: boolean;
+  /** Oldest first. */
+  items: readonly WaveItem[];
+  /** By wave, from 1: US dollars, null = no estimate; of the first run. */
+  quotes?: readonly (number | null)[];
+}
+
 /** The commit and the branch that were checked out there when the first session was isolated. */
 export type Base = Pick<Workspace, 'base' | 'target' | 'repository'>;
 
@@ -48,6 +74,7 @@ export interface GroupState {
   budgetExceeded: boolean;
   /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
   readonly bases: Map<string, Base>;
+  readonly waves: WaveState;
   /** Changes whenever sessions or dependencies do, so that plans made from them can be reused. */
   definitionsVersion: number;
 }
@@ -89,6 +116,7 @@ export function initialState(event: GroupEvent): GroupState {
     budgetWarned: false,
     budgetExceeded: false,
     bases: new Map(),
+    waves: { allowed: 1, stopped: false, items: [] },
     definitionsVersion: 0,
   };
 }

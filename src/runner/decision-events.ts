@@ -53,6 +53,17 @@ export function decisionEvents(
         const { sessionId, usage, limit, action } = decision;
         return [{ type: 'session_budget_exceeded', sessionId, action, usage, limit }];
       }
+      case 'finish-wave': {
+        const { wave, accepted, cost } = decision;
+        return [{ type: 'wave_finished', wave, accepted, cost }];
+      }
+      case 'continue-wave':
+        return [{ type: 'wave_decided', wave: decision.wave, decision: 'continue', by: 'rule' }];
+      case 'ask-wave': {
+        const { wave, text } = decision;
+        const item = world.random.uuid().slice(0, 8);
+        return [{ type: 'item_opened', item, kind: 'wave', wave, text, options: ['continue', 'stop'] }];
+      }
       case 'settle': {
         if (decision.status === 'completed') return [{ type: 'group_completed' }];
         const { reason, message } = decision;

@@ -129,7 +129,13 @@ export function answerEvents(
   return ok({ events: [{ type: 'item_answered', sessionId, item: id, by: 'user', answer: withRules }], rules });
 }
 
-export function closedText({ id, state, answer }: Item): string {
-  if (state === 'withdrawn') return `Item ${id} was withdrawn: the session no longer waits for an answer.`;
+export function closedText({
+  id,
+  kind,
+  state,
+  answer,
+}: Pick<Item, 'id' | 'state' | 'answer'> & { kind: string }): string {
+  const asker = kind === 'wave' ? 'wave' : 'session';
+  if (state === 'withdrawn') return `Item ${id} was withdrawn: the ${asker} no longer waits for an answer.`;
   return `Item ${id} was already answered: ${answer?.text}.`;
 }

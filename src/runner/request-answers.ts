@@ -42,7 +42,7 @@ import { type GroupEdit, type RequestBody, removeRequest, takeRequests } from '.
 import type { World } from '../system/world.ts';
 import { anyAttachedProblem, attachEvents, attachedProblem } from './attach/answers.ts';
 import { freezeMs, thawEvents } from './freeze.ts';
-import { answerEvents, withdrawals } from './item-events.ts';
+import { answerEvents, closedText, withdrawals } from './item-events.ts';
 
 const namesShownMax = 8;
 
@@ -135,6 +135,14 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const events = editGroupEvents(asked, command);
       return events.ok ? ok({ events: events.value }) : events;
     }
+    case 'decide-wave': {
+      const item = state.waves.items.find(({ id }) => id === command.item);
+      if (item === undefined) return fail('not-found', `There is no item ${command.item}.`, '');
+      if (item.state !== 'open') return fail('usage', closedText(item), '');
+      const { decision, note } = command;
+      const { wave } = item;
+      return ok({ events: [{ type: 'wave_decided', wave, decision, by: 'user', ...defined({ note }) }] });
+    }
     case 'archive': {
       const taken = anyAttachedProblem(state);
       if (taken !== null) return taken;
@@ -214,6 +222,9 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
     case 'answer-item':
       if (!rulesOut('session_queued')) return null;
       return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
+    case 'decide-wave':
+      if (!rulesOut('wave_decided')) return null;
+      return fail('usage', `${about}; no wave of it waits for a decision.`, see('group', 'show', id));
     case 'attach-session':
     case 'open-attached':
       // Of another one the session itself says more.

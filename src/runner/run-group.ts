@@ -55,6 +55,8 @@ export interface RunGroupOptions {
   readonly overrides: Partial<GroupConfig>;
   /** What all groups may spend in a day, US dollars; absent = no such cap. */
   readonly dayCapUsd?: number;
+  /** What each wave may cost, if the group's rule asks for it. */
+  readonly quotes?: (state: GroupState) => RunInfo['quotes'];
   readonly retryFailed: boolean;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
@@ -108,6 +110,7 @@ async function runOpened(
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
     ...defined({ script: options.rehearsal?.scriptFile }),
     ...(options.rehearsal?.keep ? { keep: true as const } : {}),
+    ...defined({ quotes: options.quotes?.(writer.state) }),
   };
   await recoverAttachments(world, writer);
   const { overrides, retryFailed, only } = options;

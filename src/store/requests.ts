@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
-import type { Conversed, GroupEvent, ProcessIdentity } from '../core/event.ts';
+import type { Conversed, GroupEvent, ProcessIdentity, WaveDecision } from '../core/event.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import type { GivenAnswer } from '../core/item.ts';
 import type { ConversationChoice } from '../core/session-state.ts';
@@ -52,6 +52,13 @@ export type RequestBody =
   | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string } & ConversationChoice)
   | (OfSession & { readonly kind: 'say'; readonly text: string })
   | (OfSession & { readonly kind: 'answer-item'; readonly item: string; readonly given: GivenAnswer })
+  /** What a person decided on a wave. */
+  | {
+      readonly kind: 'decide-wave';
+      readonly item: string;
+      readonly decision: WaveDecision;
+      readonly note?: string;
+    }
   /** A person takes it over from this process: it is stopped and kept for them. */
   | (OfTakeOver & { readonly kind: 'attach-session'; readonly process: ProcessIdentity })
   /** claude is about to be opened for them; their share of the money is reserved. */

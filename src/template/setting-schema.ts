@@ -82,6 +82,12 @@ function schemaOf(setting: Setting): z.ZodType {
       return z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none');
     case 'labels':
       return checked(z.array(z.string(), rule), (labels) => labels);
+    case 'waves':
+      return checked(z.array(z.union([z.string(), z.int().min(1).max(999_999)]), rule), (sizes: (string | number)[]) =>
+        sizes.map(String),
+      );
+    case 'waveRule':
+      return checked(z.string(rule), (text) => text);
     case 'rules':
       return checked(z.union([z.string(), z.array(z.string())], rule), (rules: string | string[]) =>
         [rules].flat().flatMap((one) => permissionRules(one) ?? ''),

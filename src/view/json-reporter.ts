@@ -154,7 +154,15 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
     }
     case 'item_opened': {
       const { item, kind, text, options, answerBy } = event;
-      return { ...head, item, kind, text, options, ...defined({ answerBy }), waiting: waitingIn(state) };
+      return {
+        ...head,
+        item,
+        kind,
+        text,
+        options,
+        ...defined({ answerBy }),
+        waiting: waitingIn(state) + Number(kind === 'wave'),
+      };
     }
     case 'item_answered':
       return { ...head, item: event.item, by: event.by };
@@ -178,12 +186,6 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
       const { action, usage, limit } = event;
       return { ...head, type: 'budget_exceeded', scope: 'session', action, usage, limit };
     }
-    case 'session_stalled':
-      return { ...head, step: event.step, silentMs: event.silentMs };
-    case 'session_host_lost':
-      return { ...head, host: event.host, held: event.held };
-    case 'session_moved':
-      return { ...head, ...defined({ from: event.from }), to: event.to };
     case 'session_booked':
       return { ...head, ...publicUsage(event.usage) };
     case 'limit_reached':
@@ -192,7 +194,26 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
     case 'group_failed':
       return { ...head, reason: event.reason, message: event.message, next: nextOf(event, state) };
     default:
-      return head;
+      return { ...head, ...otherFields(event) };
+  }
+}
+
+function otherFields(event: GroupEvent): object {
+  switch (event.type) {
+    case 'wave_finished':
+      return { wave: event.wave, accepted: event.accepted, cost: event.cost };
+    case 'wave_decided': {
+      const { wave, decision, by, note } = event;
+      return { wave, decision, by, ...defined({ note }) };
+    }
+    case 'session_stalled':
+      return { step: event.step, silentMs: event.silentMs };
+    case 'session_host_lost':
+      return { host: event.host, held: event.held };
+    case 'session_moved':
+      return { ...defined({ from: event.from }), to: event.to };
+    default:
+      return {};
   }
 }
 

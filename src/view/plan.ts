@@ -50,6 +50,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...waveLines(state, preview, plan, style),
     ...workPlanLines(state, preview.waves.flat(), style),
     ...paragraph(style('dim', 'Worktrees'), plan.worktrees),
+    ...paragraph(style('dim', 'Waves, each after a decision on the one before'), canaryTexts(state, preview)),
     ...pathLines(state, preview, style),
     ...paragraph(
       style('dim', 'Prompt cache (the first session fills it, the others read it)'),
@@ -67,13 +68,29 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
   ];
 }
 
-function summary(state: GroupState, { waves }: Preview): string {
+function canaryTexts(state: GroupState, { canaryWaves }: Preview): string[] {
+  const { continueIf } = state.group.config;
+  const waves = canaryWaves.map(({ sessions, quoteUsd }, index) => {
+    const cost = quoteUsd === null ? 'no estimate' : `quote ${formatMoney(quoteUsd)}`;
+    return `wave ${index + 1}: ${plural(sessions.length, 'session')}, ${cost}`;
+  });
+  const rule = continueIf === undefined ? 'a person decides' : `goes on if ${continueIf}, else a person decides`;
+  return waves.length === 0 ? [] : [...waves, rule];
+}
+
+/** A wave of a matrix is another one. */
+function nounOf({ canaryWaves }: Preview): 'wave' | 'step' {
+  return canaryWaves.length === 0 ? 'wave' : 'step';
+}
+
+function summary(state: GroupState, preview: Preview): string {
+  const { waves } = preview;
   const { maxConcurrentSessions, respectDependencies } = state.group.config;
   const open = waves.reduce((total, wave) => total + wave.length, 0);
   if (open === 0) return 'Nothing is left to run.';
   const done = state.sessions.size - open;
   return [
-    `${plural(open, 'session')} in ${plural(waves.length, 'wave')}, ${maxConcurrentSessions} at once`,
+    `${plural(open, 'session')} in ${plural(waves.length, nounOf(preview))}, ${maxConcurrentSessions} at once`,
     ...(done === 0 ? [] : [`${done} completed already`]),
     ...(respectDependencies ? [] : ['dependencies are ignored']),
   ].join('; ');
@@ -95,7 +112,7 @@ function waveLines(state: GroupState, preview: Preview, { details, modes }: Plan
   return [
     ...(ids.length === 0 ? [] : ['', titles]),
     ...preview.waves.flatMap((wave, index) => [
-      style('dim', `Wave ${index + 1}`),
+      style('dim', `${nounOf(preview) === 'wave' ? 'Wave' : 'Step'} ${index + 1}`),
       ...wave.flatMap((id) => [lineOf.get(id) ?? '', ...details(id)]),
     ]),
   ];
@@ -139,10 +156,10 @@ function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, sty
   return ['', `${style('dim', 'Critical path')}${time}: ${shown.join(' -> ')}`];
 }
 
-function warmUpTexts(state: GroupState, { warmUps }: Preview): string[] {
-  return warmUps.map(({ wave, first, others }) => {
+function warmUpTexts(state: GroupState, preview: Preview): string[] {
+  return preview.warmUps.map(({ wave, first, others }) => {
     const who = `${plural(others, 'similar session')} ${others === 1 ? 'waits' : 'wait'}`;
-    return `wave ${wave}: ${who} some seconds for the first answer to ${titleOf(state, first)}`;
+    return `${nounOf(preview)} ${wave}: ${who} some seconds for the first answer to ${titleOf(state, first)}`;
   });
 }
 

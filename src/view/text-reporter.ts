@@ -227,7 +227,9 @@ type GroupLevelEvent = Extract<
       | 'group_merged'
       | 'group_archived'
       | 'group_changed'
-      | 'group_redefined';
+      | 'group_redefined'
+      | 'wave_finished'
+      | 'wave_decided';
   }
 >;
 
@@ -268,6 +270,12 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
       return style('good', event.merged.map(describeMerge).join('; '));
     case 'group_archived':
       return 'archived';
+    case 'wave_finished':
+      return `wave ${event.wave} finished: ${event.accepted} accepted, ${formatMoney(event.cost)}`;
+    case 'wave_decided': {
+      const note = event.note === undefined ? '' : `: ${sentence(event.note)}`;
+      return `decided by ${event.by} after wave ${event.wave}: ${event.decision}${note}`;
+    }
     // Earlier versions did not say what has changed.
     case 'group_changed':
     case 'group_redefined':

@@ -2,8 +2,10 @@
 import { resolve } from 'node:path';
 import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
-import type { GroupEvent } from '../../core/event.ts';
+import type { GroupEvent, RunInfo } from '../../core/event.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { costHistory } from '../../core/plan/forecast.ts';
+import { canaryWaves } from '../../core/plan/preview.ts';
 import type { GroupState } from '../../core/state.ts';
 import { type Rehearsal, type RunResult, runGroup } from '../../runner/run-group.ts';
 import { loadGroup } from '../../store/group-store.ts';
@@ -18,6 +20,7 @@ import { liveRunner, shortRunPrefix } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { GroupReference } from '../resolve.ts';
 import { changeGroup, waitForShortCommands } from '../submit.ts';
+import { readSamples } from '../watch/live-view.ts';
 import { checkRehearsed, gateForGroup } from './claude-gate.ts';
 import type { RunDisplay, RunOptions } from './run-options.ts';
 
@@ -124,6 +127,7 @@ async function runHeld(
       reporter: hooks.around(display.reporter),
       overrides: { ...ofUser.config, ...options.config },
       retryFailed: options.retryFailed,
+      quotes: (state) => quotesOf(place.world, group.root, state),
       ...defined({ only: options.only, rehearsal, claude, worktrees: ofUser.worktrees, dayCapUsd: ofUser.dayUsd }),
       ...(hold === null ? {} : { taken: hold }),
       onSignal: display.onSignal,
@@ -134,6 +138,12 @@ async function runHeld(
   }
   for (const warning of await hooks.finish(result.kind === 'left')) place.notes.line(warning);
   return ok(result);
+}
+
+/** Only where the rule asks for it: other groups are read for this. */
+function quotesOf(world: World, root: string, state: GroupState): RunInfo['quotes'] {
+  if (state.group.config.continueIf?.includes('quote') !== true) return undefined;
+  return canaryWaves(state, costHistory(readSamples(world, root, state))).map(({ quoteUsd }) => quoteUsd);
 }
 
 /** Without a script a group goes on with the one it was rehearsed with last. */

@@ -19,7 +19,9 @@ Example:
 
 export function defineInbox(command: Command, context: Context): void {
   command
-    .description('List permission requests and questions of sessions with "ask: wait", oldest first.')
+    .description(
+      'List permission requests and questions of sessions with "ask: wait", and waves to decide on, oldest first.',
+    )
     .argument('[group]', 'id, unique prefix or slug; all groups otherwise')
     .option('--json', 'one JSON document: {"items": [{"id", "group", "session", "kind", "text", "options", "since"}]}')
     .addHelpText('after', inboxExample)
@@ -42,10 +44,11 @@ export function defineInbox(command: Command, context: Context): void {
 
 function itemLines({ id, group, label, kind, text, options, since }: InboxItem, nowMs: number): string[] {
   const age = formatAge(Math.max(0, nowMs - Date.parse(since)));
-  const head = `${id}  ${group}/${label}  ${kind}, ${age}`;
+  const head = `${id}  ${label === '' ? group : `${group}/${label}`}  ${kind}, ${age}`;
   const lines = [head, `  ${safeLine(text, columnsMax)}`];
-  if (kind === 'permission') {
-    return [...lines, `  ${commandText(['answer', id, 'allow'])}`, `  ${commandText(['answer', id, 'deny'])}`];
+  if (kind === 'permission' || kind === 'wave') {
+    const words = kind === 'wave' ? options : ['allow', 'deny'];
+    return [...lines, ...words.map((word) => `  ${commandText(['answer', id, word])}`)];
   }
   const numbered = options.map((option, index) => `  ${index + 1}. ${safeLine(option, columnsMax)}`);
   const command = options.length > 0 ? ['answer', id, '--option', '1'] : ['answer', id, 'Your answer'];
@@ -63,14 +66,14 @@ export function defineAnswer(command: Command, context: Context): void {
   command
     .description(
       `Answer an item of the inbox. Only the first answer counts; a second one exits
-      with 2. Answer a permission with allow or deny, and a question with a text or
-      one option per question.`,
+      with 2. Answer a permission with allow or deny, a wave with continue or stop,
+      and a question with a text or one option per question.`,
     )
     .argument('<item>', 'id or prefix, or <group>/<session> if it has one item')
-    .argument('[text]', 'allow or deny for a permission, the answer to a question')
+    .argument('[text]', 'allow or deny, continue or stop, or the answer to a question')
     .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole, [])
     .option('--always', 'allow, and add a rule to the group that allows such calls')
-    .option('--note <text>', 'words for the session, with allow or deny')
+    .option('--note <text>', 'words for the session; for a wave, a sentence added to all later prompts')
     .option('--json', 'one JSON document: {"item", "group", "session", "answer"}')
     .addHelpText('after', answerExample)
     .action((reference, text, { option: options, always, note, json }) =>
@@ -79,23 +82,28 @@ export function defineAnswer(command: Command, context: Context): void {
           refuse('usage', 'No answer was given.', advise('See what is asked with', ['inbox']));
         const given = { ...defined({ text, note, always }), ...(options.length > 0 ? { options } : {}) };
         const { group, record, item, by } = need(await answerItem(context, reference, given));
-        const { id: session, name } = record.definition;
+        const { id: session = null, name = undefined } = record?.definition ?? {};
         const words = text ?? options.join(', ');
         if (json) {
           context.stdout.json({ item: item.id, group: group.groupId, session, answer: words });
           return;
         }
-        const left = openItems(record).length > 1;
-        const isParked = record.state.status === 'paused';
+        const left = record !== undefined && openItems(record).length > 1;
+        const isParked = record?.state.status === 'paused';
         const when = left
           ? 'More questions are open.'
           : by === 'runner'
             ? isParked
               ? 'The session continues.'
-              : 'The session continues now.'
+              : 'It continues now.'
             : '';
         const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : when;
-        context.stdout.line(safeLine(`Answered ${item.id} of session ${name ?? session}. ${next}`.trim(), columnsMax));
+        context.stdout.line(
+          safeLine(
+            `Answered ${item.id} of ${session === null ? 'a wave' : `session ${name ?? session}`}. ${next}`.trim(),
+            columnsMax,
+          ),
+        );
       }),
     );
 }

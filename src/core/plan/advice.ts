@@ -81,6 +81,8 @@ export function groupAdvice(state: GroupState): Advice {
   }
   if ([...state.sessions.values()].some((record) => openItems(record).length > 0))
     return advise('Answer the questions, then continue with', ['inbox', state.group.id], goOnCommand(state));
+  if (state.reason === 'waits-for-wave' && state.waves.items.at(-1)?.state === 'open')
+    return advise('Decide on the wave, then continue with', ['inbox', state.group.id], goOnCommand(state));
   // The same again would be denied again, for the same money.
   const denied = failedBy(state, 'permission');
   if (denied.length > 0) {

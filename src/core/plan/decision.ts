@@ -4,6 +4,7 @@ import type { AttemptKind, SlotLease, StopReason } from '../event.ts';
 import type { GroupId, SessionDefinition, SessionId, SessionSet } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import { type GroupState, isThrottled } from '../state.ts';
+import type { WaveResults } from '../waves.ts';
 
 /** US dollars. */
 type Amounts = { readonly usage: number; readonly limit: number };
@@ -40,6 +41,11 @@ export type Decision =
       readonly sessionId: SessionId;
       readonly action: 'stopped' | 'paused';
     } & Amounts)
+  | ({ readonly do: 'finish-wave'; readonly wave: number } & Pick<WaveResults, 'accepted' | 'cost'>)
+  /** By the rule of the group. */
+  | { readonly do: 'continue-wave'; readonly wave: number }
+  /** Ask a person. */
+  | { readonly do: 'ask-wave'; readonly wave: number; readonly text: string }
   /** Nothing can be started for this reason: before its time, or until the world changes. */
   | ({ readonly do: 'wait' } & GroupHold)
   | { readonly do: 'settle'; readonly status: 'completed' }

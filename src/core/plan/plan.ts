@@ -9,11 +9,14 @@ import type { SessionId } from '../group.ts';
 import { openItems } from '../item.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import { assignWaves } from '../waves.ts';
 
 export interface Plan {
   readonly graph: SessionGraph;
   /** All sessions, the one to start first at the end: longest remaining chain, then added first. */
   readonly startOrder: readonly SessionId[];
+  /** From 1, of the sessions that belong to a wave; empty without waves. */
+  readonly waves: ReadonlyMap<SessionId, number>;
 }
 
 interface Known {
@@ -42,7 +45,7 @@ export function planOf(state: GroupState): Plan {
   const now = knownOf(state);
   const { graph } = now;
   assert(graph.ok, `the stored sessions form no graph: ${graph.ok ? '' : graph.failure.message}`);
-  now.plan ??= { graph: graph.value, startOrder: startOrderOf(state, graph.value) };
+  now.plan ??= { graph: graph.value, startOrder: startOrderOf(state, graph.value), waves: wavesOf(state, graph.value) };
   return now.plan;
 }
 
@@ -50,6 +53,18 @@ function startOrderOf(state: GroupState, { chain }: SessionGraph): SessionId[] {
   const lengthOf = (id: SessionId): number => chain.get(id) ?? 0;
   // The sort is stable, so that sessions that were added later come first among equals.
   return [...state.sessions.keys()].reverse().sort((a, b) => lengthOf(a) - lengthOf(b));
+}
+
+function wavesOf({ group, sessions }: GroupState, { order }: SessionGraph): Plan['waves'] {
+  const { waves } = group.config;
+  const definitions = [...sessions.values()].map(({ definition }) => definition);
+  const sorted = order.flatMap((id) => sessions.get(id)?.definition ?? []);
+  return waves === undefined ? new Map() : assignWaves(definitions, sorted, waves);
+}
+
+/** It belongs to a wave on whose predecessor nobody has decided yet, and has never been started. */
+export function isBeforeDecision(state: GroupState, { definition: { id }, attempts }: SessionRecord): boolean {
+  return attempts === 0 && (planOf(state).waves.get(id) ?? 0) > state.waves.allowed;
 }
 
 export function readySessions(state: GroupState): SessionId[] {
@@ -106,6 +121,7 @@ export function isReady(state: GroupState, record: SessionRecord): boolean {
   const { status } = record.state;
   if (!record.queued || record.takenOver !== undefined || status === 'running' || status === 'completed') return false;
   if (state.only !== undefined && !state.only.has(record.definition.id)) return false;
+  if (isBeforeDecision(state, record)) return false;
   return !state.group.config.respectDependencies || record.definition.dependsOn.every((id) => isCompleted(state, id));
 }
 

@@ -26,6 +26,14 @@ export interface Preview {
   /** Sessions for whose first request others of their wave wait (warm-cache.ts). */
   readonly warmUps: readonly WarmUp[];
   readonly budgetWarnings: readonly string[];
+  /** Waves of a matrix, each with a decision before the next one. */
+  readonly canaryWaves: readonly CanaryWave[];
+}
+
+export interface CanaryWave {
+  readonly sessions: readonly SessionId[];
+  /** What they cost at most as a rule, US dollars; null where one has no history. */
+  readonly quoteUsd: number | null;
 }
 
 export interface WarmUp {
@@ -64,7 +72,22 @@ export function previewOf(
       onPath.length === 0 || onPath.length < criticalPath.length ? null : sum(onPath.map((one) => one.durationMs)),
     warmUps: warmUpsOf(state, waves),
     budgetWarnings: budgetWarnings(state, open, known, liveUsd),
+    canaryWaves: canaryWaves(state, history),
   };
+}
+
+export function canaryWaves(state: GroupState, history: History): CanaryWave[] {
+  const waves = Map.groupBy(planOf(state).waves.keys(), (id) => planOf(state).waves.get(id) ?? 0);
+  return [...waves]
+    .toSorted(([one], [other]) => one - other)
+    .map(([, sessions]) => {
+      const forecasts = sessions.map((id) =>
+        history.forecast(kindOf((state.sessions.get(id) as SessionRecord).definition, state)),
+      );
+      const known = forecasts.flatMap((forecast) => forecast ?? []);
+      const isKnown = known.length === sessions.length;
+      return { sessions, quoteUsd: isKnown ? roundUsd(sum(known.map(({ costUsd }) => costUsd)).p90) : null };
+    });
 }
 
 /** What makes two sessions comparable: the template that made the task, and the model that was asked for. */
@@ -74,15 +97,30 @@ export function kindOf({ template, model }: SessionDefinition, state: GroupState
 }
 
 function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {
+  const { waves: canary } = planOf(state);
   const depth = new Map<SessionId, number>();
   const waves: SessionId[][] = [];
-  for (const id of open) {
+  /** The first in which a session of the present canary wave can start. */
+  let begin = 0;
+  const add = (id: SessionId) => {
     const { dependsOn } = (state.sessions.get(id) as SessionRecord).definition;
-    const wave = dependsOn.reduce((deepest, dependency) => Math.max(deepest, (depth.get(dependency) ?? -1) + 1), 0);
+    const first = canary.has(id) ? begin : 0;
+    const wave = dependsOn.reduce((deepest, other) => Math.max(deepest, (depth.get(other) ?? -1) + 1), first);
     depth.set(id, wave);
     const known = waves[wave];
     if (known === undefined) waves[wave] = [id];
     else known.push(id);
+  };
+  const later = new Set(open);
+  for (let wave = 1; later.size > 0; wave += 1) {
+    const isLater = (id: SessionId) => (canary.get(id) ?? 0) > wave;
+    for (const id of open) {
+      const { dependsOn } = (state.sessions.get(id) as SessionRecord).definition;
+      if (!later.has(id) || isLater(id) || dependsOn.some((other) => later.has(other))) continue;
+      later.delete(id);
+      add(id);
+    }
+    begin = waves.length;
   }
   return waves;
 }

@@ -33,6 +33,7 @@ import {
   startBlocker,
 } from './settle.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
+import { waveStep } from './waves.ts';
 
 /**
  * What to do in this state; only waits, or nothing at all, while there is nothing to do but wait for running sessions.
@@ -60,13 +61,16 @@ export function schedule(state: GroupState, context: SchedulingContext, refuse: 
   if (reason !== undefined) return { decisions: decidePausing(state, reason, context), hold: halted ?? pausing };
   if (halted !== null) return { decisions: [{ do: 'wait', ...halted }], hold: halted };
   const plan = planOf(state);
+  const blocker = startBlocker(state);
+  // A login that expired says nothing about a wave.
+  const step = blocker === 'needs-person' ? null : waveStep(state);
+  if (step !== null) return { decisions: [step], hold: null };
   const budget = judgeBudget(state, context.liveUsd);
   const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];
   if (budget.isOver) return { decisions: [...decisions, ...stopForBudget(state)], hold: settleForBudget(state) };
   // claude does not notice when what it prints is lost, its result and its cost too; so it is stopped while it can.
   if (context.isDiskLow === true) decisions.push(...stopWorking(state, 'disk'));
   else decisions.push(...topUps(state, context));
-  const blocker = startBlocker(state);
   const next = blocker === null ? nextStarts(state, context, refuse) : nothingNext;
   decisions.push(...next.starts, ...next.wishes);
   const hold = blocker === null ? next.rest : blockerHold(state, blocker);

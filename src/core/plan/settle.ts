@@ -11,6 +11,7 @@ import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
 import { endingText, type WaitReason } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan, readySessions } from './plan.ts';
+import { waveSettlement } from './waves.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;
 export type SettlementBlocker = Exclude<Settle, { status: 'completed' }>;
@@ -26,6 +27,8 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   const left = ready.length > 0;
   if (holding !== null && (left || isAccountsTrouble(state))) return [settleHeld(state, holding, left)];
   if (left) return settleDry(state, ready);
+  const wave = waveSettlement(state);
+  if (wave !== null) return [{ do: 'settle', status: 'paused', reason: 'waits-for-wave', message: wave }];
   if (counts.failed > 0) return [settleFailed(state, plan)];
   const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
   if (dry !== undefined) return [settleOwnDry(state, dry)];

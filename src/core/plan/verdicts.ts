@@ -19,8 +19,9 @@ import { attachedSession } from './attachment.ts';
 import { isBudgetExhausted } from './budget.ts';
 import type { Verdicts, WaitReason } from './decision.ts';
 import { type GroupHold, loggedContext, type SchedulingContext } from './decision.ts';
-import { allBlockers, isHeldBack, isReady, planOf, unmetOf } from './plan.ts';
+import { allBlockers, isBeforeDecision, isHeldBack, isReady, planOf, unmetOf } from './plan.ts';
 import { isDelayed, schedule } from './schedule.ts';
+import { waitsForWave } from './waves.ts';
 
 /** Why they do not run, in this context. Nothing is looked at before the first question, and then once per state. */
 export function verdictsOf(state: GroupState, context: SchedulingContext): Verdicts {
@@ -82,6 +83,7 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
   if (unmet.length > 0 || (isHeldBack(record) && session.status === 'pending' && state.status !== 'created')) {
     return waitingFor(state, unmet, record, moment);
   }
+  if (state.status !== 'created' && isBeforeDecision(state, record)) return waitsForWave(state, record);
   if (session.status === 'paused' && rests(state, queued, hold)) {
     const advice = state.status === 'running' ? letItGoOn(state, record) : groupAdvice(state);
     return { reason: session.reason, message: session.message, advice };

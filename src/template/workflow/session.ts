@@ -420,7 +420,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
     description: descriptionOf(view, context),
     projectPath,
     prompt: task.filled.text,
-    ...defined({ template: task.template }),
+    ...defined({ template: task.template, matrix: spec.matrix === undefined ? undefined : family.key }),
     ...(Object.keys(variables).length === 0 ? {} : { variables }),
     ...defined({ config }),
     ...work,

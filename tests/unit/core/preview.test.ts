@@ -39,6 +39,24 @@ function stateOf(sessions: readonly Fields[], config: Partial<GroupConfig> = {})
   return state;
 }
 
+test('a wave of a matrix begins after the one before, and its quote is the sum of the upper estimates', () => {
+  const entry = (matrix: string, after: readonly number[] = []) => ({ matrix, after, template: 'known' });
+  const sessions = [
+    ...[0, 1, 2].map(() => entry('a')),
+    ...[0, 1, 2].map((number) => entry('b', [number])),
+    { after: [0] },
+  ];
+  const state = stateOf(sessions, { waves: ['1', 'rest'] });
+  const history = costHistory([sample(1, { template: 'known' }), sample(3, { template: 'known' })]);
+  const { waves, canaryWaves } = previewOf(state, history);
+  expect(waves).toEqual([[0], [3, 6], [1, 2], [4, 5]].map((wave) => wave.map(idOf)));
+  expect(canaryWaves).toEqual([
+    { sessions: [0, 3].map(idOf), quoteUsd: 6 },
+    { sessions: [1, 2, 4, 5].map(idOf), quoteUsd: 12 },
+  ]);
+  expect(previewOf(state, none).canaryWaves.map(({ quoteUsd }) => quoteUsd)).toEqual([null, null]);
+});
+
 const sample = (costUsd: number, more: Partial<Sample> = {}): Sample => ({ costUsd, durationMs: 1_000, ...more });
 const none = costHistory([]);
 

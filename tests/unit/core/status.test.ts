@@ -158,10 +158,12 @@ function itemEventOf(
 type PlaceType = SlotEvent['type'];
 
 function placeEventOf(
-  type: Plain['type'] | PlaceType | AttachEvent['type'],
+  type: Plain['type'] | PlaceType | AttachEvent['type'] | 'wave_finished' | 'wave_decided',
   of: { sessionId: string; attemptId: string },
 ): EventBody {
   const { sessionId } = of;
+  if (type === 'wave_finished') return { type, wave: 1, accepted: 1, cost: 0 };
+  if (type === 'wave_decided') return { type, wave: 1, decision: 'continue', by: 'user' };
   if (type === 'session_moved') return { type, sessionId, to: 'one' };
   if (type === 'session_host_lost') return { type, ...of, host: 'one', held: 0 };
   if (type === 'session_booked') return { type, sessionId, attemptId: attemptId(sessionId, 1), usage: noUsage };

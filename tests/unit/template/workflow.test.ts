@@ -90,6 +90,7 @@ describe('the example', () => {
       stallTimeoutMs: 600_000,
       repository: folder.at('services/.git'),
       isolate: 'worktree',
+      matrix: 'change',
       accept: 'api',
       acceptRetries: 0,
       acceptTimeoutMs: 30_000,

@@ -356,6 +356,7 @@ function jsonPlan(
     group,
     config,
     waves: preview.waves,
+    canaryWaves: preview.canaryWaves,
     criticalPath: preview.criticalPath,
     warmUps: preview.warmUps,
     sessions: [...waveOf].map(([id, wave]) => {

@@ -95,7 +95,7 @@ const withdrawnWords = 'The user has not answered this. What the user says other
 const deniedWords = 'The user denied this.';
 
 /** The line for claude's input; null while the item is open. */
-export function answerLine({ requestId, input, state, answer, tool }: Item): string | null {
+export function answerLine({ requestId, input, state, answer }: Item): string | null {
   if (state === 'open') return null;
   const deny = (message: string) => ({ behavior: 'deny', message });
   const response =
@@ -106,15 +106,15 @@ export function answerLine({ requestId, input, state, answer, tool }: Item): str
         : {
             behavior: 'allow',
             updatedInput: answer.answers === undefined ? input : { ...input, answers: answer.answers },
-            ...(answer.rules === undefined ? {} : { updatedPermissions: [rulesUpdate(tool, answer.rules)] }),
+            ...(answer.rules === undefined ? {} : { updatedPermissions: [rulesUpdate(answer.rules)] }),
           };
   const success = { subtype: 'success', request_id: requestId, response };
   return JSON.stringify({ type: 'control_response', response: success });
 }
 
 /** For the running claude alone: no file of the user or the project is changed. */
-function rulesUpdate(tool: string, rules: readonly string[]): object {
-  const parts = rules.map((rule) => /^(\w+)\((.*)\)$/s.exec(rule) ?? [rule, tool]);
+function rulesUpdate(rules: readonly string[]): object {
+  const parts = rules.map((rule) => /^(\w+)\((.*)\)$/s.exec(rule) ?? [rule, rule]);
   const named = parts.map(([, toolName, ruleContent]) => ({ toolName, ...(ruleContent ? { ruleContent } : {}) }));
   return { type: 'addRules', rules: named, behavior: 'allow', destination: 'session' };
 }

@@ -62,7 +62,7 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
       const text = isDenial && deniedShown.has(event.sessionId) ? null : describeEvent(event, state, style);
       if (text === null) return;
       const about = 'sessionId' in event && event.sessionId !== undefined;
-      if (about) toolShown.delete(event.sessionId as SessionId);
+      if (about && !event.type.startsWith('item_')) toolShown.delete(event.sessionId as SessionId);
       say(event.at, state, about ? titleOf(state, event.sessionId as SessionId) : groupLabel, text);
     },
     progress(sessionId, state, live) {

@@ -79,8 +79,11 @@ export function groupAdvice(state: GroupState): Advice {
     const raise = ['config', 'set', 'budget.day', `+${maxBudgetUsd}`];
     return adviseInOrder('Wait until tomorrow, or raise the cap and continue with', raise, goOnCommand(state));
   }
-  if ([...state.sessions.values()].some((record) => openItems(record).length > 0))
-    return advise('Answer the questions, then continue with', ['inbox', state.group.id], goOnCommand(state));
+  if ([...state.sessions.values()].some((record) => openItems(record).length > 0)) {
+    const inbox = ['inbox', state.group.id];
+    if (state.reason === 'waits-for-answer') return advise('List the questions with', inbox);
+    return advise('List the questions, or continue without answers, with', inbox, goOnCommand(state));
+  }
   if (state.reason === 'waits-for-wave' && state.waves.items.at(-1)?.state === 'open')
     return advise('Decide on the wave, then continue with', ['inbox', state.group.id], goOnCommand(state));
   // The same again would be denied again, for the same money.

@@ -143,7 +143,15 @@ export const faults: readonly Fault[] = [
   },
 ];
 
+/** Each waits a moment for hosts that were started a moment ago. */
 const bookingsMax = 6;
+
+/** Attempts whose host was lost, and has not told what they cost since it is back. */
+function unbooked({ events }: FaultyFleet): readonly string[] {
+  const booked = new Set(events.flatMap((event) => (event.type === 'session_booked' ? [event.attemptId] : [])));
+  const lost = events.flatMap((event) => (event.type === 'session_host_lost' ? [event.attemptId] : []));
+  return lost.filter((attemptId) => !booked.has(attemptId));
+}
 
 /** Does the job while the fault happens. Throws with all that happened when something is not as it has to be. */
 export async function expectJobDone(program: string, fault: Fault, bigBytes: number): Promise<void> {
@@ -157,7 +165,7 @@ export async function expectJobDone(program: string, fault: Fault, bigBytes: num
     const bring = await healing;
     expect((await fleet.end()).code).toBe(0);
     await bring?.();
-    for (let more = 0; more < bookingsMax && fleet.state.usage.heldUsd !== undefined; more += 1) {
+    for (let more = 0; more < bookingsMax && unbooked(fleet).length > 0; more += 1) {
       fleet.startRunner();
       expect((await fleet.end()).code).toBe(0);
     }
@@ -176,6 +184,7 @@ async function expectAllOnce(fleet: FaultyFleet): Promise<void> {
   const done = events.flatMap((event) => (event.type === 'session_completed' ? [event.sessionId] : []));
   expect(done.toSorted()).toEqual([...state.sessions.keys()].toSorted());
   expect(accepted.toSorted()).toEqual(names);
+  expect(unbooked(fleet)).toEqual([]);
   expectBooks(fleet);
   for (const host of fleet.hosts) {
     await untilTrue(() => host.isOff || host.pids(claude).length === 0, 'no claude is left');

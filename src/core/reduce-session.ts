@@ -366,6 +366,10 @@ function queueByName(
 ): void {
   if (queued) state.failed.delete(sessionId);
   else if (record.queued && record.state.status === 'failed') state.failed.add(sessionId);
+  if (record.state.status === 'completed') {
+    record.state = { status: 'paused', reason: 'user', message: 'It continues with more words.' };
+    delete record.mergedInto;
+  }
   queue(record, queued);
   // Asked for by name, it belongs to what this run is to start.
   if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);

@@ -59,5 +59,9 @@ function addNote(state: GroupState, note: string): void {
 /** A later run asks again after a stop. */
 export function beginRunOfWaves({ waves }: GroupState, { quotes }: RunInfo): void {
   waves.stopped = false;
-  Object.assign(waves, defined({ quotes: waves.quotes ?? quotes }));
+  // The cost of a wave that has begun is no estimate of itself.
+  const isBegun = waves.quotes !== undefined || waves.finished !== undefined;
+  const quoteOf = (usd: number | null, index: number) =>
+    waves.quotes?.[index] ?? (isBegun && index < waves.allowed ? null : usd);
+  Object.assign(waves, defined({ quotes: quotes?.map(quoteOf) }));
 }

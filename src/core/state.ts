@@ -29,7 +29,7 @@ export interface WaveState {
   stopped: boolean;
   /** Oldest first. */
   items: readonly WaveItem[];
-  /** By wave, from 1: US dollars, null = no estimate; of the first run. */
+  /** By wave, from 1: US dollars, null = no estimate; of the first run that has one. */
   quotes?: readonly (number | null)[];
 }
 

@@ -108,6 +108,7 @@ const groupTable: GroupTable = {
     group_changed: 'completed',
     group_redefined: 'completed',
     session_added: 'paused',
+    session_queued: 'paused',
     // It completed before anybody could speak with it.
     session_detached: 'completed',
     group_merged: 'completed',
@@ -202,6 +203,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_budget_exceeded: 'paused',
   },
   completed: {
+    // A person has more to say.
+    session_queued: 'paused',
     session_cleaned: 'completed',
     session_cost_settled: 'completed',
     session_booked: 'completed',

@@ -282,7 +282,8 @@ function sessionCommandEvents(
     case 'resume-session':
       return resumeEvents(state, record, command.maxBudgetUsd);
     case 'retry-session': {
-      if (record.state.status !== 'failed') {
+      const { status } = record.state;
+      if (status !== 'failed' && !(status === 'completed' && command.prompt !== undefined)) {
         const goOn = resumeSessionCommand(state, record);
         return refused(record, 'retried', advise('Give a failed session; one that is paused goes on with', goOn));
       }

@@ -165,6 +165,7 @@ function copyOf(state: GroupState): GroupState {
     counts: { ...state.counts },
     endedMs: new Map(state.endedMs),
     bases: new Map(state.bases),
+    waves: { ...state.waves },
   };
 }
 

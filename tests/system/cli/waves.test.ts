@@ -1,0 +1,112 @@
+/**
+ * Promises: 80 repositories start in waves; a person corrects the prompt after the first one, and the correction is in
+ * the prompt of the 77 others and reaches the first three; a runner that is killed at a decision changes nothing.
+ */
+import { expect, test } from 'bun:test';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sessionUuid } from '../../../src/core/id.ts';
+import { user, withNight } from '../../support/cli/night.ts';
+import { rig } from '../../support/rig-ground.ts';
+
+withNight();
+
+const flow = `version: 1
+group:
+  waves: [3, 20%, rest]
+  continueIf: accepted >= 80% and cost <= quote
+  concurrent: 8
+sessions:
+  change:
+    matrix:
+      projects: repos/*
+    prompt: Rename verify to verifyToken.
+`;
+const note = 'Keep verify as an alias.';
+
+interface Inbox {
+  readonly items: { readonly id: string; readonly kind: string; readonly text: string; readonly session: null }[];
+}
+
+test('a correction after the first wave reaches all 80 repositories, and a killed runner changes nothing', async () => {
+  for (let number = 1; number <= 80; number += 1) {
+    mkdirSync(join(user.folder, 'repos', `r${String(number).padStart(2, '0')}`), { recursive: true });
+  }
+  writeFileSync(join(user.folder, 'flow.yaml'), flow);
+  const created = await user.runWith({ cwd: user.folder }, 'group', 'create', 'rename', '--from', 'flow.yaml');
+  expect(created.stderr).toBe('');
+  const group = created.stdout.trim();
+  const plan = await user.ok('group', 'plan', group);
+  for (const line of ['wave 1: 3 sessions, no estimate', 'wave 2: 16 sessions', 'wave 3: 61 sessions'])
+    expect(plan).toContain(line);
+  const ids = user.events(group).flatMap((event) => (event.type === 'session_added' ? event.sessionId : []));
+  const prompts = new Map<string, string[]>(ids.map((id) => [id, []]));
+  for (const id of ids) {
+    rig.answerEach(sessionUuid(id), async (fake) => {
+      prompts.get(id)?.push(await fake.prompt());
+      await fake.init();
+      await fake.succeed(0.1);
+    });
+  }
+  const told = () => [...prompts.values()].filter((all) => all.length > 0).length;
+  const run = (...args: string[]) => user.start('group', ...args, group, '--output', 'quiet');
+
+  expect((await run('run').finished).code).toBe(3);
+  expect(told()).toBe(3);
+  const { items } = await user.json<Inbox>('inbox');
+  const [item] = items;
+  expect(items).toMatchObject([{ kind: 'wave', group, session: null }]);
+  expect(item?.text).toBe(
+    'Wave 1 of 3: 3 of 3 sessions accepted, $0.30 spent. The rule does not let the next wave start: there was no ' +
+      'estimate of its cost when the run began. At this price the other 77 cost $7.70.',
+  );
+  expect(await user.ok('why', group)).toContain('waits-for-wave');
+  // A run without an answer starts nothing.
+  expect((await run('resume').finished).code).toBe(3);
+  expect(told()).toBe(3);
+  const answer = ['answer', item?.id ?? '', 'continue', '--note', note];
+  expect(await user.run('answer', item?.id ?? '', 'yes')).toMatchObject({ code: 2 });
+  await user.ok(...answer);
+  expect(await user.run(...answer)).toMatchObject({ code: 2 });
+  for (const id of ids.slice(0, 3)) await user.ok('session', 'retry', `${group}/${id.slice(0, 3)}`, '--prompt', note);
+
+  // The runner dies as soon as the second wave is decided on, by the rule this time.
+  const killed = run('resume');
+  await user.event(group, 'wave_finished', (event) => 'wave' in event && event.wave === 2);
+  killed.kill('SIGKILL');
+  await killed.finished;
+  expect((await run('resume').finished).code).toBe(0);
+
+  const decisions = user.events(group).filter((event) => event.type === 'wave_decided');
+  expect(decisions.map(({ wave, by, decision }) => `${wave} ${by} ${decision}`)).toEqual([
+    '1 user continue',
+    '2 rule continue',
+  ]);
+  expect(ids.map((id) => prompts.get(id)?.filter((text) => text.includes(note)).length)).toEqual(ids.map(() => 1));
+  expect(ids.map((id) => prompts.get(id)?.length)).toEqual(ids.map((_, index) => (index < 3 ? 2 : 1)));
+}, 120_000);
+
+test('stop ends the run with the rest pending, and the next run asks again', async () => {
+  for (const name of ['a', 'b', 'c']) mkdirSync(join(user.folder, 'repos', name), { recursive: true });
+  writeFileSync(
+    join(user.folder, 'flow.yaml'),
+    flow.replace('3, 20%, rest', '1, rest').replace(/ {2}continueIf.*\n/, ''),
+  );
+  const created = await user.runWith({ cwd: user.folder }, 'group', 'create', 'rename', '--from', 'flow.yaml');
+  const group = created.stdout.trim();
+  const [first = ''] = user.events(group).flatMap((event) => (event.type === 'session_added' ? event.sessionId : []));
+  rig.answerEach(sessionUuid(first), async (fake) => {
+    await fake.prompt();
+    await fake.init();
+    await fake.succeed(0.1);
+  });
+  expect((await user.start('group', 'run', group, '--output', 'quiet').finished).code).toBe(3);
+  const before = (await user.json<Inbox>('inbox')).items;
+  await user.ok('answer', before[0]?.id ?? '', 'stop');
+  expect((await user.json<Inbox>('inbox')).items).toEqual([]);
+  expect(await user.ok('group', 'show', group)).toContain('Stopped after wave 1 of 2: 2 sessions were not started.');
+  expect((await user.start('group', 'resume', group, '--output', 'quiet').finished).code).toBe(3);
+  const after = (await user.json<Inbox>('inbox')).items;
+  expect(after).toMatchObject([{ kind: 'wave' }]);
+  expect(after[0]?.id).not.toBe(before[0]?.id);
+}, 60_000);

@@ -108,6 +108,8 @@ export interface FleetStanding {
   readonly lost: number;
   /** Milliseconds since a host was heard of, of those that have missed two heartbeats of late. */
   readonly silent: Readonly<Record<string, number>>;
+  /** Milliseconds for which Redis has not answered; absent = it answers. */
+  readonly redisSilentMs?: number;
   readonly used: number;
   readonly slots: number;
 }

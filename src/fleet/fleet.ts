@@ -3,6 +3,7 @@
  * that are there. Nothing here decides; whoever does is told whenever something has changed.
  */
 import { takesPart } from '../context/handover/projects.ts';
+import { defined } from '../core/defined.ts';
 import type { SlotLease } from '../core/event.ts';
 import { fail } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
@@ -104,7 +105,7 @@ export class Fleet {
 
   get standing(): FleetStanding | undefined {
     const { all } = this.#hosts;
-    return all === null ? undefined : standingOf(all);
+    return all === null ? undefined : { ...standingOf(all), ...defined({ redisSilentMs: this.#hosts.redisSilentMs }) };
   }
 
   /** These are all that are wanted now. Slots that nobody wants any more are given back. */

@@ -17,6 +17,9 @@ export class KnownHosts {
   /** Hosts as they were listed last, and when, also those that are on no list any more. */
   readonly #known = new Map<string, { readonly host: RegisteredHost; readonly listedAtMs: number }>();
   #firstListedAtMs: number | null = null;
+  /** Since when Redis has not answered, and since when it answers after that. */
+  #failedAtMs: number | null = null;
+  #answersSinceMs = Number.NEGATIVE_INFINITY;
   /** Why code did not get to a host, and until when nothing new is sent there. */
   readonly #unreached = new Map<string, { readonly why: string; readonly untilMs: number }>();
   readonly #refused = new Map<string, RefusedLogin>();
@@ -28,16 +31,27 @@ export class KnownHosts {
     this.#nowMs = nowMs;
   }
 
-  /** As they were listed last, and since when nothing was heard of them; null = not known yet. */
+  /**
+   * As they were listed last, and for how long each has been silent; null = not known yet. While Redis does not answer,
+   * and before that, a host could not be heard.
+   */
   get all(): readonly RegisteredHost[] | null {
-    const sinceMs = this.#nowMs() - this.#listedAtMs;
-    const heard = this.#listed?.map((host) => ({ ...host, silentMs: host.silentMs + sinceMs }));
+    const nowMs = this.#failedAtMs ?? this.#nowMs();
+    const heard = this.#listed?.map((host) => {
+      const silentMs = host.silentMs + nowMs - this.#listedAtMs;
+      return { ...host, silentMs: Math.min(silentMs, nowMs - this.#answersSinceMs) };
+    });
     return heard?.map((host) => this.#reached(withLogin(host, this.#refused.get(host.name) ?? null))) ?? null;
   }
 
   #reached(host: RegisteredHost): RegisteredHost {
     const { why, untilMs } = this.#unreached.get(host.name) ?? { why: '', untilMs: 0 };
     return untilMs > this.#nowMs() ? { ...host, refusal: why } : host;
+  }
+
+  /** For how long Redis has not answered; undefined = it answers. */
+  get redisSilentMs(): number | undefined {
+    return this.#failedAtMs === null ? undefined : this.#nowMs() - this.#failedAtMs;
   }
 
   leaseMsOf(host: string): number {
@@ -63,7 +77,12 @@ export class KnownHosts {
 
   async list(): Promise<readonly RegisteredHost[] | null> {
     const listed = await this.#link.hosts();
-    if (!listed.ok) return this.all;
+    if (!listed.ok) {
+      this.#failedAtMs ??= this.#nowMs();
+      return this.all;
+    }
+    if (this.#failedAtMs !== null) this.#answersSinceMs = this.#nowMs();
+    this.#failedAtMs = null;
     this.#listed = listed.value;
     this.#listedAtMs = this.#nowMs();
     const listedAtMs = this.#listedAtMs;
@@ -95,7 +114,7 @@ export class KnownHosts {
 const avoidMs = 60_000;
 
 /** Longer than until the sessions of a lost host go on elsewhere. */
-const stillMs = 30_000;
+const stillMs = 10 * 60_000;
 
 export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
   const standing = { up: 0, drained: 0, refusing: 0, lost: 0, silent: {} as Record<string, number>, used: 0, slots: 0 };

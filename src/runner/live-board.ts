@@ -20,6 +20,8 @@ import { liveNow } from '../worker/attempt/worker.ts';
 
 /** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */
 const showMs = 100;
+/** A Redis that is started again at once is not worth a warning. */
+const redisPatienceMs = 5_000;
 
 export interface LiveBoardOptions {
   readonly writer: GroupWriter;
@@ -39,6 +41,7 @@ export class LiveBoard {
   readonly #reasons = new Map<SessionId, string>();
   /** Hosts of which nothing was heard for too long, with the milliseconds. */
   #silent: ReadonlyMap<string, number> = new Map();
+  #isRedisSilent = false;
   /** As they were told last, in JSON. */
   #machines: string | undefined;
   #cancel: (() => void) | null = null;
@@ -110,8 +113,20 @@ export class LiveBoard {
     if (machines === this.#machines) return;
     this.#machines = machines;
     reporter.machines?.(now, writer.state);
+    this.#lookAtRedis(now);
     this.#lookAtSilent(now);
     this.show();
+  }
+
+  #lookAtRedis({ redisSilentMs = 0 }: Partial<FleetStanding> = {}): void {
+    const { reporter, writer } = this.#options;
+    const isSilent = redisSilentMs >= redisPatienceMs;
+    if (isSilent === this.#isRedisSilent || (this.#isRedisSilent && redisSilentMs > 0)) return;
+    this.#isRedisSilent = isSilent;
+    const message = isSilent
+      ? `Redis has not answered for ${Math.round(redisSilentMs / 1_000)} s. Hosts end sessions whose lease is over.`
+      : 'Redis answers again.';
+    reporter.warning?.(message, writer.state);
   }
 
   /** Told as soon as it is noticed: what runs there may be lost when the lease of its host is over. */

@@ -6,7 +6,7 @@ import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
-import { readAdded, ticketOf, writeAdded } from '../../fleet/fleet-files.ts';
+import { type AddedHost, readAdded, ticketOf, writeAdded } from '../../fleet/fleet-files.ts';
 import { joinLine } from '../../fleet/join-line.ts';
 import { loginText, readLogin } from '../../fleet/login-files.ts';
 import type { AppContext } from '../app-context.ts';
@@ -27,8 +27,8 @@ const sendMs = 600_000;
 const joinMs = 120_000;
 const again = 'Fix that there, then add the host again.';
 
-/** What the host has; paths are its own. */
-type Found = Readonly<Record<'system' | 'git' | 'claude' | 'data' | 'root', string>>;
+/** What the host has; paths are its own. `joined`: its name in a fleet, empty = it is in none. */
+type Found = Readonly<Record<'system' | 'git' | 'claude' | 'data' | 'root' | 'joined', string>>;
 
 /** `say` gets each step. The value: what `host join` printed there. */
 export async function addHost(
@@ -43,7 +43,13 @@ export async function addHost(
   say(`Connecting to ${given.ssh} ...`);
   const found = await probe(place, given.ssh);
   if (!found.ok) return found;
-  const { system, git, data } = found.value;
+  const { system, git, data, joined: earlier } = found.value;
+  if (earlier !== '' && earlier !== given.name) {
+    return fail('duplicate', `${given.ssh} is the host ${earlier} of a fleet already.`, {
+      sentence: 'Use that name, or take it out first with',
+      commands: [['host', 'forget', earlier]],
+    });
+  }
   say(`It is ${system} with ${git} and claude. Packing the program ...`);
   const program = `${data}/claude-code-agent/host`;
   const installed = await install(place, given.ssh, { system, program, say });
@@ -51,9 +57,10 @@ export async function addHost(
   // From here on there is something that `host forget` has to undo.
   const noted = note(place, root, given, program);
   if (!noted.ok) return noted;
+  const { login: old } = noted.value ?? {};
   if (login !== undefined) {
     say(`Sending the login ${login.name} ...`);
-    const sent = await sendLogin(place, given.ssh, found.value, login);
+    const sent = await sendLogin(place, given.ssh, found.value, { ...login, old });
     if (!sent.ok) return sent;
   }
   const { name, ssh, labels = [], slots, login: loginName, acceptClaude } = given;
@@ -128,7 +135,9 @@ say system "$(uname -sm)"
 say git "$(git --version 2>/dev/null)"
 say claude "\${CLAUDE_CODE_AGENT_CLAUDE:-$(command -v claude)}"
 say data "\${XDG_DATA_HOME:-$HOME/.local/share}"
-say root "\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"
+root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"
+say root "$root"
+say joined "$(sed -n 's/^ *"name": "\\(.*\\)",*$/\\1/p' "$root/fleet/host.json" 2>/dev/null)"
 `;
 
 async function probe(place: AppContext, ssh: string): Promise<Result<Found>> {
@@ -183,20 +192,28 @@ async function sendLogin(
   place: AppContext,
   ssh: string,
   { root }: Found,
-  { name, text }: NonNullable<Asked['login']>,
+  { name, text, old = name }: NonNullable<Asked['login']> & { readonly old: string | undefined },
 ): Promise<Result<unknown>> {
   const folder = `${root}/fleet/logins`;
   const [at, path] = [shellWord(folder), shellWord(`${folder}/${name}.env`)];
-  const script = `set -e; umask 077; mkdir -p ${at}; cat >${path}.new; chmod 600 ${path}.new; mv ${path}.new ${path}`;
+  const write = `set -e; umask 077; mkdir -p ${at}; cat >${path}.new; chmod 600 ${path}.new; mv ${path}.new ${path}`;
+  const script = old === name ? write : `${write}; rm -f ${shellWord(`${folder}/${old}.env`)}`;
   return runBySsh(place, ssh, { script, next: again, input: Buffer.from(text) });
 }
 
-function note({ world }: AppContext, root: string, { name, ssh, login }: AddOptions, program: string): Result<void> {
+/** The value: how the host was added before. */
+function note(
+  { world }: AppContext,
+  root: string,
+  { name, ssh, login }: AddOptions,
+  program: string,
+): Result<AddedHost | undefined> {
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
   const sent = login ?? added.value[name]?.login;
   const host = { ssh, program, ...defined({ login: sent }) };
-  return writeAdded(world.files, root, { ...added.value, [name]: host });
+  const written = writeAdded(world.files, root, { ...added.value, [name]: host });
+  return written.ok ? ok(added.value[name]) : written;
 }
 
 // This program with the Bun that it needs, as one archive.

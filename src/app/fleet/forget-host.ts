@@ -5,15 +5,14 @@ import { shellWord } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import { type AttemptLease, readLeases } from '../../fleet/agent/lease-file.ts';
+import { Fence } from '../../fleet/agent/guard.ts';
+import { readLeases } from '../../fleet/agent/lease-file.ts';
 import { slotsKey } from '../../fleet/engine.ts';
-import { type FleetPaths, fleetPaths, readAdded, readHost, writeAdded } from '../../fleet/fleet-files.ts';
+import { fleetPaths, readAdded, readHost, writeAdded } from '../../fleet/fleet-files.ts';
 import type { FleetRedis } from '../../fleet/redis.ts';
 import * as registry from '../../fleet/registry.ts';
-import { groupPaths, sessionPaths } from '../../store/paths.ts';
+import { groupPaths } from '../../store/paths.ts';
 import { delay } from '../../system/clock.ts';
-import type { AttemptSubject } from '../../worker/host.ts';
-import { LocalAttempt } from '../../worker/local-attempt.ts';
 import type { AppContext } from '../app-context.ts';
 import { listGroups } from '../groups.ts';
 import { isRun } from '../live-runner.ts';
@@ -128,10 +127,17 @@ export async function leaveFleet(place: AppContext, root: string): Promise<Resul
   const paths = fleetPaths(root);
   const host = readHost(world.files, root);
   const working = readLeases(world, paths);
+  const { value: config } = host.ok ? host : { value: undefined };
+  if (config !== undefined) await withRedis(world, config, (redis) => registry.drainHost(redis, config.name));
+  const fence = new Fence(world, paths, (line) => place.notes.line(line));
+  await Promise.all(working.map((lease) => fence.end(lease)));
+  // As long as the agent runs, a runner fetches what they made, and what it cost.
+  for (let waitedMs = 0; waitedMs < handOverMs && working.length > 0; waitedMs += lookMs) {
+    if (world.files.list(paths.slots).length === 0) break;
+    await delay(world.clock, lookMs);
+  }
   const stopped = await stopAgent(place, root);
   if (!stopped.ok) return stopped;
-  for (const lease of working) await new LocalAttempt(world, subjectOf(paths, lease)).endNow();
-  const { value: config } = host.ok ? host : { value: undefined };
   // Where Redis does not answer, the fleet hears nothing of this host any more and takes it for lost.
   if (config !== undefined) await withRedis(world, config, (redis) => registry.forgetHost(redis, config.name));
   for (const name of world.files.list(paths.folder)) {
@@ -140,12 +146,8 @@ export async function leaveFleet(place: AppContext, root: string): Promise<Resul
   return ok(undefined);
 }
 
-function subjectOf({ work }: FleetPaths, { attemptId, groupId, sessionId }: AttemptLease): AttemptSubject {
-  const id = sessionId as SessionId;
-  return { attemptId, sessionId: id, paths: sessionPaths(groupPaths(work, groupId as GroupId), id) };
-}
-
 const lookMs = 1_000;
+const handOverMs = 30_000;
 const undoMs = 120_000;
 
 /** The value: what could not be undone there. */

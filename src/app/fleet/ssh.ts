@@ -47,6 +47,10 @@ export async function runBySsh(
   const { exitCode, stdout, stderr } = ran.value;
   if (exitCode === 0) return ok({ stdout, stderr });
   const said = lastLine(stderr);
+  if (stderr.includes('Host key verification failed')) {
+    const next = `Connect once by hand and accept its key: ssh ${shellWord(destination)}`;
+    return fail('usage', `ssh does not know ${destination} yet.`, next);
+  }
   const tryIt = `Fix what this reports: ssh -o BatchMode=yes ${shellWord(destination)} true`;
   if (exitCode === null) return fail('usage', `${destination} did not answer in time.`, tryIt);
   if (exitCode === notConnected) return fail('usage', `ssh could not connect to ${destination}: ${said}.`, tryIt);

@@ -111,11 +111,12 @@ export class Fence {
       if (!isOver(lease, uptime) || this.#ended.has(lease.attemptId)) continue;
       this.#ended.add(lease.attemptId);
       // A host that slept may be late, and the session may go on elsewhere by now.
-      void this.#end(lease, isOver(lease, uptime - lateMs));
+      void this.end(lease, isOver(lease, uptime - lateMs));
     }
   }
 
-  async #end(lease: AttemptLease, isLate: boolean): Promise<void> {
+  /** `isLate`: at once. */
+  async end(lease: AttemptLease, isLate = false): Promise<void> {
     const { attemptId, groupId, sessionId } = lease;
     try {
       if (!isGroupId(groupId) || !isSessionId(sessionId)) return;

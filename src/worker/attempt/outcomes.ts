@@ -57,7 +57,7 @@ export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | nu
     return { status: 'paused', reason: 'host-lost', message, warnings: [] };
   }
   if (end.kind !== 'fenced' || isDone) return null;
-  const message = `The host ${end.host} could not be reached, and ended it.`;
+  const message = `The host ${end.host} ended the session, which continues from its last checkpoint.`;
   return { status: 'paused', reason: 'host-lost', message, warnings: [] };
 }
 

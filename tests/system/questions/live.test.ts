@@ -46,7 +46,7 @@ test('an answer while the runner is alive reaches claude once, and a second one 
   ] as const) {
     expect([words, (await user.run('answer', item?.id ?? '', ...words)).code]).toEqual([words, 2]);
   }
-  expect(await user.ok('answer', permission?.id ?? '', 'allow')).toContain('It goes on');
+  expect(await user.ok('answer', permission?.id ?? '', 'allow')).toContain('continues');
   expect(await user.json<object>('answer', question?.id ?? '', '--option', '2')).toMatchObject({ item: question?.id });
   await user.ok('answer', denied?.id ?? '', 'deny', '--note', 'Use the mirror.');
   const second = await user.run('answer', permission?.id ?? '', 'deny');

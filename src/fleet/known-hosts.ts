@@ -170,7 +170,7 @@ function howMany(alive: readonly RegisteredHost[]): string {
   if (open.length === 0) return `${plural(alive.length, 'such host')} take${alive.length === 1 ? 's' : ''} nothing new`;
   const slots = open.reduce((sum, one) => sum + one.slots, 0);
   const free = open.reduce((sum, one) => sum + Math.max(0, one.slots - one.used), 0);
-  const state = free === 0 ? 'all busy' : `${free} free`;
+  const state = free === 0 ? 'all busy' : `${free} free, one is being taken`;
   return `${plural(open.length, 'host')}, ${plural(slots, 'slot')}, ${state}`;
 }
 

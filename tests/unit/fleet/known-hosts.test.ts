@@ -20,7 +20,7 @@ test.each<[string, RegisteredHost[], Needs, string, string | undefined]>([
     'free',
     [host('a', ['gpu']), host('b', ['gpu'], { used: 4 }), host('c', [])],
     gpu,
-    '2 hosts, 8 slots, 3 free',
+    '2 hosts, 8 slots, 3 free, one is being taken',
     undefined,
   ],
   ['busy', [host('a', ['gpu'], { used: 4 })], gpu, '1 host, 4 slots, all busy', undefined],

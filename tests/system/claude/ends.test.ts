@@ -201,7 +201,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(told(section)).toEqual(expect.arrayContaining(names));
   });
 
-  test('goes on when what it asks of its host is refused, and the user is told', async () => {
+  test('goes on when what it asks of its host is refused', async () => {
     const rig = openRig([{ tool: 'Bash', input: { command: 'curl -s localhost' } }, { text: 'done' }]);
     rigs.push(rig);
     const session = prepareSession(rig, { allowedTools: [] });
@@ -215,8 +215,8 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     await claude.end();
     const stream = claude.messages().reduce(foldMessage, emptyStream());
     expect(stream.lastResult).toMatchObject({ subtype: 'success', result: 'done' });
-    expect(complaintsOf(stream.complaints)).toEqual([
-      { code: 'claude-reports', message: 'claude reports: it asked for can_use_tool, which was refused.' },
-    ]);
+    // A person was asked for this call, so its denial is no complaint.
+    expect([...stream.asked]).toHaveLength(1);
+    expect(complaintsOf(stream.complaints)).toEqual([]);
   });
 });

@@ -334,3 +334,18 @@ test('the help page names every key that does something, and no other', () => {
   const told = helpEntries.flatMap(([keys]) => keys);
   expect(handled.toSorted()).toEqual([...told, 'q', 'ctrl-c'].toSorted());
 });
+
+test('i answers what the selected session asks, and says where it asks nothing', () => {
+  const none = pressed([text('i')]);
+  expect(none.commands).toMatchObject([{ do: 'tell' }]);
+  const record = state.sessions.get(sessionId(2));
+  if (record === undefined) throw new Error('there is no second session');
+  const call = { requestId: 'r', toolUseId: 't', tool: 'Bash', input: {}, attemptId: 'a', since: state.updatedAt };
+  const item = { id: 'one', kind: 'permission', text: 'Bash: ls', options: ['allow', 'deny'], ...call } as const;
+  const sessions = new Map(state.sessions).set(sessionId(2), { ...record, items: [{ ...item, state: 'open' }] });
+  const { commands } = pressed([text('i'), text('allow'), named('enter')], {
+    number: 2,
+    state: { ...state, sessions },
+  });
+  expect(commands).toEqual([{ do: 'say', sessionId: sessionId(2), text: 'allow', item: 'one' }]);
+});

@@ -24,7 +24,7 @@ export interface FleetLink {
   send(host: string, message: ToHost): void;
   /** Passes what hosts say to the group, in order. */
   listen(hear: (message: ToGroup) => void): void;
-  /** Calls `action` whenever the engine is there anew; it may have forgotten the last that was said. */
+  /** Calls `action` whenever the engine is connected again; it may have lost the last messages. */
   onConnect(action: () => void): void;
   look(leases: readonly Lease[]): Promise<LeaseLook | null>;
   hosts(): Promise<Result<readonly RegisteredHost[]>>;

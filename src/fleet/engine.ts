@@ -79,7 +79,7 @@ export async function follow(engine: FleetEngine, stream: string, { hear, isClos
   }
 }
 
-/** A slot of a host. Nobody but who knows the token can renew it or give it back. */
+/** A slot of a host. Only the holder of the token can renew or free it. */
 export interface Lease {
   readonly host: string;
   readonly token: string;
@@ -91,7 +91,7 @@ export interface SlotLeases {
   /** Which of them are held no more. Fails without an answer: then that is not known. */
   renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>>;
   free(lease: Lease): Promise<Result<void>>;
-  /** For how many milliseconds each is held if nobody renews it; null where it is not. */
+  /** For how many milliseconds each is held without a renewal; null where it is not. */
   look(leases: readonly Lease[]): Promise<Result<(number | null)[]>>;
 }
 

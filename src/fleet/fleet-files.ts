@@ -92,7 +92,7 @@ export function ticketOf(config: FleetConfig): JoinTicket {
   return { version, redis, sealingKey, leaseMs, runnerKeys: [publicKey], ...trust };
 }
 
-const inOrder = advise('Make the fleet anew', ['fleet', 'init', '--redis', 'URL']);
+const inOrder = advise('Create the fleet again', ['fleet', 'init', '--redis', 'URL']);
 
 function readPrivate<T>(files: Files, path: string, shape: z.ZodType<T>): Result<T | undefined> {
   const found = readPrivateText(files, path);
@@ -114,7 +114,7 @@ export function readPrivateText(files: Files, path: string): Result<string | nul
     if (info === null) return ok(null);
     if (info.kind !== 'file') return fail('usage', `${path} is no file.`, 'Look at it and move it away.');
     if (info.isPrivate === false) {
-      const message = `${path} holds what nobody else may know, and others on this host may read it.`;
+      const message = `${path} contains keys, and other users of this host may read it.`;
       return fail('usage', message, `Take that right away: chmod 600 ${shellWord(path)}`);
     }
     return ok(files.readText(path));
@@ -141,7 +141,7 @@ export function fleetPaths(root: string) {
   const at = (name: string): string => join(folder, name);
   return {
     folder,
-    /** Of whoever runs groups. */
+    /** On the host that runs groups. */
     config: at('fleet.json'),
     /** Of a host that works for others. */
     host: at('host.json'),

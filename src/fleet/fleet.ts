@@ -1,6 +1,6 @@
 /**
  * The hosts of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts
- * that are there. Nothing here decides; whoever does is told whenever something has changed.
+ * that are there. The runner decides, and is notified of every change.
  */
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
@@ -108,12 +108,12 @@ export class Fleet {
     return all === null ? undefined : { ...standingOf(all), ...defined({ redisSilentMs: this.#hosts.redisSilentMs }) };
   }
 
-  /** These are all that are wanted now. Slots that nobody wants any more are given back. */
+  /** These are all that are wanted now. Slots that are no longer wanted are freed. */
   want(wishes: readonly SlotWish[]): void {
     this.#placement.want(wishes);
   }
 
-  /** The session's attempt has been decided for that slot, so it is nobody else's from now on. */
+  /** The session's attempt has been decided for that slot, so no other session gets it. */
   take(sessionId: SessionId): void {
     const granted = this.#placement.granted.get(sessionId);
     if (granted !== undefined) this.#abilities.set(granted.place.token, granted.abilities);
@@ -158,7 +158,7 @@ export class Fleet {
     if (place === undefined) return;
     const watched = this.#attempts.get(place.token);
     this.#attempts.delete(place.token);
-    // What a lost one says later is taken in by whoever waits for it.
+    // What a lost attempt reports later goes to its LateAttempt.
     if (watched === undefined || watched.attempt.isLost) return;
     this.#release(place);
   }
@@ -182,7 +182,7 @@ export class Fleet {
     this.#release(late.place);
   }
 
-  /** claude could do nothing with the login of that host, so nobody gets anything more there. */
+  /** claude could do nothing with the login of that host, so it gets no more sessions. */
   refuseLogin({ host, token }: SlotLease, trouble: string): void {
     const offered = this.#abilities.get(token);
     // Which one an attempt of an earlier runner had is not known; what the host has by now is tried once.
@@ -222,7 +222,7 @@ export class Fleet {
     }
     const { token, news } = message;
     const watched = this.#attempts.get(token);
-    // Of what is over nobody asks any more.
+    // Reports of an attempt that is over are dropped.
     if (watched === undefined || watched.attempt.isLost) this.#late.get(token)?.intake.hear(news);
     else watched.attempt.hear(news);
   }
@@ -305,7 +305,7 @@ export class Fleet {
 // ran there: that counts from before the last renewal that was answered, this from what Redis shows of it, or,
 // when that cannot be believed, from the first look that saw nothing.
 
-/** A guard ends what it ends within 13 seconds; the rest is for whoever looks late. */
+/** A guard ends what it ends within 13 seconds; the rest allows for a late look. */
 export const fenceMs = 20_000;
 /** A lock that goes so much before its time was taken away. */
 const clockSkewMs = 1_500;
@@ -320,7 +320,7 @@ export class LossClock {
   /** When the lease is over, as was seen last. */
   #endMs: number | null = null;
   #server: string | null = null;
-  /** The end of a lease that nobody has renewed since its server is another one. */
+  /** The end of a lease that was not renewed since Redis was restarted. */
   #doubtedEndMs: number | null = null;
   /** Nothing was seen since then, or something that cannot be believed. */
   #isUnsure = false;
@@ -336,7 +336,7 @@ export class LossClock {
     this.#server = server;
     if (leftMs !== null) {
       this.#endMs = nowMs + leftMs;
-      // A server that was started anew may have forgotten a renewal that it had answered.
+      // A server that was restarted may have forgotten a renewal that it had answered.
       if (isOther) this.#doubtedEndMs = this.#endMs;
       const isBelieved = this.#doubtedEndMs === null || this.#endMs > this.#doubtedEndMs + clockSkewMs;
       if (isBelieved) this.#doubtedEndMs = null;

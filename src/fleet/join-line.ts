@@ -1,5 +1,5 @@
 /**
- * One line of text with all that a host needs to join a fleet. It holds keys and a password: whoever has it may read
+ * One line of text with all that a host needs to join a fleet. It holds keys and a password: its owner may read
  * what goes through Redis and offer slots, but can start nothing, because orders are signed with a key that stays.
  */
 import { type Advice, advise } from '../core/advice.ts';
@@ -9,7 +9,7 @@ import { type JoinTicket, joinTicket } from './fleet-files.ts';
 import { checkAddress } from './redis.ts';
 
 const prefix = 'cca-join:';
-const again: Advice = advise('Print it anew on the host that runs groups', ['fleet', 'join-line']);
+const again: Advice = advise('Print it again on the host that runs groups', ['fleet', 'join-line']);
 const keyBytes = 32;
 
 export function joinLine(ticket: JoinTicket): string {

@@ -176,7 +176,7 @@ function howMany(alive: readonly RegisteredHost[]): string {
 
 /** All hosts that could serve it, when the login was refused on each; empty otherwise. */
 export function withoutLogin(hosts: readonly RegisteredHost[] | null, needs: Needs): readonly string[] {
-  // What a person has drained serves nobody before they resume it.
+  // A drained host runs nothing until it is resumed.
   const serving = fittingHosts(hosts ?? [], needs).filter(({ isDrained }) => !isDrained);
   return serving.every(({ loginTrouble }) => loginTrouble !== undefined) ? serving.map(({ name }) => name) : [];
 }

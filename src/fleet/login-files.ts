@@ -66,7 +66,7 @@ export function loginText(variables: Readonly<Record<string, string>>): string {
     .join('');
 }
 
-// The environment of a session of somebody else: this host's, with its login.
+// The environment of a session from elsewhere: this host's, with its login.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,6 +1,6 @@
 /**
  * Slots of hosts for the sessions that want one: taken where one is free, kept until the host has its order, and given
- * back when nobody wants them any more.
+ * back when they are no longer wanted.
  */
 import type { SessionId } from '../core/group.ts';
 import type { SlotWish } from '../core/plan/decision.ts';
@@ -75,7 +75,7 @@ export class Placement {
     void this.place();
   }
 
-  /** The session's attempt has been decided for its slot, so it is nobody else's from now on. */
+  /** The session's attempt has been decided for its slot, so no other session gets it. */
   take(sessionId: SessionId): void {
     this.granted.delete(sessionId);
   }

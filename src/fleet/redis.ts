@@ -1,7 +1,7 @@
 /**
  * The connection to the Redis of a fleet: streams, blobs, and what must be known of the server. ioredis is loaded with
- * the first one, so nobody without a fleet waits for it. Every call answers or fails within seconds: nothing is kept
- * to be sent later, because only whoever asks knows whether it is still wanted then.
+ * the first one, so a run without a fleet does not wait for it. Every call answers or fails within seconds: nothing
+ * is kept to be sent later, because only the caller knows whether it is still wanted then.
  */
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
@@ -19,11 +19,11 @@ const questionMs = 2 * silentMs;
 const blockMs = 1_000;
 const reconnectMs = 500;
 const pieceBytes = 1_000_000;
-/** One that is longer was put there by nobody who means well, and is not loaded. */
+/** A longer one is an attack, and is not loaded. */
 const sealedPieceBytes = pieceBytes + sealBytes;
 const blobSeconds = 3_600;
 const blobBytesMax = 200 * 1024 * 1024;
-/** What nobody has taken for so long is for nobody: whoever said it says it again when it is asked. */
+/** A message that was not read for so long is dropped: its sender repeats it on request. */
 const streamSeconds = 30 * 24 * 3_600;
 const entriesMax = 500;
 
@@ -153,7 +153,7 @@ export class FleetRedis implements FleetEngine {
   }
 
   async read(stream: string, after: string): Promise<Result<Entry[]>> {
-    // A closed connection would be made anew.
+    // A closed connection would be opened again.
     if (this.#isClosed) return ok([]);
     return this.#asked(this.#other(stream), async (redis) => {
       const found = await redis.xreadBuffer('COUNT', entriesMax, 'BLOCK', blockMs, 'STREAMS', stream, after);
@@ -269,7 +269,7 @@ export function fitsBlob(bytes: number): Result<null> {
   return fail('usage', message, 'Run the session on this host, or make what it needs smaller.');
 }
 
-/** Whether these are its bytes, and not others that somebody has put in their place. */
+/** Whether these are its bytes, and not others that were put in their place. */
 export function isBlob({ size, digest }: Blob, bytes: Uint8Array): boolean {
   return bytes.length === size && (digest === undefined || digest === digestOf(bytes));
 }

@@ -1,5 +1,5 @@
 /**
- * What goes through Redis is sealed with the key of the fleet, so that whoever runs Redis, or holds its password alone,
+ * What goes through Redis is sealed with the key of the fleet, so that the owner of Redis, or of its password alone,
  * reads nothing and makes nothing up. What a runner says is signed besides: a host has the key of the fleet too.
  */
 import {

@@ -1,7 +1,7 @@
 /**
  * fleet/: work on other hosts. What both ends share, and the end of the runner. This file: what is said
  * between a runner and the hosts of a fleet. Everything that comes in was written by another program, perhaps of
- * another version, so it is parsed before it is believed; what is not known is dropped by whoever does not know it.
+ * another version, so it is parsed before it is trusted, and messages of an unknown kind are dropped.
  */
 import { z } from 'zod';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -208,7 +208,7 @@ export const abilities = z.object({
   wire: count,
   version: name,
   claudeVersion: name,
-  /** Another one as soon as its login is, or its agent was started anew; tells nothing of it. Absent = not known. */
+  /** Changes with its login and with each start of its agent; reveals nothing of the login. Absent = not known. */
   loginKey: name.optional(),
 });
 export type HostAbilities = z.infer<typeof abilities>;
@@ -217,7 +217,7 @@ export type HostAbilities = z.infer<typeof abilities>;
 export const refusedLogin = z.object({ key: text.optional(), trouble: text });
 export type RefusedLogin = z.infer<typeof refusedLogin>;
 
-/** What a host says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
+/** What a host reports about itself in the list of hosts. Times are those of Redis, ms since 1970. */
 export const hostEntry = z.object({
   name: hostName,
   /** Without the one that every host has of itself. */

@@ -129,7 +129,7 @@ export class Agent {
     this.#every(takeMs, async () => {
       if (this.#context.isGuarded()) return;
       this.#options.startGuard();
-      // Until it looks, somebody has to.
+      // Until the new guard looks, the agent does.
       this.#fence.look();
     });
   }

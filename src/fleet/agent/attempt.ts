@@ -153,7 +153,7 @@ export class OrderedAttempt {
       this.#follow();
     }
     this.#hearEarly();
-    // Nobody saw how it ended; of one that was to begin again the runner alone knows what it was told.
+    // How it ended was not observed, and only the runner knows what an attempt that is to begin again was sent.
     if (found.do !== 'adopt') await this.#onExit({ kind: 'unknown' });
   }
 
@@ -182,7 +182,7 @@ export class OrderedAttempt {
     const { files } = this.#context.world;
     for (const id of files.list(running)) {
       const ended = ran.safeParse(parseJson(files.readText(join(running, id)) ?? ''));
-      const output = 'The agent of the host was started anew while the command ran.';
+      const output = 'The agent of the host was restarted while the command ran.';
       this.#outbox.ran(ended.success ? ended.data : { say: 'ran', id, exitCode: null, timedOut: false, output });
     }
   }

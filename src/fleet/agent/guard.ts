@@ -146,7 +146,7 @@ export class Fence {
   #note({ folder }: AttemptLease): void {
     const note = fencedNote(this.#paths, folder);
     const { files } = this.#world;
-    // Without its folder there is nobody left who wants to know.
+    // Without its folder nothing reads the note.
     if (files.entryKind(note) !== null || files.entryKind(join(this.#paths.slots, folder)) !== 'folder') return;
     try {
       files.writeAtomic(note, '', { durable: true });

@@ -1,5 +1,5 @@
 /**
- * A parcel's files laid out in the folder of a session. Whoever sent it is known by a signature and still trusted with
+ * A parcel's files laid out in the folder of a session. Its sender is known by a signature and still trusted with
  * nothing outside of that folder: no path leads out of it, neither by its names nor through a link.
  */
 import { dirname, join } from 'node:path';
@@ -55,7 +55,7 @@ export function destination(places: Places, file: Pick<ParcelFile, 'path'>) {
   return { folder, path, target: join(folder, path) };
 }
 
-const refusedNext = 'Whoever made it is no program of ours, or broken: see which runners this host accepts.';
+const refusedNext = 'Check which runners this host accepts.';
 
 /** Shorter than any system allows, for what is written beside it first and the folder that it lies in. */
 const nameBytesMax = 200;

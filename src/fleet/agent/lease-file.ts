@@ -1,4 +1,4 @@
-/** What agent and guard tell each other by files: which attempts may run until when, and that somebody watches. */
+/** What agent and guard tell each other by files: which attempts may run until when, and that the guard runs. */
 import { parseOwn } from '../../store/json.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { FleetPaths } from '../fleet-files.ts';
@@ -50,7 +50,7 @@ export function isGuarded(world: World, { guard }: FleetPaths): boolean {
   return uptimeMs(world.files) - found.uptime <= guardSilentMs;
 }
 
-// Time since the host was started. It goes on while the host sleeps, and nobody sets it.
+// Time since the host was started. It goes on while the host sleeps, and cannot be set.
 
 /** Milliseconds. Throws where the system does not tell: a host of a fleet runs Linux. */
 export function uptimeMs(files: Pick<Files, 'readText'>): number {

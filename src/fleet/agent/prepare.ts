@@ -179,7 +179,7 @@ function workOf(context: AgentContext, { paths, order }: Slot, worktree: RemoteW
   return ok({ places, worktree, folder, files: new SessionFiles(files, places), told: { head, snapshot } });
 }
 
-/** After the agent was started anew: the attempt is there, and what of it was told last is not known any more. */
+/** After a restart of the agent: the attempt is there, but not which snapshot of it was reported last. */
 export function recallWork(context: AgentContext, slot: Slot): Result<AttemptWork> {
   const path = join(context.paths.repositories, slot.order.work.repository);
   return workOf(context, slot, { repository: path, path: worktreeOf(slot.paths), isNew: false });
@@ -359,7 +359,7 @@ async function findFolder(
   const add = ['worktree', 'add', '--quiet', '--no-checkout', '--force', path, branch];
   const made = await runOwn(git, repository, add, long);
   if (made.ok) return ok('new');
-  // One of that path was there once, or its git was ended and has left it locked. Nobody else works on the branch here.
+  // One of that path was there once, or its git was ended and has left it locked. Nothing else uses the branch here.
   const gone = await runOwn(git, repository, ['worktree', 'remove', '--force', '--force', '--', path]);
   const again = gone.ok ? await runOwn(git, repository, add, long) : made;
   return again.ok ? ok('new') : again;

@@ -36,7 +36,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   if (!read.ok) return read;
   const config = read.value;
   if (config === undefined) {
-    const next = advise('Get the join line from whoever has made the fleet', ['host', 'join', 'LINE']);
+    const next = advise('Get the join line from the owner of the fleet', ['host', 'join', 'LINE']);
     return fail('usage', 'This host belongs to no fleet.', next);
   }
   try {
@@ -104,7 +104,7 @@ export async function checkName(
   return fail('duplicate', `Another host of the fleet is called ${name}, and works.`, next);
 }
 
-/** `salt`: another one for each agent, so that a host which has joined anew is tried anew. */
+/** `salt`: another one for each agent, so that a host that has joined again is tried again. */
 async function abilitiesOf(
   world: World,
   options: ServeOptions,

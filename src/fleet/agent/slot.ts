@@ -1,5 +1,5 @@
 /**
- * A slot of this host that somebody holds: what must be known of it when the agent comes again. It is written before
+ * A slot of this host in use: what must be known of it when the agent comes again. It is written before
  * what it says is done, and synced, so that nothing is ever started twice.
  */
 import { dirname, join } from 'node:path';
@@ -146,7 +146,7 @@ export class Slot {
 
   remove(): void {
     this.#world.files.remove(this.folder);
-    // Nobody would ever ask for one that a power cut brought back.
+    // A slot that a power cut brought back would never be released.
     this.#world.files.syncFolder(this.#fleet.slots);
   }
 }

@@ -155,7 +155,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     thief.close();
   });
 
-  test('whoever runs groups can read the logins, as every session there can, and what its agent keeps', async () => {
+  test('a user who runs groups can read the logins, as every session there can, and what its agent keeps', async () => {
     const { logins, host } = fleetPaths(rig.root);
     mkdirSync(logins, { recursive: true });
     writeFileSync(join(logins, 'team-a.env'), 'ANTHROPIC_API_KEY=of-the-machine\n', { mode: 0o600 });

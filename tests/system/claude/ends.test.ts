@@ -145,7 +145,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
   test('says that the model refuses, and what helps', async () => {
     const refuses: Step = { text: 'I cannot.', stopReason: 'refusal' };
     const { outcome } = await sessionWith([refuses, refuses, refuses]);
-    const next = expect.stringContaining('other words');
+    const next = expect.stringContaining('Rephrase');
     expect(outcome).toMatchObject({ status: 'failed', reason: 'refused', next });
   });
 

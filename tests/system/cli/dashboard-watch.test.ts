@@ -90,7 +90,7 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   await terminal.shows('say to 001 api: Use the staging database.');
   terminal.type(key.enter);
   expect(await again.prompt()).toContain('Use the staging database.');
-  await terminal.shows('001 api is told.');
+  await terminal.shows('Message sent to 001 api.');
   terminal.type('l');
   await terminal.shows('== attempt 1 paused (user)', '== attempt 2 resumed', '« Use the staging database.');
   terminal.type('q');
@@ -108,7 +108,7 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   await run.finished;
   terminal.type('P');
   const last = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
-  await terminal.shows('● 2 running', 'a runner of its own');
+  await terminal.shows('● 2 running', 'its own runner');
   for (const fake of last) await fake.succeed(0.01);
   await terminal.shows('completed', '✓ 2/2');
   terminal.type('q');
@@ -126,7 +126,7 @@ test('when a run has ended, the failed session is selected, and one key tries it
   await terminal.shows('auth  failed', '›✗  002 web', 'r retry');
   terminal.type('r');
   const again = await user.begun(group, 'web');
-  await terminal.shows('● 1 running', 'a runner of its own');
+  await terminal.shows('● 1 running', 'its own runner');
   await again.succeed(0.01);
   await terminal.shows('completed', '✓ 2/2');
 }, 60_000);
@@ -167,7 +167,7 @@ test('the runner may die: the dashboard says so and goes on with the next one', 
   await terminal.shows('Go on (y), or pause what still works (p)?');
   terminal.type('y');
   await user.event(group, 'session_adopted');
-  await terminal.until((text) => !text.includes('runner gone') && text.includes('a runner of its own'));
+  await terminal.until((text) => !text.includes('runner gone') && text.includes('its own runner'));
   await api.succeed(0.1);
   await terminal.shows('completed', '1/1');
 }, 60_000);

@@ -33,7 +33,7 @@ test.skipIf(!isLinux).each([
     const { code, stdout, stderr } = await say('stop', '--all');
     expect([code, stdout]).toEqual([1, 'No other group is running.\n']);
     expect(stderr).toMatch(
-      new RegExp(`^${group.groupId}: Ended \\d+ process(es)? that a dead runner left behind\\. Line \\d of [^\n]*\n$`),
+      new RegExp(`^${group.groupId}: Ended \\d+ process(es)? left by a dead runner\\. Line \\d of [^\n]*\n$`),
     );
     expect(stderr).not.toContain('Nothing was changed');
     await worker.ended;

@@ -144,7 +144,7 @@ test('a plain 429 is told as throttling', async () => {
   await a.print(
     resultLine(0, { is_error: true, result: 'API Error: 429, not your usage limit', api_error_status: 429 }),
   );
-  expect(await run.event('session_paused')).toMatchObject({ message: expect.stringContaining('server throttles') });
+  expect(await run.event('session_paused')).toMatchObject({ message: expect.stringContaining('server is throttling') });
   expect(await run.event('limit_reached')).toMatchObject({ limitType: 'throttled' });
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
 });

@@ -152,7 +152,8 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
     case 'left': {
       const { pausing } = result.state;
       const workers = pausing === undefined ? 'its sessions continue' : 'its sessions are stopping';
-      context.stderr.line(`Left group ${groupId}; ${workers}. Return with: ${commandText(runCommand(result.state))}`);
+      context.stderr.line(`Left group ${groupId}; ${workers}.`);
+      context.stderr.line(`Return with: ${commandText(runCommand(result.state))}`);
       return exitCode.interrupted;
     }
     case 'already-completed':

@@ -160,7 +160,7 @@ test(
     for (const words of [['--yes'], ['--prompt', 'x'], ['workflow.yaml', '--from', 'cross-repo-change']]) {
       const refused = await init(...words);
       expect(refused).toMatchObject({ code: 2, stdout: '' });
-      expect(refused.stderr).toContain('is there already. Give the path of another file, or remove it.');
+      expect(refused.stderr).toContain('already exists. Give the path of another file, or remove it.');
     }
     const kept = ask('--prompt', 'x');
     await kept.shows('Replace it?');
@@ -183,7 +183,7 @@ test(
     repository('api', { 'package.json': '{"scripts":{"test":"true"}}' });
     repository('web');
     const terminal = ask();
-    await terminal.shows('Folders of the projects', '[api, web]');
+    await terminal.shows('Project folders', '[api, web]');
     terminal.type('api, nowhere\r');
     await terminal.shows('nowhere does not exist.');
     terminal.type('\r');
@@ -214,7 +214,7 @@ test.each<[string[], string]>([
   [[], 'there is no terminal to ask on'],
   [['', '--yes'], 'path of the file is empty'],
   [['-', '--yes'], 'written to a file'],
-  [['.', '--yes'], 'is no file'],
+  [['.', '--yes'], 'is not a file'],
   [['--project', 'nowhere', '--yes'], 'nowhere does not exist'],
   [['--project', '', '--yes'], 'is empty'],
   [['--prompt', ' '], 'The text of --prompt'],

@@ -57,7 +57,7 @@ for (const command of ['watch', 'run'] as const) {
     note(user, group, [typed('Do it.'), answer('old')]);
     await terminal.shows('● 1 running', '›');
     terminal.type('a');
-    await terminal.shows('Taking 001 api over…');
+    await terminal.shows('Attaching');
     await obeyInterrupt(api, 0.25);
     const fake = await opened(group);
     await fake.ignore('SIGINT');

@@ -46,7 +46,7 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(await user.json('group', 'budget', group)).toMatchObject({ rehearsal: true });
   const again = await user.run('group', 'run', group, '--rehearse');
   expect(again).toMatchObject({ code: 0, stdout: '' });
-  expect(again.stderr).toContain('completed already');
+  expect(again.stderr).toContain('already completed');
   const folder = join(user.data, 'session-groups', group);
   expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
 }, 120_000);
@@ -153,5 +153,5 @@ test('a merge of sessions that changed nothing says that the branch has their wo
   await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');
   await user.ok('group', 'run', group, '--rehearse', '--keep', '--output', 'quiet');
   const merged = await user.ok('group', 'merge', group);
-  expect(merged).toContain(`main of ${user.project('api')} has the work of 1 session already.`);
+  expect(merged).toContain(`main of ${user.project('api')} already has the work of 1 session.`);
 }, 120_000);

@@ -113,7 +113,7 @@ test('--follow names the cure when nobody runs the group any more, and fails whe
     expect((await gone.ended).stderr).toContain('is running, and its group has no runner.');
     const created = ground.make('later', [{ name: 'one' }]);
     const waiting = following(ground, `${created}/one`);
-    await waiting.seen('Waiting until');
+    await waiting.seen('Waiting for');
     rmSync(ground.paths(created).folder, { recursive: true });
     expect(await waiting.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('its group was deleted') });
   } finally {

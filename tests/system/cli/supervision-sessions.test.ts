@@ -33,7 +33,7 @@ test('a live runner pauses one session, the other goes on, and it is resumed', a
   await obeyInterrupt(api, 0.01);
   expect(await pause.finished).toMatchObject({
     code: 0,
-    stdout: `Session 001 api is paused. Go on: claude-code-agent session resume ${group}/api\n`,
+    stdout: `Session 001 api is paused. Resume with: claude-code-agent session resume ${group}/api\n`,
     stderr: '',
   });
   expect([lives(api), lives(web)]).toEqual([false, true]);
@@ -41,7 +41,7 @@ test('a live runner pauses one session, the other goes on, and it is resumed', a
   expect((await user.run('session', 'resume', 'auth/web')).code).toBe(2);
   const resumed = await user.run('session', 'resume', 'auth/api');
   expect(resumed).toMatchObject({ code: 0, stderr: '' });
-  expect(resumed.stdout).toContain('as soon as there is a slot');
+  expect(resumed.stdout).toContain('when a slot is free');
   await (await user.begun(group, 'api')).succeed(0.02);
   await web.succeed(0.03);
   expect((await run.finished).code).toBe(0);
@@ -124,7 +124,7 @@ test('what is said reaches a running session at once, also without a runner, and
   const api = await user.begun(group, 'api');
   expect(await user.run('session', 'say', 'auth/api', 'first')).toMatchObject({
     code: 0,
-    stdout: 'Told session 001 api.\n',
+    stdout: 'Message sent to session 001 api.\n',
   });
   expect(await api.prompt()).toBe('first');
   await api.print(said('I heard the first.'));
@@ -136,7 +136,7 @@ test('what is said reaches a running session at once, also without a runner, and
   const line = ['session', 'say', 'auth/api', '-'];
   expect(await user.runWith({ stdin: 'second' }, ...line)).toMatchObject({
     code: 0,
-    stdout: 'Told session 001 api.\n',
+    stdout: 'Message sent to session 001 api.\n',
   });
   expect(await api.prompt()).toBe('second');
   const tooMuch = await user.runWith({ stdin: 'x'.repeat(40_000) }, ...line);

@@ -59,7 +59,7 @@ test('a drain lets running sessions finish, under a live runner and without one'
   const api = await user.begun(group, 'api');
   const drain = user.start('group', 'pause', group, '--drain');
   await user.event(group, 'group_pausing');
-  expect(await user.ok('group', 'show', group)).toContain('running (pausing: let running sessions finish first)');
+  expect(await user.ok('group', 'show', group)).toContain('running (pausing: running sessions finish first)');
   await api.succeed(0.01);
   expect([(await drain.finished).code, (await run.finished).code]).toEqual([0, 3]);
 
@@ -93,7 +93,7 @@ test('a frozen group says so everywhere and goes on when it is resumed', async (
   expect((await user.run('group', 'pause', group, '--freeze')).stdout).toBe(frozen.stdout);
   const thawed = await user.run('group', 'resume', group);
   expect(thawed).toMatchObject({ code: 0, stderr: '' });
-  expect(thawed.stdout).toContain('goes on');
+  expect(thawed.stdout).toContain('continues');
   expect((await user.run('group', 'resume', group)).code).toBe(4);
   await api.succeed(0.01);
   expect((await run.finished).code).toBe(0);
@@ -189,7 +189,7 @@ test('the cap is raised for a live runner and without one, but not below what is
   expect(await user.run('group', 'budget', group, '--raise-to', '0.4')).toMatchObject({
     code: 2,
     stdout: '',
-    stderr: expect.stringContaining('has spent $0.40 already'),
+    stderr: expect.stringContaining('has already spent $0.40'),
   });
   expect(user.events(group).length).toBe(log);
 }, 60_000);

@@ -48,7 +48,7 @@ const damages: readonly (readonly [slug: string, culprit: string, next: string, 
     (lines) => edit(4, needing(), needing(1))(edit(3, needing(), needing(2))(lines) as string[]),
   ],
   ['itself', 'cycle: one -> one', restore, edit(3, needing(), needing(1))],
-  ['same-name', 'can be called one', restore, edit(4, '"two"', '"one"')],
+  ['same-name', 'are named one', restore, edit(4, '"two"', '"one"')],
 ];
 
 /** Damages one group each, and gives the commands that meet the damage. */

@@ -21,15 +21,15 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
     mistake(['group', 'run', 'old'], 1, `Group ${id('old')} is archived`, create),
     mistake(['group', 'resume', 'old'], 1, `Group ${id('old')} is archived`, create),
     mistake(['group', 'run', 'broken'], 1, `Group ${id('broken')} ended failed`, '--retry-failed'),
-    mistake(['group', 'run', 'lost'], 1, 'on the machine elsewhere', 'Run the command on elsewhere'),
+    mistake(['group', 'run', 'lost'], 1, 'on the host elsewhere', 'Run the command on elsewhere'),
     mistake(['group', 'run', 'held', '--rehearse'], 2, 'was begun for real', 'Leave out --rehearse'),
-    mistake(['group', 'run', 'done'], 0, `Group ${id('done')} is completed already`, 'nothing to run', {
+    mistake(['group', 'run', 'done'], 0, `Group ${id('done')} is already completed`, 'already completed', {
       shows: nothing,
     }),
     mistake(['group', 'archive', 'auth'], 1, `Group ${id('auth')} is created`, deleteIt('auth')),
     mistake(['group', 'archive', 'empty'], 1, `Group ${id('empty')} is created`, deleteIt('empty')),
     mistake(['group', 'archive', 'lost'], 1, `Group ${id('lost')} is running`, run('lost')),
-    mistake(['group', 'archive', 'old'], 0, `Group ${id('old')} is archived already`, 'already', { shows: nothing }),
+    mistake(['group', 'archive', 'old'], 0, `Group ${id('old')} is already archived`, 'already', { shows: nothing }),
     ...['auth', 'done', 'lost', 'old', id('held')].map((group) =>
       mistake(['group', 'delete', group], 2, 'there is no terminal', 'Give --force'),
     ),

@@ -142,7 +142,7 @@ test.skipIf(!existsSync('/dev/full'))('output that a full disk did not take is n
     env: ground.env,
     stderr: 'pipe',
   });
-  expect(await new Response(child.stderr).text()).toMatch(/^claude-code-agent: .* output: ENOSPC\. Free some disk/);
+  expect(await new Response(child.stderr).text()).toMatch(/^claude-code-agent: .* output failed: ENOSPC\. Free disk/);
   expect(await child.exited).toBe(1);
 });
 

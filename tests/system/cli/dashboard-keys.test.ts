@@ -71,8 +71,8 @@ const steps: readonly Step[] = [
   ['ctrl-l', key.ctrlL, /002 api.*\[log\]/s],
 ];
 
-/** They ask a runner or leave the screen: dashboard-watch, -run, -open and -attach.test.ts press them. */
-const pressedElsewhere = ['a', 'e', 'o', 'p', 'r', 's', 'P', 'ctrl-z'];
+/** They need a runner or leave the screen: dashboard-watch, -run, -open and -attach.test.ts, and questions/keys. */
+const pressedElsewhere = ['a', 'e', 'i', 'o', 'p', 'r', 's', 'P', 'ctrl-z'];
 
 test('each key does what it says', async () => {
   await open();

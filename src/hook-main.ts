@@ -158,8 +158,8 @@ try {
   await main(process.argv.slice(2));
   await output.end();
 } catch (error) {
-  // Whoever reads no more, or a full disk, is no reason to stop a session.
+  // A closed output or a full disk is no reason to stop a session.
   process.stderr.write(`claude-code-agent hook: ${error instanceof Error ? error.message : String(error)}\n`);
 }
-// An input that nobody ends would hold the process.
+// An input without an end would hold the process.
 process.exit(0);

@@ -25,7 +25,7 @@ export function conversationExists(world: World, configDir: string, claudeSessio
 
 /**
  * Removes transcripts without any message: a claude that was killed as it began leaves its title, and then the
- * conversation can neither be continued nor begun anew under the same id.
+ * conversation can be neither continued nor started again under the same id.
  */
 export function removeEmptyConversation(world: World, configDir: string, claudeSessionId: string): void {
   for (const path of filesOf(world, configDir, claudeSessionId)) {

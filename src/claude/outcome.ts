@@ -112,7 +112,7 @@ const hookTooLate: AttemptVerdict = {
   reason: 'config-invalid',
   message:
     'claude was ended because it began to work before the SessionStart hook of its settings.json was reported: ' +
-    'nobody could tell whether its hooks and rules were in effect.',
+    'its hooks and rules may not have been in effect.',
   next: 'When this comes again, have doctor try what this claude does, with its option --claude.',
 };
 
@@ -184,7 +184,8 @@ function judgeSilence(input: JudgeInput): AttemptVerdict {
     return { status: 'paused', reason: 'interrupted', message };
   }
   if (exit.kind === 'unknown') {
-    // Only the runner that started it is told how it ended; whoever took it over must not hold that against it.
+    // Only the runner that started a worker learns its exit status, so an adopting runner does not count this as a
+    // failure.
     const message = 'The worker that an earlier runner had started ended without a final result.';
     return { status: 'paused', reason: 'interrupted', message };
   }
@@ -326,7 +327,7 @@ function warningsOf(input: JudgeInput): Warning[] {
     warnings.push({ code: 'estimated-cost', message });
   } else if (unknownModels(stream).length > 0) {
     const names = cleanLine(unknownModels(stream).join(', '), 100);
-    const how = 'so it counts as the dearest that is. `prices` in config.yaml can name it.';
+    const how = 'so the highest known price is used. Set its price under `prices` in config.yaml.';
     const message = `The price of ${names} is not known, ${how}`;
     warnings.push({ code: 'estimated-cost', message });
   }

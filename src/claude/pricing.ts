@@ -34,7 +34,7 @@ export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
 
 /** US dollars of one message. An unknown model counts as the most expensive known one. */
 export function estimateCost(model: string, tokens: PricedTokens, own: PriceTable = {}): number {
-  const known = findPrice(model, own) ?? dearest(own);
+  const known = findPrice(model, own) ?? mostExpensive(own);
   const prompt = tokens.input + tokens.cacheCreation + tokens.cacheRead;
   const price = known.longPrompt !== undefined && prompt > known.longPrompt.above ? known.longPrompt : known;
   const hourly = Math.min(tokens.cacheCreation, tokens.hourly ?? 0);
@@ -53,7 +53,7 @@ function findPrice(model: string, own: PriceTable): ListPrice | undefined {
   return ours?.[1] ?? listed.find(({ pattern }) => pattern.test(name))?.price;
 }
 
-function dearest(own: PriceTable): ListPrice {
+function mostExpensive(own: PriceTable): ListPrice {
   const known: ListPrice[] = [...listed.map(({ price }) => price), ...Object.values(own)];
   return known.reduce((a, b) => (b.output > a.output ? b : a));
 }

@@ -31,7 +31,7 @@ export function callIn(requestId: string, request: unknown): ItemRequest | undef
   return { kind: 'permission', text: cleanLine(`${tool}: ${about}`, textChars), options: ['allow', 'deny'], ...call };
 }
 
-/** The same id whoever reads the request. */
+/** The same id for every reader of the request. */
 export function itemId(attemptId: string, { requestId }: ItemRequest): string {
   return createHash('sha256').update(`${attemptId} ${requestId}`).digest('hex').slice(0, 8);
 }

@@ -219,9 +219,9 @@ function summed({ base, settled }: ClaudeSpending, claimed: ReportedTotals, uncl
 }
 
 /**
- * What was seen of each model less what claude counts more of it than before. It may also count calls that
- * nobody saw (of a sub-agent, a compaction); where those are of the same model, they hide as many tokens of an answer
- * that was cut off.
+ * The tokens seen of each model less the increase in claude's own count. claude may also count calls that are not in
+ * the stream (of a sub-agent, a compaction). Where those use the same model, they hide as many tokens of an answer that
+ * was cut off.
  */
 function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
   const grown = new Map<string, Tokens>();
@@ -237,7 +237,8 @@ function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<strin
     if (grown.has(name)) grown.set(name, less(counted, tokens));
   };
   for (const model of rest.keys()) cover(model, plainName(model));
-  // A gateway may answer by a name that claude does not know; then it is one of the names that nobody answered by.
+  // A gateway may answer by a model name that claude does not know. claude then counts it under a listed name that no
+  // answer had.
   const listed = new Set(Object.keys(after).map(plainName));
   const seenNames = new Set([...rest.keys()].map(plainName));
   const unheard = [...listed].filter((name) => !seenNames.has(name));

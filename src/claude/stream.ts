@@ -276,7 +276,7 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
   return addUsage(noUsage, isGuess ? { ...usage, estimated: true } : usage);
 }
 
-/** The models whose price nobody knows, neither claude nor a table: they count as the dearest that is known. */
+/** Models that neither claude nor a price table has a price for: they count as the most expensive known model. */
 export function unknownModels({ unpriced, prices }: AttemptStream): readonly string[] {
   return unpriced.filter((model) => isUnknownModel(model, prices));
 }

@@ -168,7 +168,7 @@ export class TranscriptReader {
       isError: message.isError,
       ...(isAborted(message) ? { interrupted: true as const } : {}),
       ...(isNew ? { text: clip(said, textChars) } : {}),
-      // What claude notes for its makers about an abort is no news to whoever asked for it.
+      // claude's diagnostic note about an abort is of no use to the user who requested the abort.
       errors: message.errors.filter((error) => !(isAborted(message) && error.startsWith('[ede_diagnostic]'))),
       denied: message.denials.filter(({ id }) => !this.#denied.has(id)).map(({ tool }) => tool),
       turns: message.numTurns,

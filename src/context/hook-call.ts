@@ -9,7 +9,7 @@ export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
 export const hookEvents: readonly HookEvent[] = ['session-start', 'pre-compact', 'session-end'];
 
 /**
- * The last argument of a hook that was put into somebody's own settings. It tells ours from all others, and in a
+ * The last argument of a hook that was installed into a user's own settings. It tells ours from all others, and in a
  * worker, whose generated settings have hooks of their own, it keeps the second one silent.
  */
 export const installedMark = '--installed';
@@ -44,7 +44,7 @@ export interface HookCall {
   readonly transcriptPath?: string;
   /** Absolute: CLAUDE_PROJECT_DIR, never the hook's own folder when that is set. */
   readonly projectFolder: string;
-  /** True in a worker of ours: nobody can answer questions. */
+  /** True in a worker of ours: no person can answer questions. */
   readonly isWorker: boolean;
   readonly asks?: boolean;
   /** The user chose this system for the session, which has it by default otherwise. */

@@ -83,7 +83,7 @@ function entryFor(event: HookEvent, launcher: string, system: ContextName): Json
   };
 }
 
-/** The hook as ours; null when it is somebody else's. */
+/** The hook as ours; null when it is foreign. */
 function readHook(event: HookEvent, hook: unknown): InstalledHook | null {
   if (!isObject(hook) || hook.type !== 'command' || typeof hook.command !== 'string') return null;
   const [word, system, ofEvent, mark] = listOf(hook.args).slice(-4);

@@ -1,5 +1,5 @@
 /**
- * What the reader can do next, as data: a sentence and the commands to type. Whoever shows it calls `adviceText`, so
+ * What the reader can do next, as data: a sentence and the commands to type. Front ends show it with `adviceText`, so
  * that a command is whole and can be pasted wherever it stands.
  */
 import { programPath } from './program-name.ts';

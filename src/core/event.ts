@@ -254,7 +254,7 @@ export type EventBody =
       readonly usage: Usage;
       /** ISO 8601: it goes on by itself, but not before. */
       readonly retryAt?: string;
-      /** A tool had succeeded in this attempt: after a transient failure or a stall the tries are counted anew. */
+      /** A tool succeeded in this attempt: the count of tries after a transient failure or a stall starts again. */
       readonly progressed?: true;
       readonly unread?: Unread;
     })
@@ -272,7 +272,7 @@ export type EventBody =
     })
   /** A further message of the user, for the running or the next attempt. `offset`: bytes of transcript.jsonl then. */
   | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
-  /** claude waits for a person. `item` is the same id whoever reads claude's request. */
+  /** claude waits for a person. `item` is the same id for every reader of claude's request. */
   | (AttemptFact & ItemFact & ItemRequest & { readonly type: 'item_opened'; readonly answerBy?: string })
   /** All sessions of the wave are over. `accepted`: the number of completed ones. */
   | { readonly type: 'wave_finished'; readonly wave: number; readonly accepted: number; readonly cost: number }

@@ -9,7 +9,7 @@ import type { ConfigSettings, GroupSettings, SessionSettings } from './definitio
 export type GroupId = string;
 /** `NNN-uuid`, see id.ts. The uuid is also the Claude session id of the first attempt. */
 export type SessionId = string;
-/** Sessions of which something is true, for whoever asks for one at a time. */
+/** A set of sessions that is only queried for single members. */
 export type SessionSet = Pick<ReadonlySet<SessionId>, 'has'>;
 
 /** US dollars per million tokens. */

@@ -279,7 +279,7 @@ function noteMessage(record: SessionRecord, text: string): void {
   const hears = attempt !== undefined && attempt.stopping === undefined && attempt.accepting === undefined;
   if (!hears || !attempt.identified) record.messages.push(text);
   if (hears) record.told = [...(record.told ?? []), text];
-  // Whoever has something more to say wants another turn before the work is judged.
+  // A further message requires another turn before the work is accepted.
   if (attempt === undefined) delete record.finished;
 }
 
@@ -428,8 +428,8 @@ function pauseSession(
       break;
     case 'transient':
       record.queued = true;
-      // An attempt that got something done begins the count anew. That it cost something says nothing: a reply that
-      // breaks off is paid for as well.
+      // An attempt that got something done resets the count. Its cost proves nothing: a reply that breaks off is paid
+      // for as well.
       countTransient(record, event.progressed === true);
       break;
     case 'stall':

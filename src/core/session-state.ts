@@ -45,7 +45,7 @@ export interface Attachment {
   reservedUsd?: number;
 }
 
-/** Stops that nobody asked for and after which the session goes on by itself. */
+/** Stops without a request, after which the session resumes by itself. */
 const autoResumedStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall', 'waits-for-answer']);
 
 /** Whether the session goes on by itself after such a stop, unless a person wants it to rest. */
@@ -127,7 +127,7 @@ export interface SessionRecord {
   portBase?: number;
   /** Present once the worktree was made, absent again once it is gone. */
   workspace?: Workspace;
-  /** The worktree was made anew since the model last answered in it, see Workspace.remade. */
+  /** The worktree was made again since the model last answered in it, see Workspace.remade. */
   unaware?: true;
   /** All that its attempts did is in commits of its branch. */
   committed?: true;

@@ -1,10 +1,10 @@
-/** A value of somebody's JSON as text. `String` throws for an object that has a field `toString`. */
+/** A value of foreign JSON as text. `String` throws for an object that has a field `toString`. */
 
 export function foreignText(value: unknown): string {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }
 
-// A moment within a sentence: nobody reads milliseconds, and who shows the sentence may tell it as a local time.
+// A moment within a sentence: without milliseconds, and callers that show the sentence may convert it to local time.
 
 export function momentText(ms: number): string {
   if (Number.isNaN(ms)) return 'an unknown time';
@@ -20,8 +20,8 @@ export function formatMoney(usd: number, estimated = false): string {
   return `${mark}$${usd.toFixed(2)}`;
 }
 
-// * core/text/: how values and foreign texts are shown. This file: the characters that nobody may be shown as they
-// are, one list for all who take them out.
+// * core/text/: how values and foreign texts are shown. This file: the characters that must never be shown unescaped,
+// one list for all callers that remove them.
 
 /** C0, DEL, C1 and the Unicode line separators; newline and tab are not among them. */
 const controls = '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u2028\\u2029';

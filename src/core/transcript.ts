@@ -6,7 +6,7 @@ import type { Tokens, Usage } from './group.ts';
 
 /** A part of a changed file, as `diff -u` has it: each line begins with a blank, `-` or `+`. */
 export interface DiffHunk {
-  /** Numbers of the first line before and after; absent when nobody knows. */
+  /** Numbers of the first line before and after; absent when unknown. */
   readonly oldStart?: number;
   readonly newStart?: number;
   readonly lines: readonly string[];

@@ -29,7 +29,7 @@ const plain = [
   ...['--ignore-submodules=none', '--src-prefix=a/', '--dst-prefix=b/'],
 ];
 
-/** Git writes letters beyond ASCII as numbers, which nobody can read. */
+/** By default git prints letters beyond ASCII as unreadable octal numbers. */
 const readableNames = ['-c', 'core.quotePath=false'];
 
 /** Counts files, and lines where they are text. `folder` is in the repository. Fails with `worktree-failed`. */
@@ -206,7 +206,7 @@ async function withIndexCopy<T>(
 
 // What a session may have begun in its worktree without ending it: a rebase, a conflict that stands in the files.
 
-/** Half of a rebase or of a series of commits is on no branch, so nobody but who began it can say what is wanted. */
+/** A half-done rebase or series of commits is on no branch, so only its author can say how it should end. */
 const series = [
   ['rebase-merge', 'a rebase', 'git rebase --continue or git rebase --abort'],
   ['rebase-apply', 'a rebase or a series of patches', 'git rebase --continue or git am --continue'],
@@ -227,7 +227,7 @@ export function unfinishedOperation({ world: { files } }: Git, gitDir: string): 
 const bytesMax = 32 * 1024 * 1024;
 const marker = /^(?:<{7,}|>{7,})(?: |\r?$)/m;
 
-/** Paths of open conflicts that nobody settled. A session often mends the files and forgets to tell git. */
+/** Paths of unresolved conflicts. A session often fixes the files but does not run `git add`. */
 export function openConflicts(git: Git, top: string, unmerged: readonly Unmerged[]): readonly string[] {
   return unmerged.flatMap(({ path, hasBoth }) => (isSettled(git, join(top, path), hasBoth) ? [] : [path]));
 }

@@ -35,12 +35,12 @@ export interface GitCall {
   readonly input?: string | Uint8Array;
 }
 
-/** For files of somebody else: a link must be seen as what it is, and bytes are compared later. */
+/** For foreign files: symlinks must stay symlinks, and bytes are compared later. */
 const foreignSettings = ['core.symlinks=true', 'core.autocrlf=false'];
 
 /**
- * For the user's repository: nobody could answer a question about a signature, a merge must not be settled by what was
- * learnt elsewhere, and other processes that hold a lock of a ref are waited for (milliseconds).
+ * For the user's repository: no prompt for a signature can be answered, a merge must not reuse resolutions that git
+ * recorded elsewhere, and git waits for other processes that hold a lock of a ref (milliseconds).
  */
 const ownSettings = [
   'commit.gpgSign=false',
@@ -141,7 +141,7 @@ function gitEnvironment(env: Environment, login?: UrlCredentials, own?: true): R
   return {
     ...Object.fromEntries(kept),
     LC_ALL: 'C',
-    // There is nobody who could answer a question.
+    // No person can answer a prompt.
     GIT_TERMINAL_PROMPT: '0',
     // A look at the user's checkout must not change its index. Elsewhere large files are no templates, and the user's
     // configuration may rewrite places, and servers send us on.

@@ -73,7 +73,7 @@ const copyNext = 'Check the permissions of those files and the free disk space, 
 
 interface Named {
   readonly wanted: readonly string[];
-  /** What a pattern names and git would track as soon as somebody adds it. */
+  /** Paths that a pattern names and that git does not ignore, so that `git add` would track them. */
   readonly notIgnored: readonly string[];
 }
 

@@ -17,16 +17,16 @@ export interface Wording {
 
 export type Settlement = { readonly notes: readonly string[] } & (
   | { readonly outcome: 'moved' }
-  /** `cause` is one or two sentences; `kept` are moves on which somebody has built already, so they stay. */
+  /** `cause` is one or two sentences; `kept` are moves that other commits already build on, so they stay. */
   | { readonly outcome: 'undone'; readonly cause: string; readonly kept: readonly Move[] }
 );
 
 type Place =
   | 'before'
   | 'after'
-  /** Somebody went on from there. */
+  /** Another process added commits on top. */
   | 'beyond'
-  /** Somebody moved or deleted it. */
+  /** Another process moved or deleted it. */
   | 'elsewhere';
 
 /**
@@ -66,7 +66,7 @@ async function forwards(
   for (const move of moves) {
     const place = await placeOf(git, move);
     if (!place.ok) return place;
-    if (place.value === 'elsewhere') return ok(`The ${nameOf(move)} was moved or deleted by somebody else.`);
+    if (place.value === 'elsewhere') return ok(`The ${nameOf(move)} was moved or deleted by another process.`);
     if (place.value === 'before') open.push(move);
     if (place.value !== 'beyond') reached.push(move);
   }

@@ -130,7 +130,7 @@ export interface Push {
   readonly commit: string;
 }
 
-/** Fails with `worktree-failed`: no login, no right, or somebody pushed meanwhile. */
+/** Fails with `worktree-failed`: no login, no permission, or another push came first. */
 export async function pushCommit(git: Git, { repository, remote, branch, commit }: Push): Promise<Result<void>> {
   // From the checkout, because the configuration of a login may depend on the folder. The hook that pushes large files
   // is off, as all hooks are: the session could have changed it.

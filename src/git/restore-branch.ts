@@ -50,7 +50,7 @@ export async function restoreBranch(
   return home.ok ? ok({ ...home.value, notes: [...notes, ...home.value.notes] }) : home;
 }
 
-/** A branch that somebody has checked out would change below his files. */
+/** Moving a branch that is checked out elsewhere would make that checkout's files stale. */
 async function checkFree(git: Git, { path, branch }: Workspace): Promise<Result<void>> {
   const listed = await listWorktrees(git, path);
   if (!listed.ok) return listed;

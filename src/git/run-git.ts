@@ -74,7 +74,7 @@ const cures: readonly (readonly [RegExp, string])[] = [
   [/No space left|Disk quota|Out of diskspace|couldn't write .*\.lock/i, 'Free some disk space, then try again.'],
   [
     /dubious ownership/,
-    'The repository belongs to somebody else; allow it with: git config --global --add safe.directory <folder>',
+    'The repository belongs to another user; allow it with: git config --global --add safe.directory <folder>',
   ],
   [noRight, 'Get the right to write to the repository, then try again.'],
   [/is already (?:checked out|used by worktree) at/, 'Check out another branch there, then try again.'],

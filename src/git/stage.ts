@@ -266,7 +266,7 @@ export function isOurFile(path: string): boolean {
   return isRunState(path) || matches(resumeFiles, path);
 }
 
-/** Whether it is one of ours that nobody commits on purpose. */
+/** Whether it is a file of ours that is never committed on purpose. */
 function isRunState(path: string): boolean {
   return matches(runState, path);
 }

@@ -237,8 +237,8 @@ export class SessionGroup {
   }
 
   /**
-   * What happened to it from the beginning on, and then what happens, whoever runs it: until nobody asks for more, or
-   * `signal` says so. Throws when the log is damaged, or the group is deleted.
+   * The group's past events, then new ones, from any runner. Ends when the consumer stops iterating or `signal` aborts.
+   * Throws when the log is damaged, or the group is deleted.
    */
   async *events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<GroupEvent, void> {
     const { place, reference } = internalsOf(this);
@@ -457,7 +457,7 @@ export class SessionGroupRunner {
   #watched(run: (tell: (event: GroupEvent) => void) => Promise<GroupResult>): SessionGroupRun {
     const queue = new EventQueue<GroupEvent>();
     const result = run((event) => queue.push(event)).finally(() => queue.end());
-    // Whoever reads the events first is told by them; nobody's process ends because of a run that was refused.
+    // A consumer of the events gets the error from them; without this an unhandled rejection would end the process.
     result.catch(() => {});
     async function* events(): AsyncGenerator<GroupEvent, void> {
       yield* queue;

@@ -167,7 +167,7 @@ class Server implements ScriptedApi {
     const ends = step.hang ? 'hang' : step.cut ? 'cut' : error;
     if (afterEvents > 0 || ends === 'cut')
       return messageResponse(content, body.stream === true, { ...delivery, fault: { afterEvents, ends } });
-    // A hanging request ends only with its client or with the server, so nobody reads what it is answered.
+    // A hanging request ends only with its client or with the server, so its response is never read.
     if (ends === 'hang') await delivery.wait();
     return errorResponse(error);
   }

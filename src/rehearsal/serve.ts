@@ -7,7 +7,7 @@ import type { World } from '../system/world.ts';
 import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
 import { type ScriptedApi, startScriptedApi } from './scripted-api.ts';
 
-/** Without a request for so long, and without a runner, nobody needs the server any more. */
+/** The server ends after this long without a request and without a runner. */
 const idleLimitMs = 10 * 60 * 1000;
 const idleCheckMs = 30 * 1000;
 
@@ -95,7 +95,7 @@ function nameOf(world: World, groupDir: string, script: RehearsalScript, claudeI
     parseOwn<{ name?: unknown; claudeSessionIds?: unknown }>(
       world.files.readText(join(groupDir, 'sessions', entry, 'meta.json')),
     );
-  // A conversation that was begun anew has another id than its session.
+  // A new conversation has another id than its session.
   const isOf = (entry: string) =>
     (metaOf(entry)?.claudeSessionIds as string[] | undefined)?.includes(claudeId) === true;
   const folder = folders.find((entry) => entry.replace(/^\d+-/, '') === claudeId) ?? folders.find(isOf);

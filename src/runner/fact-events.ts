@@ -33,7 +33,7 @@ export interface FactContext {
   readonly isRefusedHere?: boolean;
 }
 
-/** None when nobody waits for it any more. */
+/** Empty when the session no longer waits for the attempt's final usage. */
 export function bookedEvents({ sessions }: GroupState, { sessionId, attemptId, usage }: BookedFact): EventBody[] {
   const isAwaited = sessions.get(sessionId)?.lost?.some(({ attempt }) => attempt.id === attemptId) === true;
   return isAwaited ? [{ type: 'session_booked', sessionId, attemptId, usage }] : [];
@@ -214,7 +214,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     case 'paused':
       if (stopBegun || attempt.stopping === 'user') return paused(stopped, outcome.message);
       if (outcome.reason === 'timeout') {
-        const next = 'A retry goes on with as much time again; or remove it and add it anew with a longer --timeout.';
+        const next = 'A retry goes on with as much time again; or remove it and add it again with a longer --timeout.';
         return failed('timeout', outcome.message, next);
       }
       if (outcome.reason === 'stall' && isStuck(record, fact.progressed)) {
@@ -294,8 +294,8 @@ function timeAfterFilling({ diskPauses = 0 }: SessionRecord, { nowMs }: FactCont
 }
 
 /**
- * An API that has served this group, and serves nobody now, will do so again; one that never did is more likely not
- * there. Whoever waits for that pays nothing: where a reply was begun, the API is there.
+ * An API that has served this group and now serves no session will probably recover; one that never served it is more
+ * likely not there. Only attempts that cost nothing wait for that: where a reply was begun, the API is there.
  */
 export function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUnserved }: OutageContext): boolean {
   const isFree = usage.costUsd === 0 && !isAnswered(usage);

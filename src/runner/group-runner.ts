@@ -167,7 +167,7 @@ export class GroupRunner {
     this.#inbox = [];
     // Facts first: what is asked of a session that has ended is asked of its next attempt.
     this.#handleFacts(facts);
-    // What is asked now is left to the next runner: nobody here would carry it out, nor undo it.
+    // The next runner handles requests that arrive now. This one could neither carry them out nor undo them.
     if (this.#leaving) return 'left';
     if (facts.some(({ kind }) => kind === 'wake' || kind === 'tick')) this.#handleRequests();
     const acted = this.#decideAndAct();
@@ -293,7 +293,7 @@ export class GroupRunner {
       this.#surroundings.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
         const record = state.sessions.get(sessionId) as SessionRecord;
-        // Nobody knows how long others take.
+        // The time that a slot or an answer takes is not limited.
         const waits = this.#slots.isWaiting(sessionId) || openItems(record).length > 0;
         if (!waits) worker.notes.tick(tickMs, worker.stream);
         bodies.push(...parkingEvents(state, record, worker.stream, this.#world.clock.now()));
@@ -336,7 +336,7 @@ export class GroupRunner {
     const decisions = this.#surroundings.decisions(this.#writer.state);
     this.#tellWait(decisions);
     this.#isOver = decisions.some((decision) => decision.do === 'settle');
-    // What nobody has hinted at yet is answered all the same, for nobody would take it up any more.
+    // Requests whose hint has not arrived yet are answered now, because no later step would handle them.
     if (this.#isOver && this.#handleRequests()) return true;
     this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
@@ -437,7 +437,7 @@ export class GroupRunner {
     const { state } = this.#writer;
     const isElsewhere = (id: SessionId): boolean => runningAttempt(state, id).place !== undefined;
     const running = [...state.running];
-    // Those first, without a pause: what a machine has, and nobody here has asked for by then, is ended there.
+    // Remote sessions first, without a pause: a host ends the ones that this runner has not claimed in time.
     for (const sessionId of [...running.filter(isElsewhere), ...running.filter((id) => !isElsewhere(id))]) {
       const attempt = runningAttempt(state, sessionId);
       const { place } = attempt;
@@ -447,7 +447,7 @@ export class GroupRunner {
         this.#acceptances.begin(this.#writer.state, sessionId, { isTakenOver: true });
         continue;
       }
-      // A machine that is not to be reached keeps nobody else waiting.
+      // An unreachable host must not delay the other sessions.
       if (remote !== null) void this.#takeOver(sessionId, attempt, remote);
       else await this.#takeOver(sessionId, attempt, this.#hosted(sessionId, attempt.id));
     }

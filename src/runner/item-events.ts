@@ -1,4 +1,4 @@
-/** What sessions ask of a person: what that means for the log, whoever answers. Pure. */
+/** The log events for questions of sessions to a person, the same for every source of the answer. Pure. */
 
 import { runningAgents } from '../claude/at-work.ts';
 import { rulesFor } from '../claude/permission-rules.ts';

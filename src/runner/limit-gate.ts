@@ -1,7 +1,7 @@
 /**
- * The gate of a login: a small file beside the groups, shared by all runners of this machine. A usage limit hits every
- * session of the login alike, so whoever meets it closes the gate; after the reset one session is let through first,
- * and its first answer opens the gate for the others.
+ * The gate of a login: a small file beside the groups, shared by all runners of this machine. A usage limit affects
+ * every session of the login, so the first runner that meets the limit closes the gate. After the reset one session
+ * starts first, and its first answer opens the gate for the others.
  */
 import { join } from 'node:path';
 import { loginIdentity } from '../claude/launch/login.ts';
@@ -18,7 +18,7 @@ export interface GateReading {
   readonly untilMs: number;
   readonly limitType?: string;
   /** Who may send the first session after the reset. */
-  readonly probe: 'nobody' | 'mine' | 'other';
+  readonly probe: 'none' | 'mine' | 'other';
 }
 
 export interface LimitGate {
@@ -38,7 +38,7 @@ export interface LimitGate {
 interface GateFile {
   readonly untilMs: number;
   readonly limitType?: string;
-  /** Episodes in a row: it was closed, somebody was let through, and met the limit again. */
+  /** Consecutive times that a session was let through after the gate closed and met the limit again. */
   readonly guesses: number;
   readonly probe?: { readonly runId: string; readonly runner: ProcessIdentity; readonly atMs: number };
   /** A limit is near until then, ms since 1970. */
@@ -78,8 +78,8 @@ interface Report {
 }
 
 /**
- * Pure: the gate after a report. All sessions of an episode report the same limit; only when somebody was let through
- * since and met it again, the guess grows. A reset that is over says as little as none.
+ * Pure: the gate after a report. All sessions of an episode report the same limit, so the guess grows only when a
+ * session was let through since and met the limit again. A reset time in the past is ignored.
  */
 function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType: told }: Report): GateFile {
   const resetsAtMs = named > nowMs + limitMsMax ? 0 : named;
@@ -166,7 +166,7 @@ export function openLimitGate(world: World, options: LimitGateOptions): LimitGat
     read() {
       const file = read();
       if (file === null || file.untilMs === 0) return null;
-      const probe = !holdsProbe(file) ? 'nobody' : file.probe?.runId === runId ? 'mine' : 'other';
+      const probe = !holdsProbe(file) ? 'none' : file.probe?.runId === runId ? 'mine' : 'other';
       return { untilMs: file.untilMs, ...(file.limitType ? { limitType: file.limitType } : {}), probe };
     },
     close(resetsAtMs, limitType) {

@@ -92,7 +92,7 @@ export class LiveBoard {
     this.#noteProgress();
   }
 
-  /** Something was told of the session: why it rests is to be told anew. */
+  /** The session has changed, so the reason why it waits is reported again. */
   forget(sessionId: SessionId): void {
     this.#reasons.delete(sessionId);
   }

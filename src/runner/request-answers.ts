@@ -107,8 +107,8 @@ export interface RequestEffect {
 }
 
 /**
- * The events that fulfil a command in the present state, the same whoever asks and on which way. Fails with a sentence
- * when it cannot be fulfilled now.
+ * The events that fulfil a command in the present state, the same for every sender and channel. Fails with a sentence
+ * when the command cannot be fulfilled now.
  */
 export function commandEvents(world: World, asked: Asked, command: Command): Result<RequestEffect> {
   const { state } = asked;
@@ -448,7 +448,7 @@ export function editOf(
   return { allowedTools: [...new Set([...(ownDefinition(record).allowedTools ?? []), ...command.rules])] };
 }
 
-/** Whoever asks has looked at the session as it was then: what it has become meanwhile counts. */
+/** The sender saw an older state of the session. The change is checked against the present state. */
 export function editSessionEvents(
   state: GroupState,
   record: SessionRecord,
@@ -528,7 +528,7 @@ function sessionEvent(state: GroupState, session: SessionDefinition): EventBody 
   return { type: 'session_changed', sessionId: session.id, session, changed };
 }
 
-/** Whoever made the ids may not have known of sessions that are there by now. */
+/** The sender may have chosen ids before other sessions were added, so the numbers are assigned again. */
 function withFreeNumbers(state: GroupState, add: readonly SessionDefinition[]): SessionDefinition[] {
   const first = highestNumber(state) + 1;
   const ids = new Map(add.map(({ id }, index) => [id, makeSessionId(first + index, sessionUuid(id))]));

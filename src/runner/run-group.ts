@@ -181,7 +181,7 @@ async function startOrBook(
   return { events: startEvents(writer.state, options), booked };
 }
 
-/** Null = none is set up here, or there is no question of one. Whoever has none loads nothing of it. */
+/** Null when no fleet is set up or the run cannot use one. The fleet modules are loaded only when needed. */
 async function fleetOf(world: World, options: RunGroupOptions): Promise<Result<LinkFleet | null>> {
   const { root, rehearsal } = options;
   if (rehearsal !== undefined || world.files.info(join(root, 'fleet', 'fleet.json')) === null) return ok(null);

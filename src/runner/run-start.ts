@@ -66,7 +66,7 @@ function refuseFailed(state: GroupState, failed: readonly SessionId[]): Result<n
   return fail('sessions-failed', message, advise('Look at it, then go on', look, goOnCommand(state)));
 }
 
-/** One that failed is queued when a person has asked to try it again while nobody ran the group. */
+/** A failed session is queued when a person requested a retry while the group had no runner. */
 function isQueued({ sessions }: GroupState, id: SessionId): boolean {
   return sessions.get(id)?.queued === true;
 }

@@ -57,7 +57,7 @@ export class SchedulerInputs {
   readonly #slots: CommandSlots;
   readonly #workers: Workers;
   readonly #fleet: FleetSight;
-  /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
+  /** Milliseconds since the model last answered a session of this run, including ended ones; Infinity = never. */
   #unservedMs = Number.POSITIVE_INFINITY;
   #servedAtMs = Number.NEGATIVE_INFINITY;
   readonly #day: (state: GroupState) => DayBudget | undefined;
@@ -83,8 +83,8 @@ export class SchedulerInputs {
   }
 
   /**
-   * Sessions that met a usage limit of the login close the gate: nobody of this login starts before its reset. To be
-   * called before their ends are on record, so that a crash in between does not let others run into the same limit.
+   * Sessions that met a usage limit of the login close the gate: no session of this login starts before its reset. Call
+   * this before their ends are recorded, so that a crash in between does not let others run into the same limit.
    */
   noteLimits({ group }: GroupState, facts: readonly Fact[]): void {
     for (const { worker } of this.#workers.values()) this.#noteNear(worker);
@@ -95,7 +95,7 @@ export class SchedulerInputs {
     }
   }
 
-  /** An outage begins with a session that nobody served, and ends with the first answer to any of them. */
+  /** An outage begins with a session that the API did not serve, and ends with the first answer to any session. */
   trackOutage({ usage: served }: GroupState, facts: readonly Fact[]): void {
     for (const { worker } of this.#workers.values()) {
       this.#unservedMs = Math.min(this.#unservedMs, worker.notes.unservedMs);
@@ -112,7 +112,7 @@ export class SchedulerInputs {
     if (this.#outMs !== null) this.#outMs += ms;
   }
 
-  /** The model has answered nobody for as long as this worker has been running. */
+  /** The model has answered no session for as long as this worker has been running. */
   readonly isUnserved = (sessionId: SessionId): boolean =>
     this.#unservedMs >= (this.#workers.get(sessionId)?.worker.notes.ageMs ?? 0);
 

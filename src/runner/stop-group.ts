@@ -75,7 +75,7 @@ async function stopWorker(
   await new Promise<void>((resolve, reject) => {
     const emit = (fact: Fact) => {
       if (!('sessionId' in fact) || fact.kind !== 'ended') return;
-      // Thrown from here it would reach nobody: who waits for the end of the stop has to be told.
+      // An error thrown from here would be lost, so it rejects the promise of the stop.
       try {
         const context = { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5, isUnserved: () => false };
         writer.record(eventsOf(writer.state, fact, context));

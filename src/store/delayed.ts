@@ -7,7 +7,7 @@ export interface Delayed {
   cancel(): void;
 }
 
-/** `delayMs` is asked anew for each stretch. */
+/** `delayMs` is called again for each stretch. */
 export function delayedAction(world: World, delayMs: () => number, action: () => void): Delayed {
   let cancel: (() => void) | null = null;
   return {

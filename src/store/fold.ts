@@ -22,7 +22,7 @@ export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]
   }
   if (state === null) return corrupt(path, `The event log ${path} does not say which group it is for.`);
   if (state.group.id !== id) return corrupt(path, `The event log ${path} belongs to the group ${state.group.id}.`);
-  // Commands never log sessions that make no graph; somebody who edits a log can.
+  // Commands never log sessions that make no graph, but a manually edited log can contain them.
   const graph = graphOf(state);
   if (!graph.ok) return corrupt(path, `The sessions in ${path} cannot be planned: ${graph.failure.message}`);
   return ok(state);

@@ -31,7 +31,7 @@ export type GroupListing =
   | { readonly id: GroupId; readonly meta: GroupMeta; readonly problem?: Failure }
   | { readonly id: GroupId; readonly meta?: never; readonly problem: Failure };
 
-/** Ids of all groups, newest first. Names that are no group id are somebody else's and ignored. */
+/** Ids of all groups, newest first. Names that are no group id are foreign and ignored. */
 export function groupIds(world: World, root: string): GroupId[] {
   return world.files.list(groupsFolder(root)).filter(isGroupId).sort().reverse();
 }
@@ -93,7 +93,7 @@ export function isFolder({ files }: World, path: string): boolean {
 /**
  * Creates a group with its first sessions. Fails with `duplicate` when the id is taken (or a session's id or name is
  * used twice), `cycle`, `unknown-dependency` or `write-failed`; nothing is left behind then. `fill` adds further files
- * while nobody sees the group yet; `further` is what is known of it from the beginning.
+ * before the group is visible; `further` is what is known of it from the beginning.
  */
 export function createGroup(
   world: World,
@@ -118,7 +118,7 @@ export function createGroup(
     return ok(state);
   } catch (error) {
     removeQuietly(world, folder);
-    // Somebody may have been faster between our look and the rename.
+    // Another process may have created the group between our look and the rename.
     if (world.files.info(target.folder) !== null) return taken(definition.id);
     return { ok: false, failure: systemFailure(target.folder, error) };
   }
@@ -183,7 +183,7 @@ export function deleteGroupFolder(world: World, root: string, id: GroupId): void
   sweepLeftovers(world, root);
 }
 
-/** By the lock in it others see that somebody is at it. Of a link nothing goes but the link. */
+/** The lock shows other processes that a removal is in progress. A symlink is removed without its target. */
 function removeLockLast({ files }: World, folder: string): void {
   const { lock } = groupPathsIn(folder);
   const all = files.entryKind(folder) === 'folder' ? files.list(folder).map((name) => join(folder, name)) : [];

@@ -147,7 +147,7 @@ export function sessionMeta(record: SessionRecord): SessionMeta {
   return {
     id,
     ...settings,
-    // Whoever looks for the template of a session looks here, whichever kind it has.
+    // One field for the template of a session, whichever kind it has.
     ...defined({ template: definition.template ?? definition.configTemplate?.name }),
     status,
     ...explanationOf(record),

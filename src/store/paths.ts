@@ -130,7 +130,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
   };
 }
 
-/** Paths below a folder whose own path is in order already; joining them anew would hold up a list of thousands. */
+/** Paths below a folder that is already normalized: `join` would slow down a list of thousands. */
 function within(folder: string): (name: string) => string {
   return (name) => `${folder}/${name}`;
 }

@@ -27,7 +27,7 @@ export function readProposals(world: World, paths: GroupPaths): Result<readonly 
   const list = parseOwn<{ readonly proposals: readonly Proposal[] }>(text);
   if (list !== null) return ok(list.proposals);
   const message = `${listPath(paths)} is not the list of pull requests that it should be.`;
-  return fail('corrupt-file', message, 'Move it away; branches that were pushed before then count as somebody else’s.');
+  return fail('corrupt-file', message, 'Move it away; branches that were pushed before are then treated as foreign.');
 }
 
 export function writeProposals(world: World, paths: GroupPaths, proposals: readonly Proposal[]): Result<void> {

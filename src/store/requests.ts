@@ -104,7 +104,7 @@ export function takeRequests(world: World, paths: GroupPaths, runId: string): Pe
   return ours.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
 }
 
-/** Whether somebody wants this run to pause its group; nothing is taken. */
+/** Whether a request to pause the group is pending for this run. No request is consumed. */
 export function isPauseAsked(world: World, paths: GroupPaths, runId: string): boolean {
   return sentRequests(world, paths).some(({ request }) => request.runId === runId && request.kind === 'pause');
 }
@@ -131,8 +131,8 @@ export function removeRequest({ files }: World, path: string): void {
 
 /**
  * Waits for the answer to a request that was sent. `sinceSize` is the size of events.jsonl before that (bytes).
- * `runner-gone` when nobody will answer any more: the runner ended, another one dropped the request, or the group
- * was deleted. The request is withdrawn then, so the caller may act by itself.
+ * `runner-gone` when no answer will come: the runner ended, another one dropped the request, or the group was deleted.
+ * The request is withdrawn then, so the caller may act by itself.
  */
 export function awaitAnswer(
   world: World,

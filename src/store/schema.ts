@@ -1,6 +1,6 @@
 /**
  * zod, on first use: loading it takes as long as all the rest of a short command, and most commands read no YAML.
- * Whoever checks something with it takes it from here, so that it is loaded once and never too early.
+ * Import zod only through this module, so that it is loaded once and never too early.
  */
 import type { z } from 'zod';
 

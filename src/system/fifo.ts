@@ -39,7 +39,7 @@ function openWithoutWaiting(path: string): number | null {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
-    // ENXIO is how the system says that nobody reads, ELOOP that a link is there, which leads to somebody else's.
+    // ENXIO: no process reads. ELOOP: the path is a symlink, which may lead to a foreign file.
     if (['ENXIO', 'ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) return null;
     throw error;
   }

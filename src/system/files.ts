@@ -338,8 +338,8 @@ export function watchPath(path: string, onChange: () => void): () => void {
     }, gatherMs);
     onChange();
   };
-  // The first event after a quiet time is told at once, for somebody may wait for it; what follows is gathered, and
-  // later events do not prolong that: under constant change hints still come.
+  // The first event after a quiet time is reported at once, because a caller may wait for it. Later events are gathered
+  // and do not prolong that: under constant change hints still come.
   const gather = (): void => {
     if (timer === undefined) tell();
     else isMissed = true;

@@ -50,7 +50,7 @@ export function keepTerminal(): () => void {
   };
 }
 
-// A process that nobody waits for: it goes on when this one ends, and has no terminal.
+// A process without a waiting parent: it goes on when this one ends, and has no terminal.
 
 export interface DetachedCommand {
   readonly args: readonly string[];

@@ -11,7 +11,7 @@ import { createProcTable } from './processes/proc-table.ts';
 import { createProcesses } from './processes/processes.ts';
 import type { World } from './world.ts';
 
-/** Throws when the machine tells nothing about its processes: then nobody could say which workers are ours. */
+/** Throws when the system does not list its processes: our workers could not be identified then. */
 export function createRealWorld(options: { readonly adoptsOrphans?: boolean } = {}): World {
   const processes = createProcesses(createProcTable(), options);
   const self = processes.identify(process.pid);

@@ -32,7 +32,7 @@ export interface FileInfo {
   readonly inode: number;
   /** Everybody on the machine may write to it; absent = not known. */
   readonly isOpenToAll?: boolean;
-  /** Nobody but its owner may read or write it; absent = not known. */
+  /** Only its owner may read or write it; absent = not known. */
   readonly isPrivate?: boolean;
 }
 
@@ -143,7 +143,7 @@ export type Limits = { readonly [K in LimitKind]?: number };
  */
 export type Containment = 'cgroup' | 'tree' | 'mark';
 
-/** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */
+/** How a process ended. `unknown`: it was not our child, so the system did not report its status to us. */
 export type ExitStatus =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'signalled'; readonly signal: string }
@@ -169,8 +169,8 @@ export interface Processes {
   /** Runs a short program to its end and returns what it printed; `timeoutMs` ends it. */
   run(options: CommandOptions): Promise<Result<RunOutput>>;
   /**
-   * Follows a process that somebody else started, with what is held under the name `contained`; null when that very
-   * process no longer lives.
+   * Follows a process that another process started, and the processes held under the name `contained`; null when that
+   * very process no longer lives.
    */
   attach(identity: ProcessIdentity, contained?: string): RunningProcess | null;
   /** Who `pid` is now; null when no such process lives (a zombie does not live). */
@@ -226,7 +226,7 @@ export interface RunOutput {
 export interface Fifos {
   /** Makes a new FIFO (0600) at `path`, replacing what is there: nothing unread of an earlier worker remains. */
   create(path: string): void;
-  /** Opens the writing side without waiting; null when nobody has it open for reading. */
+  /** Opens the writing side without waiting; null when no process has it open for reading. */
   openWriter(path: string): FifoWriter | null;
 }
 
@@ -247,7 +247,7 @@ export interface Lock {
 }
 
 export interface Locks {
-  /** Takes the lock file if nobody living holds it; null when somebody does. The holder is written into the file. */
+  /** Takes the lock file unless a living process holds it; null then. The holder is written into the file. */
   tryLock(path: string, holder: LockHolder): Lock | null;
   /** The holder of the lock; null when it is free. */
   holder(path: string): LockHolder | null;

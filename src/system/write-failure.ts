@@ -19,7 +19,7 @@ export function writeFailure(path: string, error: unknown): Failure {
   return fail('write-failed', message, next).failure;
 }
 
-/** For a link where only files and folders of ours may be: whatever it leads to is somebody else's. */
+/** For a symlink where only our files and folders may be: its target may be foreign. */
 export function linkFailure(path: string): Failure {
   const message = `${path} is a symbolic link, or is reached by one, and nothing is written through it.`;
   return fail('write-failed', message, 'Remove the link, then run the command again.').failure;

@@ -271,7 +271,7 @@ export function freezeConfigTemplate(world: World, template: ConfigTemplate, fol
     files.rename(temporary, target);
   } catch (error) {
     files.remove(temporary);
-    // Somebody else put the same copy there meanwhile.
+    // Another process put the same copy there meanwhile.
     if (files.info(target) === null) throw error;
   }
 }

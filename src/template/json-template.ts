@@ -45,7 +45,7 @@ function endsInside(text: string, before: boolean): boolean {
 function jsonValue(value: string): string {
   try {
     JSON.parse(value);
-    // Not written anew, because that would round long numbers.
+    // Not serialized again, because that would round long numbers.
     return value;
   } catch {
     return JSON.stringify(value);

@@ -16,7 +16,7 @@ export interface VariableSpec {
   readonly name: string;
   readonly description?: string;
   readonly required: boolean;
-  /** Nobody declared it: its name stands in the text, and that it is required is only said by this. */
+  /** Not declared: its name stands in the text, and only that makes it required. */
   readonly mayBeBlank?: true;
   readonly type: VariableType;
   readonly values?: readonly string[];
@@ -228,7 +228,7 @@ function missing(spec: VariableSpec, unused: readonly string[]): string {
   return `${named(spec)} has no value${near === undefined ? '' : `; did you mean it by "${near}"?`}`;
 }
 
-/** With what it is for, because whoever left it out may not know the template. */
+/** Includes the description, because a user who left the variable out may not know the template. */
 function named({ name, description }: VariableSpec): string {
   const what = description === undefined ? '' : ` (${description.replace(/\s+/g, ' ').trim()})`;
   return `the variable "${name}"${what}`;

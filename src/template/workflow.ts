@@ -35,7 +35,7 @@ export interface WorkflowInput {
   readonly name: string;
   /** Relative paths in the file are meant from here. */
   readonly baseFolder: string;
-  /** Further names that may be given: somebody else uses them. */
+  /** Further names that may be given, because other parts use them. */
   readonly alsoKnown?: readonly string[];
   /** Relative paths in `given` are meant from here; from `baseFolder` unless told. */
   readonly givenFolder?: string;

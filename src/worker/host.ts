@@ -26,8 +26,8 @@ export type AdoptionPlan =
   | { readonly do: 'finalizeDead'; readonly signalled: boolean; readonly wasInterrupted: boolean };
 
 /**
- * How it ended. `fenced`: its machine ended it, because nobody could reach that any more. `lost`: nothing is heard of
- * the machine, nothing of the attempt runs there any more, and what it did last is not known here.
+ * How it ended. `fenced`: its host ended it, because the host was no longer reachable. `lost`: the host no longer
+ * reports, nothing of the attempt runs there any more, and its last actions are not known here.
  */
 export type AttemptExit =
   | ExitStatus
@@ -50,9 +50,9 @@ export interface HostedCommand {
 }
 
 /**
- * Its output is appended to `paths.transcript`, and stays there whoever lives meanwhile. `leave` may come at any time;
- * of all others but `look`, `halt`, `endNow` and `reap` each has a sense only after `start`, or after a `takeOver` that
- * said `adopt`.
+ * Its output is appended to `paths.transcript`, and stays there whichever process lives meanwhile. `leave` may come at
+ * any time; all others but `look`, `halt`, `endNow` and `reap` are valid only after `start`, or after a `takeOver` that
+ * returned `adopt`.
  */
 export interface HostedAttempt {
   /**
@@ -77,7 +77,7 @@ export interface HostedAttempt {
   reap(): Promise<CleanupResult>;
   /** Ends at once all that lives of it, whatever it does; false when something would not end. */
   endNow(): Promise<boolean>;
-  /** Lets go of it: what runs works on, and is told to nobody. */
+  /** Lets go of it: running processes continue, and no further events are reported. */
   leave(): void;
 }
 
@@ -115,7 +115,7 @@ export interface PreparedWorkspace {
   readonly linked?: readonly LinkedEntry[];
 }
 
-/** Read by nobody: whoever stops a preparation knows why. */
+/** Never shown: the caller that stops a preparation knows why. */
 export const stoppedWaiting = fail(
   'busy',
   'The session was stopped while a command of it waited for its turn.',

@@ -88,7 +88,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
     isGone = true;
     cancel();
     if (isAbandoned) return;
-    // The next command may bear the same mark, so nobody must be looking for that any more.
+    // The next command may carry the same mark, so the search for this mark must be over before that.
     void Promise.all([reap(world, mark, [identity]), ending])
       .then(() => {
         const exitCode = status.kind === 'exited' ? status.code : null;

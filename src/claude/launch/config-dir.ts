@@ -1,6 +1,6 @@
 /**
- * Writes what a worker finds in its own config dir. Done anew before every attempt: paths may have moved, dependencies
- * may have finished, and the worker itself could write there. The folder itself must be there.
+ * Writes the files of a worker's own config dir. This is repeated before every attempt: paths may have moved,
+ * dependencies may have finished, and the worker itself could write there. The folder itself must exist.
  */
 
 import { dirname, join } from 'node:path';

@@ -31,13 +31,13 @@ export interface WorkerEnvironmentInput {
   readonly login: Login;
   readonly untrusted?: boolean | undefined;
   readonly memoryBytes?: number | undefined;
-  /** A person sits in front of it, who may think for longer than a worker that nobody came back for should wait. */
+  /** A person sits in front of it, who may think for longer than an abandoned worker should wait. */
   readonly isAttended?: boolean | undefined;
   /** The scripted API on loopback and an own, empty home. */
   readonly rehearsal?: { readonly baseUrl: string; readonly home: string };
 }
 
-/** Milliseconds after which a worker that has nothing to do, and that nobody came back for, ends by itself. */
+/** Milliseconds after which an idle worker without a runner ends by itself. */
 const idleExitMs = 60_000;
 /** The runner waits a little longer than this before it kills a worker that it has asked to end. */
 const sessionEndHooksMs = 5_000;
@@ -122,7 +122,7 @@ const traces: ReadonlySet<string> = new Set([
   'BUN_INSPECT_PRELOAD',
   // It would print the key into a file of ours.
   'BUN_CONFIG_VERBOSE_FETCH',
-  // Decided anew for every worker.
+  // Set for each worker.
   'CLAUDE_CONFIG_DIR',
   'CLAUDE_SECURESTORAGE_CONFIG_DIR',
 ]);
@@ -192,7 +192,7 @@ function isOfOtherLogin(name: string, login: Login, caller: Caller): boolean {
 const credentialName =
   /^(ANTHROPIC|CLAUDE)_(\w+_)?(KEY|TOKEN|SECRET|PASSPHRASE|HEADERS|EXTRA_BODY|TOKEN_FILE|FILE_DESCRIPTOR)$/;
 
-/** True for whatever lets somebody speak to a model, or to claude's cloud, at the user's expense. */
+/** True for a variable that gives access to a model, or to claude's cloud, at the user's expense. */
 function isCredential(name: string): boolean {
   return Object.hasOwn(providerKeys, name) || credentialName.test(name);
 }

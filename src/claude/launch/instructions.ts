@@ -1,7 +1,7 @@
 /**
- * What a worker is told beside its prompt. In CLAUDE.md: what it is part of and what it is to do; claude reads it anew
- * after a compaction, when the first prompt may be gone. In the system prompt: what all sessions are told alike, for
- * only what stands before the first difference of two requests is read from the prompt cache.
+ * What a worker is told beside its prompt. In CLAUDE.md: what it is part of and what it is to do; claude reads it again
+ * after a compaction, when the first prompt may be gone. In the system prompt: what all sessions are told alike,
+ * because only the common prefix of two requests is read from the prompt cache.
  */
 
 import { asData } from '../../core/text.ts';

@@ -2,25 +2,25 @@
 export type Environment = Readonly<Record<string, string>>;
 
 /**
- * Tells claude that whoever started it has chosen the provider: settings files, whatever their source, then cannot
- * change provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried.
- * claude then reads no stored login, so it goes with a key, a token or a provider only.
+ * Tells claude that its host program has chosen the provider: settings files, whatever their source, then cannot change
+ * provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried. claude then
+ * reads no stored login, so it goes with a key, a token or a provider only.
  */
 export const managedSwitch = 'CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST';
 
 /**
- * Names the variable in which whoever started claude keeps a login. It does the same for a stored login: provider,
+ * Names the variable in which claude's host program keeps a login. It does the same for a stored login: provider,
  * endpoint, key, model names and headers are dropped from every settings file, and the store is still read. Proxies and
  * certificates are not dropped; `--settings` states those.
  */
 export const hostLoginVariable = 'CLAUDE_CODE_HOST_AUTH_ENV_VAR';
 
-/** What `hostLoginVariable` names for a stored login: nobody sets it. */
+/** The value of `hostLoginVariable` for a stored login: a variable that is never set. */
 export const noLoginHere = 'CLAUDE_CODE_AGENT_NO_LOGIN_HERE';
 
 /**
- * Tells claude that nobody has trusted the project: its hooks do not run, and of its variables only harmless ones have
- * an effect. The option of the same name is an error in programs that do not know it, the variable is not.
+ * Tells claude that the project is not trusted: its hooks do not run, and of its variables only harmless ones have an
+ * effect. The option of the same name is an error in programs that do not know it, the variable is not.
  */
 export const untrustedSwitch = 'CLAUDE_CODE_IGNORE_PERSISTED_TRUST';
 
@@ -114,8 +114,8 @@ export const restatedVariables: readonly string[] = [
 ];
 
 /**
- * Without one of the first two nothing of a session goes to whoever collects telemetry, wherever the others lead; the
- * last two send it on a way of their own. Seen: prompts, answers and whole requests.
+ * Without one of the first two no session data reaches a telemetry collector, wherever the others point. The last two
+ * send it on a way of their own. Seen: prompts, answers and whole requests.
  */
 export const telemetrySwitches: readonly string[] = [
   'CLAUDE_CODE_ENABLE_TELEMETRY',
@@ -146,7 +146,7 @@ export const telemetryVariables: readonly string[] = [
 
 /**
  * What git tells its hooks and aliases of the repository that called them: `git rev-parse --local-env-vars` without the
- * configuration, and GIT_QUARANTINE_PATH. Whoever starts something for another repository must not pass it on.
+ * configuration, and GIT_QUARANTINE_PATH. A command for another repository must not inherit them.
  */
 export const repositoryVariables: ReadonlySet<string> = new Set([
   'GIT_DIR',
@@ -177,8 +177,8 @@ export const loaderVariables: readonly string[] = [
 ];
 
 /**
- * Take our instructions, our hook, the record of the conversation, its tools or its compaction away, or make requests
- * that nobody asked for. The last one prints every request into stderr, key and all.
+ * Take our instructions, our hook, the record of the conversation, its tools or its compaction away, or make
+ * unrequested API requests. The last one prints every request into stderr, key and all.
  */
 export const steeringVariables: readonly string[] = [
   'CLAUDE_CODE_SIMPLE',
@@ -226,7 +226,7 @@ export function isOn(value: string | undefined): boolean {
   return ['1', 'true', 'yes', 'on'].includes((value ?? '').toLowerCase().trim());
 }
 
-/** Variables of claude that would take from sessions what they need; whoever has set one is told that it is dropped. */
+/** Variables of claude that would take from sessions what they need. The user is warned when one is dropped. */
 export const deniedVariables: readonly string[] = [
   ...steeringVariables,
   untrustedSwitch,

@@ -142,7 +142,7 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
     const others = shownRest.filter(({ isNamedOnly }) => isNamedOnly);
     return { ...base, others, showsOthers: false, othersTitle: ofOthers, unread: 0, closing: goOn(call) };
   }
-  // Without an id nobody can tell whose state is whose, so a worker then gets all that there is.
+  // Without an id, states cannot be assigned to sessions, so a worker then gets all of them.
   if (call.isWorker && ownId !== undefined) {
     const closing = own === null ? '' : goOn(call);
     return { ...base, others: shownRest, showsOthers: false, othersTitle: ofOthers, closing };

@@ -97,7 +97,7 @@ export function primeContext(files: ContextFiles, options: PrimeOptions): Result
   return ok({ text, config: config.value, sessionId, isNewSession: isNew, artifacts, missing, ...trouble });
 }
 
-/** The state is read once more under its lock: somebody may have changed it since. */
+/** The state is read once more under its lock, because another process may have changed it since. */
 function record(files: ContextFiles, options: PrimeOptions, artifacts: readonly PrimedArtifact[]): Result<JsonObject> {
   const { project, runId, who, trigger } = options;
   const loaded = artifacts.flatMap(({ artifact, content }) =>

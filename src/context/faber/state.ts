@@ -326,7 +326,7 @@ function confirmCompaction(state: JsonObject, who: Actor): JsonObject {
   return endSession(state, who, { atMs: who.nowMs, reason: compaction }).state;
 }
 
-/** The current session was ended for a compaction, by somebody's own hook of PreCompact. */
+/** The current session was ended for a compaction, by a PreCompact hook of the user. */
 export function isCompactionDue(state: JsonObject): boolean {
   return !isLive(state) && currentSession(state).record?.end_reason === compaction;
 }

@@ -66,7 +66,7 @@ const usualRaiseUsd = 5;
 /** Sums of cents are inexact in binary. */
 const roundingError = 1e-6;
 
-/** How a group goes on that nobody runs; before its cap is raised for money that may not be spent, that is settled. */
+/** How to resume a group without a runner. Held amounts are settled before the cap is raised. */
 export function groupAdvice(state: GroupState): Advice {
   if (state.status === 'created') return advise('Start it with', runCommand(state));
   const held = heldRecord(state);
@@ -165,7 +165,7 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
   return then(isFirst ? 'Then retry with' : 'Retry with', retry);
 }
 
-/** What belongs to an event that says that something needs somebody, in the state that it led to. */
+/** Advice for an event that needs a person's attention, in the state that the event led to. */
 export function eventAdvice(event: GroupEvent, state: GroupState): Advice {
   if (event.type === 'group_paused' || event.type === 'group_failed') return groupAdvice(state);
   const record = event.type === 'session_failed' ? state.sessions.get(event.sessionId) : undefined;

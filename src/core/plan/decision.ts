@@ -102,7 +102,7 @@ export const seenByRunner: ReadonlySet<string> = new Set<GroupHold['reason']>([
   ] as const),
 ]);
 
-/** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
+/** The gate of the login: while it is closed nothing starts. The runner that may `probe` starts one session first. */
 export interface Gate {
   /** ms since 1970. */
   readonly untilMs: number;
@@ -121,7 +121,7 @@ export interface OtherGroups {
 export interface HostSlots {
   /** Completes a sentence that says what it waits for; without a full stop. */
   readonly text: string;
-  /** There is none, or nobody can use it: what helps. */
+  /** No host fits, or none can be used: how to fix that. */
   readonly cure?: Advice;
   readonly isUnknown?: true;
 }
@@ -136,7 +136,7 @@ export interface FleetView {
   describe(needs: Needs): HostSlots;
   /** All machines that could serve such a session, when the login was refused on each of them; empty otherwise. */
   withoutLogin(needs: Needs): readonly string[];
-  /** What claude said of the login of this machine, which was refused: whoever can works elsewhere. */
+  /** claude's message when it refused the login of this machine: sessions that can run on another host do. */
   readonly refusedHere?: string;
 }
 
@@ -167,7 +167,7 @@ export interface SchedulingContext {
   readonly answered?: SessionSet;
   /** Absent = no usage limit holds. */
   readonly gate?: Gate;
-  /** The API, which had served the group, answers nobody: one session at a time asks again. */
+  /** The API, which had served the group, is unavailable: one session at a time retries. */
   readonly isOut?: boolean;
   /** When the model answered anybody last, ms since 1970; absent = not in this run. */
   readonly servedAtMs?: number;
@@ -182,7 +182,7 @@ export interface SchedulingContext {
   readonly fleet?: FleetView | null;
   /** The disk is so full that what running sessions print may get lost. */
   readonly isDiskLow?: boolean;
-  /** The log says that the group runs, and nobody runs it. */
+  /** The log says that the group runs, but it has no runner. */
   readonly isAbandoned?: boolean;
   /** Absent = this group has all checkouts for itself. */
   readonly others?: OtherGroups;

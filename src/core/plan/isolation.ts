@@ -26,7 +26,7 @@ export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
 export function buildsInPlace(state: GroupState, id: SessionId): boolean {
   const now = findings(state);
   if (!now.usesWorktrees) return false;
-  // While worktrees are used nobody begins in a checkout who was not going to.
+  // While worktrees are used, only sessions that were already going to begin in a checkout do so.
   now.inPlace ??= inPlace(state, planOf(state));
   return now.inPlace.has(id);
 }
@@ -46,7 +46,7 @@ export function checkoutsInUse(state: GroupState): Set<string> {
 interface Findings {
   readonly seq: number;
   readonly usesWorktrees: boolean;
-  /** Sessions that build on work which lies in the checkout itself; found out when somebody asks. */
+  /** Sessions that build on work which lies in the checkout itself; computed on demand. */
   inPlace?: ReadonlySet<SessionId>;
 }
 

@@ -98,7 +98,7 @@ export class PlacementFinder {
     return this.#here(() => this.#wish(fleet, definition));
   }
 
-  /** One that nobody grants takes none of the time in which others are prepared. */
+  /** Slot requests that stay without a grant do not delay the preparation of other sessions. */
   #wish(fleet: FleetView, definition: SessionDefinition): SessionPlacement {
     if (fleet.staleSlotRequests.has(definition.id)) return wish(fleet, definition);
     if (this.#wishes <= 0) return { at: 'nowhere', hold: busy };
@@ -130,7 +130,7 @@ function wish(fleet: FleetView, definition: SessionDefinition): SessionPlacement
   const { text, cure, isUnknown } = fleet.describe(needsOf(definition));
   const notHere = fleet.refusedHere === undefined ? '' : '; the login of this machine was refused';
   const message = `It waits for a slot ${wanted(definition)}: ${text}${notHere}.`;
-  // What is waited for is told anew when it is known.
+  // The reason is reported again once the hosts are known.
   const reason = isUnknown ? 'starting' : 'host';
   return { at: 'wish', hold: { reason, message, ...defined({ advice: cure }) } };
 }

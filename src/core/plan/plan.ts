@@ -62,7 +62,7 @@ function wavesOf({ group, sessions }: GroupState, { order }: SessionGraph): Plan
   return waves === undefined ? new Map() : assignWaves(definitions, sorted, waves);
 }
 
-/** It belongs to a wave on whose predecessor nobody has decided yet, and has never been started. */
+/** It belongs to a wave whose predecessor has no decision yet, and has never been started. */
 export function isBeforeDecision(state: GroupState, { definition: { id }, attempts }: SessionRecord): boolean {
   return attempts === 0 && (planOf(state).waves.get(id) ?? 0) > state.waves.allowed;
 }

@@ -126,8 +126,8 @@ function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {
 }
 
 /**
- * One at a time, nobody would have to wait for another, nor does who has no slot yet. What an earlier wave has filled,
- * later ones find filled: they begin right after it.
+ * With one slot no session waits for another, and sessions without a slot do not wait either. Later waves find a cache
+ * that an earlier wave has filled: they begin right after it.
  */
 function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]): WarmUp[] {
   const { warmCache, maxConcurrentSessions } = state.group.config;

@@ -81,7 +81,7 @@ export function schedule(state: GroupState, context: SchedulingContext, refuse: 
   if (wait !== null && isSelfEnding(state, wait.reason))
     return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
   if (state.running.size > 0 || next.wishes.length > 0) return { decisions, hold, goesOn };
-  // Their session goes on when they leave; until then nobody ends the run.
+  // Attached sessions resume when their person detaches; until then the run does not end.
   if (state.takenOver.size > 0) return { decisions: [...decisions, { do: 'wait', ...attachWait }], hold, goesOn };
   const ends = wait === null ? settle(state, plan, blocker) : endWaiting(state, plan, wait, context);
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };

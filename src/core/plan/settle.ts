@@ -115,7 +115,7 @@ function settleFailed(state: GroupState, plan: Plan): Settle {
 
 const namesMax = 8;
 
-/** `; 003 and web are held back`: the next run starts them too, so whoever held them back is to be reminded. */
+/** `; 003 and web are held back`: a reminder, because the next run starts them too. */
 function heldNote({ sessions }: GroupState): string {
   const held = [...sessions.values()].filter(isHeldBack).map(({ definition: { id, name } }) => sessionLabel(id, name));
   if (held.length === 0) return '';

@@ -34,7 +34,7 @@ export function verdictsOf(state: GroupState, context: SchedulingContext): Verdi
   };
 }
 
-/** The same where nobody runs the group, so that nothing has to be looked at. */
+/** The same for a group without a runner, from its log alone. */
 export function verdictsAtRest(state: GroupState): Verdicts {
   return verdictsOf(state, { ...loggedContext(state, Date.parse(state.updatedAt)), isAbandoned: true });
 }

@@ -1,10 +1,10 @@
 /**
  * Sessions of one kind begin their requests with the same tools and the same system prompt, and the server keeps such a
- * beginning in its prompt cache for some minutes. Whoever asks while the first one's answer is still to come pays for
- * writing it once more; whoever asks afterwards reads it for a fraction. So one session of a kind goes first, and the
- * others start with its first answer.
+ * beginning in its prompt cache for some minutes. A request that is sent before the first one's answer pays for writing
+ * it once more; a later request reads it for a fraction. So one session of a kind goes first, and the others start with
+ * its first answer.
  *
- * * It can hold nobody up for good: a session waits only for a running one, and not longer than `warmUpMs` after that
+ * * It blocks no session for good: a session waits only for a running one, and not longer than `warmUpMs` after that
  *   one's start. It needs no memory of its own: what has ended is in the log, what has answered in the transcripts.
  */
 
@@ -87,14 +87,14 @@ export function warmUps(state: GroupState, { answered, nowMs = 0 }: AnsweredAtte
 }
 
 interface Kind {
-  /** Nobody has had an answer yet, and there are enough of them for waiting to be worth while. */
+  /** No session has had an answer yet, and there are enough of them to make waiting worth while. */
   readonly isCold: boolean;
   leader: SessionId | null;
 }
 
 function look(state: GroupState, kind: string, answered: SessionSet, nowMs: number): Kind {
   const endedMs = state.endedMs.get(kind) ?? Number.NEGATIVE_INFINITY;
-  // One of the kind has ended so lately that the cache is still kept: nobody waits, and nobody leads.
+  // A session of the kind ended so recently that the cache is still kept: no session waits, and none leads.
   if (nowMs - endedMs < keptMs) return { isCold: false, leader: null };
   const begun = begunOf(state, kind);
   const isOver = ({ id, startedAtMs }: Begun) => answered.has(id) || nowMs - startedAtMs >= warmUpMs;

@@ -328,7 +328,7 @@ async function keepLoose(git: Git, doomed: RemovalCandidate, title: string): Pro
 const refOf = (branch: string): string => `refs/heads/${branch}`;
 const short = (commit: string): string => commit.slice(0, 12);
 
-/** A name that nobody else has, because it holds the commit's. */
+/** A unique name, because it contains the commit's. */
 function besideOf({ branch }: RemovalCandidate, commit: string): string {
   return `${branch ?? 'cca/kept'}-${short(commit)}`;
 }

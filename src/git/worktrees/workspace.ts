@@ -149,7 +149,7 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   const entry = await worktreeAt(git, repository, path);
   if (!entry.ok) return entry;
   if (entry.value?.lock !== undefined) {
-    const message = `The worktree ${path} is gone, but somebody locked it: ${entry.value.lock || 'no reason given'}.`;
+    const message = `The worktree ${path} is gone, but it is locked: ${entry.value.lock || 'no reason given'}.`;
     return fail('worktree-failed', message, `Put its folder back, or give it up: git worktree unlock '${path}'`);
   }
   // What is left of it holds nothing: it was emptied, or this program was filling it from the branch.
@@ -325,7 +325,7 @@ async function startByParts(git: Git, wanted: readonly string[], top: string): P
   return fail('worktree-failed', message, `Make a first commit (git commit --allow-empty), ${inPlace}`);
 }
 
-/** Chooses a name that is free, writes the intent, makes the branch. Nobody else's branch is ever moved. */
+/** Chooses a free name, writes the intent, makes the branch. An existing branch is never moved. */
 async function beginBranch(
   git: Git,
   plan: WorkspacePlan,
@@ -355,7 +355,7 @@ async function beginBranch(
     if (made.ok && made.value.exitCode === 0) return ok(intent);
     git.world.files.remove(plan.intentFile);
     if (!made.ok) return made;
-    // Somebody else was faster.
+    // Another process made the branch first.
     if (/reference already exists/.test(made.value.stderr)) continue;
     return gitFailure(args, made.value);
   }
@@ -395,7 +395,7 @@ async function fill(
   return sayMade(git, plan, { ...intent, base: base.value });
 }
 
-/** Once that is written nobody makes it again, and git waits for no disk: after a power cut its files are empty. */
+/** A worktree recorded as made is never made again, and git does not sync: after a power cut its files are empty. */
 async function sayMade(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<WorkspaceIntent>> {
   await syncDisks(git, intent.repository, intent.path);
   const made: WorkspaceIntent = { ...intent, state: 'made' };
@@ -439,7 +439,7 @@ async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): 
   const tip = await commitOf(git, asked, `refs/heads/${branch}`);
   if (!tip.ok) return tip;
   files.remove(path);
-  // Between the intent and its branch somebody else may have made one of that name.
+  // Between the intent and its branch another process may have made one of that name.
   const isOurs = tip.value === base || entry.value?.branch === branch;
   if (tip.value !== null && isOurs) {
     const gone = await runOwn(git, asked, ['update-ref', '-d', `refs/heads/${branch}`, tip.value]);
@@ -451,7 +451,7 @@ async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): 
   return ok(undefined);
 }
 
-/** What people may expect in the worktree and will not find there. Said once, by whoever fixes the base. */
+/** What people may expect in the worktree and will not find there. Reported once, when the base is fixed. */
 async function originNotes(git: Git, plan: OriginPlan, { top, start, target }: Origin): Promise<string[]> {
   if (plan.base !== undefined || plan.parents.length > 0) return [];
   const notes: string[] = [];

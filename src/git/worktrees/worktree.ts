@@ -12,7 +12,7 @@ export interface Worktree {
   readonly head?: string;
   /** Without `refs/heads/`; absent when a commit is checked out by itself. */
   readonly branch?: string;
-  /** Somebody locked it; the reason, empty when none was given. */
+  /** Present when the worktree is locked: the reason, empty when none was given. */
   readonly lock?: string;
 }
 

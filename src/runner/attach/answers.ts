@@ -21,7 +21,7 @@ import type { RequestBody } from '../../store/requests.ts';
 type TakeOverKind = 'attach-session' | 'open-attached' | 'detach-session';
 type TakeOverCommand = Extract<RequestBody, { readonly kind: TakeOverKind }>;
 
-/** What somebody may ask of a session all the same: it is for what comes after. */
+/** Commands that are allowed while a session is attached: they take effect afterwards. */
 const allowed: ReadonlySet<string> = new Set([
   'say',
   'pause-session',
@@ -62,7 +62,7 @@ export function attachEvents(state: GroupState, record: SessionRecord, command: 
       return ok([{ type: 'session_attached', sessionId, attachmentId, ...reserved }]);
     }
     case 'detach-session': {
-      // Whoever looked after it has taken this process for dead, and has counted what it cost.
+      // The runner has already treated this process as dead and recorded its cost.
       if (record.takenOver?.id !== attachmentId) return ok([]);
       const { usage, claudeSessionIds, spoken, cleared } = command;
       const said = { ...(spoken ? { spoken } : {}), ...(cleared ? { cleared } : {}) };
@@ -88,7 +88,7 @@ function attachProblem(state: GroupState, record: SessionRecord): Result<never> 
   return busyCheckout(state, record);
 }
 
-/** Nobody may work where another session does; with worktrees, or where that was allowed, it does not matter. */
+/** Two sessions must not share a checkout, except with worktrees or where the user allowed it. */
 function busyCheckout(
   state: GroupState,
   { definition: { id, repository }, isolated }: SessionRecord,

@@ -84,7 +84,7 @@ export function openCgroups(hierarchy = findHierarchy('/proc/self')): Cgroups | 
     const tried = Bun.spawnSync([program, ...args, '/bin/sh', '-c', ':'], { env: {}, ...streams });
     return tried.exitCode === 0 ? new Cgroups(hierarchy) : null;
   } catch {
-    // Somebody else's, read-only, or as many groups as there may be.
+    // Owned by another user, read-only, or at the limit of groups.
     return null;
   } finally {
     removeQuietly(folder);
@@ -144,8 +144,9 @@ export class Cgroups {
   }
 
   /**
-   * Which limits groups can be given, tried once: for that, this process moves into a group of its own. Nobody else's
-   * is moved: where there are others than `ours` beside it there are no limits but those that others have prepared.
+   * Which limits groups can be given, tried once: for that, this process moves into a group of its own. Foreign
+   * processes are never moved: where there are others than `ours` beside it, only limits that were already enabled
+   * exist.
    */
   limits(ours: () => ReadonlySet<number>): ReadonlySet<LimitKind> {
     this.#limits ??= new Set(this.#prepare(ours));
@@ -160,7 +161,7 @@ export class Cgroups {
         try {
           enable(own, kind, this.#system);
         } catch {
-          // Not delegated, or somebody has come here meanwhile.
+          // Not delegated, or another process has joined this group meanwhile.
         }
       }
     }
@@ -264,7 +265,7 @@ function foldersBelow(folder: string): Map<string, string> {
 
 /** A runner that a session started has groups of its own in the session's. */
 function membersOf(folder: string): number[] {
-  // 0: of another namespace of pids, where nobody here can name it.
+  // 0: a process of another pid namespace, which has no pid here.
   return [...pidsIn(folder).filter((pid) => pid > 0), ...foldersIn(folder).flatMap(membersOf)];
 }
 

@@ -27,7 +27,7 @@ import { describeSpawnError, locateProgram, runProgram } from './program.ts';
 const limitsFailure = fail(
   'spawn-failed',
   'The limits of the session could not be set on its control group.',
-  'See what `doctor` says of limits, then retry the session, or add it anew without --max-processes.',
+  'See what `doctor` says of limits, then retry the session, or add it again without --max-processes.',
 );
 export interface ProcessOptions {
   readonly cgroups?: () => Cgroups | null;

@@ -1,6 +1,6 @@
 /**
- * `.claude-code-agent/project.yaml`: what a project says about sessions that work in it. It is read when a session is
- * added and never again, so that nobody who writes to the project later decides what is run.
+ * `.claude-code-agent/project.yaml`: what a project says about sessions that work in it. It is read once, when a
+ * session is added, so that later writes to the project do not decide which commands run.
  */
 
 import { join } from 'node:path';

@@ -69,7 +69,7 @@ export function workFaults(own: GivenWork, settings: ResolvedWork, repository: S
   return faults;
 }
 
-/** Why a session surely has no branch and no diff, for whoever asks for them; null when it may. No full stop. */
+/** Why a session surely has no branch and no diff; null when it may have them. No full stop. */
 export function noBranchFault(session: string, isolate: IsolationMode | undefined): string | null {
   if (isolate !== 'none') return null;
   const why = 'works in the project folder itself (isolate: none)';

@@ -92,7 +92,7 @@ export class Acceptance {
 
   leave(): void {
     this.#over = true;
-    // Nor begun: a later runner judges the work anew.
+    // Not started either: a later runner runs the acceptance command again.
     this.#stopped ??= 'signal';
     this.#command?.abandon();
   }
@@ -166,7 +166,7 @@ export class Acceptance {
     return ok({ commit, ...stat });
   }
 
-  /** What the session wrote and git ignores; null where nobody knows what was there before it. */
+  /** Files that the session wrote and git ignores; null when the earlier state is unknown. */
   async #ignoredOutput(worktree: string): Promise<readonly string[] | null> {
     const { git, paths } = this.#options;
     if (this.#world.files.info(paths.ignoredBefore) === null) return null;

@@ -86,7 +86,7 @@ export interface ClaudeGate {
    * says. Fails with `claude-unproven` or `claude-missing`.
    */
   choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
-  /** Before the run began it was seen to be logged in, so nobody need ask. */
+  /** The login was checked before the run began, so it need not be checked again. */
   readonly isLoggedIn?: boolean;
 }
 
@@ -365,7 +365,7 @@ function ownCommandsOf({ accept, setup }: SessionDefinition): string[] {
   return [accept, setup].flatMap((command) => (command === undefined ? [] : rulesForOwnCommand(command)));
 }
 
-/** It is told to build on what others do, and nobody is there to let it look. Elsewhere those folders are not. */
+/** A session must read the work of its dependencies, and no person can permit that. Other hosts lack those folders. */
 function readsOf({ dependencies }: InstructionsInput, { folder, isElsewhere }: Subject): string[] {
   if (isElsewhere === true) return [];
   const others = new Set(dependencies.map(({ projectPath, worktree }) => worktree?.folder ?? projectPath));

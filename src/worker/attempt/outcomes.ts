@@ -50,7 +50,7 @@ export function cutOffBy({ reason, message }: Failure): Outcome | null {
   return reason === 'other-host' ? { status: 'paused', reason: 'host-lost', message, warnings: [] } : null;
 }
 
-/** Its machine was lost, or ended it because nobody could reach that any more; null when it ended by itself. */
+/** Its host was lost, or ended it after becoming unreachable; null when it ended by itself. */
 export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | null {
   if (end.kind === 'lost') {
     const message = `Nothing is heard of the host ${end.host} any more; it goes on from what had come back by then.`;

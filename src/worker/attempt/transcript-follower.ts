@@ -40,7 +40,7 @@ export class TranscriptFollower {
     this.#position = options.offset;
     this.#endAtMs = world.clock.now();
     this.#toldEndAtMs = this.#endAtMs;
-    // The file itself, for what else is written beside it concerns nobody here.
+    // Watch the file itself: other files in its folder do not matter here.
     this.#unwatch = world.files.watch(options.path, () => this.#hear());
     this.#cancelPoll = world.clock.after(0, () => this.#poll(firstPollMs));
   }

@@ -21,7 +21,7 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly paths: SessionPaths;
   /** Bytes of the transcript before this attempt. */
   readonly offset: number;
-  /** Begin of the attempt, ms since 1970; later by as long as it was silent while nobody watched it. */
+  /** Begin of the attempt, ms since 1970; later by as long as it was silent while no runner watched it. */
   readonly startedAtMs: number;
   /** A successful SessionStart hook must show in the stream, else the session is flagged. */
   readonly expectHook: boolean;

@@ -87,14 +87,14 @@ export class Worker {
   #hasNews = false;
   #requests = 0;
   #announced = '';
-  /** What is read now was written while another runner, or none, was there: nobody knows when. */
+  /** The lines read now were written under another runner, or under none, at an unknown time. */
   #isHistory = false;
   #over = false;
   /** It ended by itself as one does that has answered. */
   #endedWell = false;
   /** What it wrote at some time may be lost. */
   #sawFullDisk = false;
-  /** Its machine is lost, and nobody knows what it did there last. */
+  /** Its host is lost, and its last actions there are unknown. */
   #isLost = false;
   readonly #answered = new Set<string>();
 
@@ -128,7 +128,7 @@ export class Worker {
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
     if (!launch.ok) return this.#end(failedToStart(launch.failure));
     const started = await this.#hosted.start(launch.value.spawn, this.#options.offset);
-    // Whoever let go of it meanwhile lets go of what was started, too.
+    // A runner that left meanwhile leaves the started process, too.
     if (this.#over) return this.#hosted.leave();
     if (!started.ok) return this.#end(pausedForOtherHost(started.failure) ?? failedToStart(started.failure));
     this.#prompt = launch.value.prompt;
@@ -141,7 +141,7 @@ export class Worker {
 
   /**
    * Takes over a living worker of an earlier runner, with full control. `stopping` is a stop that the earlier runner
-   * had begun; it is carried on, for nobody knows how far it came. `signalled`: it may have been told to end already.
+   * had begun; it is carried on, because its progress is unknown. `signalled`: it may have been told to end already.
    */
   adopt(process: ProcessIdentity, stopping: StopReason | undefined, signalled: boolean): void {
     // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
@@ -169,7 +169,8 @@ export class Worker {
   /** The process is on record: let it work. Nothing happens for adopted workers, which have their prompt. */
   sendPrompt(): void {
     if (this.#prompt === null || this.#stop) return;
-    // In one write, for whoever adopts a worker that has its prompt takes it to have heard all that was said before.
+    // In one write: a runner that adopts a worker with its prompt assumes that the worker received all earlier
+    // messages.
     const [base = '', ...prompt] = openingLines(this.#prompt);
     this.#hosted.write([base, ...this.#modelLines(), ...prompt, ...this.#said.take()].join('\n'));
     this.#prompt = null;
@@ -315,7 +316,7 @@ export class Worker {
     if (!this.#isHistory) this.#said.heard(message, line);
     this.#announce();
     this.#emit({ kind: 'activity' });
-    // It would work without its rules, and be paid for a result that nobody can trust.
+    // It would work without its rules, and charge for a result that cannot be trusted.
     const { expectHook, managedHooks } = this.#options;
     const isHookDue = expectHook && managedHooks === undefined;
     if (message.kind === 'init' && isHookDue && this.stream.beganWithoutHook && !this.#stop && !this.#endedByUs) {
@@ -446,7 +447,7 @@ export class Worker {
       this.#release();
       const outcome = await this.#conclude(exit, found);
       this.#isLost = exit.kind === 'lost';
-      // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
+      // If a worker died unobserved, use the transcript's mtime.
       const { transcript } = this.#options.paths;
       this.#report(outcome, found === 'after-crash' ? this.#world.files.info(transcript)?.mtimeMs : undefined);
     } catch (error) {
@@ -536,7 +537,7 @@ export class MessageQueue {
   /** A tool has ended since the model spoke last, and claude hands over its queue with the tool's result. */
   #handsOver: Said[] = [];
 
-  /** `told`: what earlier runners said to this attempt. Nobody knows how much of it was read. */
+  /** `told`: messages that earlier runners sent to this attempt. How many of them claude has read is unknown. */
   constructor(attemptId: string, told: readonly string[]) {
     this.#attemptId = attemptId;
     this.#said = told.map((text, index) => ({ text, index, where: 'queued' }));

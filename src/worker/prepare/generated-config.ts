@@ -43,7 +43,7 @@ export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore 
     sharedConfig,
     load(digest) {
       const known = loaded.get(digest) ?? configTemplates().loadConfigTemplate(world, join(templates, digest));
-      // What could not be read is read again by whoever asks next.
+      // A template that could not be read is read again on the next request.
       if (known.ok) loaded.set(digest, known);
       return known;
     },
@@ -173,6 +173,6 @@ function invalid(problems: readonly Problem[]): Result<never> {
 function invalidSentence(message: string): Result<never> {
   const next =
     'Correct it; what comes from a template was copied when it was named, so remove the session (or create the group ' +
-    'again) and name the template anew.';
+    'again) and name the template again.';
   return fail('config-invalid', message, next);
 }

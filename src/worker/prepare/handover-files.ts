@@ -111,7 +111,7 @@ function withoutHome(git: Git, copies: HandoverCopies, memory: Memory): readonly
   const alone = namesIn(git, copies.folder).filter((name) => !known.has(name));
   const changed = alone.filter((name) => {
     const before = memory.texts.get(name);
-    // A project that somebody moved, or that another branch does not have, was not begun by the session.
+    // A project that was moved, or that another branch lacks, was not begun by the session.
     return before !== undefined && before !== textOf(git, join(copies.folder, name));
   });
   return [alone.filter((name) => !memory.texts.has(name)), changed];

@@ -42,7 +42,7 @@ export function ownHooks(packageRoot: string, definition: SessionDefinition, isE
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];
 }
 
-/** What a system has the model call must not stop at the question whether it may, which nobody is there to answer. */
+/** Commands that a context system has the model run must be allowed: no person is there to permit them. */
 export function ownPermissions(systems: readonly ContextName[]): string[] {
   return systems.flatMap((system) => called[system].map((word) => `Bash(claude-code-agent ${system} ${word}:*)`));
 }

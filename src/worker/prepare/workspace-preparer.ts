@@ -37,7 +37,7 @@ export function createWorkspacePreparer(
       if (repository === undefined) return noRepository(projectPath);
       // Its turn is taken at once: who waits for a module goes on in any order.
       const place = import('./worktree-setup.ts');
-      // Whoever has the turn hears of it; until then a failure that nobody waits for would end the whole run.
+      // The turn reports a failed import. Until then the rejection would be unhandled and end the whole run.
       place.catch(() => {});
       // A git that outlives this runner would go on making, or taking back, what the next one makes.
       const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };

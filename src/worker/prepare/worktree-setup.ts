@@ -202,7 +202,7 @@ async function commitInPlace(git: Git, { id, name, projectPath }: SessionDefinit
   const changed = await changedFiles(git, projectPath);
   if (!changed.ok) return changed;
   const who = sessionLabel(id, name);
-  const next = `Commit it in ${projectPath} and retry the session, or add it anew with --isolate none.`;
+  const next = `Commit it in ${projectPath} and retry the session, or add it again with --isolate none.`;
   if (changed.value.some((path) => !isOurFile(path))) {
     return fail('worktree-failed', `${who} worked in ${projectPath} itself and left work uncommitted there.`, next);
   }

@@ -413,12 +413,12 @@ describe('judge', () => {
         message: `claude did not report its final cost; ${how} The price of brand-new is a guess.`,
       },
     ]);
-    const dearest = 'so it counts as the dearest that is. `prices` in config.yaml can name it.';
+    const highest = 'so the highest known price is used. Set its price under `prices` in config.yaml.';
     const modelUsage = { 'brand-new': { costUSD: 1, costBasis: 'unknown' }, known: { costUSD: 1, costBasis: 'list' } };
     expect(judged([init, { ...success, modelUsage }]).warnings).toEqual([
       {
         code: 'estimated-cost',
-        message: `The price of brand-new is not known, ${dearest}`,
+        message: `The price of brand-new is not known, ${highest}`,
       },
     ]);
     expect(usageOf(streamOf(init, { ...success, modelUsage }), 0).estimated).toBe(true);

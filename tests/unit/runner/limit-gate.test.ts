@@ -106,6 +106,6 @@ test('nobody is let through before the reset, then one run alone, unless it is g
   expect(open('run-2').claimProbe()).toBe(true);
   const { processes } = world;
   world = { ...world, processes: { ...processes, isAlive: () => false } };
-  expect(open('run-3').read()?.probe).toBe('nobody');
+  expect(open('run-3').read()?.probe).toBe('none');
   expect(open('run-3').claimProbe()).toBe(true);
 });

@@ -52,7 +52,7 @@ test('without a name it is the login of the agent', () => {
 test.each([
   ['one that is not there', 'team-b', 'The host has no login "team-b".'],
   ['one that would be another file', '../host', 'The host has no login "../host".'],
-  ['one that others may read', 'open', 'others on this host may read it'],
+  ['one that others may read', 'open', 'other users of this host may read it'],
   ['one that says nothing', 'empty', 'names no variable'],
 ])('%s is refused in one sentence that shows nothing of it', (_, name, sentence) => {
   login('open', 'ANTHROPIC_API_KEY=secret\n', 0o644);

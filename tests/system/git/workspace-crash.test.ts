@@ -171,7 +171,7 @@ test('a worktree that the user locked is not made again', async () => {
   rmSync(plan.path, { recursive: true });
   const { reason, message, next } = failure(await makeWorkspace(rig.git, plan));
   expect(reason).toBe('worktree-failed');
-  expect(`${message} ${adviceText(next)}`).toMatch(/locked it: on a stick.*git worktree unlock/);
+  expect(`${message} ${adviceText(next)}`).toMatch(/is locked: on a stick.*git worktree unlock/);
   rig.run('worktree', 'unlock', plan.path);
   expect(made(await makeWorkspace(rig.git, plan))).toEqual({ ...workspace, remade: remade('branch') });
 });

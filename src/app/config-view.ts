@@ -48,7 +48,7 @@ export interface ConfigView {
   readonly mcpOrigins: Readonly<Record<string, string>>;
 }
 
-/** Computed anew as for the next attempt. Fails as that attempt would. */
+/** Computed as for the next attempt. Fails as that attempt would. */
 export function configView(
   { world, env }: AppContext,
   { state, record, paths, sessionId }: LoadedSession,

@@ -22,7 +22,7 @@ import { onSignal } from './signals.ts';
 const awaited = ['group_completed', 'group_failed', 'group_paused', 'limit_reached', 'item_opened'] as const;
 const awaitedEvents: ReadonlySet<EventType> = new Set(awaited);
 
-/** What was answered at once, by a rule or an earlier answer, waits for nobody. */
+/** An item that a rule or an earlier answer resolved at once does not wait for the user. */
 export function isAwaited(event: GroupEvent, { sessions }: GroupState): boolean {
   if (event.type !== 'item_opened' || event.kind === 'wave') return awaitedEvents.has(event.type);
   return openItems(sessions.get(event.sessionId) ?? {}).some(({ id }) => id === event.item);
@@ -117,13 +117,13 @@ export class EventCommands {
 // What else happens when a group comes to a point that a user may wait for: `--notify` and `onEvent`.
 
 const noticeColumnsMax = 1_000;
-/** Nobody wonders about less than that. */
+/** Shorter waits are not announced. */
 const silentMs = 1_000;
 
 export interface RunHooks {
   /** The reporter, which is told first. */
   around(reporter: Reporter): Reporter;
-  /** What a command logs because nobody runs the group. */
+  /** For an event that a command logs because the group has no runner. */
   tell(event: GroupEvent, state: GroupState): void;
   /** Waits for the commands unless the runner `left`; the value is warnings for the terminal. */
   finish(left: boolean): Promise<readonly string[]>;

@@ -1,4 +1,4 @@
-/** The groups of a data folder for whoever lists them, and where the files of a group lie. */
+/** Lists the groups of a data folder, and locates the files of a group. */
 import type { GroupId } from '../core/group.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { GroupReference } from './resolve.ts';

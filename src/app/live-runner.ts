@@ -10,13 +10,13 @@ import type { AppContext } from './app-context.ts';
 /** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
 export const shortRunPrefix = 'command-';
 
-/** The run id of the runner that holds the group; null when nobody or only a short command does. */
+/** The run id of the runner that holds the group; null when it is free or only a short command holds it. */
 export function liveRunner(world: World, group: { readonly paths: Pick<GroupPaths, 'lock'> }): string | null {
   const holder = world.locks.holder(group.paths.lock);
   return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
 }
 
-/** Its runner, when that is halted by a signal, such as that of Ctrl-Z: its sessions work on, and nobody hears them. */
+/** The group's runner if a signal, such as that of Ctrl-Z, halted it. Its sessions then work on unobserved. */
 export function suspendedRunner(world: World, { lock }: Pick<GroupPaths, 'lock'>): ProcessIdentity | null {
   const holder = world.locks.holder(lock)?.identity ?? null;
   return holder !== null && world.processes.isHalted(holder) ? holder : null;

@@ -1,4 +1,4 @@
-/** Pausing a whole group, whoever runs it: what `group pause`, `stop --all` and the dashboard share. */
+/** Pauses a whole group, with or without a runner. Shared by `group pause`, `stop --all` and the dashboard. */
 import { defined } from '../core/defined.ts';
 import type { GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { describeFailure, errorText, type Failure, ok, type Result } from '../core/failure.ts';
@@ -78,7 +78,7 @@ function trouble(failure: Failure): string {
   return safeLine(describeFailure(failure), sentenceColumnsMax);
 }
 
-// What `stop --all` has to stop: the groups that are running, and those of which nobody can tell.
+// What `stop --all` has to stop: the running groups, and the groups whose log cannot be read.
 
 /** For a claude that hears no interrupt and has to be ended. */
 const endPatienceMs = 60_000;
@@ -149,7 +149,7 @@ export async function stopUnreadableGroup(
   }
 }
 
-/** True when a runner has ended that nobody can ask for anything, and that hears a signal all the same. */
+/** Sends SIGTERM to a runner that cannot receive requests. True when it has ended. */
 export async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
   processes.signal(runner, 'SIGTERM');
   const deadline = clock.now() + endPatienceMs;

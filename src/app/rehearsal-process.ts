@@ -26,7 +26,7 @@ export interface RehearsalProcessOptions {
 const startMsMax = 30_000;
 const lookMs = 20;
 
-/** A script that was piped in, as a file by its content: whoever goes on with the rehearsal reads it again. */
+/** Stores a piped script in a file named by its content, so that the runner that resumes the rehearsal can read it. */
 export function keepScript(place: Pick<AppContext, 'world' | 'root'>, text: string): Result<string> {
   const script = parseScript(text, 'standard input');
   if (!script.ok) return script;

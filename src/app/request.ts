@@ -50,7 +50,7 @@ export function isRequestPending(world: World, group: GroupReference): boolean {
 function silenceSentence(world: World, { root, groupId, paths }: GroupReference): string {
   const { identity, runId = '' } = world.locks.holder(paths.lock) ?? {};
   const { pid = 0, host = '' } = identity ?? {};
-  // A signal to process 0 would go to whoever types it.
+  // `kill 0` would signal the user's own process group.
   if (pid === 0) {
     const unknown = 'does not answer; it may be halted. Its lock does not tell its pid';
     return `The runner of ${groupId} ${unknown}; this does: fuser ${paths.lock}`;

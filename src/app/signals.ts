@@ -1,4 +1,4 @@
-/** Signals of this process, for as long as somebody subscribes; without a subscriber the system's default applies. */
+/** Signals of this process. Without a subscriber the system's default applies. */
 
 import { ignoresHangup } from '../system/terminal.ts';
 import type { Clock } from '../system/world.ts';
@@ -14,7 +14,7 @@ const hangupIsIgnored = ignoresHangup();
 /** timeout(1) and others signal the process group as well as the process: that is one request. */
 const sameRequestMs = 200;
 
-/** Ends this process as the signal does where nobody subscribes; whoever subscribed has ended that before. */
+/** Ends this process as the signal does by default. Subscribers must have unsubscribed before. */
 export function endProcessBy(signal: RunnerSignal): void {
   process.kill(process.pid, signal);
 }

@@ -255,13 +255,13 @@ interface RequestHandler<K extends keyof Special> {
 // What came of pausing a group.
 
 export type PauseOutcome =
-  /** Nobody had to do anything: it was in this status before. */
+  /** Nothing to do: the group already had this status. */
   | { readonly kind: 'unchanged'; readonly status: GroupStatus }
   /** It is not running any more. `had`: who ran it until now; `start` = a run that was about to begin. */
   | { readonly kind: 'settled'; readonly status: GroupStatus; readonly had: 'runner' | 'workers' | 'start' }
   /** Everything is halted where it stood; ISO 8601, when that becomes a pause. */
   | { readonly kind: 'frozen'; readonly until: string }
-  /** Nobody is there to wait for the sessions that still run; nothing was done. */
+  /** No runner waits for the sessions that still run. Nothing was done. */
   | { readonly kind: 'runner-gone' };
 
 /** What is said of a group whose run was ended before it began. */
@@ -269,7 +269,7 @@ export function endedStartText(id: GroupId): string {
   return `Ended the run of ${id} before it began; nothing was started.`;
 }
 
-// What a command means for a group that nobody runs, written down.
+// Records what a command means for a group without a runner.
 
 /** Fails as the answer of a runner would. Changes nothing. */
 function meaningOf(
@@ -333,7 +333,7 @@ async function untilItRests(
 }
 
 function stateOf(state: GroupState, sessionId: SessionId): SessionState {
-  // Removed by somebody else while it was being looked at: as if it had never run.
+  // Another process removed the session in the meantime. It counts as never started.
   return state.sessions.get(sessionId)?.state ?? { status: 'pending' };
 }
 
@@ -419,7 +419,7 @@ function heard({ state, messages }: SessionRecord, text: string): Heard {
   return messages.includes(text) && !isListening ? 'next-attempt' : 'now';
 }
 
-/** Nobody runs the group: a worker that was left behind is told through its FIFO, which outlives its runner. */
+/** The group has no runner. An orphaned worker receives the message through its FIFO, which outlives the runner. */
 async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf<'say'>): Promise<Result<Heard>> {
   const { sessionId, text } = command;
   const possible = meaningOf(world, writer, command);
@@ -447,7 +447,7 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
         fifo.close();
       }
     }
-    // It has ended while nobody watched, and how decides whether there is a next attempt; or it begins anew.
+    // The worker ended without a runner. How it ended decides whether the session is retried or starts over.
     await stopSession(world, writer, sessionId, 'user');
   }
   const recorded = recordCommand(world, writer, command);
@@ -462,7 +462,7 @@ function tooLong(): Result<never> {
 const ways: { readonly [K in keyof Special]: RequestHandler<K> } = {
   pause: pauseGroupWay,
   thaw: {
-    // Whoever lets it go on by running it ends the freeze first.
+    // The runner that resumes the group ends the freeze first.
     direct: () => ok('needs-runner'),
     answered: () => ok('thawed'),
   },

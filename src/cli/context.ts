@@ -18,7 +18,6 @@ import {
 
 /** Each sentence is cut by itself, so that what was wrong can never crowd out what to do. */
 const sentenceColumnsMax = 1000;
-/** Nobody reads more at once. */
 const problemsShownMax = 100;
 
 export interface Context extends AppContext {
@@ -195,7 +194,7 @@ function safeStack(error: Error): string {
   return lines.map((line) => `  ${safeLine(line, 400)}`).join('\n');
 }
 
-/** True = go on, false = the user said no. Fails with `usage` when nobody can be asked. */
+/** True = go on, false = the user said no. Fails with `usage` when there is no terminal to ask at. */
 export async function confirmed(context: Context, question: string, isAnswered: boolean): Promise<boolean> {
   if (isAnswered) return true;
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {

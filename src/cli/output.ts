@@ -1,4 +1,4 @@
-/** The two output streams. Writing never blocks and never fails: what nobody can take any more is dropped. */
+/** The two output streams. Writing never blocks and never fails: output that cannot be delivered is dropped. */
 
 import { isRegularFile, mayBeTerminal } from '../system/terminal.ts';
 import { colourStyle, plainStyle, type Style } from '../view/format.ts';
@@ -22,7 +22,7 @@ export interface Output {
   readonly isClosed: boolean;
   readonly trouble: string | null;
   onClosed(action: () => void): void;
-  /** Resolves when everything was handed to the system, or nobody reads any more. */
+  /** Resolves when everything was handed to the system, or when the reader is gone. */
   flush(): Promise<void>;
 }
 
@@ -159,7 +159,7 @@ export function standardError(): OutputStream {
   return mayBeTerminal(2) ? process.stderr : plainStream(Bun.stderr.writer(), isRegularFile(2));
 }
 
-/** What goes wrong is told to whoever wrote. */
+/** Reports write errors to the callback of the write. */
 function plainStream(sink: Bun.FileSink, isFile: boolean): OutputStream {
   return {
     isFile,

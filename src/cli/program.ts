@@ -47,7 +47,7 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
   for (const entry of entries) {
     const [words, summary, , hidden = false] = entry;
     const path = words.split(' ');
-    // Of a family that nobody names only the summary is shown.
+    // If the command line does not name a family, only the summary of the family is shown.
     if (!all && path.length > 1 && !given.has(path[0] as string)) continue;
     const name = path.at(-1) as string;
     const parent = path.length === 1 ? program : (parents.get(path[0] as string) as Command);

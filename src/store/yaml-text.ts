@@ -176,7 +176,7 @@ export function problemsFailure(
 ): Result<never> {
   const sorted = inOrder(problems);
   const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
-  const { failure } = fail('usage', `${noun} has ${amount}:\n${sorted.map(describeProblem).join('\n')}`, next);
+  const { failure } = fail('usage', `${noun} has ${amount}:\n${sorted.map(describeYamlProblem).join('\n')}`, next);
   return { ok: false, failure: { ...failure, isList: true } };
 }
 
@@ -186,7 +186,7 @@ export function inOrder(problems: readonly Problem[]): readonly Problem[] {
   );
 }
 
-export function describeProblem({ file, line, column, message, frame = [] }: Problem): string {
+export function describeYamlProblem({ file, line, column, message, frame = [] }: Problem): string {
   return [`${file}:${line}:${column}: ${message}`, ...frame].join('\n');
 }
 

@@ -19,7 +19,7 @@ type Suspend = ReturnType<typeof useApp>['suspendTerminal'];
 export interface AppOptions {
   readonly store: Store;
   onPress(press: Press): void;
-  /** Told with every frame: how to hand the terminal to somebody else for a while. */
+  /** Called with every frame: how to hand the terminal to another program for a while. */
   onSuspendable(suspend: Suspend): void;
 }
 

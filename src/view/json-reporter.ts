@@ -179,7 +179,7 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
       return { ...head, scope: 'group', usage: event.usage, limit: event.limit };
     case 'budget_exceeded':
       return { ...head, scope: 'group', action: event.action, usage: event.usage, limit: event.limit };
-    // Whoever reads these lines knows them as the same event of a session.
+    // Printed as the event of the same name, with the scope `session`.
     case 'session_budget_warning':
       return { ...head, type: 'budget_warning', scope: 'session', usage: event.usage, limit: event.limit };
     case 'session_budget_exceeded': {

@@ -68,7 +68,7 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   if (trouble.length > 0) lines.push('', ...trouble);
   if (groupFolder === undefined) return lines;
   if (!isRehearsal(state) || state.run?.keep) lines.push(...workLines(state));
-  // Of a group that was left while it runs, whoever left it says how it goes on.
+  // If the group still runs, the command that detached from it prints the next steps.
   lines.push('', ...(state.status === 'running' ? [] : nextSteps(state)));
   if (state.sessions.size > 0) {
     lines.push(`Transcripts: ${safeLine(join(groupFolder, 'sessions'), sentenceColumnsMax)}/*/transcript.jsonl`);
@@ -171,7 +171,7 @@ export function problemLines(state: GroupState, style: Style, verdicts: Verdicts
   return lines;
 }
 
-/** What a machine that was lost may have cost, until somebody knows. */
+/** What a lost host may have spent, until it is back or the user records it. */
 function heldWords(record: SessionRecord, heldUsd: number): string {
   const hosts = lostHosts(record);
   const names = safeLine(hosts.join(', '), 200);
@@ -181,7 +181,7 @@ function heldWords(record: SessionRecord, heldUsd: number): string {
   );
 }
 
-/** A group that needs somebody pauses with the words of the session that does. */
+/** A group that needs the user pauses with the message of the session that needs it. */
 function isToldOfGroup({ status, reason, message = '' }: GroupState, words: string): boolean {
   return status === 'paused' && reason === 'needs-person' && message.startsWith(words);
 }

@@ -285,7 +285,7 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
   }
 }
 
-/** The session that needs somebody has said why. */
+/** The session that needs the user has already shown the reason. */
 function unsaid({ reason, message }: Extract<GroupEvent, { type: 'group_paused' }>): string {
   return reason === 'needs-person' ? '' : message;
 }

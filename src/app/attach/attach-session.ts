@@ -125,7 +125,7 @@ class Visit {
       const now = this.#look();
       if (!now.ok) return now;
       const { takenOver } = now.value.record;
-      if (takenOver?.openedAt === undefined) return fail('internal', 'The session was given to nobody.', '');
+      if (takenOver?.openedAt === undefined) return fail('internal', 'The session was not attached.', '');
       this.#checkouts.claimed(now.value.state, []);
       return await this.#speak(prepared.value, now.value, takenOver, tell);
     } catch (error) {
@@ -228,7 +228,7 @@ class Visit {
       return fail('illegal-transition', `A session of group ${other} works in the same checkout.`, next);
     }
     if (record.workspace !== undefined && world.files.info(record.workspace.path)?.kind !== 'folder') {
-      const next = advise('It is made anew when the session goes on', [
+      const next = advise('It is made again when the session is resumed', [
         'session',
         'resume',
         sessionReference(state, record),
@@ -263,7 +263,7 @@ class Visit {
         return;
       }
       this.#ways.began?.(guest);
-      // Whoever has the terminal is told of a Ctrl-C by itself; what ends this process ends both.
+      // The terminal sends Ctrl-C to the attached program itself. Other signals end this process and that program.
       const unsubscribe = onSignal(clock, (signal) => {
         if (signal !== 'SIGINT') guest.hangUp();
       });

@@ -3,7 +3,7 @@
  */
 import { type Advice, adviceText } from '../../core/advice.ts';
 
-/** `warning`: works, but somebody should know. `broken`: groups cannot run, or something is left behind. */
+/** `warning`: works, but the user should know. `broken`: groups cannot run, or something is left behind. */
 export type FindingLevel = 'ok' | 'warning' | 'broken';
 
 export interface Finding {

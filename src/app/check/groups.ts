@@ -75,7 +75,7 @@ function cutShort(path: string): Finding {
   return finding('group', 'warning', message, `${next}${command}`);
 }
 
-/** Its log cannot tell that somebody goes on working, and spending, whom no runner watches any more. */
+/** A damaged log does not tell that workers without a runner still work and spend money. */
 function checkDamaged(world: World, id: GroupId, paths: GroupPaths): Finding[] {
   if (liveRunner(world, { paths }) !== null) return [];
   const pids = [...damagedLeftovers(world, paths).values()].flat().map(({ pid }) => pid);

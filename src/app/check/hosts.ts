@@ -78,7 +78,7 @@ function leaseFindings({ name, leaseMs, isGuarded }: FleetHost, here: Here): Fin
   const [its, ours] = [leaseMs, here.leaseMs].map(formatDuration);
   const other = `${name}: it joined with a lease of ${its}, and the fleet has ${ours}.`;
   const unguarded = `${name}: its guard does not run, so nothing is sent there.`;
-  const restart = 'Start its agent there anew, which starts it: systemctl --user restart claude-code-agent-host';
+  const restart = 'Restart its agent there, which starts the guard: systemctl --user restart claude-code-agent-host';
   return [
     ...(leaseMs === here.leaseMs ? [] : [finding('lease', 'broken', other, again)]),
     ...(isGuarded ? [] : [finding('guard', 'broken', unguarded, restart)]),

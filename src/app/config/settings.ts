@@ -176,7 +176,7 @@ export function changedUserConfig(before: string, { keys, key, text }: Change): 
     isMap(document.contents) && document.contents.items.length === 0 ? '' : document.toString({ lineWidth: 0 });
   const checked = parseUserConfig(after, 'config.yaml');
   if (checked.ok) return ok(after);
-  // The first problem of a text that nobody will see, without its place.
+  // The text is never shown, so the location of its first problem is removed.
   const [, problem = ''] = checked.failure.message.split('\n');
   const why = problem.replace(/^.*?:\d+:\d+: /, '');
   return fail('usage', `${key} cannot be set so: ${why}.`, give);

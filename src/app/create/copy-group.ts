@@ -1,4 +1,4 @@
-/** The same group again: its sessions anew, or from one of them on with what those before it have done. */
+/** Copies a group: all its sessions start over, or only those from a given session on. */
 import { resolve } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -24,7 +24,7 @@ import { changeGroup } from '../submit.ts';
 import { createNewGroup, type NewGroup, withIds } from './new-group.ts';
 
 export interface CopyOptions {
-  /** Id, number or name: it and all that depend on it are done anew, what was completed before is kept. */
+  /** Id, number or name: this session and its dependents start over; the copy keeps what other sessions completed. */
   readonly from?: string | undefined;
   /** The copy is a rehearsal, with that script or the default one; false: it is none; absent: as the group is. */
   readonly rehearse?: string | boolean | undefined;
@@ -39,7 +39,7 @@ export async function copyGroup(place: AppContext, group: LoadedGroup, given: Co
   if (!rehearsal.ok) return rehearsal;
   return changeGroup<GroupId>(place, group, {
     direct: () => copyNow(place, group, given, rehearsal.value),
-    // Its runner holds it meanwhile; should that end and somebody be faster, the work is missed below.
+    // The runner holds the group meanwhile. If it ends and another process changes the group, the checks below fail.
     viaRunner: () => copyNow(place, group, given, rehearsal.value),
   });
 }
@@ -104,7 +104,7 @@ async function rehearsalOf(
   return ok({ type: 'rehearsal_chosen', ...defined({ script }) });
 }
 
-/** All that is completed, and neither the session nor after anything that is done anew. */
+/** All completed sessions, except the given one and the dependents of sessions that start over. */
 function keptFrom(state: GroupState, reference: string, isRehearsed: boolean): Result<SessionRecord[]> {
   const first = findSessionOf(state, reference);
   if (!first.ok) return first;

@@ -61,7 +61,7 @@ export async function editGroup(
   const frozen = [...templates.value.configTemplates, ...(workflow.value?.configTemplates ?? [])];
   const usable = checkSessions(place, group, asked, frozen);
   if (!usable.ok) return usable;
-  // Before what names them; a copy that nobody names does no harm.
+  // Copied before the group refers to it; an unused copy does no harm.
   for (const template of frozen) freezeConfigTemplate(place.world, template, group.paths.templates);
   const done = await submit(place, group, { kind: 'edit-group', ...asked });
   if (!done.ok) return done;
@@ -148,7 +148,7 @@ function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
   return sessions;
 }
 
-/** Whoever has not completed must still get a configuration that claude can use. */
+/** Every session that has not completed must still get a configuration that claude can use. */
 function checkSessions(
   place: AppContext,
   { state, paths }: LoadedGroup,

@@ -26,7 +26,7 @@ export function placesFor(
   return templatePlaces({ env, packageRoot, projects: folders.flatMap((folder) => upToRepository(world, folder)) });
 }
 
-/** Where templates are looked for by somebody who stands in the current folder. */
+/** The folders that are searched for templates from the current folder. */
 export function templateFolders(place: AppContext): readonly TemplatePlace[] {
   return placesFor(place, [place.cwd]);
 }

@@ -6,10 +6,10 @@ import { readTextFile } from '../../template/text-file.ts';
 import { projectFileFor } from '../../template/workflow/project-file.ts';
 import { tryPath } from '../path-argument.ts';
 
-/** How far below the folder it looks, and at how many folders: nobody waits for a whole disk. */
+/** How deep the search goes, and how many folders it reads: a search of the whole disk would take too long. */
 const depthMax = 3;
 const foldersMax = 2_000;
-/** More are no projects of one change; whoever means them names them. */
+/** One change rarely spans more projects. Users can still name more. */
 export const projectsMax = 12;
 
 const elsewhere: ReadonlySet<string> = new Set(['node_modules', 'vendor', 'target', 'dist', 'build']);

@@ -60,7 +60,7 @@ function fill({ world }: AppContext, paths: GroupPaths, { configTemplates, workf
   if (sharedConfig !== undefined) copyFolder(world, sharedConfig, paths.sharedConfig);
 }
 
-/** Regular files and folders; what a link leads to is somebody else's. */
+/** Copies regular files and folders. Symlinks are not followed. */
 function copyFolder({ files }: World, from: string, to: string): void {
   if (files.entryKind(from) !== 'folder') return;
   files.makeFolder(to);

@@ -79,7 +79,7 @@ export async function addSession(
   const { configTemplate, notes } = draft.value;
   const usable = checkConfig(place, group, withShared(possible.value, group.state.group.config), configTemplate);
   if (!usable.ok) return usable;
-  // Before the session that names it; a copy that nobody names does no harm.
+  // Copied before the session refers to it; an unused copy does no harm.
   if (configTemplate !== undefined) freezeConfigTemplate(place.world, configTemplate, group.paths.templates);
   const { id: _id, ...session } = possible.value;
   const added = await submit(place, group, { kind: 'add-session', session });
@@ -173,7 +173,7 @@ export async function draftOf(
   return ok({ definition, later, notes, ...defined({ configTemplate }) });
 }
 
-/** What every draft gives anew, and what only the group can give. */
+/** Fields that each draft sets again, and fields that only the group can set. */
 const madeAnew = ['id', 'dependsOn', 'promptReferences', 'template', 'variables', 'configTemplate', 'config'] as const;
 const workKeys = ['repository', ...workNames] as const;
 
@@ -300,7 +300,7 @@ export async function editSession(
   given: EditOptions,
 ): Promise<Result<EditedSession>> {
   const { record, state, sessionId, paths } = session;
-  // Whoever cannot edit it at all is not asked for a prompt on standard input first.
+  // Checked first, so that a session that cannot be edited does not read a prompt from standard input.
   const editable = editProblem(state, record, ownDefinition(record));
   if (editable !== null) return editable;
   const before = ownDefinition(record);
@@ -346,7 +346,7 @@ function definitionOf(
   });
 }
 
-/** Files whose commands are told; nobody reads more at once. */
+/** Most files whose commands are listed. */
 const filesShownMax = 20;
 
 interface SessionWork {
@@ -408,7 +408,7 @@ function commandsOf(ofProject: ProjectFile | null, own: GivenWork, settings: Res
   });
 }
 
-/** One sentence for each file of a project that brings commands: somebody else wrote what is going to be run here. */
+/** One sentence per project file that brings commands: the user may not have written what will run here. */
 export function projectNotes(commands: readonly ProjectCommand[], cure: string): string[] {
   const byFile = Map.groupBy(commands, ({ file }) => file);
   const notes = [...byFile].map(([file, own]) => {

@@ -76,7 +76,7 @@ function fileOf(place: AppContext, reference: string): Result<WorkflowFile> {
   if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
   if (/\s/.test(reference)) return noWorkflow(reference);
   const found = findTemplate(world, templateFolders(place), 'workflow', reference);
-  // A shared workflow does not lie beside the projects: its paths are those of whoever runs it.
+  // A shared workflow does not lie beside the projects, so its paths are relative to the current folder.
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
 }
 

@@ -48,7 +48,7 @@ import {
 } from './plan.ts';
 import { removeAround } from './worktree-cleanup.ts';
 
-/** A git of a command that was killed ends by itself; nobody waits longer for one that hangs. */
+/** The git processes of a killed command end by themselves. A git that hangs is waited for no longer than this. */
 const patienceMs = 60_000;
 const lookMs = 20;
 

@@ -210,7 +210,7 @@ async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Prom
   return ok({ moves, contained: new Set(integrated.value.flatMap((one) => [...one.contained])) });
 }
 
-/** Whoever has the lock: a writer, or somebody who holds a group whose log cannot be read. */
+/** The lock holder: a writer, or a command that holds a group whose log cannot be read. */
 export type Holder = GroupWriter | { readonly paths: GroupPaths; readonly groupId: GroupId };
 
 export type Finished =

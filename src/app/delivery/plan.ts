@@ -157,7 +157,7 @@ function checkForeign(state: GroupState, repository: string, into: string, optio
   return fail('usage', `${quoted(into)} has the name of a session's own branch.`, nameYourOwn);
 }
 
-/** Whether some work was left where it is although nobody asked for that: then the command has not done its task. */
+/** True when work was left out without a request to leave it out. The command is then incomplete. */
 export function isIncomplete({ leftOut, merged, repositories }: MergePlan, isAnyDone: boolean): boolean {
   if (leftOut.some(({ work }) => work === 'uncommitted')) return true;
   if (repositories.some(({ items }) => items.some(({ uncommitted }) => uncommitted.length > 0))) return true;
@@ -266,7 +266,7 @@ async function mergeItemSince(
   if (isRepositoryGone(git, repository)) return ok(isThere ? null : 'elsewhere');
   const target = await tipOf(git, repository, into);
   if (!target.ok) return target;
-  // Where the branch is gone that it was merged into, nobody wants it there any more.
+  // If the branch that it was merged into is gone, the work is not missing there.
   if (target.value === null && isThere) return ok(null);
   const tip = workspace === undefined ? ok(null) : await tipOf(git, repository, workspace.branch);
   if (!tip.ok) return tip;

@@ -134,7 +134,7 @@ async function choosePlaces(
   }
   return ok(destinations);
 
-  /** The group's own branch, whatever has been added to it there, or a name that nobody has. */
+  /** The group's own branch, whatever has been added to it there, or a name that is not in use. */
   async function branchIn(
     repository: string,
     remote: string,
@@ -148,7 +148,7 @@ async function choosePlaces(
     }
     const which = `${namesMax} branches such as cca/${state.group.slug}`;
     const message = `${remote} of ${placeName(repository)} has ${which} already.`;
-    return fail('usage', message, 'Delete those that nobody needs any more with: git push --delete');
+    return fail('usage', message, 'Delete those that are no longer needed with: git push --delete');
   }
 }
 
@@ -215,7 +215,7 @@ async function pushIntegrated(
       else warnOnce(place, `${plan.into} of ${placeName(plan.repository)} has everything already.`);
       continue;
     }
-    // Noted before: whoever finds the branch there afterwards has to know whose it is.
+    // Recorded before the push, so that a later command that finds the branch knows its owner.
     const noted = note(writer, git.world, destination, {});
     if (!noted.ok) return noted;
     const pushed = await pushCommit(git, { repository: plan.repository, remote: remote.name, branch, commit });
@@ -335,7 +335,7 @@ async function withBody<T>(
 
 const timeoutMs = 2 * 60_000;
 
-/** Nobody can answer a question, and its output is read by us. */
+/** gh has no terminal for prompts, and this program parses its output. */
 const quiet = { GH_PROMPT_DISABLED: '1', GH_NO_UPDATE_NOTIFIER: '1', NO_COLOR: '1', GH_PAGER: 'cat' };
 
 /** How gh is told which repository is meant; without a slug it finds out by the folder. */
@@ -416,7 +416,7 @@ const bodyMax = 60_000;
 const answerMax = 6_000;
 const titleMax = 200;
 
-/** Whatever people write around it stays when it is written anew. */
+/** Text that people write around this block stays when the block is replaced. */
 const begin = '<!-- claude-code-agent: begin -->';
 const end = '<!-- claude-code-agent: end -->';
 

@@ -55,7 +55,7 @@ interface KnownGroup {
   readonly id: GroupId;
   readonly paths: GroupPaths;
   readonly state: GroupState | null;
-  /** Somebody works on it at this moment, so what is half made is no leftover. */
+  /** A process works on the group at this moment, so half-made files are not leftovers. */
   readonly isBusy: boolean;
 }
 
@@ -107,7 +107,7 @@ async function lookedAt(group: Pick<GroupReference, 'paths'>, look: () => Promis
   return looked.ok ? looked.value : [trouble('broken', looked.failure.message, looked.failure.next)];
 }
 
-/** A lock that cannot be looked at is nobody's to touch. */
+/** A group whose lock cannot be read counts as busy. */
 function isBusy({ locks }: World, { lock }: GroupPaths): boolean {
   const holder = tryPath(() => locks.holder(lock));
   return !holder.ok || holder.value !== null;
@@ -157,7 +157,7 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
     const found = record.workspace === undefined ? null : await checkWorkspace(survey, group, record);
     if (found !== null) findings.push(found);
   }
-  // A session that is to go on finds what a crash left of its worktree; of others nobody will.
+  // A session that will continue cleans up its own worktree after a crash. Other sessions never will.
   const strays = (await leftoversOf(place, paths, state)).filter(
     ({ record }) => record === undefined || (record.workspace === undefined && state?.status === 'archived'),
   );
@@ -239,7 +239,7 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   const { group, sessionId, top } = owner;
   const record = sessionId === undefined ? undefined : group?.state?.sessions.get(sessionId);
   if (registered.lock !== undefined) return lockedBy(registered, repository);
-  // What somebody works on now, and what a damaged log may still name, is no leftover.
+  // Files of a busy group, and files that a damaged log may still name, are not leftovers.
   if (group?.isBusy || (group !== undefined && group.state === null)) return null;
   // Sessions of the log, and what lies in their folders, were looked at with the group.
   if (record !== undefined || (sessionId !== undefined && files.entryKind(registered.path) !== null)) return null;

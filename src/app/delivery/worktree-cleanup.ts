@@ -50,7 +50,7 @@ export type KeepPolicy =
   | 'keep-branches'
   /** Nothing that git can keep: what is in no commit is committed on a branch first, and branches stay. */
   | 'keep-commits'
-  /** Everything but what somebody has locked. */
+  /** Everything except locked worktrees. */
   | 'none';
 
 export interface Leftover {
@@ -286,7 +286,7 @@ export function whyKept(place: AppContext, { doomed, record, standing }: Leftove
   if (standing === null) {
     if (isForced || place.world.files.entryKind(path) === null) return null;
     const why = repository === '' ? 'It belongs to no repository' : `Its repository ${briefPath(repository)} is gone`;
-    return `${why}, so nobody can tell what in it would be lost.`;
+    return `${why}, so its unsaved work cannot be checked.`;
   }
   if (!standing.ok) return describeFailure(standing.failure);
   const { registered, isThere, isReadable, uncommitted, loose, looseTips, submodules } = standing.value;
@@ -295,8 +295,7 @@ export function whyKept(place: AppContext, { doomed, record, standing }: Leftove
     return `It is locked${reason}; unlock it with: git worktree unlock ${shellWord(registered.path)}`;
   }
   if (isForced) return null;
-  if (isThere && !isReadable)
-    return 'Git does not know its folder any more, so nobody can tell what in it would be lost.';
+  if (isThere && !isReadable) return 'Git does not know its folder any more, so its unsaved work cannot be checked.';
   if (uncommitted.length > 0) {
     const shown = uncommitted.slice(0, namesShownMax).join(', ');
     return `It holds ${plural(uncommitted.length, 'file')} with changes that are in no commit: ${shown}.`;

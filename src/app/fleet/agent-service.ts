@@ -16,7 +16,7 @@ const endMs = 10_000;
 
 export const agentUnit = 'claude-code-agent-host.service';
 
-/** What the agent must know of the environment of whoever joined; a unit begins with nearly none. */
+/** The variables that the agent needs from the environment of `host join`; a systemd unit starts with almost none. */
 const kept = new RegExp(
   [
     /^(?:PATH|LANG|LC_\w+|TZ|XDG_\w+_HOME|CLAUDE_CODE_AGENT_(?:HOME|CLAUDE|BUN))$/,
@@ -156,7 +156,7 @@ async function hasUserUnits(place: AppContext): Promise<boolean> {
 
 async function lingers(place: AppContext): Promise<boolean> {
   const shown = await run(place, 'loginctl', ['show-user', '--property=Linger', '--value']);
-  // Where nobody can say, nobody is told to change it.
+  // If loginctl fails, the user is not advised to change the setting.
   return !(shown.ok && shown.value.stdout.trim() === 'no');
 }
 

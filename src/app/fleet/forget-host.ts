@@ -58,7 +58,7 @@ export interface OpenWork {
 
 /**
  * Has the host take nothing new, and resolves when nothing runs there and everything it made is here, or when it is
- * lost. Whoever ends this earlier leaves it drained.
+ * lost. If the command is interrupted, the host stays drained.
  */
 export async function finishWork(
   place: AppContext,

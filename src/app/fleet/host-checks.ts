@@ -20,7 +20,7 @@ export async function checkOwnLogin(
   return asked.ok ? undefined : asked.failure.message;
 }
 
-// Whether a Redis is what a fleet needs: it forgets nothing, not when it is full and not when it is started anew.
+// Whether a Redis suits a fleet: it must keep all data when its memory is full and across a restart.
 
 /** Older ones get no corrections any more. */
 const oldest = '6.2';
@@ -37,7 +37,7 @@ export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealt
     return fail('usage', message, next);
   }
   if (isAppendOnly) return ok(undefined);
-  const message = 'Started anew, this Redis would not know which slots are in use (appendonly no).';
+  const message = 'After a restart, this Redis would not know which slots are in use (appendonly no).';
   const next = 'Set "appendonly yes" in redis.conf, or now: redis-cli CONFIG SET appendonly yes';
   return fail('usage', message, next);
 }

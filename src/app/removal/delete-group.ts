@@ -40,7 +40,7 @@ function deleteLink({ world }: AppContext, { paths }: GroupReference, { tell }: 
   return ok(undefined);
 }
 
-/** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */
+/** Skips the confirmation when the deletion would be refused anyway. The lock, taken later, decides. */
 export async function refuseWhileRunning(place: AppContext, group: GroupReference): Promise<Result<void>> {
   if (!isHeld(place.world, group)) return ok(undefined);
   const taken = await changeGroup<void>(place, group, { direct: () => ok(undefined) });
@@ -104,7 +104,7 @@ async function deleteDamaged(place: AppContext, group: GroupReference, release: 
   }
 }
 
-/** Throws where only permissions hide the log: it is whole, and may name a worker that nobody here can stop. */
+/** Throws where only permissions hide the log: it is intact, and may name a worker that this user cannot stop. */
 function refuseHiddenLog({ files }: World, path: string): void {
   try {
     files.readText(path);

@@ -1,4 +1,4 @@
-/** Groups that nobody needs any more: which of them go, and why others stay. */
+/** Groups that are no longer needed: which of them are deleted, and why others stay. */
 import { join } from 'node:path';
 import { advise, see } from '../../core/advice.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';

@@ -124,7 +124,7 @@ function modesOf(state: GroupState, configs: Configs): ReadonlyMap<SessionId, st
   );
 }
 
-/** What the config templates in use forbid, allow and start: nobody reads every template before every run. */
+/** What the config templates in use forbid, allow and start, because users do not reread templates before a run. */
 function powerNotes(state: GroupState, configs: Configs): string[] {
   const notes = new Map<string, string>();
   for (const [id, config] of configs) {

@@ -26,7 +26,7 @@ import type { RunDisplay, RunOptions } from './run-options.ts';
 
 export type RunHere =
   | RunResult
-  /** Before it began: by a signal, or because somebody paused the group. */
+  /** Before the run began: by a signal, or because a command paused the group. */
   | { readonly kind: 'interrupted' | 'called-off' };
 
 export interface RunHereOptions {
@@ -187,7 +187,7 @@ const lookMs = 100;
 export interface RunClaim {
   readonly runId: string;
   readonly lock: Lock;
-  /** Aborted as soon as somebody asks this run for a pause. */
+  /** Aborted as soon as another process requests a pause of this run. */
   readonly calledOff: AbortSignal;
   /** From now on the run itself answers what it is asked. */
   begin(): void;

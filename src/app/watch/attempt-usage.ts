@@ -59,7 +59,7 @@ export class AttemptUsages {
   }
 }
 
-/** Whole milliseconds. One whose process is gone, or that nobody watches, worked until it printed something last. */
+/** Whole milliseconds. Without a live process or a runner, the attempt counts until its last output. */
 function durationOf(world: World, transcript: string, { process, startedAt }: Attempt, hasRunner: boolean): number {
   const { clock, files, processes } = world;
   const isWatched = hasRunner && process !== undefined && processes.isAlive(process);

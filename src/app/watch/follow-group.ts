@@ -39,7 +39,7 @@ export function followGroup(
     world,
     path,
     (events, isFresh) => {
-      // A writer took events back that it could not make durable; the state is folded anew, nothing is told twice.
+      // The writer withdrew events that it could not make durable. The state is folded again without repeated output.
       if (isFresh) state = null;
       take(events);
     },

@@ -242,7 +242,7 @@ export function readSamples(world: World, root: string, own: GroupState): Sample
   return own.run?.rehearsal ? samples : [...samples, ...samplesOf(own)];
 }
 
-/** The same without the group `except`, one group after the other for whoever has something else to do meanwhile. */
+/** The samples of all groups except `except`, one group at a time, so that a caller can yield in between. */
 export function* samplesByGroup(world: World, root: string, except: GroupId): Generator<readonly Sample[]> {
   let read = 0;
   let taken = 0;

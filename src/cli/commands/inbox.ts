@@ -71,12 +71,12 @@ export function defineAnswer(command: Command, context: Context): void {
     )
     .argument('<item>', 'id or prefix, or <group>/<session> if it has one item')
     .argument('[text]', 'allow or deny, continue or stop, or the answer to a question')
-    .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole, [])
+    .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole)
     .option('--always', 'allow, and add a rule to the group that allows such calls')
     .option('--note <text>', 'words for the session; for a wave, a sentence added to all later prompts')
     .option('--json', 'one JSON document: {"item", "group", "session", "answer"}')
     .addHelpText('after', answerExample)
-    .action((reference, text, { option: options, always, note, json }) =>
+    .action((reference, text, { option: options = [], always, note, json }) =>
       context.run(async () => {
         if (text === undefined && options.length === 0)
           refuse('usage', 'No answer was given.', advise('See what is asked with', ['inbox']));

@@ -104,7 +104,7 @@ function nothingWritten({ stderr }: Context): CommandResult {
   stderr.line('Nothing was written.');
 }
 
-/** False when the person wants to keep what is there. --yes does not answer this: nobody asked for that file to go. */
+/** False when the user keeps the existing file. --yes does not answer this question. */
 async function checkFree(context: Context, file: string): Promise<boolean> {
   const { files } = context.world;
   const found = tryPath(() => files.entryKind(file));

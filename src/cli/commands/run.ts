@@ -39,7 +39,7 @@ export function define(command: Command, context: Context): void {
   )
     .option('--var <name=value>', 'value of a workflow variable; may be repeated', collect)
     .option('--if-idle', 'do nothing if an earlier group of this workflow is created, running or paused; for cron')
-    // Whoever passes the same options to every run may: in a new group nothing has failed.
+    // Accepted so that scripts can pass the same options to every run. A new group has no failed sessions.
     .addOption(new Option('--retry-failed').hideHelp())
     .addHelpText('after', example)
     .action((reference, given) => {

@@ -126,7 +126,7 @@ async function prepare(context: Context, folder: string): Promise<Ready> {
   return { group, options: { config: {}, output: 'text', rehearse, retryFailed: false } };
 }
 
-/** A runner of its own, and the dashboard of whoever watches: it stays when the group is done. */
+/** Starts a separate runner and shows the dashboard, which stays open when the group is done. */
 async function show(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<CommandResult> {
   const { startDetached } = await import('../../app/run/detach.ts');
   const started = need(await startDetached(context, group, options));
@@ -143,7 +143,7 @@ async function show(context: Context, { group, options }: Ready, seconds: number
     case 'loss':
       return refuseWith(end.failure);
     case 'signal':
-      // Whoever ends the terminal wants nothing left behind either.
+      // A signal ends the terminal, so nothing is left behind.
       return exitCode.interrupted;
   }
 }

@@ -101,7 +101,7 @@ function paused(told: Result<PauseReport>): Notice {
   }
 }
 
-/** Thaws a frozen group; one that nobody runs gets a runner of its own, which does not end with this dashboard. */
+/** Thaws a frozen group. A group without a runner gets a runner of its own, which outlives this dashboard. */
 async function resumeGroup(
   context: Context,
   group: GroupReference,

@@ -115,7 +115,7 @@ export class Dashboard {
     this.#cancelTick();
     this.#toasts.close();
     this.#forecaster.close();
-    // Whoever edits or reads comes to an end first.
+    // An open editor or pager is closed first.
     await this.#away.close();
     await this.#screen.close();
   }
@@ -275,7 +275,7 @@ export class Dashboard {
     }
   }
 
-  /** Whether somebody else has the terminal: what is typed, Ctrl-C too, is not for this program then. */
+  /** Whether another program has the terminal. Keys, including Ctrl-C, are then not for this program. */
   get isAway(): boolean {
     return this.#away.isNow;
   }
@@ -299,9 +299,9 @@ export function hears(dashboard: Pick<Dashboard, 'isAway' | 'recall'>, signal: R
   return true;
 }
 
-/** Between two groups whose log is read, milliseconds: whoever presses a key meanwhile is answered. */
+/** Pause between reading the logs of two groups, in milliseconds, so that keys are handled meanwhile. */
 const restMs = 50;
-/** A forecast of minutes is not made anew with every frame. */
+/** A forecast covers minutes, so it is not computed for every frame. */
 const keptMs = 5_000;
 
 export class Forecaster {

@@ -113,7 +113,7 @@ class TerminalScreen implements Screen {
     stdout.on('resize', this.#onResize);
     // The terminal is gone; the signal that says so, or the output, ends the program.
     stdin.on('error', ignore);
-    // Before the first frame: whoever sees it may press a key at once.
+    // Before the first frame, because the user may press a key as soon as it appears.
     stdin.setRawMode(true);
     process.on('SIGTSTP', this.#onStop);
     process.on('exit', restoreModes);
@@ -206,7 +206,7 @@ class TerminalScreen implements Screen {
         process.stdout.write(this.#hasMouse ? enter + mouseOn : enter);
       }
     });
-    // The window may have another size now, and nobody told us meanwhile.
+    // The window may have been resized while this program was suspended.
     this.#events.onResize();
   }
 
@@ -247,7 +247,7 @@ class TerminalScreen implements Screen {
     this.suspend().catch(this.#events.onTrouble);
   };
 
-  /** ink draws by timers, and what it throws there nobody can catch: whoever opened the screen is told. */
+  /** ink draws in timers, so a caller cannot catch its errors. They are reported to the owner of the screen. */
   readonly #onUncaught = (error: unknown): void => {
     this.#end();
     if (isOfDrawing(error)) this.#events.onTrouble(error);

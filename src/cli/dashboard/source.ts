@@ -1,4 +1,4 @@
-/** Where the dashboard gets its state from: the files of a group that somebody else runs, or the runner itself. */
+/** The sources of the dashboard's state: the files of a group that another process runs, or this process's runner. */
 import { isRun } from '../../app/live-runner.ts';
 import type { LoadedGroup } from '../../app/resolve.ts';
 import { AttemptUsages } from '../../app/watch/attempt-usage.ts';
@@ -56,7 +56,7 @@ export interface SourceEvents {
   onTrouble(error: unknown): void;
 }
 
-/** Follows the files of a group. Nothing is written and nobody is asked, so the runner does not notice. */
+/** Follows the files of a group. It writes nothing and sends no requests, so the runner does not notice. */
 export class FileSource implements Source {
   readonly notes = new EventNotes();
   readonly #world: World;
@@ -270,7 +270,7 @@ export function tailLog(world: World, path: string, marks: readonly TranscriptMa
   };
 }
 
-/** A log that somebody reads at leisure is shown from its beginning, if it is not larger than that, bytes. */
+/** A log opened in full is shown from its beginning if it has at most this many bytes. */
 const wholeBytes = 16 * 1024 * 1024;
 
 /** The whole log, as `tailLog` shows the end of it. */

@@ -51,7 +51,7 @@ export class TerminalHandoff {
     return this.#guest !== undefined;
   }
 
-  /** Has whoever has the terminal give it back. */
+  /** Makes the program that has the terminal give it back. */
   recall(): void {
     this.#guest?.hangUp();
   }

@@ -91,7 +91,7 @@ function dashboardObstacle({ stdout, stdinIsTerminal, env }: Context): string | 
   return terminal === 'dumb' ? 'the terminal is TERM=dumb' : null;
 }
 
-/** Some of them give their jobs a terminal that nobody sits at. */
+/** Some build servers give their jobs a terminal without a user. */
 function isBuildServer({ env }: Context): boolean {
   return !['', '0', 'false'].includes(env.CI ?? '');
 }

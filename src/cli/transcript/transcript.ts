@@ -201,7 +201,7 @@ export class TranscriptPrinter {
   }
 
   #tell(entry: TranscriptEntry): void {
-    // Nobody is left who could finish the line.
+    // The attempt has ended, so its partial line will never be completed.
     if (entry.kind === 'attempt-ended') this.#tellTorn();
     this.#to.sink.entry(entry);
   }

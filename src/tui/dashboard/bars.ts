@@ -289,7 +289,7 @@ const questions: Readonly<Record<Question, readonly [question: string, otherwise
   'ask-open': ['Open the worktree (w), the log (l) or the report (r)?', 'no'],
   'ask-pause': ['Pause all: now (y), when running sessions have finished (d), freeze (f)?', 'no'],
   'ask-start': ['Start the group for real, with a runner of its own (y)?', 'no'],
-  'ask-go-on': ['Nobody runs the group. Go on (y), or pause what still works (p)?', 'no'],
+  'ask-go-on': ['The group has no runner. Go on (y), or pause what still works (p)?', 'no'],
 };
 
 /** Where leaving would undo what was asked for. */

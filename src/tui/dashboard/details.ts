@@ -216,7 +216,7 @@ function nowLines(view: View, record: SessionRecord, columns: number): ScreenCel
   return lines;
 }
 
-/** With the next step where nobody runs the group; absent when the session runs well or is completed. */
+/** Includes the next step if the group has no runner. Absent when the session runs well or is completed. */
 function whySentence(
   { state, runner, nowMs }: View,
   record: SessionRecord,

@@ -16,7 +16,7 @@ import {
   widthOf,
 } from './cells.ts';
 import { headRows, linesFor, paneRows } from './details.ts';
-import { type Item, listItems, sessionIdsOf } from './list.ts';
+import { type ListItem, listItems, sessionIdsOf } from './list.ts';
 import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
 import { type Hit, paneShape, type Shape, settled, type Ui } from './ui.ts';
 import { type Terminal, timeSpan, type View } from './view.ts';
@@ -88,7 +88,7 @@ function turns(view: View, id: SessionId): boolean {
 }
 
 interface List {
-  readonly items: readonly Item[];
+  readonly items: readonly ListItem[];
   readonly room: number;
 }
 
@@ -186,7 +186,7 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, 
 }
 
 /** Headings do not count. */
-function positionOf({ state }: View, items: readonly Item[], top: number, height: number) {
+function positionOf({ state }: View, items: readonly ListItem[], top: number, height: number) {
   const before = sessionIdsOf(items.slice(0, top)).length;
   const listed = before + sessionIdsOf(items.slice(top)).length;
   const visible = sessionIdsOf(items.slice(top, top + height)).length;
@@ -220,7 +220,7 @@ export const helpEntries: readonly HelpEntry[] = [
   [['e'], 'edit its task, retry'],
   [['P'], 'pause, start the group'],
   [['m'], 'mouse off, to copy text'],
-  [['ctrl-l', 'ctrl-z'], 'draw anew; to the shell'],
+  [['ctrl-l', 'ctrl-z'], 'redraw; to the shell'],
   [['?', 'h'], 'this page'],
 ];
 

@@ -1,4 +1,4 @@
-/** What each key does: it changes what is shown, or becomes a command that somebody else carries out. */
+/** What each key does: it changes what is shown, or becomes a command that the caller carries out. */
 import { defined } from '../../core/defined.ts';
 import type { SessionId } from '../../core/group.ts';
 import { openItems } from '../../core/item.ts';
@@ -73,7 +73,7 @@ export interface Pressed {
 /** A message is a line, not a file. */
 const messageLengthMax = 8_000;
 const filterLengthMax = 200;
-/** Nobody leafs beyond the end of the page to no end. */
+/** Limits how far the help page scrolls. */
 const helpRowsMax = 40;
 const browse: Mode = { kind: 'browse' };
 

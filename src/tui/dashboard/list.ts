@@ -88,7 +88,7 @@ function branches({ below }: Open, ids: readonly SessionId[]): Open[] {
   });
 }
 
-export type Item =
+export type ListItem =
   | { readonly heading: string }
   /** The lanes are empty where rows are missing between those they would join. */
   | { readonly id: SessionId; readonly lanes: readonly Lane[] };
@@ -98,7 +98,7 @@ type Now = Pick<View, 'state' | 'verdicts' | 'live' | 'nowMs' | 'runner'>;
 
 const noLanes: readonly Lane[] = [];
 
-export function listItems(now: Now, choice: Choice): readonly Item[] {
+export function listItems(now: Now, choice: Choice): readonly ListItem[] {
   const { state } = now;
   const { arrangement, sorting } = choice;
   const placed = placeSessions(state);
@@ -108,11 +108,11 @@ export function listItems(now: Now, choice: Choice): readonly Item[] {
   return arrangement === 'tree' ? shown.map(withoutLanes) : headed(state, shown, arrangement);
 }
 
-export function sessionIdsOf(items: readonly Item[]): SessionId[] {
+export function sessionIdsOf(items: readonly ListItem[]): SessionId[] {
   return items.flatMap((item) => ('id' in item ? [item.id] : []));
 }
 
-function withoutLanes({ id }: Placed): Item {
+function withoutLanes({ id }: Placed): ListItem {
   return { id, lanes: noLanes };
 }
 
@@ -141,7 +141,7 @@ function sorted(now: Now, shown: readonly Placed[], sorting: Sorting): readonly 
 /** What wants a person first, then what moves, and what is over last. */
 const statuses = ['failed', 'paused', 'running', 'pending', 'completed'] as const;
 
-function headed(state: GroupState, shown: readonly Placed[], arrangement: Exclude<Arrangement, 'tree'>): Item[] {
+function headed(state: GroupState, shown: readonly Placed[], arrangement: Exclude<Arrangement, 'tree'>): ListItem[] {
   const recordOf = ({ id }: Placed) => state.sessions.get(id) as SessionRecord;
   const parts = (): (readonly [heading: string, placed: readonly Placed[]])[] => {
     switch (arrangement) {

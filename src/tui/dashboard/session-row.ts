@@ -380,7 +380,7 @@ function retryWords({ attempt, attemptsMax, errorStatus }: ApiRetry): string {
   return `${errorStatus === 429 ? 'throttled' : answer}, try ${attempt}${most}`;
 }
 
-/** What a session does whose runner is gone: nobody is there to let go on what was halted. */
+/** The state of a session without a runner. A frozen session stays suspended, because only a runner thaws it. */
 export function withoutRunnerText({ frozenUntil }: GroupState): string {
   return frozenUntil === undefined ? 'running without a runner, or ended' : 'suspended';
 }

@@ -32,7 +32,7 @@ export type Mode =
 export type Pane = 'auto' | 'none' | 'split' | 'full';
 
 export interface Ui {
-  /** null = none so far, or another filter is to choose anew. */
+  /** null = none so far, or a new filter has yet to choose one. */
   readonly selected: SessionId | null;
   /** The one the person went to: selected again as soon as no filter hides it; null = the first one. */
   readonly home: SessionId | null;

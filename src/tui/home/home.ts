@@ -189,7 +189,7 @@ const keys: readonly (readonly [keys: string, meaning: string])[] = [
   ['enter', 'the dashboard of the group; q comes back here'],
   ['n', 'start a new group from a workflow'],
   ['d', 'delete the group, after a question'],
-  ['ctrl-l, ctrl-z', 'draw the screen anew; back to the shell, fg returns'],
+  ['ctrl-l, ctrl-z', 'redraw the screen; back to the shell, fg returns'],
   ['q, ctrl-c', 'leave; running groups continue'],
 ];
 
@@ -256,7 +256,7 @@ export interface HomeTerminal {
   readonly glyphs: Glyphs;
 }
 
-/** An old failure asks for nobody any more. */
+/** An older failure no longer needs attention. */
 const staleMs = 24 * 3_600_000;
 
 /** A person has to say how it goes on. */

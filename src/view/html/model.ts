@@ -34,7 +34,7 @@ export interface ReportModel {
   readonly reason?: string;
   readonly message?: string;
   readonly condition?: string;
-  /** Its log says that it runs, and nobody runs it. */
+  /** Its log says that it runs, but it has no runner. */
   readonly interrupted?: true;
   readonly rehearsal?: true;
   readonly createdAt: string;
@@ -134,7 +134,7 @@ export interface ReportContext {
   readonly verdicts?: Verdicts;
 }
 
-/** `state` is the fold of `events`. `nowMs` (ms since 1970) counts only while somebody runs the group. */
+/** `state` is the fold of `events`. `nowMs` (ms since 1970) counts only while the group has a runner. */
 export function reportModel(
   state: GroupState,
   events: readonly GroupEvent[],

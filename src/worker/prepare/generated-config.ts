@@ -11,7 +11,7 @@ import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../.
 import { sessionLabel } from '../../core/id.ts';
 import type { JsonObject } from '../../store/json.ts';
 import type { GroupPaths } from '../../store/paths.ts';
-import { describeProblem, type Problem, type Validated } from '../../store/yaml-text.ts';
+import { describeYamlProblem, type Problem, type Validated } from '../../store/yaml-text.ts';
 import type { World } from '../../system/world.ts';
 import {
   type ConfigLayer,
@@ -167,7 +167,9 @@ function defaultsOf({ variables }: { variables: readonly { name: string; default
 }
 
 function invalid(problems: readonly Problem[]): Result<never> {
-  return invalidSentence(`The session’s configuration cannot be used: ${problems.map(describeProblem).join('; ')}.`);
+  return invalidSentence(
+    `The session’s configuration cannot be used: ${problems.map(describeYamlProblem).join('; ')}.`,
+  );
 }
 
 function invalidSentence(message: string): Result<never> {

@@ -18,7 +18,7 @@ const end: AttemptEnd = {
   ...{ say: 'ended', status: { kind: 'exited', code: 0 }, leftover: false, limitsHit: [], stderrTail: '' },
   fenced: false,
 };
-const settled = () => new Promise<void>((resolve) => setTimeout(resolve, 5));
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 let said: string[];
 let isDown: boolean;

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { zod } from '../../../src/store/schema.ts';
-import { checkYaml, describeProblem, readYaml } from '../../../src/store/yaml-text.ts';
+import { checkYaml, describeYamlProblem, readYaml } from '../../../src/store/yaml-text.ts';
 
 const head = 'version: 1\nsessions:\n  a:\n    project: .\n';
 
@@ -23,7 +23,7 @@ test.each([
   ['an unclosed quote', '    prompt: "x\n  b: y\n', 'a quote is opened and never closed'],
 ])('%s is one problem with the line and a mark', (_, text, said) => {
   const read = readYaml({ text: head + text, file: 'w.yaml' });
-  const problems = read.ok ? [] : read.problems.map(describeProblem);
+  const problems = read.ok ? [] : read.problems.map(describeYamlProblem);
   expect(problems).toHaveLength(1);
   expect(problems[0]).toContain(said);
   expect(problems[0]).toMatch(/\n +\d+ \| .*\n +\| *\^$/);
@@ -34,7 +34,7 @@ test('a value of the wrong kind is told in plain words', () => {
   const schema = z.object({ sessions: z.record(z.string(), z.unknown()), cap: z.number(), prompt: z.string() });
   const read = readYaml({ text: 'sessions: [a]\ncap: $5\nprompt: {{t}}\n', file: 'w.yaml' });
   const checked = read.ok ? checkYaml(read.value, schema, 'the file') : read;
-  expect(checked.ok ? [] : checked.problems.map(describeProblem)).toEqual([
+  expect(checked.ok ? [] : checked.problems.map(describeYamlProblem)).toEqual([
     'w.yaml:1:11: sessions has to be a map ("name: value"), not a list',
     'w.yaml:2:6: cap has to be a number, not a text, without quotes or a unit such as "$"',
     'w.yaml:3:9: prompt has to be a text, not a map ("name: value"): put a text that begins with "{" in quotes',

@@ -255,7 +255,7 @@ function keptLines({ cleanUp, mergePlan: { titles } }: MergeReport): string[] {
   return cleanUp.kept.map(({ sessionId, why }) => `Kept the worktree of ${titles.get(sessionId) ?? sessionId}: ${why}`);
 }
 
-// Work that no model has done is handed over only by somebody who knows it.
+// Work of a rehearsal is delivered only after a confirmation.
 
 interface HandOver {
   readonly what: string;
@@ -277,7 +277,7 @@ export async function mayHandOver(
   return confirmed(context, `${fact} ${what} it anyway?`, !canAsk);
 }
 
-/** Nobody is asked about what will be refused anyway. */
+/** Skips the confirmation when the delivery would be refused anyway. */
 function isRehearsedWork(
   { world }: Context,
   group: GroupReference,

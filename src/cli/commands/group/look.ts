@@ -109,7 +109,7 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
       id,
       problem === undefined ? { text: status, tone: statusTone(status.split(' ')[0] ?? '') } : troubled(problem),
       `${done}/${meta.sessions.length}`,
-      // Nobody is to add up what was spent with what was not.
+      // Marked, so that rehearsal costs are not added to real costs.
       `${formatMoney(meta.cost, meta.estimated)}${meta.rehearsal ? ' play' : ''}`,
       formatAge(nowMs - Date.parse(listing.meta.createdAt)),
       meta.name === meta.slug ? '' : safeLine(meta.name, 60),
@@ -118,7 +118,7 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
   return formatTable(columns, rows, context.stdout.style);
 }
 
-/** In the place of a status, which nobody can tell. */
+/** Shown instead of the status of a group that cannot be read. */
 function troubled({ reason }: Failure): TableCell {
   if (reason === 'newer-version') return { text: 'newer version', tone: 'warn' };
   if (reason === 'older-version') return { text: 'older version', tone: 'warn' };

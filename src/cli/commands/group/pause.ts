@@ -98,7 +98,7 @@ function conclude(
   }
 }
 
-/** Somebody must be there when the sessions end: this command becomes their runner and starts nothing. */
+/** The sessions need a runner until they end: this command becomes that runner and starts nothing. */
 async function drainHere(context: Context, group: GroupReference): Promise<CommandResult> {
   const { groupId } = group;
   const loaded = need(loadWithRunner(context.world, group));

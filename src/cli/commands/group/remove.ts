@@ -207,7 +207,7 @@ async function remove(
 /** A runner that has not answered for so long is not waited for any more. */
 const patienceMs = 10_000;
 
-/** Whoever insists has a live runner stop its sessions as a pause does, so that it ends and gives up the lock. */
+/** With --force, a live runner stops its sessions as for a pause, ends and releases the lock. */
 async function pauseFirst(context: Context, group: GroupReference): Promise<void> {
   if (!isHeld(context.world, group)) return;
   context.stderr.line(`Pausing ${group.groupId}, which is running ...`);

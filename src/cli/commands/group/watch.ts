@@ -1,4 +1,4 @@
-/** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
+/** `group watch`: prints past events, then new ones, until the group has no runner. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { isRun } from '../../../app/live-runner.ts';
 import { type GroupReference, loadReferredGroup } from '../../../app/resolve.ts';
@@ -107,7 +107,7 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     });
   };
   const unwatch = world.files.watch(group.paths.folder, look);
-  // `| head -1`: nobody reads any more.
+  // The reader is gone, as with `| head -1`.
   stdout.onClosed(() => end(ok(exitCode.done)));
   lookAgain();
   world.clock.after(0, look);

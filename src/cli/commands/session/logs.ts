@@ -128,7 +128,7 @@ function openTranscript({ world, stdout }: Context, session: LoadedSession, sink
   return { log, printer, look };
 }
 
-/** False when the session has ended, or when nobody is left who could make it go on. */
+/** False when the session has ended, or when no process is left that could continue it. */
 function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
   const record = log.state?.sessions.get(session.sessionId);
   if (record === undefined) return false;
@@ -143,7 +143,7 @@ function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, wor
       return false;
     case 'failed':
       return hasRunner && record.queued;
-    // Whoever paused it by itself may let it go on for as long as its group is run.
+    // The runner can resume a session that was paused alone for as long as the group runs.
     case 'pending':
     case 'paused':
       return hasRunner;

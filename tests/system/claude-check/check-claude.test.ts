@@ -1,6 +1,6 @@
 /**
- * Promises: a claude that keeps its promises passes every check, with each kind of login; the real claude with one
- * promise broken fails the check of that promise, before a prompt of a user is sent.
+ * Promises: a correct claude passes every check with each kind of login. The real claude with one behaviour broken
+ * fails the check of that behaviour before a user's prompt is sent.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const broken = [
   ['ignores deny rules', 'deny'],
   ['does not answer an interrupt', 'interrupt'],
   ['leaves the command running', 'interrupt'],
-  ['counts cost anew', 'cost'],
+  ['restarts its cost at zero', 'cost'],
   ['ignores the cap', 'cap'],
   ['loses the conversation', 'resume'],
 ] as const;
@@ -29,7 +29,7 @@ describe.skipIf(claudeBinary === undefined)('a check', () => {
     expect(failedIn(await resultsOf(claudeBinary ?? '', login))).toEqual([]);
   });
 
-  test('the pinned claude passes through a program that changes nothing', async () => {
+  test('the pinned claude passes behind a transparent wrapper program', async () => {
     expect(failedIn(await resultsOf(breakClaude('nothing')))).toEqual([]);
   });
 
@@ -47,7 +47,7 @@ describe.skipIf(claudeBinary === undefined)('a check', () => {
   });
 });
 
-test('a check ends and removes what a killed one left', async () => {
+test('a check ends processes and removes files of an earlier killed check', async () => {
   const [folder, mark] = [join(newFolder(), 'check'), crypto.randomUUID()];
   mkdirSync(folder);
   writeFileSync(join(folder, 'left'), '');
@@ -57,7 +57,7 @@ test('a check ends and removes what a killed one left', async () => {
   expect([child.signalCode, existsSync(folder)]).toEqual(['SIGKILL', false]);
 });
 
-describe('a check that cannot be made', () => {
+describe('a check that cannot run', () => {
   test('names the program that could not be started, and leaves nothing', async () => {
     const message = expect.stringContaining('/nowhere/claude');
     expect(await check('/nowhere/claude')).toMatchObject({ ok: false, failure: { reason: 'spawn-failed', message } });
@@ -75,7 +75,7 @@ describe('a check that cannot be made', () => {
     expect(checked).toMatchObject({ ok: false, failure: { message: 'The check was stopped.' } });
   });
 
-  test('a program that is no claude fails the login check, and the others are unknown', async () => {
+  test('a program that is not claude fails the login check, and the others are unknown', async () => {
     const [login, ...others] = await resultsOf('/bin/false');
     expect(login).toMatchObject({ id: 'login', verdict: 'broken', detail: expect.stringContaining('exit code 1') });
     expect(new Set(others.map(({ verdict }) => verdict))).toEqual(new Set(['unknown']));

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude in a terminal and a scripted API: a session is taken over in the middle of its task,
- * claude opens in its conversation without a question in the way, and the group goes on with what was said. What that
- * cost is counted once. Also what `/clear` and the end of claude leave in its files, which the counting relies on.
+ * Promises, with the real claude in a terminal and a scripted API: attaching to a running session opens its
+ * conversation in claude without a question, and the group continues with what was said. The cost is counted once. Also
+ * covers what `/clear` and claude's exit leave in its files.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ afterEach(async () => {
   removeGroup(group);
 });
 
-/** A step of the scripted API costs a cent. */
+/** Cost of one step of the scripted API: one cent. */
 function serve(...steps: readonly Step[]): void {
   api = startScriptedApi({
     script: { version: 1, sessions: { '*': { steps: [...steps] } } },
@@ -55,7 +55,7 @@ function attach(): TestTerminal {
   return terminal;
 }
 
-/** The session is at work, waits for an answer that does not come, and is taken over. */
+/** The session is running and waits for an answer that does not come; then the user attaches. */
 async function takenOver(
   ...answers: readonly Step[]
 ): Promise<{ readonly run: Started; readonly terminal: TestTerminal }> {
@@ -69,7 +69,7 @@ async function takenOver(
   return { run, terminal: opened };
 }
 
-/** Types it as a person does, who sees what they type. */
+/** Types like a person, who waits for each echo. */
 async function say(text: string, answer: string): Promise<void> {
   terminal?.type(text);
   await terminal?.shows(text);
@@ -77,7 +77,7 @@ async function say(text: string, answer: string): Promise<void> {
   await terminal?.shows(answer);
 }
 
-/** All that was served is in the books, once. */
+/** Everything that was served is recorded exactly once. */
 function expectCounted(): void {
   expect(api.problems).toEqual([]);
   expect(group.state().usage.costUsd).toBeCloseTo(api.served.total.costUsd, 6);
@@ -86,7 +86,7 @@ function expectCounted(): void {
 
 const ids = () => group.state().sessions.get(group.id('one'))?.claudeSessionIds;
 
-test('a session that is at work is taken over, spoken with, and goes on with that; it is counted once', async () => {
+test('attach to a running session: it continues with what was said, and the cost is counted once', async () => {
   const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
   expect(group.state().reservedUsd).toBeGreaterThan(0);
   await say('Paint it blue instead.', 'Blue it is.');
@@ -103,12 +103,12 @@ test('a session that is at work is taken over, spoken with, and goes on with tha
   expect(ids()).toEqual([group.claudeId('one')]);
 }, 60_000);
 
-test('/clear begins a conversation with a cost of its own, and the group goes on in that one', async () => {
+test('/clear starts a conversation with its own cost, and the group continues with that one', async () => {
   const { run } = await takenOver({ text: 'Blue it is.' });
   await say('Paint it blue instead.', 'Blue it is.');
   terminal?.type('/clear\r');
   await until(() => !terminal?.text().includes('Blue it is.'));
-  // The script begins anew with the conversation.
+  // The script restarts with the conversation.
   await say('Begin again.', 'Working.');
   await until(() => api.requests.length >= 5);
   terminal?.type('/exit\r');
@@ -121,7 +121,7 @@ test('/clear begins a conversation with a cost of its own, and the group goes on
   expectCounted();
 }, 60_000);
 
-/** Files of the project in which the state of a context system stands get another one. */
+/** Replaces the project's state files of a context system. */
 function changeState(from: string, to: string): void {
   const project = group.project('one');
   const files = readdirSync(project, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
@@ -132,13 +132,13 @@ function changeState(from: string, to: string): void {
 }
 
 test.each(systems)(
-  '%s: state and task come back after /clear, and in a fork',
+  '%s: state and task return after /clear and in a fork',
   async (system) => {
     const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice, context: [system] };
     group = makeGroup([{ name: 'one', fields }], { maxBudgetUsd: 5 });
     placeState(group, system, { name: 'one', project: 'one' }, 'STATE-AT-FIRST');
     const { run } = await takenOver({ text: 'Blue it is.' });
-    /** What the model is asked first in the conversation that the command begins. */
+    /** The first request of the conversation that the command starts. */
     const askedAfter = async (command: string, hasBegun: () => boolean): Promise<string> => {
       terminal?.type(command);
       await terminal?.shows(command);
@@ -160,11 +160,11 @@ test.each(systems)(
     await terminal?.shows('Interrupted');
     changeState('STATE-AT-CLEAR', 'STATE-AT-FORK');
     const forked = await askedAfter('/branch', () => terminal?.text().includes('Branched') === true);
-    // Old programs know of no fork there and call no hook; what they were told before goes along.
+    // Older versions have no fork hook; their earlier messages are copied along.
     if (process.env.TEST_CLAUDE === undefined || hookStarts(system, 'fork') > 0) {
       for (const part of ['do one', 'STATE-AT-FORK']) expect(forked).toContain(part);
     }
-    // What was interrupted before its answer is put back, to be typed again.
+    // Input that was interrupted before its answer returns to the prompt line.
     terminal?.type('\u001b');
     await until(() => !terminal?.text().includes('esc to interrupt'));
     terminal?.type('\u0015/exit\r');
@@ -184,7 +184,7 @@ function hookStarts(system: string, source: string): number {
   return calls.filter((call) => Bun.deepMatch({ event: 'session-start', system, source }, call)).length;
 }
 
-test('a command that is killed takes claude with it, and what was said is counted all the same', async () => {
+test('killing the attach command ends claude, and the cost is still counted', async () => {
   const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
   await say('Paint it blue instead.', 'Blue it is.');
   const mark = group.state().sessions.get(group.id('one'))?.takenOver?.id ?? '';
@@ -196,7 +196,7 @@ test('a command that is killed takes claude with it, and what was said is counte
   expectCounted();
 }, 60_000);
 
-test('a terminal that is closed ends claude, and what was said is counted', async () => {
+test('closing the terminal ends claude, and the cost is counted', async () => {
   const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Painted it blue.' });
   await say('Paint it blue instead.', 'Blue it is.');
   await until(() => keptInFile().includes('Blue it is.'));
@@ -205,7 +205,7 @@ test('a terminal that is closed ends claude, and what was said is counted', asyn
   expectCounted();
 }, 60_000);
 
-test('at what is reserved claude is ended, though it knows of no cap', async () => {
+test('at its reserved budget claude is ended, although it has no cap of its own', async () => {
   const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice, maxBudgetUsd: 0.025 };
   group = makeGroup([{ name: 'one', fields }]);
   const { run } = await takenOver({ text: 'Blue it is.' }, { text: 'Red it is.' });

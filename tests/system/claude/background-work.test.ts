@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude in a group: a session ends when claude is idle and nothing runs in the background. The
- * answer to what a Monitor or a Workflow has found is the result of the session, not the words before it.
+ * Promises, with the real claude in a group: a session ends when claude is idle and nothing runs in the background. Its
+ * result is the answer after the last Monitor or Workflow event, not the text before it.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ afterEach(async () => {
   group?.remove();
 });
 
-/** What a session of these steps reported as its result, and how many result lines claude printed. */
+/** The result of a session with these steps, and the number of result lines that claude printed. */
 async function resultOf(steps: readonly Step[], agents: readonly Step[] = []) {
   const script = { steps: [...steps], agents: [...agents] };
   api = startScriptedApi({ script: { version: 1, sessions: { '*': script } }, nameOf: () => 'a' });
@@ -30,14 +30,14 @@ async function resultOf(steps: readonly Step[], agents: readonly Step[] = []) {
   return { ...group.state().sessions.get(group.id('a'))?.state, turns: results.length };
 }
 
-test('a Monitor: every event starts a turn, and the last answer is the result', async () => {
+test('Monitor: every event starts a turn, and the last answer is the result', async () => {
   const input = { command: 'sleep 0.5; echo built; sleep 1', description: 'the build', timeout_ms: 20_000 };
   const watch = { tool: 'Monitor', input: { ...input, persistent: false } };
   const steps = [watch, { text: 'I wait.' }, { text: 'It is built.' }, { text: 'The build has ended.' }];
   expect(await resultOf(steps)).toMatchObject({ result: 'The build has ended.', turns: 3 });
 });
 
-test('a Workflow: the turn that follows its end gives the result', async () => {
+test('Workflow: the turn after its end gives the result', async () => {
   const script = [
     "export const meta = { name: 'look', description: 'look', phases: [{ title: 'look' }] };",
     "return await agent('Look around.', { label: 'look' });",

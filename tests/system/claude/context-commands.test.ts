@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude in a group and in its usual permission mode: the commands that the config templates
- * `cpm` and `handover` bring, and the programs they name, work at the start, after an automatic compaction, after a
- * pause, after `/clear` and in a fork.
+ * Promises, with the real claude in a group and in its usual permission mode: the commands of the config templates
+ * `cpm` and `handover`, and the programs they name, work at the start, after an automatic compaction, after a pause,
+ * after `/clear` and in a fork.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -24,13 +24,13 @@ afterEach(async () => {
 });
 
 interface System {
-  /** The first task of the session; a command of the template. */
+  /** The first task of the session: a command of the template. */
   readonly begin: string;
   readonly begun: string;
-  /** What is typed at every boundary, and what reaches the model in its place. */
+  /** What is typed at every boundary, and what the model receives instead. */
   readonly command: string;
   readonly expanded: readonly string[];
-  /** What the model runs without a question, and what that prints. */
+  /** A command that the model runs without a permission request, and its output. */
   readonly program: string;
   readonly printed: string;
   readonly files: Readonly<Record<string, string>>;
@@ -66,14 +66,14 @@ const systems: Readonly<Record<string, System>> = {
 
 const textOf = (index: number): string => said(api.requests[index]) ?? '';
 
-/** What the model got for its call in the request before. */
+/** The result of the model's call in the previous request. */
 function resultIn(index: number): string {
   const messages = (api.requests[index]?.body.messages ?? []) as readonly { content: unknown }[];
   const blocks = messages.flatMap(({ content }) => content);
   return JSON.stringify(blocks.findLast((block) => Object(block).type === 'tool_result') ?? null);
 }
 
-/** The first request from `from` on for which it is true. */
+/** The first request from `from` on that matches. */
 async function requestWith(text: string, from: number): Promise<number> {
   const find = () => api.requests.findIndex((_, index) => index >= from && textOf(index).includes(text));
   await until(() => find() >= 0);
@@ -86,7 +86,7 @@ async function typeIn(text: string): Promise<void> {
   terminal?.type('\r');
 }
 
-/** All that claude has written down. */
+/** All files that claude has written. */
 function conversations(group: string): string {
   const sessions = join(user.data, 'session-groups', group, 'sessions');
   const files = readdirSync(sessions, { recursive: true, encoding: 'utf8' });
@@ -105,7 +105,7 @@ function hookStarts(group: string, source: string): number {
   return calls.filter((call) => Bun.deepMatch({ system: 'cpm', event: 'session-start', source }, call)).length;
 }
 
-/** A group of one session with the template, whose windows are compacted above 67,000 tokens. */
+/** A group of one session with the template, which is compacted above 67,000 tokens. */
 async function groupOf(template: string, { begin, program, files }: Pick<System, 'begin' | 'program' | 'files'>) {
   const call = bash(program);
   const hang = { hang: true, times: 1 };
@@ -125,7 +125,7 @@ async function groupOf(template: string, { begin, program, files }: Pick<System,
       version: 1,
       sessions: { own: { steps }, '*': { steps: [call, { text: 'Cleared.' }, call, { text: 'Forked.' }] } },
     },
-    // Each boundary in the terminal begins a conversation of another id.
+    // Each boundary in the terminal starts a conversation with another id.
     nameOf(id) {
       own ??= id;
       return id === own ? 'own' : undefined;
@@ -156,14 +156,14 @@ test.each(Object.entries(systems))(
       for (const part of expanded) expect(textOf(index)).toContain(part);
     };
 
-    // The start, and an automatic compaction.
+    // The start and an automatic compaction.
     const first = user.start('group', 'run', group, '--output', 'quiet');
     await until(() => api.requests.length >= 5);
     expect(api.requests.map(({ kind }) => kind)).toEqual(['step', 'step', 'summary', 'step', 'step']);
     expect(textOf(0)).toContain(begun);
     for (const index of [1, 4]) expect(resultIn(index)).toContain(printed);
 
-    // A pause. What was said to the session is a command of the template, and a turn of its own.
+    // A pause. The message to the session is a command of the template and a turn of its own.
     await user.ok('group', 'pause', group);
     await first.finished;
     await user.ok('session', 'say', `${group}/one`, command);
@@ -192,7 +192,7 @@ test.each(Object.entries(systems))(
       expectCommand(index);
       await until(() => api.requests.length > index + 1);
       expect(resultIn(index + 1)).toContain(printed);
-      // A fork of a turn that has not ended would lack its end.
+      // A fork of an unfinished turn would lack its end.
       await until(() => conversations(group).includes(answer));
       await until(() => !terminal?.text().includes('esc to interrupt'));
     }

@@ -1,7 +1,7 @@
 /**
- * Promises, through the runner and with the real claude, for each context system: two sessions that work in one project
- * at the same time each get their own state after a compaction. A run of FABER belongs to
- * its work tree: in one tree both get it, each with a record of its own; in two trees each gets its own.
+ * Promises, with the real claude, for each context system: two sessions that work in one project at the same time each
+ * get their own state after a compaction. A FABER run belongs to its worktree: in one tree both sessions get it, each
+ * with its own record; in two trees each gets its own run.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -65,11 +65,11 @@ test('faber: two sessions of one work tree share its run, each as itself, after 
   }
   const ids = new Set(records(used).map(({ session_id }) => session_id));
   expect([...ids].toSorted()).toEqual(names.map((name) => used.group.claudeId(name)).toSorted());
-  // The last word on each session is that it has ended.
+  // The last record of each session says that it has ended.
   for (const id of ids) expect(records(used).findLast((one) => one.session_id === id)?.ended_at).toBeString();
 }, 60_000);
 
-test('faber: two sessions in work trees of their own each get their own run after a compaction', async () => {
+test('faber: two sessions in their own worktrees each get their own run after a compaction', async () => {
   const used = begin(['faber'], { projectOf: (name) => `tree-${name}` });
   const main = used.group.project('main');
   new Repository(main).commit({ 'README.md': '# Shop\n' });

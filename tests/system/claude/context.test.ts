@@ -1,7 +1,6 @@
 /**
- * Promises, through the runner and with the real claude, for each context system: after an automatic compaction, after
- * a pause and after the runner and the worker were killed, the next request of the model holds the session's own state
- * and its task.
+ * Promises, with the real claude, for each context system: after an automatic compaction, after a pause, and after
+ * runner and worker were killed, the model's next request contains the session's own state and its task.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
@@ -13,9 +12,9 @@ import { sampled } from '../../support/long.ts';
 let ground: ContextGround;
 afterEach(() => ground.close());
 
-// In a short run the other systems are compacted in context-two.test.ts.
+// In a short run the other systems are tested in context-two.test.ts.
 test.each(sampled(['handover', 'cpm', 'faber'] as const, systems.length))(
-  '%s: state and task come back after a compaction',
+  '%s: state and task return after a compaction',
   async (system) => {
     ground = new ContextGround({ systems: [system], steps: compacted });
     const { group, api, env } = ground;
@@ -33,7 +32,7 @@ test.each(sampled(['handover', 'cpm', 'faber'] as const, systems.length))(
 );
 
 test.each(sampled(systems.toReversed(), systems.length))(
-  '%s: state and task come back after a pause, and after a kill',
+  '%s: state and task return after a pause and after a kill',
   async (system) => {
     const wait = (name: string) => bash(`touch ${name}; [ -e go-${name} ] || sleep 60`);
     ground = new ContextGround({ systems: [system], steps: [wait('first'), wait('second'), { text: 'done' }] });
@@ -53,7 +52,7 @@ test.each(sampled(systems.toReversed(), systems.length))(
     const resumed = said(api.requests[before]);
     expect(resumed).toContain('do a');
     expect(resumed).toContain(mark);
-    // Both at once, as when the machine is switched off.
+    // Both at once, as at a power loss.
     const session = group.state().sessions.get(group.id('a'))?.state;
     if (session?.status !== 'running' || !session.attempt.process) throw new Error('nothing runs');
     second.signal('SIGHUP');
@@ -69,7 +68,7 @@ test.each(sampled(systems.toReversed(), systems.length))(
   60_000,
 );
 
-test('CLAUDE.md names the progress file, and hooks.log tells of every call', async () => {
+test('CLAUDE.md names the progress file, and hooks.log records every call', async () => {
   ground = new ContextGround({ systems: ['cpm', 'handover'], steps: [{ text: 'done' }] });
   const { group, api, env } = ground;
   expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });

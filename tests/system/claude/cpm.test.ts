@@ -1,7 +1,7 @@
 /**
- * Promises: with the real claude, the rows of the CPM specification that end in its context: the id after a start, the
- * own state after a real compaction, and progress files at the path that our CLAUDE.md names, adopted and stale ones
- * too. The model is scripted: whether a real one follows the skills is not covered.
+ * Promises, with the real claude, the rows of the CPM specification about its context: the id after a start, the own
+ * state after a real compaction, and progress files at the path in our CLAUDE.md, also adopted and stale ones. The
+ * model is scripted, so whether a real model follows the skills is not covered.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(() => rig?.close());
 
-/** A claude whose CLAUDE.md and hooks are those of CPM; more than 67,000 tokens are compacted. */
+/** A claude with the CLAUDE.md and hooks of CPM, which compacts above 67,000 tokens. */
 function open(steps: readonly Step[]): Rig {
   rig = openRig(steps);
   const entry = (event: string) => ({
@@ -42,7 +42,7 @@ function open(steps: readonly Step[]): Rig {
   return rig;
 }
 
-/** Runs claude to its end; it must succeed. */
+/** Runs claude to its end, which must be a success. */
 async function run({ project, env }: Rig, ...args: string[]): Promise<void> {
   if (claudeBinary === undefined) throw new Error('claude is not installed');
   const flags = ['-p', '--model', 'claude-sonnet-4-5', '--permission-mode', 'acceptEdits', '--allowed-tools', 'Bash'];
@@ -58,7 +58,7 @@ async function run({ project, env }: Rig, ...args: string[]): Promise<void> {
   if ((await child.exited) !== 0) throw new Error(`claude ended with ${child.exitCode}: ${stdout}${stderr}`);
 }
 
-/** The path as a model would read it. */
+/** The path as the model reads it. */
 function namedPath(): string {
   const path = /`(docs\/plans\/\.cpm-progress-[^`]+)`/.exec(cpmInstructions(id))?.[1];
   if (path === undefined) throw new Error('CLAUDE.md names no progress file');
@@ -68,7 +68,7 @@ function namedPath(): string {
 const state = (mark: string) =>
   `# CPM Session State\n\n**Skill**: cpm:spec\n**Phase**: 3 of 6 — ${mark}\n\n## Next Action\nAsk about ${mark}.\n`;
 
-/** What claude sent to the model: for the next step, or for a summary. */
+/** The request that claude sent to the model for the next step or for a summary. */
 function asked(kind: 'step' | 'summary'): string[] {
   return (rig?.api.requests ?? [])
     .filter((request) => request.kind === kind)
@@ -117,7 +117,7 @@ withClaude(rowsOfAdoption, async () => {
   const used = open([
     { tool: 'Write', input: { file_path: `{{project}}/${from}`, content: state('story 1') } },
     { text: 'done' },
-    // As CLAUDE.md says: written under the id that Bash knows, read back, and only then is the old one deleted.
+    // As CLAUDE.md prescribes: written under the id that Bash knows, read back, and only then is the old file deleted.
     bash(`cp ${from} "${own}"`),
     bash(`ls -A docs/plans; cat "${own}"`),
     bash(`rm ${from}`),
@@ -128,7 +128,7 @@ withClaude(rowsOfAdoption, async () => {
   const forked = asked('step').slice(2);
   expect(forked[0]).toContain('- **Adoption**: ');
   expect(forked[0]).toContain(`--- CPM SESSION STATE (cpm:spec — 3 of 6 — story 1) [.cpm-progress-${old}.md] ---`);
-  // When the new file was read back, both were there.
+  // When the new file was read back, both existed.
   const readBack = forked[2]?.slice((forked[1] as string).length) ?? '';
   for (const part of [old, fork, 'Ask about story 1.']) expect(readBack).toContain(part);
   expect(readdirSync(join(used.project, 'docs/plans')).toSorted()).toEqual([`.cpm-progress-${fork}.md`]);
@@ -150,12 +150,12 @@ withClaude(rowsOfOrphans, async () => {
   used.write(`project/docs/plans/.cpm-progress-${fresh}.md`, state('story 1'));
   await run(used, '--session-id', id, '--', 'Go on.');
   const [first = ''] = asked('step');
-  // The skill, the phase, what it worked on and its age: nobody has to know whose id is in the name.
+  // The skill, its phase, its subject and its age, so that the user does not need the id in the name.
   const label = 'cpm:spec — 3 of 6 — story 9';
   const line = `STALE: ${label} — file: ${stale} (73h old). To remove: delete ${stale}`;
   expect(first).toContain(line);
   expect(first).not.toContain('Ask about story 9.');
-  // The path is good enough to act on, and nothing else goes.
+  // The path is enough to act on, and no other file is deleted.
   expect(existsSync(stale)).toBe(false);
   expect(readdirSync(join(used.project, 'docs/plans')).toSorted()).toEqual([`.cpm-progress-${fresh}.md`]);
 });

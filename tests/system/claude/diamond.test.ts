@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude and the commands as a user types them: a diamond of four sessions over three projects
- * ends with exit code 0; every session has cost, tokens, duration, its claude session id and a transcript with its
- * result; tools really ran, each in its own project; dependents started only after their dependencies.
+ * Promises, with the real claude and the commands a user types: a diamond of four sessions over three projects exits
+ * with code 0. Every session has cost, tokens, duration, claude session id and a transcript with its result. Tools ran
+ * in their own projects, and dependents started after their dependencies.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const sketches = [
   { name: 'bottom', project: 'a', after: ['left', 'right'] },
 ] as const;
 
-/** Writes a file, looks at it with Bash, answers. */
+/** Writes a file, reads it with Bash, answers. */
 const steps = (name: string): Step[] => [
   {
     text: 'I write the file.',
@@ -81,7 +81,7 @@ afterAll(async () => {
 
 const folder = (name: string) => join(machine.data, 'session-groups', group, 'sessions', ids.get(name) ?? '');
 
-test.each(sketches.map(({ name }) => name))('%s is completed, with everything known about it', (name) => {
+test.each(sketches.map(({ name }) => name))('%s is completed, and all its figures are known', (name) => {
   const meta = JSON.parse(readFileSync(join(folder(name), 'meta.json'), 'utf8')) as Meta;
   const id = ids.get(name) ?? '';
   expect(meta).toMatchObject({ status: 'completed', claudeSessionId: id.slice(4) });
@@ -116,7 +116,7 @@ test('dependents started only after their dependencies', () => {
   }
 });
 
-test('the model got the task, the goal and what the dependencies answered; requests were as they should be', () => {
+test("the model got the task, the goal and the dependencies' answers, in well-formed requests", () => {
   expect(api.problems).toEqual([]);
   const first = api.requests.find((request) => request.name === 'bottom' && request.step === 0);
   const text = JSON.stringify(first?.body.messages);
@@ -127,22 +127,22 @@ test('the model got the task, the goal and what the dependencies answered; reque
   expect(first?.headers['x-api-key']).toBe('test-key');
 });
 
-test('tools and system prompt are the same in every session, whatever its project, its task and its folder', () => {
+test('tools and system prompt are identical in all sessions, whatever their project, task and folder', () => {
   const firsts = api.requests.filter(({ step }) => step === 0).map(({ body }) => body);
   expect(firsts).toHaveLength(sketches.length);
   const shared = firsts.map(({ model, tools, system }) => JSON.stringify({ model, tools, system }));
   expect(new Set(shared).size).toBe(1);
-  // The mark up to which the server stores is at their very end.
+  // The cache mark is at their very end.
   const marked = JSON.stringify([firsts[0]?.system].flat().at(-1));
   expect(marked).toContain('cache_control');
-  // What every session is told alike stands before it, and nowhere else.
+  // The text that all sessions share precedes it and occurs nowhere else.
   for (const words of ['nobody can answer questions', '## Git', '## State Management']) {
     expect(marked).toContain(words);
     for (const { messages } of firsts) expect(JSON.stringify(messages?.[0])).not.toContain(words);
   }
 });
 
-test('nothing secret is in events or metas, and files are private', async () => {
+test('events and metas contain no secret, and files are private', async () => {
   const root = join(machine.data, 'session-groups', group);
   for (const path of new Bun.Glob('**/*').scanSync({ cwd: root, dot: true })) {
     if (path.includes('claude-config/')) continue;

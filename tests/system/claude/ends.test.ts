@@ -1,6 +1,6 @@
 /**
- * Promises: how a session of the real claude ended is judged the same, whatever its version calls it: a used-up budget,
- * a refusal of the API, a usage limit, tasks left open, denied tools. The model is scripted, on loopback.
+ * Promises: the outcome of a real claude session is the same for every version's wording: exhausted budget, API
+ * refusal, usage limit, open tasks, denied tools. The model is scripted, on loopback.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -30,11 +30,11 @@ afterEach(async () => {
 interface Wish {
   readonly args?: readonly string[];
   readonly options?: (rig: Rig) => SessionOptions;
-  /** What the hooks of the project print, by event. */
+  /** What the project's hooks print, by event. */
   readonly hooks?: Readonly<Record<string, object>>;
 }
 
-/** A session that says and does this, to the end of its process. */
+/** A session with these steps, to the end of its process. */
 async function sessionWith(steps: readonly Step[], { args = [], options = () => ({}), hooks = {} }: Wish = {}) {
   const rig = openRig(steps);
   rigs.push(rig);
@@ -55,7 +55,7 @@ async function sessionWith(steps: readonly Step[], { args = [], options = () => 
   return { messages, stream, outcome: judgeAttempt(input) };
 }
 
-/** The option that adds a server whose tool asks a person for a colour. */
+/** The option that adds a server whose tool asks the user for a colour. */
 function askingServer(): string {
   const args = [join(import.meta.dir, '../../support/rehearsal/asking-server.ts')];
   return `--mcp-config=${JSON.stringify({ mcpServers: { asker: { command: process.execPath, args } } })}`;
@@ -75,7 +75,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(outcome).toMatchObject({ status: 'paused', reason: 'budget' });
   });
 
-  test('ends at an answer of the API that no retry cures', async () => {
+  test('ends on an API error that no retry can fix', async () => {
     const refused = { status: 400, errorType: 'invalid_request_error', message: 'nope' };
     const { outcome } = await sessionWith([refused]);
     expect(outcome).toMatchObject({ status: 'failed', reason: 'api-error' });
@@ -83,7 +83,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(outcome).toHaveProperty('message', expect.stringContaining('The API answered 400'));
   });
 
-  test('ends at a usage limit of a subscription, and says when it is lifted', async () => {
+  test("ends at a subscription's usage limit and reports its reset", async () => {
     const limit = { status: 429, errorType: 'rate_limit_error', message: 'limit', headers: limitHeaders };
     const caller = (rig: Rig) => ({ CLAUDE_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test', ANTHROPIC_BASE_URL: rig.api.url });
     const { outcome } = await sessionWith([limit], { options: (rig) => ({ caller: caller(rig) }) });
@@ -96,7 +96,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(ofModel.outcome).toMatchObject({ ...told, limitType: 'seven_day_opus', limitedModel: 'Opus', message });
   });
 
-  test('names each denied call once, and a newer one when it happens', async () => {
+  test('names each denied call once, and new ones as they happen', async () => {
     const write = { tool: 'Write', input: { file_path: '/never-written', content: '' } };
     const calls = [{ tool: 'Bash', input: { command: 'touch x' } }, write];
     const steps = [{ tools: calls }, { tool: 'Bash', input: { command: 'ls' } }, { text: 'done' }];
@@ -115,7 +115,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
   const work: Step = { text: 'I try.', tool: 'Bash', input: { command: 'true' } };
   const allowed = { options: () => ({ allowedTools: ['Bash'] }) };
 
-  test('is not completed when a hook stopped it, and the hook is quoted', async () => {
+  test('is not completed when a hook stops it, and the hook is quoted', async () => {
     const stops = { continue: false, stopReason: 'not on Fridays' };
     const message = expect.stringContaining('not on Fridays');
     for (const event of ['PreToolUse', 'PostToolUse', 'Stop']) {
@@ -124,14 +124,14 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     }
   });
 
-  test('is not completed when a Stop hook is never content', async () => {
+  test('is not completed when a Stop hook always blocks', async () => {
     const hooks = { Stop: { decision: 'block', reason: 'the tests are red' } };
     const { outcome } = await sessionWith([{ text: 'done' }, ...Array<Step>(20).fill({ text: 'again' })], { hooks });
     const message = expect.stringContaining('the tests are red');
     expect(outcome).toMatchObject({ status: 'failed', reason: 'hook-stopped', message });
   });
 
-  test('is not completed when a hook puts off a tool call', async () => {
+  test('is not completed when a hook defers a tool call', async () => {
     const put = { hookEventName: 'PreToolUse', permissionDecision: 'defer', permissionDecisionReason: 'ask Ann' };
     const hooks = { PreToolUse: { hookSpecificOutput: put } };
     const { outcome } = await sessionWith([work, { text: 'done' }], { ...allowed, hooks });
@@ -142,14 +142,14 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     });
   });
 
-  test('says that the model refuses, and what helps', async () => {
+  test("reports a model's refusal and the fix", async () => {
     const refuses: Step = { text: 'I cannot.', stopReason: 'refusal' };
     const { outcome } = await sessionWith([refuses, refuses, refuses]);
     const next = expect.stringContaining('Rephrase');
     expect(outcome).toMatchObject({ status: 'failed', reason: 'refused', next });
   });
 
-  test('goes on when an MCP server asks a person', async () => {
+  test('continues when an MCP server asks the user', async () => {
     const calls = [{ tool: 'mcp__asker__ask', input: {} }, { text: 'done' }];
     const { messages, outcome } = await sessionWith(calls, {
       args: [askingServer()],
@@ -160,14 +160,14 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(answers).toEqual(['answered: {"action":"cancel"}']);
   });
 
-  test('names the model that answered instead of the one that was asked', async () => {
+  test('names the model that answered instead of the requested one', async () => {
     const overloaded = { status: 529, errorType: 'overloaded_error', message: 'Overloaded', times: 6 };
     const { outcome } = await sessionWith([{ ...overloaded, text: 'done' }], { args: ['--fallback-model=sonnet'] });
     const message = expect.stringMatching(/sonnet.* answered instead of .*opus/);
     expect(outcome).toMatchObject({ status: 'completed', warnings: [{ code: 'other-model', message }] });
   });
 
-  /** What stands in the program between the first and the last group of the expression. */
+  /** The text of the program between the first and the last group of the expression. */
   function named(expression: string): string[] {
     const found = Bun.spawnSync(['grep', '-aoP', expression, claudeBinary ?? '']).stdout.toString();
     return [...new Set([...found.matchAll(/"([a-z_]+)"/g)].map(([, name = '']) => name))];
@@ -181,7 +181,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
   }
 
   const list = '("[a-z_]+",)*';
-  /** What the program can print, a word of each version, and the section of the contract with all of them. */
+  /** What the program can print, one word of each version, and the contract section that lists all. */
   const printed = [
     ['terminal_reason', `\\[${list}"(hook_stopped|turn_setup_failed)"[^]]*\\]`, 'tool_deferred', 'How a turn ends'],
     ['stop_reason', `\\[${list}"model_context_window_exceeded"[^]]*\\]`, 'refusal', 'How the model ends'],
@@ -201,7 +201,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(told(section)).toEqual(expect.arrayContaining(names));
   });
 
-  test('goes on when what it asks of its host is refused', async () => {
+  test('continues when its request to the host is refused', async () => {
     const rig = openRig([{ tool: 'Bash', input: { command: 'curl -s localhost' } }, { text: 'done' }]);
     rigs.push(rig);
     const session = prepareSession(rig, { allowedTools: [] });
@@ -215,7 +215,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     await claude.end();
     const stream = claude.messages().reduce(foldMessage, emptyStream());
     expect(stream.lastResult).toMatchObject({ subtype: 'success', result: 'done' });
-    // A person was asked for this call, so its denial is no complaint.
+    // The permission prompt was answered, so its denial gives no warning.
     expect([...stream.asked]).toHaveLength(1);
     expect(complaintsOf(stream.complaints)).toEqual([]);
   });

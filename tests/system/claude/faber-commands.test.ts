@@ -1,7 +1,7 @@
 /**
- * Promises about the real claude: `/prime-context`, `/session-end` and `/workflow-run` reach the model with the command
- * to run, from the config template and from the plugins; that command needs no permission, and the state of the run has
- * what it did.
+ * Promises about the real claude: `/prime-context`, `/session-end` and `/workflow-run` from the config template and the
+ * plugins reach the model with the command to run. That command needs no permission, and its effects are in the state
+ * of the run.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
@@ -23,7 +23,7 @@ interface Brought {
   readonly prefix: string;
   /** What the model is told to run. */
   readonly program: (rig: Rig) => string;
-  /** Options of claude, and what has to lie in the config dir. */
+  /** Options of claude and required files of the config dir. */
   bring(rig: Rig): string[];
 }
 
@@ -35,7 +35,7 @@ const template = {
   },
 };
 
-/** The package lies at a path with a blank. */
+/** The package is at a path with a space. */
 const pluginAt = (folder: string, program: string) => ({
   program: ({ project }: Rig) => `"${join(project, 'the package', folder)}${program}"`,
   bring({ project }: Rig): string[] {
@@ -54,7 +54,7 @@ const ways: readonly (readonly [string, Brought])[] = [
   ],
 ];
 
-/** One prompt to a claude in its usual permission mode, where only what a command allows may run. */
+/** One prompt to a claude in its usual permission mode, in which only the command's allowed tools may run. */
 async function ask(brought: Brought, prompt: string, steps: readonly Step[], more: object = {}): Promise<string> {
   rig = openRig(steps);
   const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: Date.now() };
@@ -130,7 +130,7 @@ withClaude.each(sampled(ways.toReversed(), 4))(
     });
     expect(said()).toContain(inJson(`\`${brought.program(rig)} ${rest}\``));
     const ended = state().sessions.session_history[0];
-    // The plugin's own hook notes the end of claude as well.
+    // The plugin's own hook records the end of claude too.
     expect(ended).toMatchObject({ session_id: id, started_at: record.started_at, phases_completed: ['frame'] });
     if (brought.program === template.program) expect(ended.end_reason).toBe('compaction');
     expect(ended.artifacts_loaded).toContain('workflow-state');
@@ -147,11 +147,11 @@ withClaude.each(sampled(ways, 2))(
       command(brought, 'faber phase frame'),
       { text: 'ok' },
     ];
-    // The run before is over.
+    // The earlier run is over.
     const text = await ask(brought, `${brought.prefix}workflow-run --work-id 259`, steps, { status: 'completed' });
     expect(said()).toContain('What was given: `--work-id 259`');
     expect(said()).toContain(inJson(`\`${brought.program(rig)} faber start\``));
-    // What is loaded before the first phase reaches the model by the command.
+    // Context loaded before the first phase reaches the model through the command.
     expect(text).toContain('FABER ARTIFACT orchestration-protocol');
     const active = readFileSync(join(rig.project, '.fractary/faber/.active-run-id'), 'utf8').trim();
     expect(active).toStartWith('fractary-faber-259-');

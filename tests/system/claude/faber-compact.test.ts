@@ -1,7 +1,7 @@
 /**
- * Promises: with the real claude and the hooks as `hook install` writes them, a session of a project whose FABER run is
- * in progress is told of it at its start, and gets the run after a real automatic compaction, a resume and a real
- * /compact, and the run's state tells of all of them; of two sessions each stays itself, also through a /compact.
+ * Promises, with the real claude and hooks written by `hook install`: a session of a project with an active FABER run
+ * is informed at its start. It gets the run's state after an automatic compaction, a resume and /compact, and the run
+ * records all of them. Two sessions keep their own identities.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ afterEach(() => rig?.close());
 const runId = 'run-258';
 const withClaude = test.skipIf(claudeBinary === undefined);
 
-/** A project in the build phase of a run; more than 67,000 tokens are compacted. */
+/** A project in the build phase of a run, which compacts above 67,000 tokens. */
 function open(steps: readonly Step[]): Rig {
   rig = openRig(steps);
   const launcher = join(packageRoot, 'bin', 'claude-code-agent');
@@ -34,7 +34,7 @@ function open(steps: readonly Step[]): Rig {
   return rig;
 }
 
-/** Runs claude to its end; it must succeed. */
+/** Runs claude to its end, which must be a success. */
 async function run({ project, env, children }: Rig, ...args: string[]): Promise<void> {
   const flags = ['-p', '--model', 'claude-sonnet-4-5', '--permission-mode', 'acceptEdits', '--allowed-tools', 'Bash'];
   const child = Bun.spawn([claudeBinary as string, ...flags, ...args], {
@@ -49,7 +49,7 @@ async function run({ project, env, children }: Rig, ...args: string[]): Promise<
   if ((await child.exited) !== 0) throw new Error(`claude ended with ${child.exitCode}: ${stdout}${stderr}`);
 }
 
-/** What claude sent to the model: for the next step, or for a summary. */
+/** The request that claude sent to the model for the next step or for a summary. */
 function asked(kind: 'step' | 'summary'): string[] {
   return rig.api.requests.filter((request) => request.kind === kind).map(({ body }) => JSON.stringify(body.messages));
 }
@@ -91,9 +91,9 @@ withClaude(
     const id = crypto.randomUUID();
     await run(used, '--session-id', id, '--', 'Continue with the work item.');
     expect(asked('summary')).toHaveLength(1);
-    // PreCompact tells the summary what to keep, and saves before.
+    // PreCompact names what the summary must keep, and saves the state first.
     expect(asked('summary')[0]).toContain(`FABER run ${runId}`);
-    // It may have come for anything else.
+    // It may belong to another request.
     expect(asked('step')[0]).toContain(`FABER: the run ${runId} for the work item 258 is in progress here.`);
     expect(asked('step')[0]).not.toContain('Continue with the phase');
     expectRun(asked('step').at(-1), 'compact', id);
@@ -106,10 +106,10 @@ withClaude(
     await run(used, '--resume', id, '--', 'And on.');
     const last = asked('step').at(-1);
     expectRun(last, 'compact', id);
-    // What was said before is gone: the run does not come from there.
+    // The earlier messages are gone: the run does not come from them.
     expect(last).not.toContain('Continue with the work item.');
 
-    // S5: each compaction is a boundary.
+    // Each compaction is a boundary.
     const { session_history, total_sessions, current_session_id } = sessions();
     expect({ total_sessions, current_session_id }).toEqual({ total_sessions: 3, current_session_id: id });
     expect(session_history).toHaveLength(3);

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude in a group and a scripted API: the commands of FABER that the config template brings
- * run in a session that nobody watches, under both names, as its prompt and when the model calls them; the session
- * stays one of its run through a compaction, `/clear`, a fork and a resume; one beside it is told in one line.
+ * Promises, with the real claude in a group and a scripted API: the FABER commands of the config template run
+ * unattended under both names, as the prompt and as calls of the model. The session stays part of its run through a
+ * compaction, `/clear`, a fork and a resume; a session beside it gets one line.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ const bash = (words: string, more: Partial<Step> = {}): Step => {
   return { tool: 'Bash', input: { command: `claude-code-agent faber ${words}` }, ...more };
 };
 
-/** Of the conversation in which the run is begun; it is compacted before the last one. */
+/** Steps of the conversation that starts the run; it is compacted before the last one. */
 const first: readonly Step[] = [
   bash('start --work-id 258'),
   ...['', 'fractary-faber:'].map((prefix) => ({
@@ -42,7 +42,7 @@ const first: readonly Step[] = [
   bash('phase frame', { usage: { input: 70_000 } }),
   { hang: true },
 ];
-/** Of the one after `/clear`, of its fork, and of that in the group again. */
+/** Steps after `/clear`, in its fork, and back in the group. */
 const later: readonly Step[] = [
   bash('prime-context --force'),
   { text: 'Primed.' },
@@ -53,7 +53,7 @@ const later: readonly Step[] = [
   { text: 'Built.' },
 ];
 
-/** The group whose session `run` begins a run, with `other` after it in the same checkout. */
+/** The group whose session `run` starts a run, with `other` after it in the same checkout. */
 function begin(): { shop: string; claudeId(number: string): string | undefined } {
   const sessionsOf = () => {
     const groups = join(user.data, 'session-groups');
@@ -97,7 +97,7 @@ sessions:
 
 const asked = (index: number) => JSON.stringify(api.requests.at(index)?.body.messages);
 
-/** What is typed before the end of a turn waits for it, or is refused. */
+/** Input typed before the end of a turn waits for it or is refused. */
 const idle = () => until(() => terminal?.text().includes('esc to interrupt') === false);
 
 async function type(text: string, shown: string): Promise<void> {
@@ -108,7 +108,7 @@ async function type(text: string, shown: string): Promise<void> {
   await terminal?.shows(shown);
 }
 
-test("the commands of FABER from the config template run unattended, and the session stays its run's", async () => {
+test('FABER commands of the config template run unattended, and the session stays part of its run', async () => {
   const { shop, claudeId } = begin();
   const isCompacted = () => api.requests.some(({ kind }) => kind === 'summary') && api.requests.at(-1)?.kind === 'step';
   await until(() => api.requests.at(-1)?.step === first.length - 1 && isCompacted());
@@ -119,7 +119,7 @@ test("the commands of FABER from the config template run unattended, and the ses
     expect(text).toContain(`FABER run ${runId} (default, work item 258): in_progress.`);
     expect(text).toContain(`Continue with the phase ${next}.`);
   };
-  // The prompt was the command, and so were the calls of the model.
+  // The prompt and the model's calls were these commands.
   expect(asked(0)).toContain('Work through a FABER run. What was given: `--work-id 258`');
   const before = api.requests.findLast(({ kind }) => kind === 'summary')?.body.messages;
   for (const name of ['prime-context', 'workflow-run', 'session-end']) {
@@ -157,7 +157,7 @@ test("the commands of FABER from the config template run unattended, and the ses
   expect(state()).toMatchObject({ status: 'in_progress', phases: { frame: done, architect: done, build: done } });
   expect(JSON.stringify(api.requests.map(({ body }) => body.messages))).not.toContain('requires approval');
 
-  // Of all conversations of the session, in their order, and of nobody else.
+  // All conversations of this session in their order, and no others.
   const known = state().sessions.session_history.map((record: { session_id: string }) => record.session_id);
   const forked = known.at(-1);
   expect([...new Set(known)]).toEqual([claudeId('001'), cleared, forked]);

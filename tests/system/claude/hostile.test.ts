@@ -1,7 +1,7 @@
 /**
- * Promises: no settings of a project take a worker's instructions, hook, conversation, tools or compaction away, or run
- * the project's code in our hook; where nothing of ours beats them, the project is refused. Who
- * pays is in payer.test.ts; its attacks do not reach further than that.
+ * Promises: no project settings can remove a worker's instructions, hook, conversation, tools or compaction, or run the
+ * project's code in our hook. Where our settings cannot win, the project is refused. Payment is covered by
+ * payer.test.ts.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const world = createRealWorld();
 
 let rig: Rig;
 beforeEach(() => {
-  // So much input fills the window of the model below: what may not be compacted ends here.
+  // This input fills the window of the model below, so a session that cannot compact fails here.
   const usage = { input: 190_000, output: 10 };
   rig = openRig([{ tool: 'Bash', input: { command: 'env > env.txt' }, usage }, { text: 'done' }]);
   rig.write('project/evil.ts', `require('node:fs').writeFileSync('${ran()}', '')`);
@@ -31,7 +31,7 @@ afterEach(() => rig.close());
 
 const ran = () => join(rig.folder, 'ran-evil');
 
-/** Which of our holds on a worker are left after it ran with these project settings. */
+/** Which of our controls over a worker remain after a run with these project settings. */
 async function holds(settings: object) {
   rig.write('project/.claude/settings.json', { model: 'claude-haiku-4-5', ...settings });
   const session = prepareSession(rig, { hook });
@@ -79,18 +79,18 @@ const attacks: Readonly<Record<string, () => object>> = {
   'a turn that must end with a message': () => ({ env: { CLAUDE_CODE_BRIEF: '1' } }),
   'requests of a background job': () => ({ env: { CLAUDE_CODE_SESSION_KIND: 'bg' } }),
   'requests in stderr': () => ({ env: { BUN_CONFIG_VERBOSE_FETCH: 'curl' } }),
-  // The lists of all sources add up.
+  // The lists of all sources are merged.
   'claudeMdExcludes that match ours': () => ({ claudeMdExcludes: ['**/CLAUDE.md'] }),
   ...(onLinux
     ? {
         'libraries that no program can load': brokenLibraries,
-        // On, whatever its value.
+        // Enabled by any value.
         'tracing of programs': () => ({ env: { LD_TRACE_LOADED_OBJECTS: '' } }),
       }
     : {}),
 };
 
-/** Nothing of ours beats these, so that a project with one of them is not begun. */
+/** Our settings cannot win against these, so such a project is refused. */
 const refused: ReadonlySet<string> = new Set([
   'no compaction',
   'claudeMdExcludes that match ours',
@@ -103,7 +103,7 @@ function brokenLibraries(): object {
   return { env: { LD_LIBRARY_PATH: join(rig.project, 'lib') } };
 }
 
-/** All of that in one settings file, but for what is refused; and what would change who pays. */
+/** All attacks in one settings file, except the refused ones and those on payment. */
 function everything(more: readonly object[]): object {
   const own = Object.entries(attacks).flatMap(([name, settings]) => (refused.has(name) ? [] : [settings()]));
   const all = [...more, ...own] as { readonly env?: object }[];
@@ -116,16 +116,16 @@ function isRefused(settings: object): boolean {
   return !checkFound(world, findSettings(world, rig.project), prepareSession(rig).env).ok;
 }
 
-describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whatever a project says', () => {
+describe.skipIf(claudeBinary === undefined)('our control over a worker holds against any project settings', () => {
   test.each([...refused].filter((name) => name in attacks))('refused: %s', (name) => {
     expect(isRefused(attacks[name]?.() ?? {})).toBe(true);
   });
 
-  test('all of that together', async () => {
+  test('all attacks together', async () => {
     expect(await holds(everything([]))).toEqual(intact);
   });
 
-  test('all of that, and all that would change who pays', async () => {
+  test('all attacks, and all that would change who pays', async () => {
     const robber = new PayerGround(logins['a key'] as UsersLogin);
     try {
       const settings = everything([payerAttacks(robber)]);
@@ -137,7 +137,7 @@ describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whateve
     }
   });
 
-  test('no program of the session gets libraries that only the project named', async () => {
+  test('libraries that only the project names reach no program of the session', async () => {
     const mark = join(rig.project, 'lib.so');
     await holds({ env: { LD_PRELOAD: mark, LD_AUDIT: mark, LD_DEBUG: mark, DYLD_INSERT_LIBRARIES: mark } });
     expect(readFileSync(join(rig.project, 'env.txt'), 'utf8')).not.toContain(mark);

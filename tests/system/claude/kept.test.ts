@@ -1,7 +1,7 @@
 /**
- * Promises: what the real claude keeps of a conversation. After an end, an interrupt or a signal all of it is there; of
- * one that was killed as it began nothing is, and it can be begun again under its id; on a full disk its end is
- * missing, and we notice.
+ * Promises: what the real claude keeps of a conversation. After an end, an interrupt or a signal it is complete. After
+ * a kill at the start it is empty and can be started again under its id. On a full disk its end is missing, and we
+ * detect it.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -57,7 +57,7 @@ function conversation({ paths, claudeSessionId }: Session): string {
   return found.map((path) => readFileSync(path, 'utf8')).join('');
 }
 
-/** What is reckoned for a claude that has ended without a result. */
+/** The spending computed for a claude that ended without a result. */
 function brokenOff(claude: Probe, { paths: { config }, claudeSessionId }: Session, startedAtMs: number) {
   const stream = claude.messages().reduce(foldMessage, emptyStream());
   const totals = totalsAtEnd(world, config, claudeSessionId, startedAtMs);
@@ -73,7 +73,7 @@ async function isCut(claude: Probe, configDir: string): Promise<boolean> {
 }
 
 describe.skipIf(claudeBinary === undefined)('claude', () => {
-  test.each(sampled(['end', 'interrupt', 'signal'], 2))('keeps all of a conversation that ends by %s', async (how) => {
+  test.each(sampled(['end', 'interrupt', 'signal'], 2))('keeps the conversation when it ends by %s', async (how) => {
     const session = begin(how === 'end' ? [{ text: 'done' }] : [asleep]);
     const claude = startClaude(rig, session.args, session.env);
     claude.send(userMessage('go'));
@@ -85,7 +85,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(conversationExists(world, session.paths.config, session.claudeSessionId)).toBe(true);
   });
 
-  test.each(['SIGTERM', 'SIGKILL'] as const)('tells what sub-agents cost that were at work at a %s', async (signal) => {
+  test.each(['SIGTERM', 'SIGKILL'] as const)('reports the cost of sub-agents that run at a %s', async (signal) => {
     const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
     const big = { usage: { input: 3_000, output: 4_000 } };
     const looks = { tool: 'Bash', input: { command: 'echo hi' }, ...big };
@@ -120,7 +120,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const claude = startClaude(rig, session.args, session.env);
     claude.send(userMessage('go'));
     await until(() => rig.api.requests.filter(({ kind }) => kind === 'step').length === 2);
-    // A moment later it has written down what it said.
+    // It writes its answer to the file a moment later.
     const isWritten = (text: string) => conversation(session).includes(text);
     await until(() => isWritten('echo hi'));
     if (second === asleep) await until(() => isAsleep(claude) && isWritten(asleep.input.command));
@@ -132,14 +132,14 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(costUsd - (heldUsd ?? 0)).toBeCloseTo(rig.api.served.total.costUsd, 6);
   });
 
-  test('keeps nothing when it is killed as it begins, and begins again under the same id', async () => {
+  test('keeps nothing when it is killed at its start, and starts again under the same id', async () => {
     const session = begin([asleep, { text: 'done' }]);
     const first = startClaude(rig, session.args, session.env);
     first.send(userMessage('go'));
     await first.until((m) => m.kind === 'assistant');
     process.kill(first.pid, 'SIGKILL');
     await first.exited;
-    // How much of it was written by then is a matter of milliseconds.
+    // How much was written by then depends on milliseconds.
     const { config } = session.paths;
     removeEmptyConversation(world, config, session.claudeSessionId);
     const continues = conversationExists(world, config, session.claudeSessionId);

@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude in a mount namespace where an organisation has settings in /etc/claude-code: those
- * that keep it from starting are named, and without hooks sessions complete and say what they lack.
+ * Promises, with the real claude in a mount namespace with an organisation's settings in /etc/claude-code: settings
+ * that prevent a start are named, and without hooks sessions complete and name what they lack.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ afterAll(async () => {
   await api.stop();
 });
 
-/** A run of a claude that is new here, where the organisation says this. */
+/** A run with a claude that is new to this machine, under these settings of the organisation. */
 async function runUnder(settings: object) {
   writeFileSync(disk.inside('/etc/claude-code/managed-settings.json'), JSON.stringify(settings));
   rmSync(join(user.data, 'tried-claudes.json'), { force: true });
@@ -62,7 +62,7 @@ async function runUnder(settings: object) {
 }
 
 test.skipIf(!mountable)(
-  'a version that the organisation does not allow is refused by the name of the setting',
+  'a version that the organisation does not allow is refused with the name of the setting',
   async () => {
     const { run } = await runUnder({ requiredMinimumVersion: '9.9.9' });
     expect(run.code).toBe(2);
@@ -72,7 +72,7 @@ test.skipIf(!mountable)(
 );
 
 test.skipIf(!mountable).each(['allowManagedHooksOnly', 'disableAllHooks'])(
-  'without hooks, by %s, sessions complete and say what they lack',
+  'without hooks, by %s, sessions complete and name what they lack',
   async (name) => {
     const { run, shown } = await runUnder({ [name]: true });
     expect({ code: run.code, status: shown.status }).toEqual({ code: 0, status: 'completed' });

@@ -1,6 +1,6 @@
 /**
- * Promises: a command that takes more memory than its session may have is killed, and the session goes on. Where the
- * machine does not let claude make control groups, nothing is limited. All commands that run at once share one limit.
+ * Promises: a command that exceeds its session's memory limit is killed, and the session continues. Where claude may
+ * not create control groups, nothing is limited. All commands that run at once share one limit.
  */
 import { afterAll, afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaud
 
 setDefaultTimeout(patienceMs);
 
-/** Where claude makes its control group: below our own (version 1), or beside it (version 2). */
+/** Where claude creates its control group: below ours (version 1) or beside it (version 2). */
 function groupOfTools(): string | null {
   try {
     const groups = readFileSync('/proc/self/cgroup', 'utf8')
@@ -48,11 +48,11 @@ afterAll(() => {
   try {
     if (group !== null) rmdirSync(group);
   } catch {
-    // Another claude of this machine has it, or none was made.
+    // Another claude of this machine owns it, or none was created.
   }
 });
 
-/** `tail` keeps the last line, and here that is all of it. */
+/** `tail` keeps the last line, which here is the whole output. */
 const takes = (bytes: number) => `head -c ${bytes} /dev/zero | tail > /dev/null; echo "code=\${PIPESTATUS[1]}"`;
 
 async function codesOf(memoryBytes?: number): Promise<string[]> {
@@ -69,7 +69,7 @@ async function codesOf(memoryBytes?: number): Promise<string[]> {
   return results.flatMap(({ text }) => /code=(\S+)/.exec(text)?.[1] ?? []);
 }
 
-test.if(claudeBinary !== undefined)('a command that takes too much is killed, and nothing else', async () => {
+test.if(claudeBinary !== undefined)('only the command that exceeds its memory limit is killed', async () => {
   expect(await codesOf()).toEqual(['0', 'still-here']);
   expect(await codesOf(2_000_000_000)).toEqual(['0', 'still-here']);
   expect(await codesOf(100_000_000)).toEqual([mayLimit() ? '137' : '0', 'still-here']);

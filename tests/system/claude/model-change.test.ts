@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude: a running session takes another model from its next request on, without a pause; that
- * outlives a pause and the death of the runner.
+ * Promises, with the real claude: a running session uses another model from its next request on, without a pause. The
+ * change survives a pause and the death of the runner.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ afterEach(async () => {
 
 const begun = (name: string) => until(() => existsSync(join(project, `begun-${name}`)));
 const go = (name: string) => writeFileSync(join(project, `go-${name}`), '');
-/** Of the requests of the work: claude tries a model with a request for one token before it takes it. */
+/** Requests of the work itself: claude probes a new model with a request for one token. */
 const models = () =>
   api.requests.flatMap(({ body }) => {
     const { model, max_tokens: most } = body as { model?: string; max_tokens?: number };
@@ -51,7 +51,7 @@ const models = () =>
 const edit = (...changes: string[]) => user.run('session', 'edit', `${group}/work`, ...changes);
 const show = () => user.json<{ status: string; attempts: number }>('session', 'show', `${group}/work`);
 
-test('a running session takes another model at once, and keeps it after a pause', async () => {
+test('a running session changes its model at once and keeps it after a pause', async () => {
   const run = user.start('group', 'run', group);
   await begun('one');
   expect((await edit('--model', second)).code).toBe(0);
@@ -72,7 +72,7 @@ test('a running session takes another model at once, and keeps it after a pause'
   expect(new Set(models().slice(1))).toEqual(new Set([second]));
 });
 
-test('also one that has its model and its effort from the group', async () => {
+test('so does a session that has its model and effort from the group', async () => {
   const other = await user.ok('group', 'create', 'shared', '--model', first, '--effort', 'low');
   await user.add(other, 'own', '--allowed-tools', 'Bash');
   [group, project] = [other, user.project('own')];
@@ -87,14 +87,14 @@ test('also one that has its model and its effort from the group', async () => {
   expect((await run.finished).code).toBe(0);
 });
 
-test('a model that was changed while no runner was alive is used once the next one is', async () => {
+test('a model changed without a live runner is used by the next one', async () => {
   const run = user.start('group', 'run', group);
   await begun('one');
   run.kill('SIGKILL');
   await run.finished;
   expect((await edit('--model', second)).code).toBe(0);
   const again = user.start('group', 'run', group);
-  // The next runner has told claude, which tries the model first.
+  // The next runner has told claude, which probes the model first.
   await until(() => api.requests.some(({ body }) => (body as { model?: string }).model === second));
   go('one');
   await begun('two');

@@ -1,4 +1,4 @@
-/** Promises, with the real claude: effort and turns of a group count for its sessions. */
+/** Promises, with the real claude: effort and turn limits of a group apply to its sessions. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { patienceMs } from '../../support/claude/rig.ts';
@@ -32,7 +32,7 @@ afterAll(async () => {
   await api.stop();
 });
 
-test('a group says how much its sessions think and how long', async () => {
+test('a group sets effort and maximum turns of its sessions', async () => {
   const group = await user.ok('group', 'create', 'short', '--effort', 'low', '--max-turns', '1');
   await user.add(group, 'long', '--allowed-tools', 'Bash');
   expect((await user.run('group', 'run', group, '--output', 'quiet')).code).toBe(1);
@@ -41,7 +41,7 @@ test('a group says how much its sessions think and how long', async () => {
   expect(JSON.stringify(api.requests.map(({ body }) => body))).toContain('"effort":"low"');
 });
 
-test('what the user has set for claude reaches sessions, and what does not is named', async () => {
+test("the user's claude variables reach sessions, and those that do not are named", async () => {
   const group = await user.ok('group', 'create', 'set');
   await user.add(group, 'one', '--allowed-tools', 'Bash');
   const said = 'A variable of your environment will not reach sessions';
@@ -52,7 +52,7 @@ test('what the user has set for claude reaches sessions, and what does not is na
   expect(JSON.stringify(api.requests.map(({ body }) => body))).toContain('effort=medium history=.');
 });
 
-test('a session is told that the budget which claude names is no reason to leave work out', async () => {
+test('a session is told that the budget claude mentions is no reason to leave work out', async () => {
   const before = api.requests.length;
   const group = await user.ok('group', 'create', 'shares', '--max-budget-usd', '1');
   for (const name of ['one', 'two']) await user.add(group, name, '--allowed-tools', 'Bash');

@@ -1,6 +1,6 @@
 /**
- * Promises: for a tool call that was denied there are the rules that would have allowed it, no wider than the call or
- * its task; where no rule helps there is none. The real claude allows with them what it has denied without.
+ * Promises: a denied tool call gets the rules that would have allowed it, no wider than the call or its task, and none
+ * where no rule helps. The real claude allows with them what it denied without.
  */
 import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { userMessage } from '../../../src/claude/control.ts';
 import { readRules, rulesFor, rulesForOwnCommand } from '../../../src/claude/permission-rules.ts';
 import { claudeBinary, openRig, prepareSession, startClaude } from '../../support/claude/rig.ts';
 
-/** A command line, and what of it the rules allow. */
+/** A command line, and the rules for its commands. */
 const commands: readonly (readonly [string, readonly string[]])[] = [
   ['npm test', ['npm test:*']],
   ['npm run build -- --watch', ['npm run build:*']],
@@ -54,7 +54,7 @@ describe('the rules for', () => {
     expect(rulesFor({ tool: 'mcp__db__query', input: { sql: 'x' } })).toEqual(['mcp__db__query']);
   });
 
-  test('what no rule allows', () => {
+  test('calls that no rule can allow', () => {
     expect(rulesFor({ tool: 'Write', input: { file_path: '/p/.claude/settings.json' } })).toEqual([]);
     expect(rulesFor({ tool: 'Write', input: { file_path: '/p/.git/config' } })).toEqual([]);
     const message = "mkdir in '/x' needs approval. The path is outside the working directories for this session";
@@ -65,7 +65,7 @@ describe('the rules for', () => {
   });
 });
 
-/** Denied without a rule, allowed with those. */
+/** Denied without a rule, allowed with these. */
 const calls = [
   bash('npm test'),
   bash('npm test && npm run x'),
@@ -103,7 +103,7 @@ async function isDenied(planned: Call, rulesOf: (call: Call) => readonly string[
   }
 }
 
-/** A command line of the user's, and what of it a session may run without asking. */
+/** A user's command line, and the parts that a session may run without asking. */
 const ownCommands: readonly (readonly [string, readonly string[]])[] = [
   ['npm test', ['npm test']],
   ['npm ci && npm test 2>&1 | tee out.txt', ['npm ci', 'npm test']],
@@ -116,7 +116,7 @@ const ownCommands: readonly (readonly [string, readonly string[]])[] = [
   ['for x in a; do $x; done | sh', ['for x in a; do $x; done | sh']],
 ];
 
-test.each(ownCommands)('accept: %j gives exactly its commands, and none that reads its input', (line, rules) => {
+test.each(ownCommands)('accept: %j gives rules for exactly its commands', (line, rules) => {
   expect(rulesForOwnCommand(line)).toEqual(rules.map((rule) => `Bash(${rule})`));
 });
 
@@ -136,7 +136,7 @@ if (claudeBinary !== undefined) {
   }
 }
 
-test('a folder is read by one rule, and by none when its name would be a pattern', () => {
+test('a folder gets one Read rule, and none when its name would be a pattern', () => {
   expect(readRules('/home/me/my app')).toEqual(['Read(//home/me/my app/**)']);
   for (const folder of ['/', '/a*', '/a (1)', '/a[b]', '/a\\b', '/a\nb', 'a']) expect(readRules(folder)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: what we say that claude reads of a project's own instructions is what reaches the model; AGENTS.md only
- * with a claude that has its plugin for it.
+ * Promises: the project instructions that we say claude reads are those that reach the model; AGENTS.md only with a
+ * claude that has the plugin for it.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const places: readonly (readonly [there: readonly string[], expected: readonly s
   [['project/agents.md', 'project/sub/AGENTS.md'], []],
 ];
 
-test.skipIf(claudeBinary === undefined).each(sampled(places, 2))('of %j claude reads %j', async (there, expected) => {
+test.skipIf(claudeBinary === undefined).each(sampled(places, 2))('with %j claude reads %j', async (there, expected) => {
   rig = openRig([{ text: 'done' }]);
   for (const path of there) rig.write(path, `WORDS OF ${path} END`);
   const session = prepareSession(rig);

@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude and a scripted API: a conversation that the API refuses each time does not hold its
- * session for ever. `session retry --rewind` leaves out its last messages, `--fresh` begins a new one; the work stays.
+ * Promises, with the real claude and a scripted API: a conversation that the API always refuses does not block its
+ * session. `session retry --rewind` drops its last messages, and `--fresh` starts a new conversation; the work is kept.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ afterAll(async () => {
   await api.stop();
 });
 
-/** What a retry sends first. */
+/** The first request of a retry. */
 async function firstRequestOf(...how: string[]) {
   const before = api.requests.length;
   const { code, stderr } = await user.run('session', 'retry', `${group}/only`, ...how);
@@ -47,12 +47,12 @@ async function firstRequestOf(...how: string[]) {
   return { code, stderr, session: request?.session, said: JSON.stringify(request?.body.messages ?? []) };
 }
 
-test('a refusal of the conversation names both ways out', async () => {
+test('a refused conversation names both ways out', async () => {
   const said = await user.ok('session', 'show', `${group}/only`);
   expect(said).toContain('go back some messages, or begin a new one');
 });
 
-test('--rewind leaves out the last messages of the model, and says so to it', async () => {
+test("--rewind drops the model's last messages and tells the model", async () => {
   const plain = await firstRequestOf();
   expect(plain.said).toContain('touch two');
   const rewound = await firstRequestOf('--rewind');
@@ -62,7 +62,7 @@ test('--rewind leaves out the last messages of the model, and says so to it', as
   expect(rewound.said).toContain('taken the conversation back');
 });
 
-test('more than there are is refused with their number, and nothing is started', async () => {
+test('rewinding beyond the start is refused with the number of turns, and nothing is started', async () => {
   const before = api.requests.length;
   const { code, stderr } = await user.run('session', 'retry', `${group}/only`, '--rewind', '50');
   expect(code).toBe(2);
@@ -71,7 +71,7 @@ test('more than there are is refused with their number, and nothing is started',
   expect((await user.run('session', 'retry', `${group}/only`, '--rewind', '--fresh')).code).toBe(2);
 });
 
-test('--fresh begins a new conversation with the whole task', async () => {
+test('--fresh starts a new conversation with the whole task', async () => {
   const { session: known } = await firstRequestOf();
   const fresh = await firstRequestOf('--fresh', '--prompt', 'Leave the image out.');
   expect(fresh.session).not.toBe(known);
@@ -82,7 +82,7 @@ test('--fresh begins a new conversation with the whole task', async () => {
   expect(again.session).toBe(fresh.session);
 });
 
-test('an edited config template counts for the conversation that goes on', async () => {
+test('an edited config template applies to the resumed conversation', async () => {
   const template = (words: string) => {
     const folder = join(user.home, '.config/claude-code-agent/templates/configs/house');
     mkdirSync(folder, { recursive: true });
@@ -97,7 +97,7 @@ test('an edited config template counts for the conversation that goes on', async
   expect(goesOn).not.toContain('pirate');
 });
 
-/** The body of what a retry sends last. */
+/** The body of a retry's last request. */
 async function lastRequest(...how: string[]) {
   await user.run('session', 'retry', `${group}/only`, ...how);
   return api.requests.findLast(({ kind }) => kind === 'step')?.body as { readonly system?: unknown };

@@ -1,6 +1,6 @@
 /**
- * Promises of the templates that come with the program, with the real claude in rehearsal: every workflow completes and
- * hands results on, every config is loaded and its rules hold, every prompt reaches the model filled in.
+ * Promises about the shipped templates, with the real claude in a rehearsal: every workflow completes and passes
+ * results on, every config is loaded and its rules hold, and every prompt reaches the model filled in.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { git, Repository, type Tree } from '../../support/git/repository.ts';
 const timeoutMs = 240_000;
 let user: User;
 beforeEach(() => {
-  // A rehearsal takes the pinned claude unless another one is named.
+  // A rehearsal uses the pinned claude unless another one is named.
   user = new User(claudeBinary === undefined ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claudeBinary });
 });
 afterEach(() => user.remove());
@@ -23,7 +23,7 @@ function repository(name: string, tree: Tree = { 'README.md': `# ${name}\n` }): 
   return made.folder;
 }
 
-/** What a rehearsed model does, by session. */
+/** The scripted steps of each session. */
 function script(sessions: Readonly<Record<string, readonly object[]>>): string {
   const path = join(user.folder, 'script.json');
   const entries = Object.entries(sessions).map(([name, steps]) => [name, { steps }]);
@@ -71,7 +71,7 @@ async function rehearse(cwd: string, rehearsal: string, ...args: string[]): Prom
 const longRun = test.if(claudeBinary !== undefined);
 
 longRun(
-  'review-then-fix: the review changes nothing, its findings reach the repair and the check',
+  'review-then-fix: the review changes nothing, and its findings reach the fix and the check',
   async () => {
     const project = repository('api', { 'src/a.ts': 'export const a = 1;\n', 'secrets/key.txt': 'hunter2' });
     const finding = { severity: 'major', place: 'src/a.ts:1', problem: 'a is 1', fix: 'make it 2' };
@@ -123,7 +123,7 @@ longRun(
 );
 
 longRun(
-  'cross-repo-change: every project hears of its own survey only',
+  'cross-repo-change: each project receives only its own survey',
   async () => {
     for (const name of ['api', 'web']) repository(name);
     const rehearsal = script({

@@ -1,6 +1,6 @@
 /**
- * Promises about the real claude: a session with the config template `cpm` is offered all 14 skills under their names,
- * and this package, given as a plugin, loads without a fault, brings them too, and its hooks and commands work.
+ * Promises about the real claude: a session with the config template `cpm` is offered all 14 skills by name. This
+ * package loads as a plugin without an error, with the skills, hooks and commands.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
@@ -29,7 +29,7 @@ const initOf = (text: string): Message | undefined => messagesOf(text).find(({ s
 const saidIn = (request: CapturedRequest | undefined): string => JSON.stringify(request?.body.messages);
 
 run(
-  'a session with the config template cpm is offered all 14 skills, and one reaches the model as it is written',
+  'a session with the config template cpm is offered all 14 skills, and one reaches the model verbatim',
   async () => {
     const progress = 'docs/plans/.cpm-progress-1.md';
     const api = startScriptedApi({
@@ -66,10 +66,10 @@ run(
     expect(skills).toHaveLength(14);
     expect(init?.skills).toEqual(expect.arrayContaining(skills));
     expect(init?.slash_commands).toEqual(expect.arrayContaining(skills));
-    // claude has a command /review of its own, which ours takes the place of.
+    // claude has its own /review command, which ours replaces.
     expect([init?.skills].flat().filter((name) => name === 'review')).toHaveLength(1);
     const last = saidIn(api.requests.at(-1));
-    // What the skill says to do with its progress file needs no permission.
+    // What the skill does with its progress file needs no permission.
     expect(last).toContain('"content":"**Skill**: cpm:do"');
     expect(existsSync(join(user.project('api'), progress))).toBe(false);
     expect(readdirSync(join(user.project('api'), 'docs/plans'))).toEqual([]);
@@ -86,7 +86,7 @@ interface Ran {
   readonly init: Message | undefined;
 }
 
-/** One prompt to a claude that has the package as its plugin, from a path with a blank. */
+/** One prompt to a claude that has the package as its plugin, from a path with a space. */
 async function withPlugin(
   prompt: string,
   steps: readonly Step[],
@@ -117,11 +117,11 @@ async function withPlugin(
 const hooksOf = (text: string) => messagesOf(text).filter(({ subtype }) => subtype === 'hook_response');
 
 run(
-  'the package is a plugin: it loads without a fault, with all skills, and its hooks inject the state',
+  'the package is a plugin: it loads without an error, with all skills, and its hooks inject the state',
   async () => {
     const { rig, text, init } = await withPlugin('Go on.', [{ text: 'ok' }]);
     expect(init?.plugin_errors ?? []).toEqual([]);
-    // claude brings plugins of its own.
+    // claude has bundled plugins of its own.
     const plugins = (init?.plugins ?? []) as Message[];
     expect(plugins.filter(({ path }) => path !== 'builtin')).toEqual([expect.objectContaining({ name: 'cpm' })]);
     expect(init?.skills).toEqual(expect.arrayContaining(skills.map((name) => `cpm:${name}`)));
@@ -137,7 +137,7 @@ run(
 );
 
 inLongRun(
-  'without Bun the hooks of the plugin say so and hold nothing up',
+  "without Bun the plugin's hooks report it and block nothing",
   async () => {
     const { rig, text } = await withPlugin('Go on.', [{ text: 'ok' }], {
       CLAUDE_CODE_AGENT_BUN: join('/nowhere', 'bun'),
@@ -152,7 +152,7 @@ inLongRun(
 );
 
 inLongRun(
-  'in a worker of a group, which has hooks of its own, those of the plugin are silent',
+  "in a worker of a group, which has its own hooks, the plugin's hooks are silent",
   async () => {
     const { rig } = await withPlugin('Go on.', [{ text: 'ok' }], { CLAUDE_CODE_AGENT_ATTEMPT: 'one' });
     expect(saidIn(rig.api.requests[0])).not.toContain('BANANAS');
@@ -161,7 +161,7 @@ inLongRun(
 );
 
 inLongRun.each(['sessions', 'clean'])(
-  'the command /cpm:%s hands the list of progress files to the model, with no permission asked',
+  'the command /cpm:%s gives the model the list of progress files without a permission request',
   async (command) => {
     const { rig } = await withPlugin(`/cpm:${command}`, [{ text: 'ok' }]);
     const said = saidIn(rig.api.requests[0]);

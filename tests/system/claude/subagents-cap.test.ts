@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude: sub-agents that are at work when a session reaches its cap end with it, and what they
- * have cost is in the books. claude itself ends only the turn, and they would ask on.
+ * Promises, with the real claude: sub-agents that run when a session reaches its cap end with it, and their cost is
+ * recorded. claude itself ends only the turn, and they would continue.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { sampled } from '../../support/long.ts';
 
 setDefaultTimeout(60_000);
 
-/** US dollars; so much a message of the scripted API costs. */
+/** Cost of one message of the scripted API, US dollars. */
 const messageUsd = 0.01;
 const capUsd = 0.05;
 
@@ -27,7 +27,7 @@ afterEach(async () => {
 
 const bash = (command: string): Step => ({ tool: 'Bash', input: { command } });
 
-/** A session calls so many sub-agents at once, each of which does the same. */
+/** A session calls this many sub-agents at once, each of which does the same. */
 function begin(
   agents: number,
   work: readonly Step[],
@@ -53,7 +53,7 @@ function begin(
   return { made, env, served: () => (api as ScriptedApi).served.total.costUsd };
 }
 
-/** What claude has told, or left in its files, is exact; beyond that no more is booked than what is held. */
+/** What claude reported or left in its files is exact; beyond that no more is recorded than is held. */
 function expectBooked(made: GroupFixture, servedUsd: number): void {
   const { costUsd, heldUsd = 0 } = made.state().usage;
   if (heldUsd === 0) expect(costUsd).toBeCloseTo(servedUsd, 6);
@@ -61,7 +61,7 @@ function expectBooked(made: GroupFixture, servedUsd: number): void {
   expect(costUsd - heldUsd).toBeLessThan(servedUsd + 1e-6);
 }
 
-test.each(sampled(['session', 'group'] as const, 2))('end with it, be it the cap of the %s', async (cap) => {
+test.each(sampled(['session', 'group'] as const, 2))('sub-agents end at the cap of the %s', async (cap) => {
   const work = Array.from({ length: 30 }, () => bash('sleep 0.5'));
   const { made, env, served } = begin(1, work, cap);
   expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
@@ -69,7 +69,7 @@ test.each(sampled(['session', 'group'] as const, 2))('end with it, be it the cap
   expectBooked(made, served());
 });
 
-test('three at once pass it by a message each', async () => {
+test('three sub-agents at once exceed the cap by one message each', async () => {
   const work = Array.from({ length: 30 }, () => bash('sleep 0.3'));
   const { made, env, served } = begin(3, work, 'session');
   expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
@@ -77,17 +77,17 @@ test('three at once pass it by a message each', async () => {
   expectBooked(made, served());
 });
 
-test('those that others have called do not pass it by much either', async () => {
+test('nested sub-agents exceed the cap by little', async () => {
   const input = { description: 'look', prompt: 'look', subagent_type: 'general-purpose' };
   const work = Array.from({ length: 60 }, () => bash('sleep 0.3'));
   const { made, env, served } = begin(1, [{ tool: 'Agent', input }, ...work], 'session');
   expect(await made.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
-  // They are looked at each second.
+  // Their spending is checked every second.
   expect(served()).toBeLessThanOrEqual(capUsd + 8 * messageUsd);
   expectBooked(made, served());
 });
 
-test('what they ask beyond it while nobody watches is counted by the next run, which ends them', async () => {
+test('spending beyond the cap without a runner is counted by the next run, which ends the sub-agents', async () => {
   const hold = (name: string) => bash(`touch at-${name}; until [ -e go-${name} ]; do sleep 0.05; done`);
   const spend = Array.from({ length: 6 }, () => bash('echo spent'));
   const { made, env, served } = begin(1, [hold('first'), ...spend, hold('second'), ...spend], 'session');

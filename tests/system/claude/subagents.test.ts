@@ -45,7 +45,7 @@ async function runSession(isKept: (arg: string) => boolean = () => true) {
   };
 }
 
-test.skipIf(claudeBinary === undefined)('they are told about Git what a session is not to have done', async () => {
+test.skipIf(claudeBinary === undefined)('sub-agents get the Git rules of the session', async () => {
   const { asked } = await runSession();
   const words = (text: string) => text.includes(gitForSubagents);
   const guidance = (text: string) => text.includes('# Sessions of a session runner');
@@ -55,11 +55,11 @@ test.skipIf(claudeBinary === undefined)('they are told about Git what a session 
     [true, false],
     [true, true],
   ]);
-  // Nobody else says it: claude's own words on Git are switched off for both.
+  // No other text says it: claude's own Git instructions are switched off for both.
   expect(asked[1]).not.toContain('git commit');
 });
 
-test.skipIf(claudeBinary === undefined)('with it they speak for themselves, at no other price', async () => {
+test.skipIf(claudeBinary === undefined)('sub-agent text in the stream costs nothing extra', async () => {
   const plain = await runSession((arg) => arg !== '--forward-subagent-text');
   expect(plain.said).toEqual([[0, 'done']]);
   expect(plain.outcomes).toEqual([true]);

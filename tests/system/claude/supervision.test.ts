@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude: a pause in the middle of a tool call leaves no process, also none that wiped its
- * environment or daemonised, and the conversation goes on afterwards; caps hold with and without a runner; a usage
- * limit that hits two groups is waited out, one request goes first, and everything completes; so does an outage.
+ * Promises, with the real claude: a pause in the middle of a tool call leaves no process, even one that wiped its
+ * environment or daemonised, and the conversation continues. Caps hold with and without a runner. A usage limit of two
+ * groups and an outage are waited out; one request goes first, and everything completes.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -53,7 +53,7 @@ function serve(script: RehearsalScript, more: Partial<Parameters<typeof startScr
 
 const steps = (...list: Step[]): RehearsalScript => ({ version: 1, sessions: { '*': { steps: list } } });
 
-test('a pause in a tool call leaves nothing alive, and the conversation goes on', async () => {
+test('a pause in a tool call leaves no process, and the conversation continues', async () => {
   const command = [
     'if [ -e begun ]; then echo again; exit 0; fi',
     '(setsid env -i PATH="$PATH" sleep 611 >/dev/null 2>&1 &)',
@@ -75,7 +75,7 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
   expect(resumed).toContain('do a');
   expect(resumed).toContain('sleep 613');
   expect(resumed).toContain('Nobody rejected anything');
-  // Although there is a new file in the repository: what was paid for before the pause can be read from the cache.
+  // Although the repository has a new file: what was paid for before the pause can be read from the cache.
   const [before, after] = [scripted.requests[0]?.body, scripted.requests.at(-1)?.body].map((body) =>
     JSON.stringify([body?.model, body?.tools, body?.system, body?.messages?.[0]]).replaceAll(
       /,"cache_control":{.*?}/g,
@@ -84,11 +84,11 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
   );
   expect(after).toBe(before);
   expect(scripted.problems).toEqual([]);
-  // Not the costs: the model is claude's default, whose price is the business of each version.
+  // Costs are not compared: the default model and its price depend on the version.
   expect(group.state().usage.tokens).toEqual(scripted.served.total.tokens);
 }, 60_000);
 
-test('a pause after something was said begins no further turn, and what was said is told afterwards', async () => {
+test('a pause after a message was sent starts no further turn, and the message is delivered afterwards', async () => {
   const command = 'if [ -e begun ]; then echo again; exit 0; fi; touch begun; sleep 631';
   const daemon = '(setsid env -i PATH="$PATH" sleep 632 >/dev/null 2>&1 &)';
   const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
@@ -113,7 +113,7 @@ test('a pause after something was said begins no further turn, and what was said
   expect(processesIn(group.project('a'))).toEqual([]);
 }, 60_000);
 
-test('what is said during the last answer is answered too', async () => {
+test('a message sent during the last answer is answered too', async () => {
   const group = make([{ name: 'a' }]);
   const scripted = serve(steps({ text: 'first', delayMs: 1_500 }, { text: 'second', delayMs: 1_000 }));
   const run = group.run(env);
@@ -127,9 +127,9 @@ test('what is said during the last answer is answered too', async () => {
 test.each([
   ['words', 'Use the other file.', 2],
   ['a path', '/etc/hosts is not meant.', 2],
-  ['a command of claude itself, which never reaches the model', '/context', 2],
+  ['a built-in command of claude, which never reaches the model', '/context', 2],
 ])(
-  'what is said while a tool runs may be %s',
+  'a message sent while a tool runs may be %s',
   async (_, text, requests) => {
     const command = 'touch begun; until [ -e go ]; do sleep 0.05; done';
     const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
@@ -153,7 +153,7 @@ const tenCents = [
   { text: 'ten cents spent' },
 ];
 
-test('sessions without a cap of their own share the money by slices and still finish', async () => {
+test('sessions without their own cap share the budget by top-ups and all finish', async () => {
   const names = ['a', 'b', 'c'].map((name) => ({ name, fields: { model: modelOfKnownPrice } }));
   const group = make(names, { maxBudgetUsd: 0.45, maxConcurrentSessions: 3 });
   const scripted = serve(steps(...tenCents));
@@ -162,7 +162,7 @@ test('sessions without a cap of their own share the money by slices and still fi
   expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.45 + 3 * 0.01);
 }, 120_000);
 
-test('the cap holds while nobody watches', async () => {
+test('the cap holds without a runner', async () => {
   const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
   const group = make([{ name: 'a', fields }], { maxBudgetUsd: 0.05 });
   const held = 'touch begun; until [ -e go ]; do sleep 0.05; done';
@@ -179,7 +179,7 @@ test('the cap holds while nobody watches', async () => {
   expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
 }, 60_000);
 
-test('a limit hits sessions of two groups: none fails, none starts early, one request goes first', async () => {
+test('a usage limit hits sessions of two groups: none fails, none starts early, one request goes first', async () => {
   const size = 3;
   const named = (prefix: string) => Array.from({ length: size }, (_, index) => ({ name: `${prefix}${index}` }));
   const first = make(named('a'));
@@ -210,8 +210,8 @@ test('a limit hits sessions of two groups: none fails, none starts early, one re
 }, 60_000);
 
 /**
- * The API is gone from the end of the first session on until `isLongEnough`, then everything completes; what the second
- * one, which has these fields, was told last.
+ * The API is gone from the end of the first session until `isLongEnough`, then everything completes. Returns the last
+ * messages of the second session, which has these fields.
  */
 async function throughOutage(
   fields: Partial<SessionDefinition>,
@@ -219,7 +219,7 @@ async function throughOutage(
 ): Promise<string> {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields }], {}, { speed: 20 });
   const script = steps({ text: 'all done' });
-  // What the second one asks before the server is gone is not answered either.
+  // Requests of the second session before the server is gone are not answered either.
   const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
   const gone = serve(script, { gate });
   const run = group.run(env);
@@ -230,22 +230,22 @@ async function throughOutage(
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().failed.size).toBe(0);
   const told = JSON.stringify(back.requests.at(-1)?.body.messages);
-  // The task stands in the conversation once, however often it was asked.
+  // The task is in the conversation once, however often it was requested.
   expect(told.split('The task of this session:').length - 1).toBe(1);
   return told;
 }
 
-test('a session whose time is over while the API is gone goes on when it is back', async () => {
-  // Twenty seconds in truth: beside a loaded CI, claude takes half of them for an attempt that is answered at once.
+test('a session whose timeout passes during an outage continues afterwards', async () => {
+  // Really twenty seconds: beside a loaded CI, claude takes half of them for an attempt that is answered at once.
   await throughOutage({ timeoutMs: 400_000 }, async (_, run) => {
     expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
   });
 }, 120_000);
 
-test('an API that is gone for longer than the retries last is waited for, and everything completes', async () => {
+test('an outage longer than the retries is waited for, and everything completes', async () => {
   const told = await throughOutage({ retries: 1 }, async (group) => {
     const pauses = () => group.events().filter(({ type }) => type === 'session_paused').length;
-    // Each takes claude's own tries, longer than `until` is patient.
+    // Each takes claude's own retries, longer than `until` waits.
     while (pauses() < 3) await Bun.sleep(100);
   });
   expect(told).not.toContain('The task again:');

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude on the command line: a session is not offered tools whose promise it could not keep,
- * and in a worktree none that would make another one in the user's checkout. Branches and worktrees that appear all the
- * same are named at its end. What judges its work, and what sets its folder up, it may run itself.
+ * Promises, with the real claude: a session is not offered tools that cannot work unattended, and in a worktree none
+ * that would create another one in the user's checkout. Branches and worktrees that appear anyway are named at its end.
+ * A session may run its own acceptance and set-up commands.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
@@ -54,7 +54,7 @@ async function runSession({ steps, agents = [], options = [], tree = {} }: Wish)
 const call = (tool: string, input: object = {}): Step => ({ tool, input: { ...input } });
 const agent = { description: 'look', prompt: 'Look around.' };
 
-test('what would happen later is not offered: nothing promises a turn that never comes', async () => {
+test('tools that act after the session ends are not offered', async () => {
   const steps = [
     call('ScheduleWakeup', { delaySeconds: 60, reason: 'wait', prompt: 'go on' }),
     call('CronCreate', { cron: '* * * * *', prompt: 'go on' }),
@@ -66,7 +66,7 @@ test('what would happen later is not offered: nothing promises a turn that never
   expect(last).toContain('No such tool available: CronCreate');
 });
 
-test('in a worktree no other one is made: not by the session, and not for an agent of it', async () => {
+test('in a worktree neither the session nor its agents can create another one', async () => {
   const isolated = { ...agent, subagent_type: 'general-purpose', isolation: 'worktree' };
   const tried = [call('EnterWorktree', { name: 'mine' }), call('Agent', isolated)];
   const steps = [...tried, call('Bash', { command: 'ls' }), { text: 'done' }];
@@ -89,7 +89,7 @@ const apart: Wish = {
 test.each([
   ['in place', []],
   ['in a worktree', ['--isolate', 'worktree']],
-])('what an agent of the project leaves on a branch of its own is named: %s', async (_, options) => {
+])("a branch left by a project's agent is named: %s", async (_, options) => {
   const { project, shown } = await runSession({ ...apart, options: [...(apart.options ?? []), ...options] });
   const branch = git(project, 'branch', '--format=%(refname:short)', '--list', 'worktree-*');
   expect(branch).not.toBe('');
@@ -100,7 +100,7 @@ test.each([
   expect(named[0]).not.toContain('cca/');
 });
 
-test('the acceptance command and the set-up command may be run by the session', async () => {
+test('a session may run its acceptance and set-up commands', async () => {
   const commands = ['sh check.sh 2>&1 | tail -5', 'sh prepare.sh', 'sh other.sh'];
   const steps = [...commands.map((command) => call('Bash', { command })), { text: 'done' }];
   const tree = { 'check.sh': 'echo good\n', 'prepare.sh': 'echo ready\n', 'other.sh': 'echo other\n' };

@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude: of a model whose price claude does not know, the dearest that is known is booked,
- * from the first figure on, and the cap holds by that. Old programs do not say that they guess.
+ * Promises, with the real claude: a model whose price claude does not know is charged at the highest known price, from
+ * the first figure on, and the cap holds by that. Older versions do not report that they guess.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -17,9 +17,9 @@ afterEach(async () => {
   group?.remove();
 });
 
-test('a cap holds by the dearest price that is known, and a guess of claude’s does not take that back', async () => {
+test('a cap holds by the highest known price, and a guess of claude’s does not lower it', async () => {
   const model = 'claude-opus-99';
-  // The second message passes the cap; then it is long in its tool, unless somebody ends it, and asks nothing.
+  // The second message exceeds the cap; then its tool runs long without a request.
   const work = (command: string) => ({ tool: 'Bash', input: { command }, usage: { input: 50_000, output: 2_000 } });
   const steps = [work('true'), work('sleep 10'), { text: 'done' }];
   const made = makeGroup([{ name: 'a', fields: { allowedTools: ['Bash'], model } }], { maxBudgetUsd: 1.2 });

@@ -1,6 +1,6 @@
 /**
  * Promises: in an untrusted session a project's hooks do not run and its variables do not reach the tools, while its
- * instructions and deny rules stay and our own hook runs; no project can undo it.
+ * instructions and deny rules stay and our own hook runs. No project can undo it.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const rig of rigs.splice(0)) await rig.close();
 });
 
-/** What a hostile project gets done in a session. */
+/** What a hostile project achieves in a session. */
 async function harm(untrusted: boolean, more: object = {}) {
   const rig = openRig([
     { tool: 'Bash', input: { command: 'env > env.txt' } },
@@ -53,7 +53,7 @@ test.skipIf(claudeBinary === undefined)('a trusted project has its hooks and var
   expect(await harm(false)).toEqual({ ...kept, hookRan: true, variable: true });
 });
 
-test.if(claudeBinary !== undefined)('an untrusted one has neither, whatever it says', async () => {
+test.if(claudeBinary !== undefined)('an untrusted project has neither, whatever its settings', async () => {
   const plain = await harm(true);
   const undone = await harm(true, { CLAUDE_CODE_IGNORE_PERSISTED_TRUST: '' });
   expect(undone).toEqual(plain);

@@ -1,6 +1,6 @@
 /**
- * Promises: what is advised is whole commands, in every face the same, and each can be typed as it stands: the program
- * takes it, or says why not. No face shows an abbreviated one, and no code looks for commands in sentences.
+ * Promises: advice consists of whole commands, the same in every view, and each can be pasted as shown: the program
+ * accepts it or gives the reason for a refusal. No view shortens one, and no code searches sentences for commands.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { symlinkSync } from 'node:fs';
@@ -18,7 +18,7 @@ const said = { text: '', json: '' };
 
 beforeAll(async () => {
   user = new User();
-  // Without a model: `api` is done, `web` fails as long as a file is missing, `docs` waits for it in vain.
+  // Without a model: `api` is completed, `web` fails while a file is missing, `docs` depends on it.
   group = await user.ok('group', 'create', 'auth', '--max-budget-usd', '10');
   await user.add(group, 'api');
   await user.add(group, 'web', '--accept', `test -e ${shellWord(cured())}`, '--accept-retries', '0');
@@ -32,7 +32,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => user.remove());
 
-/** What a shell makes of a command line, without the program's name. */
+/** How a shell splits a command line, without the program's name. */
 function wordsOf(line: string): string[] {
   const { stdout } = Bun.spawnSync(['sh', '-c', `for word in ${line}; do printf '%s\\0' "$word"; done`]);
   return stdout.toString().split('\0').slice(1, -1);
@@ -40,8 +40,8 @@ function wordsOf(line: string): string[] {
 
 const sites = adviceSites(packageRoot);
 
-describe('U8: each command that is advised anywhere is one that the program has', () => {
-  /** Something real for what is only known when it is shown. */
+describe('every advised command exists in the program', () => {
+  /** A real value for parts that are known only at run time. */
   function filled(word: string): string {
     const unknown = /^<(.*)>$/s.exec(word)?.[1];
     if (unknown === undefined) return word;
@@ -66,14 +66,14 @@ describe('U8: each command that is advised anywhere is one that the program has'
   });
 });
 
-test('a command that the program does not have is noticed', () => {
+test('a command that the program does not have is detected', () => {
   expect(parse(['group', 'resumes', 'x'])).rejects.toThrow('resumes');
   expect(parse(['session', 'retry', 'x', '--rehearsal'])).rejects.toThrow("unknown option '--rehearsal'");
   expect(parse(['session', 'retry'])).rejects.toThrow('missing required argument');
 });
 
 describe('one renderer', () => {
-  test('a sentence, and the commands to which it leads', () => {
+  test('a sentence, followed by its commands', () => {
     expect(adviceText(advise('Free some space.'))).toBe('Free some space.');
     expect(adviceText(see('group', 'list'))).toBe('See: claude-code-agent group list');
     expect(adviceText(advise('Watch it, or pause it', ['group', 'watch', 'a'], ['group', 'pause', 'a']))).toBe(
@@ -81,7 +81,7 @@ describe('one renderer', () => {
     );
   });
 
-  test('what is typed one after the other is one line that can be pasted', () => {
+  test('commands for one after the other are one line that can be pasted', () => {
     const lines = [
       ['group', 'copy', 'a b', '--real'],
       ['group', 'run', '@'],
@@ -92,19 +92,19 @@ describe('one renderer', () => {
   });
 
   test.each(['plain', "it's", '', 'a b', '$HOME `x` "y"', 'line\nbreak', '--x=1', '~', '*', 'ü'])(
-    'a shell takes %j for one word',
+    'a shell reads %j as one word',
     (word) => expect(wordsOf(`x ${shellWord(word)}`)).toEqual([word]),
   );
 });
 
-/** Every command in a text, up to where a face ends it. */
+/** Every command in a text, up to where a view ends it. */
 const advised = (text: string): string[] =>
   [...text.matchAll(/claude-code-agent (?!agent)[a-z]+ [^\n`·<|]*/g)].map(([line]) =>
     line.replace(/&#39;/g, "'").trim(),
   );
 const abbreviated = /(?<!claude-code-agent )\b(?:group|session) (?:run|resume|retry|show|why|budget|remove|merge)\b/;
 
-describe('U8: of a rehearsed group that failed', () => {
+describe('advice about a rehearsed group that failed', () => {
   const faces: readonly (readonly [face: string, () => Promise<string> | string])[] = [
     ['events as JSON', () => nextOf(said.json).join('\n')],
     ['a refusal', () => said.text],
@@ -116,7 +116,7 @@ describe('U8: of a rehearsed group that failed', () => {
     ['group watch', async () => (await user.run('group', 'watch', group, '--output', 'text')).stdout],
   ];
 
-  test.each(faces)('%s: whole commands, each of which is understood', async (_, show) => {
+  test.each(faces)('%s: whole commands, each of which the program accepts', async (_, show) => {
     const text = await show();
     expect(text).not.toMatch(abbreviated);
     const lines = new Set(advised(text));
@@ -132,7 +132,7 @@ describe('U8: of a rehearsed group that failed', () => {
     expect(advised(page)).toContain(`claude-code-agent session retry ${group}/web`);
   });
 
-  test('by the name that was typed', async () => {
+  test('the advice uses the name that was typed', async () => {
     const cca = join(user.folder, 'cca');
     symlinkSync(launcher, cca);
     const other = Bun.spawnSync([cca, 'group', 'show', group], { env: user.env });
@@ -141,7 +141,7 @@ describe('U8: of a rehearsed group that failed', () => {
     expect(refused.stderr.toString()).toBe('cca: There is no group "none". See: cca group list\n');
   });
 
-  test('what the faces advise is typed as it stands, until the group is completed', async () => {
+  test('the advised commands are typed as shown until the group is completed', async () => {
     const type = async (line: string) => {
       const { code, stderr } = await user.run(...wordsOf(line));
       expect({ line, code, stderr }).toEqual({ line, code: 0, stderr: '' });
@@ -160,7 +160,7 @@ describe('U8: of a rehearsed group that failed', () => {
       `claude-code-agent group copy ${group} --real && claude-code-agent group run @`,
     ]);
     await type(look);
-    // Nobody is logged in here, so that the run ends before it costs anything.
+    // Without a login, so that the run ends before it costs anything.
     const env = { ...user.env, PATH: `${dirname(launcher)}:${user.env.PATH}` };
     const pasted = Bun.spawnSync(['sh', '-c', real], { cwd: user.folder, env });
     expect(pasted.stderr.toString()).not.toMatch(/argument|Unknown|option/);
@@ -169,7 +169,7 @@ describe('U8: of a rehearsed group that failed', () => {
   }, 120_000);
 });
 
-/** What the events of a run say is to be done. */
+/** The advice in the events of a run. */
 function nextOf(lines: string): string[] {
   const events = lines
     .trim()

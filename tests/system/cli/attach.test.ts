@@ -1,7 +1,7 @@
 /**
- * Promises, with fakes in a real terminal: what a person spends in a session they have taken over is counted from the
- * files of its claude, under the cap; whatever dies meanwhile, it is counted once and the session is the group's again;
- * nothing else starts it meanwhile.
+ * Promises, with fakes in a real terminal: what a person spends in an attached session is counted from claude's files,
+ * under the cap. Whatever process dies, it is counted once, the session returns to the group, and nothing else starts
+ * it meanwhile.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { estimateCost } from '../../../src/claude/pricing.ts';
@@ -17,7 +17,7 @@ import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
 import { key, TestTerminal } from '../../support/terminal.ts';
 
-/** US dollars; held for an answer of unknown length. */
+/** Amount held for an answer of unknown length, US dollars. */
 const firstMessageUsd = estimateCost('claude-opus-4-8', { ...noTokens, output: 8_000, cacheCreation: 50_000 });
 
 const world = createRealWorld();
@@ -39,10 +39,10 @@ function state(group: string) {
 }
 const record = (group: string) => state(group).sessions.get(user.id('api'));
 
-/** The transcript of the session, however it is broken into lines. */
+/** The session's transcript without line breaks. */
 const logs = async (group: string) => (await user.ok('session', 'logs', `${group}/api`)).replaceAll(/\s+/g, ' ');
 
-/** A group with a session that was run, said something, and is paused. */
+/** A group with a session that ran, printed something, and is paused. */
 async function pausedGroup(...options: string[]): Promise<string> {
   const group = await user.group('auth', { api: [] }, ...options);
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -72,7 +72,7 @@ async function opened(group: string): Promise<Invocation> {
   return fake;
 }
 
-test('of a paused session: claude opens as a worker would, for a person, and what was said counts once', async () => {
+test("attach to a paused session: claude opens with a worker's settings, and the cost counts once", async () => {
   const group = await pausedGroup('--max-budget-usd', '2');
   const terminal = attach(group);
   const fake = await opened(group);
@@ -101,7 +101,7 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   expect(state(group).takenOver.size).toBe(0);
   const said = / == taken over: ~\$0\.03, 100 in, 1\.0k out, \S+ +\S+ You used it in claude's own terminal\./;
   expect(await logs(group)).toMatch(said);
-  // Its next attempt is told, and nothing is counted again.
+  // Its next attempt is informed, and nothing is counted again.
   const run = user.start('group', 'resume', group, '--output', 'quiet');
   const next = await user.next('api');
   expect(next.resumed).toBe(true);
@@ -114,7 +114,7 @@ test('of a paused session: claude opens as a worker would, for a person, and wha
   expect((await logs(group)).match(/== (?:attempt \d \w+|taken over)/g)).toEqual(['== attempt 1 started', ...order]);
 }, 60_000);
 
-test('while a runner is at work: nothing else starts the session, and it goes on when the person leaves', async () => {
+test('attach beside a live runner: nothing else starts the session, and it continues after the detach', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -141,7 +141,7 @@ test('while a runner is at work: nothing else starts the session, and it goes on
   expect(state(group).usage.costUsd).toBeCloseTo(0.75, 6);
 }, 60_000);
 
-/** What stands on its screen, however it is broken into lines. */
+/** The text on its screen without line breaks. */
 const words = (terminal: TestTerminal): string => terminal.text().replaceAll(/\s+/g, ' ');
 
 async function secondAttach(group: string): Promise<string> {
@@ -150,7 +150,7 @@ async function secondAttach(group: string): Promise<string> {
   return words(second);
 }
 
-test('at what is reserved claude is ended, and the person is told', async () => {
+test('at the reserved budget claude is ended, and the user is informed', async () => {
   const group = await pausedGroup('--max-budget-usd', '0.35');
   const terminal = attach(group);
   const fake = await opened(group);
@@ -161,7 +161,7 @@ test('at what is reserved claude is ended, and the person is told', async () => 
   expect(state(group)).toMatchObject({ reservedUsd: 0 });
 }, 60_000);
 
-test('after /clear the group goes on in the conversation that began there', async () => {
+test('after /clear the group continues in the new conversation', async () => {
   const group = await pausedGroup();
   const terminal = attach(group);
   const fake = await opened(group);
@@ -181,7 +181,7 @@ test('after /clear the group goes on in the conversation that began there', asyn
 }, 60_000);
 
 for (const how of ['killed', 'hung up'] as const) {
-  test(`${how} with the person inside: the next command counts it and ends what is left`, async () => {
+  test(`${how} while attached: the next command counts the cost and ends what is left`, async () => {
     const group = await pausedGroup('--max-budget-usd', '2');
     const terminal = attach(group);
     const fake = await opened(group);
@@ -203,7 +203,7 @@ for (const how of ['killed', 'hung up'] as const) {
 }
 
 for (const what of ['the command', 'claude'] as const) {
-  test(`${what} killed while the model was asked: what an answer can have cost is held`, async () => {
+  test(`${what} killed during a request: the possible cost of the answer is held`, async () => {
     const group = await pausedGroup('--max-budget-usd', '2');
     const terminal = attach(group);
     const fake = await opened(group);
@@ -220,7 +220,7 @@ for (const what of ['the command', 'claude'] as const) {
   }, 60_000);
 }
 
-test('a killed runner: the next one leaves the session to the person, and goes on when they have left', async () => {
+test('after a killed runner the next one leaves the session attached, and continues after the detach', async () => {
   const group = await user.group('auth', { api: [], web: [] }, '--max-budget-usd', '9');
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
@@ -244,7 +244,7 @@ test('a killed runner: the next one leaves the session to the person, and goes o
   expect(state(group).usage.costUsd).toBeCloseTo(1 + answerUsd, 6);
 }, 60_000);
 
-test('Ctrl-C is for claude', async () => {
+test('Ctrl-C goes to claude', async () => {
   const group = await pausedGroup();
   const terminal = attach(group);
   const fake = await opened(group);
@@ -256,7 +256,7 @@ test('Ctrl-C is for claude', async () => {
   expect(await terminal.exited).toBe(0);
 }, 60_000);
 
-test('what cannot be taken over is refused in a sentence, and stays as it is', async () => {
+test('a session that cannot be attached to is refused in one sentence and unchanged', async () => {
   const group = await user.group('auth', { api: [] });
   const piped = await user.run('session', 'attach', `${group}/api`);
   expect(piped).toMatchObject({ code: 2, stderr: expect.stringContaining('Attaching needs a terminal') });

@@ -1,7 +1,6 @@
 /**
- * F1, F11: one bad group never stops the others. Whatever stands in the place of its files, every command that looks at
- * several groups ends, says it in a sentence and does its work on the others; above all `stop --all`; and the bad one
- * can still be deleted.
+ * Promises: one damaged group never stops the others. Every command on several groups ends, names the damage in one
+ * sentence and does its work on the others, above all `stop --all`. The damaged group can still be deleted.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +9,7 @@ import { User } from '../../support/cli/user.ts';
 import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
 
 let rig: Rig;
-/** Has a completed group, which is copied for each test. */
+/** Contains a completed group, which is copied for each test. */
 let model: User;
 let bad: string;
 let user: User;
@@ -56,7 +55,7 @@ function inLog(change: (text: string) => string): Damage {
   };
 }
 
-/** What is done to it, and whether it can be read all the same. */
+/** The damage, and whether the group can still be read. */
 const damages: Readonly<Record<string, readonly [Damage, 'readable' | 'unreadable']>> = {
   'a damaged log': [inLog((text) => text.replace('"seq":3', '"seq":')), 'unreadable'],
   'a log that cannot have happened': [inLog((text) => text.replace('"number":1', '"number":7')), 'unreadable'],
@@ -79,7 +78,7 @@ const looks: readonly (readonly string[])[] = [
   ['complete', '--', 'group', 'show', ''],
 ];
 
-test.each(Object.keys(damages))('F1, F11: %s keeps nobody from the others', async (name) => {
+test.each(Object.keys(damages))('%s does not affect the other groups', async (name) => {
   const [damage, kind] = damages[name] as (typeof damages)[string];
   const good = await user.makeGroup('good');
   const first = await claudeId(user, `${good}/1`);
@@ -103,7 +102,7 @@ test.each(Object.keys(damages))('F1, F11: %s keeps nobody from the others', asyn
   expect(readdirSync(groups)).toEqual([good]);
 });
 
-test('F1, F11: one that cannot be deleted keeps nobody from being deleted', async () => {
+test('a group that cannot be deleted does not stop the deletion of others', async () => {
   const good = await user.makeGroup('good');
   writeFileSync(join(groups, bad, 'merge.json'), 'no journal');
   const { code, stderr } = await user.run('rm', bad, good, '--force');

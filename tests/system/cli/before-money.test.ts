@@ -1,6 +1,6 @@
 /**
- * Promises: a claude that is too old, limits that cannot be set, a project that would be refused and a version that is
- * not there are reported before a run begins, and by `group plan` and `--dry-run`, not session by session.
+ * Promises: an outdated claude, limits that cannot be set, a refused project and a missing version are reported before
+ * a run starts, and by `group plan` and `--dry-run`, once and not per session.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ interface Plan {
   readonly missing: { readonly sessionId?: string; readonly message: string; readonly next: string }[];
 }
 
-/** A workflow of two sessions, of which the second says this besides; its path. */
+/** A workflow of two sessions, the second with these additional keys; returns its path. */
 function workflow(session: string): string {
   const file = join(user.folder, 'change.yaml');
   const task = `project: "${user.project('api')}", prompt: Do it.`;
@@ -26,7 +26,7 @@ function workflow(session: string): string {
   return file;
 }
 
-test('a claude that is too old is refused before anything is created, also for a rehearsal', async () => {
+test('an outdated claude is refused before anything is created, also for a rehearsal', async () => {
   const program = join(user.folder, 'old-claude');
   writeFileSync(program, "#!/bin/sh\necho '2.1.307 (Claude Code)'\n", { mode: 0o755 });
   user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
@@ -49,7 +49,7 @@ test('a claude that is too old is refused before anything is created, also for a
 const canLimit = createRealWorld().processes.limits().has('processes');
 if (canLimit) console.log('Skipped, because processes can be limited here: the refusal of --max-processes.');
 
-test.skipIf(canLimit)('a limit on processes that cannot be set here is refused, also for a rehearsal', async () => {
+test.skipIf(canLimit)('a process limit that cannot be set here is refused, also for a rehearsal', async () => {
   const why = 'The number of its processes cannot be limited here.';
   const next = 'systemd-run --user --scope -p Delegate=yes claude-code-agent';
   const file = workflow('maxProcesses: 100');
@@ -77,7 +77,7 @@ test.skipIf(canLimit)('a limit on processes that cannot be set here is refused, 
   expect(rig.invocations.length).toBe(before);
 });
 
-/** All programs of the system but git; the folder. */
+/** All system programs except git; returns the folder. */
 function folderWithoutGit(): string {
   const folder = join(user.folder, 'without git');
   mkdirSync(folder);
@@ -90,7 +90,7 @@ function folderWithoutGit(): string {
   return folder;
 }
 
-test('a session that gets a worktree is refused without git, before anything is created', async () => {
+test('without git, a session that needs a worktree is refused before anything is created', async () => {
   const why = 'gets a git worktree: The program git was not found.';
   const next = 'Install git, or work in the folder itself with --isolate none.';
   for (const name of ['api', 'second']) new Repository(user.project(name)).commit({ 'README.md': name });
@@ -119,14 +119,14 @@ test('a session that gets a worktree is refused without git, before anything is 
     expect([plan.code, plan.stdout]).toEqual([1, expect.stringContaining(why)]);
   }
   expect(rig.invocations.length).toBe(before);
-  // Who works in the folder itself needs no git.
+  // A session that works in the folder itself needs no git.
   const plain = await user.group('plain', { api: ['--isolate', 'none'] });
   const run = user.start('group', 'run', plain);
   await (await user.begun(plain, 'api')).succeed();
   expect((await run.finished).code).toBe(0);
 });
 
-test('a claude that endangers safety is told by a plan as well', async () => {
+test('a plan also reports a claude that breaks a required promise', async () => {
   noteTried(user.data, rig.program, broken('deny', 'a forbidden command ran'));
   const group = await user.group('one', { a: [] });
   const plan = await user.run('group', 'plan', group);

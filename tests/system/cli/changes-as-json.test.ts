@@ -1,6 +1,6 @@
 /**
- * Promises: commands that change something print with `--json` exactly one document that says what was made or changed;
- * `-` is standard input where a file is read; `--yes` answers what is asked.
+ * Promises: with `--json`, commands that change something print exactly one document that describes the change. `-` is
+ * standard input where a file is read. `--yes` answers confirmations.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ test('groups: created, paused, archived, deleted', async () => {
   expect(await user.json('stop', '--all')).toEqual({ groups: [], unreadable: [] });
 }, 120_000);
 
-test('sessions: added, held back, told, tried again, removed', async () => {
+test('sessions: added, held back, sent a message, retried, removed', async () => {
   const group = await user.ok('group', 'create', 'auth');
   const add = ['session', 'add', 'auth', '--project', user.project('a'), '--prompt', 'x', '--name', 'api'];
   const { session } = await user.json<{ session: string }>(...add);
@@ -105,7 +105,7 @@ test('a workflow is read from standard input: run, group create, group edit, tem
   expect(await user.json('ls')).toMatchObject([{ slug: 'piped', status: 'completed' }, { slug: 'mine' }]);
 }, 120_000);
 
-test('relative projects of a piped workflow are meant from the current folder', async () => {
+test('relative projects of a piped workflow are resolved from the current folder', async () => {
   const project = user.project('a');
   const piped = { stdin: workflow('./a'), cwd: join(project, '..') };
   expect((await user.runWith(piped, 'run', '-', '--dry-run')).stdout).toContain('001 api');

@@ -1,6 +1,6 @@
 /**
- * Promises: a failed required check refuses a run with exit code 2 before anything is started, unless exactly that
- * version is accepted; any other failure is a warning. `doctor` shows the results.
+ * Promises: a failed required check refuses a run with exit code 2 before anything starts, unless exactly that version
+ * is accepted. Any other failure is a warning. `doctor` shows the results.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ afterEach(() => {
 const forbidden = broken('deny', 'a forbidden command ran');
 const silent = broken('hooks', 'no text');
 
-test('a claude that endangers safety starts nothing, and says what to do', async () => {
+test('a claude that breaks a required promise starts nothing, and the message names the next step', async () => {
   noteTried(user.data, rig.program, forbidden, silent);
   const group = await user.group('one', { a: [] });
   const refused = await user.run('group', 'run', group, '--output', 'json');
@@ -47,7 +47,7 @@ test('a claude that endangers safety starts nothing, and says what to do', async
   expect((await user.run('group', 'run', group, '--detach')).code).toBe(2);
 });
 
-test('the very version can be accepted, which is remembered, and what is wrong is still said', async () => {
+test('exactly that version can be accepted, which is remembered, and the failure is still reported', async () => {
   noteTried(user.data, rig.program, forbidden, silent);
   const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
   const run = user.start('group', 'run', group, '--output', 'json', '--accept-claude', '2.1.332');
@@ -67,7 +67,7 @@ test('the very version can be accepted, which is remembered, and what is wrong i
   expect(await next.finished).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('a failed check that is not required is a warning, and the run goes on', async () => {
+test('a failed optional check is a warning, and the run continues', async () => {
   noteTried(user.data, rig.program, silent);
   const group = await user.group('one', { a: [] });
   const run = user.start('group', 'run', group, '--output', 'text');
@@ -77,7 +77,7 @@ test('a failed check that is not required is a warning, and the run goes on', as
   expect(stderr).toContain('claude 2.1.332: Sessions work without their saved state and rules (no text).');
 });
 
-test('a claude that is replaced under a run is checked before the next session, and pauses the group', async () => {
+test('a claude replaced during a run is checked before the next session, and a failure pauses the group', async () => {
   const program = join(user.folder, 'claude');
   const install = (version: string): void => {
     const text = readFileSync(rig.program, 'utf8').replace('2.1.332', version);
@@ -96,11 +96,11 @@ test('a claude that is replaced under a run is checked before the next session, 
   expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('claude 2.1.333 is new here') });
   expect(stderr).not.toContain('replaced');
   const told = stdout.split('\n').filter((line) => line.includes('2.1.332, which this run used, was replaced or'));
-  // At the end, with what to do.
+  // At the end, with the next step.
   expect(stdout).toContain('failed (claude-unproven)');
   expect(told).toEqual([expect.stringContaining('--accept-claude 2.1.333')]);
   const shown = await user.ok('group', 'show', group);
-  // As it is typed it is refused until another claude is there.
+  // As typed it is refused until another claude is installed.
   for (const text of [stdout, shown])
     expect(text).toMatch(/Install another version of claude, then continue with: .* group resume/);
   expect(shown.split('which this run used, was replaced or removed.')).toHaveLength(2);
@@ -116,7 +116,7 @@ test('a claude that is replaced under a run is checked before the next session, 
   expect((await next.finished).code).toBe(0);
 });
 
-test('doctor shows what was remembered, and what has not been checked', async () => {
+test('doctor shows remembered results and unchecked versions', async () => {
   const check = async () => {
     const { stdout } = await user.run('doctor', '--json');
     const { checks } = JSON.parse(stdout) as { checks: { check: string; level: string; message: string }[] };
@@ -134,7 +134,7 @@ test('doctor shows what was remembered, and what has not been checked', async ()
 
 describe('the real claude', () => {
   test.if(claudeBinary !== undefined)(
-    'that breaks a promise is caught before a prompt is sent',
+    'a broken promise is caught before a prompt is sent',
     async () => {
       const api = startScriptedApi({ script: defaultScript, nameOf: () => undefined });
       const env = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'test-key', IS_SANDBOX: '1' };

@@ -1,6 +1,7 @@
 /**
- * S17, as a user meets it: how many commands run at once is said where the other settings are, and kept; every face
- * says which command waits for a slot and what holds it; what makes no sense is refused in one sentence.
+ * Promises, as a user meets them: the number of commands that run at once is a setting like the others and is kept.
+ * Every view names the command that waits for a slot and what holds the slot. Invalid values are refused in one
+ * sentence.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,7 +23,7 @@ interface Shown {
 }
 const show = (group: string) => user.json<Shown>('group', 'show', group);
 
-test('every face names what waits for a command slot, and what holds it', async () => {
+test('every view names what waits for a command slot, and what holds it', async () => {
   const go = join(user.folder, 'go');
   const began = join(user.folder, 'began');
   const accept = ['--accept', `echo began >> '${began}'; until [ -e '${go}' ]; do sleep 0.02; done`];
@@ -56,7 +57,7 @@ test('every face names what waits for a command slot, and what holds it', async 
   expect(readFileSync(began, 'utf8')).toBe('began\nbegan\n');
 }, 60_000);
 
-test('the checks of a merge run one after another, in all repositories together', async () => {
+test('the checks of a merge run one after another across all repositories', async () => {
   const merging = new MergeUser();
   const notes = join(merging.folder, 'notes');
   const check = (name: string) => `echo +${name} >> '${notes}'; sleep 0.05; echo -${name} >> '${notes}'`;

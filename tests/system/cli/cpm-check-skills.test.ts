@@ -1,6 +1,6 @@
 /**
- * Promises of `cpm check-skills`, as a user types it: every problem at its place at once, a fix that only adds to the
- * section and keeps the old file, no writing through links, and one clear sentence for whatever cannot be checked.
+ * Promises of `cpm check-skills`: it reports every problem with its location at once. --fix only adds to the section
+ * and keeps the old file. It never writes through symlinks, and gives one clear sentence for anything it cannot check.
  */
 import { expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -28,13 +28,13 @@ description: Something that is done.
 ## Phase 1: a
 `;
 
-test('the shipped skills pass, from the template down to one skill', async () => {
+test('the shipped skills pass, from the whole template down to one skill', async () => {
   const template = join(packageRoot, 'templates', 'configs', 'cpm');
   expect(await user.ok('cpm', 'check-skills', template)).toBe('14 skills checked. No problems.');
   expect(await user.ok('cpm', 'check-skills', join(template, 'skills', 'do'))).toBe('1 skill checked. No problems.');
 });
 
-test('tells every problem of every skill with its place, and changes nothing', async () => {
+test('reports every problem of every skill with its location, and changes nothing', async () => {
   const own = 'Keep `docs/plans/.cpm-progress-{id}.md`, by CPM_SESSION_ID; adopt an older one.';
   const one = write('skills/one/SKILL.md', body('one'));
   const two = write('skills/two/SKILL.md', `${body('zwei')}\n## State Management\n\n${own}\n`);
@@ -52,7 +52,7 @@ test('tells every problem of every skill with its place, and changes nothing', a
   expect([one, two].map((path) => readFileSync(path, 'utf8'))).toEqual(before);
 });
 
-test('--fix adds what the section lacks, keeps the old file, and says so; what it cannot mend is told', async () => {
+test('--fix adds what the section lacks, keeps the old file, and names what it cannot fix', async () => {
   const one = write('skills/one/SKILL.md', body('one'));
   const two = write(
     'skills/deep/er/two/SKILL.md',
@@ -74,8 +74,8 @@ test('--fix adds what the section lacks, keeps the old file, and says so; what i
   expect(readdirSync(dirname(bad))).toEqual(['SKILL.md']);
 });
 
-test("the skills of CPM's own plugin have no problem, and --fix changes none of them", async () => {
-  // As in version 3.11: what is said about state is said once, and some skills keep none.
+test('the skills of the CPM plugin have no problem, and --fix changes none of them', async () => {
+  // As in version 3.11: state rules are stated once, and some skills keep none.
   const shared = 'Write `docs/plans/.cpm-progress-{id}.md`, named by CPM_SESSION_ID. Adopt an older one. Delete it.';
   write('cpm/shared/conventions.md', `# Conventions\n\n## Progress File Management\n\n${shared}\n\n## Other\n`);
   const own = '**Format**:\n\n```markdown\n# CPM Session State\n\n**Task**: {task}\n```';
@@ -92,7 +92,7 @@ test("the skills of CPM's own plugin have no problem, and --fix changes none of 
     expect(readFileSync(join(folder, 'SKILL.md'), 'utf8')).toBe(text);
     expect(readdirSync(folder)).toEqual(['SKILL.md']);
   }
-  // Without those conventions the skill says too little, and nothing is added to what follows another way.
+  // Without those conventions the skill lacks text, and nothing is added to a skill with other conventions.
   write('cpm/shared/conventions.md', '# Conventions\n');
   const { code, stderr } = await user.run('cpm', 'check-skills', 'cpm/skills', '--fix');
   expect(code).toBe(2);
@@ -100,7 +100,7 @@ test("the skills of CPM's own plugin have no problem, and --fix changes none of 
   expect(readFileSync(join(user.folder, 'cpm/skills/do/SKILL.md'), 'utf8')).toBe(texts.do);
 });
 
-test('--json tells which skills there are, what was fixed and what is wrong', async () => {
+test('--json lists the skills, the fixes and the problems', async () => {
   const path = write('skills/one/SKILL.md', body('one'));
   const checked = await user.run('cpm', 'check-skills', 'skills', '--json');
   expect(checked).toMatchObject({ code: 2, stderr: '' });

@@ -1,6 +1,6 @@
 /**
- * Promises, in a real terminal: `a` gives the selected session to the person in claude's own terminal and says what
- * came of it, `e` gives them its task in their editor and has the session try the new one; what is refused is told.
+ * Promises, in a real terminal: `a` attaches to the selected session in claude's own terminal and reports the outcome.
+ * `e` opens its task in an editor and retries the session with the new one. Refusals are explained.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -43,13 +43,13 @@ async function opened(group: string): Promise<Invocation> {
   return fake;
 }
 
-/** However it is broken into lines. */
+/** Without line breaks. */
 const says = (sentence: string) => terminal.until((text) => text.replaceAll(/\s+/g, ' ').includes(sentence));
 
 const isBack = () => terminal.until((text) => terminal.isAlternate && text.includes('q quit') && terminal.tracksMouse);
 
 for (const command of ['watch', 'run'] as const) {
-  test(`a in group ${command}: the person has the session, which then goes on with what was said`, async () => {
+  test(`a in group ${command}: the user attaches, and the session continues with what was said`, async () => {
     const group = await user.group('auth', { api: [] }, '--max-budget-usd', '2');
     const run = command === 'watch' ? user.start('group', 'run', group, '--output', 'quiet') : null;
     open(command, group);
@@ -83,7 +83,7 @@ for (const command of ['watch', 'run'] as const) {
   }, 60_000);
 }
 
-test('a where there is nothing to take over says why, and the dashboard stays', async () => {
+test('a gives the reason where attaching is impossible, and the dashboard stays', async () => {
   const group = await user.group('auth', { api: [] });
   open('watch', group);
   await terminal.shows('›○  001 api');
@@ -93,7 +93,7 @@ test('a where there is nothing to take over says why, and the dashboard stays', 
   expect(user.events(group).some(({ type }) => type === 'session_attaching')).toBe(false);
 }, 60_000);
 
-test('a signal that ends the dashboard ends claude with it, and what was said is counted', async () => {
+test('a signal that ends the dashboard ends claude with it, and the cost is counted', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -113,7 +113,7 @@ test('a signal that ends the dashboard ends claude with it, and what was said is
   expect(state(group).usage.costUsd).toBeCloseTo(0.75 + answerUsd, 6);
 }, 60_000);
 
-/** An editor that shows the file, and waits for a line before it does what it is made for. */
+/** An editor that shows the file and waits for a line before it acts. */
 function editor(does: string): Readonly<Record<string, string>> {
   const path = join(user.folder, 'editor');
   const script = `#!/bin/sh\ntouch "$0.opened"; echo "editing"; cat "$1"; echo 'type a line'; read -r line\n${does}\n`;
@@ -122,7 +122,7 @@ function editor(does: string): Readonly<Record<string, string>> {
   return { VISUAL: '', EDITOR: `'${path}'` };
 }
 
-/** A run in which `api` has failed and `web` works. */
+/** A run in which `api` has failed and `web` is running. */
 async function failedBesideWorking(): Promise<{ readonly group: string; readonly web: Invocation }> {
   const group = await user.group('auth', { api: [], web: [] });
   user.start('group', 'run', group, '--output', 'quiet');
@@ -132,7 +132,7 @@ async function failedBesideWorking(): Promise<{ readonly group: string; readonly
   return { group, web };
 }
 
-test('e opens the task in the editor; the session tries the new one, and nothing is left behind', async () => {
+test('e opens the task in the editor and retries the session with the new task', async () => {
   const { group, web } = await failedBesideWorking();
   open('watch', group, editor(`echo "Paint it $line." > "$1"`));
   await terminal.shows('✗ 1 failed');
@@ -160,7 +160,7 @@ test('e opens the task in the editor; the session tries the new one, and nothing
 test.each([
   ['that changes nothing', 'true', 'The task of 001 api was not changed.'],
   ['that fails', 'echo Else. > "$1"; exit 1', 'The editor failed; the task of 001 api was not changed.'],
-  ['that leaves nothing', ': > "$1"', 'The task is blank. Describe what the session should do.'],
+  ['that empties the file', ': > "$1"', 'The task is blank. Describe what the session should do.'],
 ])(
   'an editor %s changes nothing',
   async (_, does, said) => {
@@ -178,7 +178,7 @@ test.each([
   60_000,
 );
 
-test('e of a session that works is refused with the reason, before any editor opens', async () => {
+test('e is refused for a running session with the reason, before any editor opens', async () => {
   const group = await user.group('auth', { api: [] });
   user.start('group', 'run', group, '--output', 'quiet');
   await user.begun(group, 'api');

@@ -17,12 +17,12 @@ const sizes = [
 
 const turning = new RegExp(`[${unicodeGlyphs.turning.join('')}]`, 'g');
 
-/** Without blanks at the ends of rows and what goes on by itself: times of day, signs that turn, rates, minutes. */
+/** Without trailing blanks and changing parts: times of day, spinners, rates, minutes. */
 function still(lines: readonly string[]): string {
   const shown = lines.map((line) => line.trimEnd()).join('\n');
   const text = shown.replaceAll(turning, unicodeGlyphs.turning[0] as string);
   const timeless = text.replaceAll(/\b\d\d:\d\d(:\d\d)?\b/g, (time) => 'HH:MM:SS'.slice(0, time.length));
-  // However slow the machine is, what began hours ago has as many digits.
+  // On any machine, durations that started hours ago have the same number of digits.
   const ageless = timeless.replaceAll(/\b(\dh )\d\dm/g, '$1MMm');
   return `${ageless.replaceAll(/\$[\d.]+\/h/g, (rate) => rate.replaceAll(/\d/g, '0'))}\n`;
 }

@@ -1,4 +1,4 @@
-/** Promise: each key of the help page does what it says there, pressed in a real terminal; so does the mouse. */
+/** Promise: each key of the help page does what the page says, pressed in a real terminal; so does the mouse. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { helpEntries } from '../../../src/tui/dashboard/frame.ts';
 import { launcher } from '../../support/cli/user.ts';
@@ -20,7 +20,7 @@ async function open({ env, ...wish }: Partial<TerminalWish> = {}): Promise<TestT
   return terminal;
 }
 
-/** Keys one after the other, each with what is on the screen then, and what is there no more. */
+/** Keys in order, each with text that must be on the screen afterwards and text that must be gone. */
 type Step = readonly [name: string, typed: string, shows: RegExp, no?: RegExp];
 
 const steps: readonly Step[] = [
@@ -71,10 +71,10 @@ const steps: readonly Step[] = [
   ['ctrl-l', key.ctrlL, /002 api.*\[log\]/s],
 ];
 
-/** They need a runner or leave the screen: dashboard-watch, -run, -open and -attach.test.ts, and questions/keys. */
+/** These need a runner or leave the screen: dashboard-watch, -run, -open and -attach.test.ts, and questions/keys. */
 const pressedElsewhere = ['a', 'e', 'i', 'o', 'p', 'r', 's', 'P', 'ctrl-z'];
 
-test('each key does what it says', async () => {
+test('each key does what the help page says', async () => {
   await open();
   for (const [name, typed, shows, no] of steps) {
     terminal.type(typed);
@@ -90,11 +90,11 @@ test('each key does what it says', async () => {
   expect([...tried].toSorted()).toEqual(helpEntries.flatMap(([keys]) => keys).toSorted());
 }, 60_000);
 
-/** What a terminal sends for a button, pressed and let go, at a place counted from 0. */
+/** What a terminal sends for a button press and release at a position counted from 0. */
 const mouse = (button: number, x: number, y: number): string =>
   `\u001b[<${button};${x + 1};${y + 1}M${button < 64 ? `\u001b[<${button};${x + 1};${y + 1}m` : ''}`;
 
-/** Where this stands on the screen. */
+/** The position of this text on the screen. */
 function placeOf(text: string): readonly [x: number, y: number] {
   const y = terminal.lines().findIndex((line) => line.includes(text));
   return [(terminal.lines()[y] ?? '').indexOf(text), y];
@@ -122,7 +122,7 @@ test('clicks select sessions and tabs, the wheel scrolls, and the terminal gets 
 
 const question = '\u001b]11;?';
 
-/** Of the selected row. */
+/** Colours of the selected row. */
 function selectedCell() {
   const [x, y] = placeOf('›');
   return terminal.cell(y, x);
@@ -132,7 +132,7 @@ test.each([
   ['rgb:ffff/ffff/ffff', 252],
   ['rgb:1e1e/1e1e/2e2e', 238],
 ])(
-  'a terminal that says its background is %s gets 256 colours that suit it',
+  'a terminal that reports a %s background gets 256 colours that suit it',
   async (background, ground) => {
     await open({ background });
     await terminal.until(() => selectedCell().background === ground && !selectedCell().isReverse);
@@ -146,7 +146,7 @@ test.each([
   ['with sixteen colours', { TERM: 'xterm' }, false],
   ['with NO_COLOR', { NO_COLOR: '1' }, false],
 ])(
-  '%s what is selected is shown in reverse, in colours that any background bears',
+  '%s the selection is shown in reverse, in colours that any background supports',
   async (_, env, isAsked) => {
     await open({ env });
     terminal.type('j');

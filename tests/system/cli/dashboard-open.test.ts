@@ -1,6 +1,6 @@
 /**
- * Promises, in a real terminal: worktree, log and report open in the tools of the person, who types to them alone; the
- * dashboard is there again afterwards, and ends only when they have ended.
+ * Promises, in a real terminal: worktree, log and report open in the user's own tools, which get all input. The
+ * dashboard returns when they have ended.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ let terminal: TestTerminal;
 afterEach(() => terminal.close());
 withNight();
 
-/** A tool that says what it was given, shows it when it is a file, and keeps the line that is typed to it. */
+/** A tool that prints its arguments, shows a file argument, and keeps the line that is typed into it. */
 function tool(name: string): string {
   const path = join(user.folder, name);
   const kept = join(user.folder, `${name}.typed`);
@@ -40,7 +40,7 @@ function open(command: 'watch' | 'run', group: string): TestTerminal {
   return terminal;
 }
 
-test('the folder of a session opens in the editor; what is typed there, Ctrl-C too, is for the editor', async () => {
+test("a session's folder opens in the editor, which gets all input, also Ctrl-C", async () => {
   const group = await user.group('auth', { api: [], web: [] });
   open('watch', group);
   await terminal.shows('›○  001 api');
@@ -60,7 +60,7 @@ test('the folder of a session opens in the editor; what is typed there, Ctrl-C t
   expect(await terminal.exited).toBe(0);
 }, 60_000);
 
-test('the log and the report open in the pager, and nothing of them is left behind', async () => {
+test('log and report open in the pager, and no file is left behind', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'api')).succeed(0.25, 'All is well.');
@@ -79,7 +79,7 @@ test('the log and the report open in the pager, and nothing of them is left behi
   await until(() => readdirSync(user.folder).every((name) => !name.startsWith('claude-code-agent-')));
 }, 60_000);
 
-test('a tool that is not there is told', async () => {
+test('a missing tool is reported', async () => {
   const group = await user.group('auth', { api: [] });
   const env = { ...user.env, VISUAL: '', EDITOR: 'no-such-editor -x' };
   terminal = new TestTerminal([launcher, 'group', 'watch', group], { cwd: user.folder, env });

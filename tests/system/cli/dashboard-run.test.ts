@@ -1,6 +1,6 @@
 /**
- * Promises, in a real terminal: `group run` shows the dashboard inside its own process, ends by itself with the
- * summary, pauses and leaves by keys and signals, and hands the group over to another runner; workers never notice.
+ * Promises, in a real terminal: `group run` shows the dashboard in its own process, ends with the summary, pauses and
+ * leaves by keys and signals, and can hand the group to another runner. Workers are not affected.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -37,13 +37,13 @@ function expectRestored(terminal: TestTerminal): void {
   });
 }
 
-test('it shows the run, ends with it, and leaves the summary behind', async () => {
+test('the dashboard shows the run, ends with it, and leaves the summary on the screen', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const terminal = run(group);
   const api = await user.begun(group, 'api');
   await terminal.shows('● 1 running', '└ 002 web', 'waits for 001 api');
   expect(terminal.isAlternate).toBe(true);
-  // What the drawing library needs is not handed down, and what the user has set is.
+  // Variables of the drawing library are not passed on; the user's are.
   expect([api.hello.env.NODE_ENV, api.hello.env.DEV]).toEqual([undefined, 'true']);
   await api.succeed(0.25);
   const web = await user.begun(group, 'web');
@@ -54,7 +54,7 @@ test('it shows the run, ends with it, and leaves the summary behind', async () =
   expect(terminal.text()).toContain('2 of 2 sessions completed, $0.75');
 }, 60_000);
 
-test('Ctrl-C pauses everything, and the exit code says so', async () => {
+test('Ctrl-C pauses all sessions, and the exit code reports it', async () => {
   const group = await user.group('auth', { api: [] });
   const terminal = run(group);
   const api = await user.begun(group, 'api');
@@ -67,7 +67,7 @@ test('Ctrl-C pauses everything, and the exit code says so', async () => {
   expect(terminal.text()).toContain('group resume');
 }, 60_000);
 
-test('Ctrl-C twice leaves at once, and the sessions end by themselves', async () => {
+test('Ctrl-C twice exits at once, and the sessions end by themselves', async () => {
   const group = await user.group('auth', { api: [] });
   const terminal = run(group);
   await user.begun(group, 'api');
@@ -82,7 +82,7 @@ test('Ctrl-C twice leaves at once, and the sessions end by themselves', async ()
   expect(printed).toContain(`Return with: claude-code-agent group run ${group}`);
 }, 60_000);
 
-test('q asks; pausing is one answer, staying another', async () => {
+test('q asks; one answer pauses, another stays', async () => {
   const group = await user.group('auth', { api: [] });
   const terminal = run(group);
   const api = await user.begun(group, 'api');
@@ -99,7 +99,7 @@ test('q asks; pausing is one answer, staying another', async () => {
   expectRestored(terminal);
 }, 60_000);
 
-test('q and l hand the group over: a runner without a terminal brings it to its end', async () => {
+test('q and l detach: a runner without a terminal finishes the group', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const terminal = run(group);
   const api = await user.begun(group, 'api');
@@ -143,7 +143,7 @@ test('SIGTERM pauses, with the dashboard open until that is done', async () => {
   expectRestored(terminal);
 }, 60_000);
 
-test('when drawing breaks, the screen is given back and the run goes on with lines', async () => {
+test('when drawing fails, the screen is restored and the run continues with plain lines', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const file = join(user.folder, 'break');
   const env = { ...user.env, TEST_BREAK: file };
@@ -164,7 +164,7 @@ test('when drawing breaks, the screen is given back and the run goes on with lin
   expectRestored(terminal);
 }, 60_000);
 
-test('a run that is refused draws nothing', async () => {
+test('a refused run draws nothing', async () => {
   const group = await user.group('auth', { api: [] });
   const first = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');

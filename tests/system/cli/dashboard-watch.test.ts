@@ -1,6 +1,6 @@
 /**
- * Promises, in a real terminal: a dashboard may be opened before, during and after a run and shows the same as any
- * other; its keys ask the runner; it outlives the runner; the terminal is given back however it ends.
+ * Promises, in a real terminal: a dashboard opened before, during or after a run shows the same as any other. Its keys
+ * send requests to the runner, it outlives the runner, and the terminal is restored however it ends.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
@@ -40,11 +40,11 @@ function expectRestored(terminal: TestTerminal): void {
   });
 }
 
-/** The part of a row that stands still while time passes. */
+/** The part of a row that does not change with time. */
 const row = (terminal: TestTerminal, name: string): string =>
   terminal.lines().find((line) => line.includes(name)) ?? '';
 
-test('before, during and after a run, two watchers see the same', async () => {
+test('before, during and after a run, two dashboards show the same', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const first = watch(group);
   await first.shows('created', 'Not started yet', '001 api', '└ 002 web', 'waits for 001 api');
@@ -72,7 +72,7 @@ test('before, during and after a run, two watchers see the same', async () => {
   }
 }, 60_000);
 
-test('a session is paused, let go on, spoken to and tried again by keys', async () => {
+test('keys pause, resume, message and retry a session', async () => {
   const group = await user.group('auth', { api: [], web: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
@@ -104,7 +104,7 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   await terminal.shows('Pausing the group…');
   await Promise.all([obeyInterrupt(third, 0.01), obeyInterrupt(web, 0.01)]);
   await terminal.shows('auth  paused', '‖ 2 paused', 'The group is paused.');
-  // Its runner is gone with the pause: it goes on with one of its own, which nobody started by hand.
+  // Its runner ended with the pause: it resumes with a runner started by the dashboard.
   await run.finished;
   terminal.type('P');
   const last = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
@@ -115,7 +115,7 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   expect(await terminal.exited).toBe(0);
 }, 60_000);
 
-test('when a run has ended, the failed session is selected, and one key tries it again', async () => {
+test('when a run has ended, the failed session is selected, and one key retries it', async () => {
   const group = await user.group('auth', { api: [], web: [] });
   const run = user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
@@ -131,7 +131,7 @@ test('when a run has ended, the failed session is selected, and one key tries it
   await terminal.shows('completed', '✓ 2/2');
 }, 60_000);
 
-test('one key pauses all marked sessions, and lets them go on', async () => {
+test('one key pauses all marked sessions and resumes them', async () => {
   const group = await user.group('auth', { api: [], web: [], docs: [] });
   user.start('group', 'run', group, '--no-warm-cache', '--output', 'quiet');
   const [api, web, docs] = await Promise.all(['api', 'web', 'docs'].map((name) => user.begun(group, name)));
@@ -149,7 +149,7 @@ test('one key pauses all marked sessions, and lets them go on', async () => {
   await terminal.shows('completed', '✓ 3/3');
 }, 60_000);
 
-test('the runner may die: the dashboard says so and goes on with the next one', async () => {
+test('when the runner dies, the dashboard reports it and follows the next one', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -158,7 +158,7 @@ test('the runner may die: the dashboard says so and goes on with the next one', 
   await terminal.shows('● 1 running', '$0.20 spent');
   run.kill('SIGKILL');
   await terminal.shows(`runner gone: claude-code-agent group run ${group}`, 'interrupted');
-  // It works on and spends without a runner.
+  // It continues and spends without a runner.
   await sayCost(api, 0.3);
   await terminal.shows('$0.30 spent');
   terminal.type('p');
@@ -172,7 +172,7 @@ test('the runner may die: the dashboard says so and goes on with the next one', 
   await terminal.shows('completed', '1/1');
 }, 60_000);
 
-describe('the terminal is given back', () => {
+describe('the terminal is restored', () => {
   test.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)(
     'on %s, which still ends the program',
     async (signal) => {
@@ -197,7 +197,7 @@ describe('the terminal is given back', () => {
     expect(terminal.text()).toContain('The group was deleted.');
   }, 60_000);
 
-  test('by an exception that nobody caught', async () => {
+  test('after an uncaught exception', async () => {
     const program = join(import.meta.dir, '../../support/broken-screen.ts');
     const terminal = open([process.execPath, '--no-install', program]);
     await terminal.shows('It is about to break.');
@@ -207,10 +207,10 @@ describe('the terminal is given back', () => {
     expect(terminal.text()).toContain('it broke');
   }, 60_000);
 
-  test('for as long as Ctrl-Z has stopped it', async () => {
+  test('while Ctrl-Z has suspended it', async () => {
     const group = await user.group('auth', { api: [] });
     const watching = `'${launcher}' group watch ${group}`;
-    // Neither time does the cursor stand where a line begins. The shell stays until its last word was read.
+    // In both cases the cursor is not at a line start. The shell waits until its output was read.
     const [before, after] = ['printf "typed ahead"', 'printf "half a line"'];
     const stopped = 'echo "stopped with $?"; read -r line';
     const script = `set -m; ${before}; ${watching}; ${stopped}; ${after}; fg >/dev/null; echo over; read -r line`;
@@ -237,7 +237,7 @@ describe('the terminal is given back', () => {
   }, 60_000);
 });
 
-test('NO_COLOR leaves colours out, and a locale without Unicode its signs', async () => {
+test('NO_COLOR removes colours, and a locale without Unicode its symbols', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const plain = watch(group, { env: { NO_COLOR: '1' } });
   const ascii = watch(group, { env: { LC_ALL: 'C' } });
@@ -247,7 +247,7 @@ test('NO_COLOR leaves colours out, and a locale without Unicode its signs', asyn
   expect(ascii.text()).toMatch(/^[\n -~]*$/);
 }, 60_000);
 
-test('where there can be no dashboard there are lines, from before the run until its end', async () => {
+test('without a suitable terminal there are plain lines, from before the run until its end', async () => {
   const group = await user.group('auth', { api: [] });
   const watchers = [{ TERM: 'dumb' }, { CI: 'true' }].map((env) => watch(group, { env }));
   for (const lines of watchers) await lines.shows('Waiting for the group to start');
@@ -266,7 +266,7 @@ test('where there can be no dashboard there are lines, from before the run until
   expect(log.text()).toContain('== attempt 1 completed');
 }, 60_000);
 
-test('what cannot show a dashboard is not asked to', async () => {
+test('a terminal that cannot show a dashboard gets no query', async () => {
   const group = await user.group('auth', { api: [] });
   const dumb = open([launcher, 'group', 'watch', group, '--output', 'tui'], { env: { TERM: 'dumb' } });
   expect(await dumb.exited).toBe(2);

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude: what was denied by a hook, by a rule of the project, for its own safety or in spite
- * of its exact rule is not offered as a rule again, and what helps instead is said; the rest is allowed by one command,
- * which the session goes on with.
+ * Promises, with the real claude: calls denied by a hook, by a project rule, for safety, or in spite of their exact
+ * rule get no rule offered but the fix that helps. All other denied calls are allowed by one command, with which the
+ * session continues.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';

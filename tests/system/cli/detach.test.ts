@@ -1,6 +1,6 @@
 /**
- * Promises: `--detach` returns when a runner of its own runs the group, or with the refusal of that runner; it outlives
- * the terminal, only one of them holds a group, and everything that stops a group stops it.
+ * Promises: `--detach` returns when its own runner runs the group, or with that runner's refusal. The runner outlives
+ * the terminal, holds the group alone, and every stop command stops it.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ beforeEach(() => {
   user = new Night(rig);
 });
 afterEach(async () => {
-  // A test that failed may have left a runner, which nothing but this ends.
+  // A failed test may have left a runner, which only this ends.
   for (const fake of rig.invocations) fake.exit(0);
   await user.run('stop', '--all');
   user.remove();
@@ -35,13 +35,13 @@ const logsOf = (group: string): string[] => {
   return readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
 };
 const pidIn = (text: string) => Number(/pid (\d+)/.exec(text)?.[1]);
-/** Field 6 of /proc/PID/stat: the session. */
+/** Field 6 of /proc/PID/stat: the session id. */
 const sessionOf = (pid: number) =>
   readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ')[3];
 
-test('it runs in a session of its own, is found, refuses a second runner and can be paused', async () => {
+test('a detached runner has its own session, is found, refuses a second runner and can be paused', async () => {
   const group = await user.group('auth', { api: [] });
   const detached = await user.run('group', 'run', group, '--detach');
   expect(detached).toMatchObject({ code: 0, stdout: `${group}\n` });
@@ -61,14 +61,14 @@ test('it runs in a session of its own, is found, refuses a second runner and can
   expect(await pause.finished).toMatchObject({ code: 0 });
   expect(await statusOf(group)).toBe('paused');
   await until(() => world.processes.identify(pid) === null);
-  // Those that were refused have left none.
+  // The refused ones have left none.
   const [log, ...others] = logsOf(group);
   expect(others).toEqual([]);
   expect(log).toContain('started (attempt 1)');
   expect(log).toContain('paused (user)');
 }, 60_000);
 
-test('S14: delete --force pauses a group that is running and deletes it; nothing of it is left', async () => {
+test('delete --force pauses a running group and deletes it completely', async () => {
   const group = await user.group('auth', { api: [] });
   const pid = pidIn((await user.run('group', 'run', group, '--detach')).stderr);
   const api = await user.begun(group, 'api');
@@ -85,7 +85,7 @@ test('S14: delete --force pauses a group that is running and deletes it; nothing
   expect(lives(api)).toBe(false);
 }, 60_000);
 
-test('group delete --force: a run that is going on ends with the word that its group is being deleted', async () => {
+test('group delete --force: a live run ends with the message that its group is being deleted', async () => {
   for (const output of ['text', 'quiet'] as const) {
     const group = await user.group('auth', { api: [] });
     const run = user.start('group', 'run', group, '--output', output);
@@ -101,7 +101,7 @@ test('group delete --force: a run that is going on ends with the word that its g
   }
 }, 60_000);
 
-test('neither Ctrl-C nor the end of its terminal ends it; stop --all does', async () => {
+test('Ctrl-C and a closed terminal do not end a detached runner; stop --all does', async () => {
   const group = await user.group('auth', { api: [] });
   let shown = '';
   const take = (bytes: Uint8Array): void => {
@@ -126,7 +126,7 @@ test('neither Ctrl-C nor the end of its terminal ends it; stop --all does', asyn
   expect(lives(api)).toBe(false);
 }, 60_000);
 
-test('a refusal is said and has its exit code', async () => {
+test('a refusal is printed and has its exit code', async () => {
   const empty = await user.ok('group', 'create', 'empty');
   const done = await user.group('done', { api: [] });
   const run = user.start('group', 'run', done, '--output', 'quiet');
@@ -151,7 +151,7 @@ test('a refusal is said and has its exit code', async () => {
   expect(await statusOf(empty)).toBe('created');
 }, 60_000);
 
-test('a workflow is rehearsed by a detached runner, and told of as JSON', async () => {
+test('a workflow is rehearsed by a detached runner and reported as JSON', async () => {
   // With the real claude.
   const user = new User();
   const project = user.project('api');
@@ -167,7 +167,7 @@ test('a workflow is rehearsed by a detached runner, and told of as JSON', async 
   user.remove();
 }, 120_000);
 
-test('the runner is asked for what the user asked for', () => {
+test('the runner gets all options that the user typed', () => {
   const config = fc.record(
     {
       maxConcurrentSessions: fc.integer({ min: 1, max: 50 }),

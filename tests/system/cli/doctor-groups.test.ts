@@ -1,4 +1,4 @@
-/** Promises of `doctor` about the data root: a cure fits its trouble and works, and nothing there can hold it up. */
+/** Promises of `doctor` about the data root: each problem has a fix that works, and no content can block it. */
 import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ async function findings(): Promise<Finding[]> {
 test.each([
   ['header', '"version":3', '"version":9', 'says version 9'],
   ['event', '"type":"group_created"', '"type":"group_imagined"', 'an event that this version does not know'],
-])('a group whose %s is of a newer version is not damaged: the program is too old', async (_, from, to, what) => {
+])('a group whose %s is from a newer version is reported as such, not as damaged', async (_, from, to, what) => {
   const group = await user.ok('group', 'create', 'later');
   const log = join(groups, group, 'events.jsonl');
   writeFileSync(log, readFileSync(log, 'utf8').replace(from, to));
@@ -39,7 +39,7 @@ test.each([
 });
 
 test.each(['rubbish\n', '', '{"type":"header","version":3,"groupId":"x"}\n'])(
-  'a damaged group (%j) can be deleted as told, which is told once',
+  'a damaged group (%j) is reported once and can be deleted as advised',
   async (log) => {
     const group = await user.ok('group', 'create', 'bad');
     writeFileSync(join(groups, group, 'events.jsonl'), log);
@@ -59,20 +59,17 @@ const strays: Readonly<Record<string, (path: string) => void>> = {
   'a dangling link': (path) => symlinkSync('nowhere', path),
 };
 
-test.each(Object.keys(strays))(
-  '%s with the name of a group stops no command that looks at all groups',
-  async (name) => {
-    const group = await user.ok('group', 'create', 'good');
-    strays[name]?.(join(groups, '20261122-000004-stray'));
-    expect(await user.run('group', 'list')).toMatchObject({ code: 0 });
-    expect(await user.run('stop', '--all')).toMatchObject({ code: 0 });
-    expect(await user.run('doctor', '--worktrees')).toMatchObject({ code: 0 });
-    expect(await user.json('group', 'show', 'good')).toMatchObject({ id: group });
-    expect(await user.run('group', 'show', '20261122-000004-stray')).toMatchObject({ code: 2 });
-  },
-);
+test.each(Object.keys(strays))('%s with the name of a group stops no command that reads all groups', async (name) => {
+  const group = await user.ok('group', 'create', 'good');
+  strays[name]?.(join(groups, '20261122-000004-stray'));
+  expect(await user.run('group', 'list')).toMatchObject({ code: 0 });
+  expect(await user.run('stop', '--all')).toMatchObject({ code: 0 });
+  expect(await user.run('doctor', '--worktrees')).toMatchObject({ code: 0 });
+  expect(await user.json('group', 'show', 'good')).toMatchObject({ id: group });
+  expect(await user.run('group', 'show', '20261122-000004-stray')).toMatchObject({ code: 2 });
+});
 
-test.each(['.deleted-', '.new-'])('what is left of a group (%s) is named and cleared as told', async (prefix) => {
+test.each(['.deleted-', '.new-'])('leftovers of a group (%s) are named and removed as advised', async (prefix) => {
   await user.ok('group', 'create', 'good');
   const path = join(groups, `${prefix}20261122-000004-gone-1`);
   mkdirSync(join(path, 'sessions'), { recursive: true });

@@ -1,4 +1,4 @@
-/** Promises of `doctor --worktrees`: what is left behind is found, each with its cure, and --fix loses nothing. */
+/** Promises of `doctor --worktrees`: each leftover is found with its fix, and --fix loses nothing. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ test('nothing left behind', async () => {
   expect(await user.run('doctor', '--fix')).toMatchObject({ code: 2 });
 });
 
-test('a group that was deleted by hand: its entries go, its branches are only listed', async () => {
+test('a group deleted by hand: its worktree entries go, its branches are only listed', async () => {
   const group = user.group('auth', ['api']);
   rmSync(group.folder, { recursive: true });
   const found = await examine();
@@ -50,7 +50,7 @@ test('a group that was deleted by hand: its entries go, its branches are only li
   expect(user.branches()).toContain(group.branch('api'));
 });
 
-test('a session that was removed half: gone with --fix unless it holds something', async () => {
+test('a half-removed session: --fix removes it unless it contains work', async () => {
   const group = user.group('auth', ['api', 'web'], 'failed');
   writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
   for (const name of ['api', 'web']) {
@@ -63,7 +63,7 @@ test('a session that was removed half: gone with --fix unless it holds something
   expect(user.worktrees()).toEqual([group.path('web')]);
 });
 
-test('a folder that is gone, a clean-up that was interrupted, one that never began', async () => {
+test('a missing folder, an interrupted clean-up, and one that never started', async () => {
   const group = user.group('auth', ['gone', 'half', 'merged', 'busy']);
   rmSync(group.path('gone'), { recursive: true });
   renameSync(group.path('half'), `${group.path('half')}.removed`);
@@ -83,7 +83,7 @@ test('a folder that is gone, a clean-up that was interrupted, one that never beg
   expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
 });
 
-test('what a killed merge left: scratch worktrees go when it is finished or undone', async () => {
+test('scratch worktrees of a killed merge go when it is finished or undone', async () => {
   const group = user.group('auth', ['api']);
   const scratch = join(group.folder, 'merge', 'auth-merge-1');
   git(user.shop, 'worktree', 'add', '--quiet', '--detach', scratch, user.base);

@@ -1,6 +1,6 @@
 /**
- * Promises of `faber start` where a run is in progress: on a terminal the user is asked, and take over, a work tree and
- * cancel do what they say; anything else cancels; two choices at once are refused.
+ * Promises of `faber start` while a run is active: on a terminal it asks; "take over", "worktree" and "cancel" do what
+ * they say, and any other answer cancels. Two choices at once are refused.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readdirSync } from 'node:fs';
@@ -17,7 +17,7 @@ afterEach(() => user.remove());
 const beside = () => join(user.folder, 'shop-issue-259');
 const runs = () => readdirSync(join(user.shop, '.fractary/runs'));
 
-/** Answers the question on a terminal; what was shown, and the exit code. */
+/** Answers the question on a terminal; returns the output and the exit code. */
 async function onTerminal(answer: string, ...args: string[]): Promise<{ code: number; shown: string }> {
   let shown = '';
   let isAnswered = false;
@@ -49,7 +49,7 @@ test('"…detects and warns about workflow conflicts": y takes over', async () =
   expect(user.stateOf(first).status).toBe('in_progress');
 });
 
-test('w begins the run in a work tree of its own, and the first goes on', async () => {
+test('w starts the run in its own worktree, and the first one continues', async () => {
   const first = await user.begin();
   const { code, shown } = await onTerminal('w\r', 'start', '--work-id', '259');
   expect(code).toBe(0);

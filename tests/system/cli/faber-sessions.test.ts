@@ -1,4 +1,4 @@
-/** Promises of `faber …` as claude's Bash tool runs it: the session is recorded in the run, and gets what it needs. */
+/** Promises of `faber …` as claude's Bash tool runs it: the session is recorded in the run and gets what it needs. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-test('S7: what a workflow wants before a phase is done or told, and only before that phase', async () => {
+test('what a workflow requires before a phase is done or announced, and only before that phase', async () => {
   const loads = 'FABER ARTIFACT orchestration-protocol';
   const begun = await user.asSession('s1', 'start', '--work-id', '258');
   const run = begun.stdout.trim();
@@ -19,7 +19,7 @@ test('S7: what a workflow wants before a phase is done or told, and only before 
   expect(user.stateOf(run).context_metadata).toMatchObject({ reload_count: 1 });
   expect(user.stateOf(run).sessions.current_session.artifacts_loaded).toContain('orchestration-protocol');
   expect((await user.asSession('s1', 'phase', 'frame')).stderr).not.toContain(loads);
-  // A person has no conversation it could be loaded into.
+  // A person has no conversation to load it into.
   expect((await user.faber('start', '--work-id', '260', '--take-over')).stderr).not.toContain(loads);
 
   const step = (prompt: string) => ({ id: 'x', name: 'X', prompt });
@@ -39,7 +39,7 @@ test('S7: what a workflow wants before a phase is done or told, and only before 
   expect(wrong.stderr).toContain('mine.json:1:34: pre_steps: expected an object with the texts id and prompt');
 });
 
-test('what is reloaded between two phases is so for the trigger that names them, and for no other', async () => {
+test('the reload between two phases happens for the trigger that names them, and for no other', async () => {
   const artifact = (id: string, ...triggers: string[]) => ({
     id,
     type: 'json',
@@ -91,7 +91,7 @@ describe('S10', () => {
     }
   });
 
-  test('an active run that is not there is said by every command that needs one', async () => {
+  test('every command that needs an active run reports that there is none', async () => {
     user.write('.fractary/faber/.active-run-id', 'gone-1\n');
     const said = /\.active-run-id names the run gone-1, which is not in .*\.fractary\/runs\./;
     const trigger = ['prime-context', '--trigger', 'session_start'];
@@ -100,12 +100,12 @@ describe('S10', () => {
       expect([words, code === 0]).toEqual([words, words.length > 2 || /end|status/.test(words.join())]);
       expect(stderr).toMatch(said);
     }
-    // What a session without a run always was told stays as it was.
+    // What a session without a run got before is unchanged.
     user.write('.fractary/faber/.active-run-id', '');
     expect((await user.faber('prime-context')).stderr).not.toContain('names the run');
   });
 
-  test("what hooks do in a person's own session is in hooks.log of the data folder, which stays small", async () => {
+  test("hooks in a person's own session write to hooks.log of the data folder, which stays small", async () => {
     const log = join(user.data, 'hooks.log');
     const run = await user.begin('258');
     await user.hook('session-start', { session_id: 's1', source: 'resume' });
@@ -123,7 +123,7 @@ describe('S10', () => {
     expect(readFileSync(log, 'utf8').trim().split('\n')).toHaveLength(1);
     expect(statSync(`${log}.1`).size).toBe(1024 ** 2 + 1);
     expect(statSync(log).mode & 0o777).toBe(0o600);
-    // Neither holds a session up.
+    // Neither delays a session.
     rmSync(log);
     expect(Bun.spawnSync(['mkfifo', log]).exitCode).toBe(0);
     expect(await user.hook('session-start', { session_id: 's1', source: 'resume' })).toContain(run);

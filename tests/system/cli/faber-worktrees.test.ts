@@ -1,6 +1,6 @@
 /**
- * Promises of work trees made for runs of FABER: on a branch of their own, tracked, kept while anything could be lost,
- * and removed when their run is over; when one cannot be made, nothing is half made.
+ * Promises of worktrees made for FABER runs: on a branch of their own, tracked, kept while anything could be lost, and
+ * removed when their run is over. A failed creation leaves nothing.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ async function complete(run: string): Promise<void> {
   expect(user.stateOf(run, beside()).status).toBe('completed');
 }
 
-test('made beside the project, on a branch of its own, tracked, and gone after completion', async () => {
+test('created beside the project on its own branch, tracked, and removed after completion', async () => {
   const first = await user.begin();
   const second = await user.begin('259', '--worktree');
   expect(git(beside(), 'branch', '--show-current')).toBe('feature/259');
@@ -35,7 +35,7 @@ test('made beside the project, on a branch of its own, tracked, and gone after c
     { work_id: '259', run_id: second, path: '../shop-issue-259', branch: 'feature/259' },
   ]);
   expect(await tracked()).toMatchObject([{ run_id: second, status: 'in progress', path: beside() }]);
-  // Called from within, it must not remove the ground under the session.
+  // Called from within, it must not remove the session's current folder.
   await complete(second);
   expect(existsSync(beside())).toBe(true);
   const resumed = await user.faber('resume', first);
@@ -47,7 +47,7 @@ test('made beside the project, on a branch of its own, tracked, and gone after c
   expect(await tracked()).toEqual([]);
 });
 
-test('kept while it holds changes or an open session; --prune says why', async () => {
+test('kept while it has changes or an open session; --prune names the reason', async () => {
   await user.begin('259', '--worktree');
   const [entry] = await tracked();
   writeFileSync(join(beside(), 'work.txt'), 'not committed');
@@ -68,7 +68,7 @@ test('kept while it holds changes or an open session; --prune says why', async (
   expect(git(user.shop, 'show', 'feature/259:work.txt')).toBe('not committed');
 });
 
-describe('S9: cleaned up by itself when its run is completed, and it is clean and merged', () => {
+describe('removed automatically when its run is completed and it is clean and merged', () => {
   const others = {
     merge: () => git(user.shop, 'merge', '--quiet', '--no-ff', '-m', 'Merge', 'feature/259'),
     squash: () => {
@@ -92,7 +92,7 @@ describe('S9: cleaned up by itself when its run is completed, and it is clean an
     git(user.shop, 'add', '.');
     git(user.shop, 'commit', '--quiet', '-m', 'The run');
     await completed();
-    // Not merged: the run is over, its work is not.
+    // Not merged: the run is over, but its work is not on another branch.
     expect(await user.faber('resume', main)).toMatchObject({ code: 0, stderr: '' });
     expect(existsSync(beside())).toBe(true);
     others[how]();
@@ -107,13 +107,13 @@ describe('S9: cleaned up by itself when its run is completed, and it is clean an
   });
 });
 
-test('orphans: a folder that is gone, a run that is gone', async () => {
+test('orphans: a missing folder, a missing run', async () => {
   await user.begin('259', '--worktree');
   rmSync(beside(), { recursive: true });
   expect(await tracked()).toMatchObject([{ status: 'missing' }]);
   expect(await user.faber('worktrees', '--prune')).toMatchObject({ code: 0 });
   expect(await tracked()).toEqual([]);
-  // The branch is there, and is used again.
+  // The branch exists and is used again.
   const run = await user.begin('259', '--worktree');
   rmSync(join(beside(), '.fractary/runs', run), { recursive: true });
   expect(await tracked()).toMatchObject([{ status: 'orphaned' }]);

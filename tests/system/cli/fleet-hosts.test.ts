@@ -1,7 +1,7 @@
 /**
- * Promises: over a real sshd, one command makes a host of the fleet of another home, with its agent, its guard, its
- * login and this very program, and one command undoes all of it. What is missing there, or in the way, is said in one
- * sentence, and a login stands in no command line and no message. Not covered: other systems than this one, systemd.
+ * Promises, over a real sshd: one command turns another home into a host of the fleet, with agent, guard, login and
+ * this program, and one command undoes it. Each missing requirement is named in one sentence, and no login appears in a
+ * command line or message. Not covered: other systems, systemd.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ setDefaultTimeout(120_000);
 
 const { locks, processes } = createRealWorld();
 const secret = 'test-key-of-team-a';
-/** What every system has, without Bun and claude. */
+/** The programs of any system, without Bun and claude. */
 const tools = [
   'sh',
   'bash',
@@ -62,12 +62,12 @@ afterEach(async () => {
 const machineRoot = () => join(user.folder, 'there', '.local', 'claude-code-agent');
 const locksOf = (root: string) => [fleetPaths(root).agentLock, fleetPaths(root).guardLock];
 
-/** No host of these tests tries it anew. */
+/** Hosts of these tests do not retry it. */
 function triedEverywhere(program: string): void {
   for (const root of [user.data, machineRoot()]) noteTried(fleetPaths(root).folder, program);
 }
 
-/** A folder of programs, and nothing else to be on a PATH. */
+/** A folder of programs that is the whole PATH. */
 function pathWith(...more: string[]): string {
   const bin = join(user.folder, `bin-${more.join('-') || 'bare'}`);
   mkdirSync(bin, { recursive: true });
@@ -97,7 +97,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
   test('host add installs and starts all that a host needs, and host forget undoes it', async () => {
     await open(pathWith('git', 'claude'));
     const added = await add('--slots', '2', '--label', 'gpu', '--login', 'team-a');
-    // One line a step, and nothing of them in what is printed.
+    // One line per step, without details in the output.
     expect(added.stderr.split('\n').filter((step) => step.endsWith(' ...'))).toEqual([
       `Connecting to ${there.destination} ...`,
       expect.stringMatching(/^It is Linux \w+ with git version \S.* and claude\. Packing the program \.\.\.$/),
@@ -113,7 +113,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 
     const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
     expect(hosts).toMatchObject([{ name: 'one', slots: 2, labels: ['gpu'], state: 'ready', login: 'team-a' }]);
-    // The claude of this test knows nothing of logins, which doctor tells; a worktree can be made.
+    // The claude of this test has no login, which doctor reports; a worktree can be created.
     const doctor = async () => (await user.run('doctor', '--hosts')).stdout;
     while (!/one: its login cannot be used\. /.test(await doctor())) await Bun.sleep(100);
     const login = join(fleetPaths(machineRoot()).logins, 'team-a.env');
@@ -139,7 +139,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
   });
 
   test.if(claudeBinary !== undefined)(
-    'a group runs on a host that was added, with the login that was sent to it once and goes nowhere else',
+    'a group runs on an added host with the login that was sent to it once and goes nowhere else',
     async () => {
       const write = { file_path: '{{project}}/made.md', content: 'Made by a session.\n' };
       const steps = [{ tool: 'Write', input: write }, { text: 'Done.' }];
@@ -168,7 +168,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
         const log = join(server.folder, 'appendonlydir');
         const written = readdirSync(log).map((name) => readFileSync(join(log, name), 'latin1'));
         for (const text of [secret, 'nobody reads', 'Made by', 'made.md']) expect(written.join()).not.toContain(text);
-        // Another host of the fleet could read all of it, and finds the prompt and no login.
+        // Another host of the fleet could read all of it: it finds the prompt and no login.
         const { sealingKey } = JSON.parse(readFileSync(fleetPaths(user.data).config, 'utf8'));
         const sent = sentThrough(server.folder, sealingKey);
         expect(sent).toContain('nobody reads');
@@ -182,7 +182,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
   );
 
   test.if(claudeBinary !== undefined)(
-    'host forget of a busy host waits until its session has finished, and every cent of it is known',
+    'host forget of a busy host waits until its session has finished, and its cost is exact',
     async () => {
       const command = 'touch "$HOME/waits"; until [ -e "$HOME/go" ]; do sleep 0.1; done; echo made >made.md';
       const steps = [{ text: 'Working.', tool: 'Bash', input: { command } }, { text: 'Done.' }];
@@ -245,7 +245,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 });
 
 describe.skipIf(!hasRedis)('with redis-server', () => {
-  /** An ssh that runs what it is told here, as the host would. */
+  /** An ssh that runs its commands here, as the host would. */
   function play(script: string): void {
     const bin = join(user.folder, 'played');
     mkdirSync(bin);
@@ -266,7 +266,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       'No route to host',
     ],
     [
-      'whoever logs in gets no shell',
+      'the account has no shell',
       () => 'echo "This account is not available." >&2; exit 1',
       'account that can run commands',
     ],
@@ -278,7 +278,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       'does not run on me@there (Other 7)',
     ],
   ])(
-    'host add says in one sentence that %s',
+    'host add reports in one sentence that %s',
     async (_, script, said) => {
       play(script());
       const { code, stdout, stderr } = await user.run('host', 'add', 'one', '--ssh', 'me@there');
@@ -301,7 +301,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     [['one', '--ssh', 'me@there', '--label', 'a+b'], 'no label'],
     [['one', '--ssh', 'me@there', '--slots', '0'], 'from 1 to 1000'],
     [['one', '--ssh', 'me@there', '--login', '../x'], 'no name of a login'],
-  ])('host add %j asks nobody', async (words, said) => {
+  ])('host add %j is refused before it connects', async (words, said) => {
     play('echo asked >&2; exit 1');
     const { code, stderr } = await user.run('host', 'add', ...words);
     expect(code).toBe(2);
@@ -309,10 +309,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(stderr).not.toContain('asked\n');
   });
 
-  test('where there is systemd --user, the agent is a unit that needs no more, and is taken away again', async () => {
+  test('with systemd --user the agent is a unit, which is removed again', async () => {
     const bin = pathWith('claude');
     const unit = join(user.home, '.config', 'systemd', 'user', 'claude-code-agent-host.service');
-    // Starts and ends what stands in the unit, as systemd would.
+    // Starts and ends the unit's command, as systemd would.
     const systemctl = `#!/bin/sh
 echo "$*" >>"$HOME/calls"
 unit="$HOME/.config/systemd/user/claude-code-agent-host.service"
@@ -345,7 +345,7 @@ esac
     for (const lock of locksOf(user.data)) expect(locks.holder(lock)).toBeNull();
   }, 60_000);
 
-  test('a host joins by itself, in the foreground too, and leaves again', async () => {
+  test('a host joins by itself, also in the foreground, and leaves again', async () => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');
     const machine = join(user.folder, 'there', 'data');
     const line = await user.ok('fleet', 'join-line');
@@ -370,7 +370,7 @@ esac
     expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This host works as two') });
     expect(joined.stdout + joined.stderr).not.toContain(line);
     expect(await user.ok('host', 'list')).toMatch(/^two +ready .* gpu$/m);
-    // Another one may not be called so while it lives.
+    // While it lives, another host may not have its name.
     const taken = await user.run('host', 'join', line, '--name', 'two');
     expect([taken.code, taken.stderr.includes('Another host of the fleet is called two')]).toEqual([2, true]);
     expect(existsSync(fleetPaths(user.data).host)).toBe(false);

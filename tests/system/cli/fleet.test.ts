@@ -1,8 +1,8 @@
 /**
- * Promises: `fleet init` makes a fleet only with a Redis that forgets nothing, says what to change where it is another
- * one, and prints the join line alone; done again it keeps the keys. The hosts are listed and drained by name, and
- * doctor has a cure for each thing that is wrong with one. Machines are played by what they say of themselves in Redis.
- * Not covered: agents (fleet-hosts.test.ts), another Redis than Debian's.
+ * Promises: `fleet init` accepts only a Redis that loses nothing, names what to change otherwise, and prints only the
+ * join line; repeated, it keeps the keys. Hosts are listed and drained by name, and doctor has a fix for each of their
+ * problems. Hosts are simulated by their entries in Redis. Not covered: agents (fleet-hosts.test.ts), other versions of
+ * Redis.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ describe('without a fleet', () => {
     [['--redis', 'redis://127.0.0.1:1', '--ca', 'none.pem'], 'does not exist'],
     [['--redis', 'redis://127.0.0.1:1', '--lease', '1'], 'whole number from 2 to 3600'],
     [[], 'A fleet needs a Redis'],
-  ])('fleet init %j makes nothing', async (options, said) => {
+  ])('fleet init %j creates nothing', async (options, said) => {
     const { code, stdout, stderr } = await user.run('fleet', 'init', ...options);
     expect(code).toBeOneOf([1, 2]);
     expect(stdout).toBe('');
@@ -52,13 +52,13 @@ describe('without a fleet', () => {
     expect(existsSync(join(user.data, 'fleet'))).toBe(false);
   });
 
-  test('host serve says that the host has joined none', async () => {
+  test('host serve reports that this host has joined no fleet', async () => {
     const { code, stderr } = await user.run('host', 'serve', '--json');
     expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
     expect(stderr).toContain('This host belongs to no fleet.');
   });
 
-  test('a bad join line, name, label, slot or login makes nothing', async () => {
+  test('an invalid join line, name, label, slot or login creates nothing', async () => {
     for (const [options, said] of [
       [['cca-join:x'], 'not a whole join line'],
       [['cca-join:x', '--slots', '0'], 'whole number from 1 to 1000'],
@@ -89,7 +89,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   const init = (...more: string[]) => user.run('fleet', 'init', '--redis', server.url, ...more);
   const fleetFile = () => join(user.data, 'fleet', 'fleet.json');
 
-  test('fleet init prints the join line alone, and says when hosts must join again', async () => {
+  test('fleet init prints only the join line, and says when hosts must join again', async () => {
     const { code, stdout, stderr } = await init('--lease', '8');
     expect(code).toBe(0);
     const ticket = unwrap(parseJoinLine(stdout));
@@ -108,7 +108,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test.each([
     ['appendonly', 'no', 'yes', 'appendonly yes'],
     ['maxmemory-policy', 'allkeys-lru', 'noeviction', 'maxmemory-policy noeviction'],
-  ])('a Redis with %s %s is refused with its cure', async (name, wrong, right, cure) => {
+  ])('a Redis with %s %s is refused with its fix', async (name, wrong, right, cure) => {
     const redis = unwrap(
       await FleetRedis.open(world, { redis: server.url, sealingKey: Buffer.alloc(32).toString('base64') }),
     );
@@ -126,7 +126,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     }
   });
 
-  describe('the hosts', () => {
+  describe('hosts', () => {
     let redis: FleetRedis;
 
     beforeEach(async () => {
@@ -161,7 +161,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect([code, stderr.includes('There is no host "gpu1"')]).toEqual([2, true]);
     });
 
-    test('are listed with what they have and how they stand', async () => {
+    test('are listed with their properties and states', async () => {
       await says('gpu1');
       await says('old', {}, 61_000);
       await says('quiet', {}, 6_000);
@@ -185,7 +185,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(hosts[0]).toMatchObject({ name: 'gpu1', state: 'ready', slots: 4, used: 1, free: 3, labels: ['gpu'] });
     });
 
-    test('that were stolen make no terminal obey them, no shell run anything, and hide no other', async () => {
+    test('stolen entries inject no escape codes or shell text, and hide no other host', async () => {
       await says('gpu1');
       const evil = '\u001b[2J\u001b]0;owned\u0007\u009b1m\n::error::\u202e; touch owned';
       const abilities = { wire: wireVersion, version: evil, claudeVersion: evil };
@@ -205,13 +205,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         expect(stdout).toContain('gpu2');
         expect(stdout).not.toContain('gpu3');
       }
-      // What is to be typed has none of it.
+      // The text to be typed contains none of it.
       const { stdout } = await user.run('doctor', '--hosts');
       expect(stdout).not.toContain('--accept-claude');
       expect(stdout).toContain('--login NAME');
     });
 
-    describe('of which none has what a session requires', () => {
+    describe('when no host has what a session requires', () => {
       let group: string;
 
       beforeEach(async () => {
@@ -229,7 +229,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         'Session 001 train is to work on a host with tpu, as 1 more: no host of the fleet has that; the labels ' +
         'there are: gpu. Add one that has it with: claude-code-agent host add NAME --ssh USER@HOST --label tpu';
 
-      test('group plan says so, and how they stand that have it', async () => {
+      test('group plan says so, with the state of the hosts that would fit', async () => {
         expect(await user.run('group', 'plan', group)).toMatchObject({
           stdout: expect.stringContaining('no host has joined the fleet. Add one with: claude-code-agent host add'),
         });
@@ -260,7 +260,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(await user.ok('host', 'list')).toMatch(/^gpu1 +ready/m);
     });
 
-    test('are forgotten when a person says so, and not without', async () => {
+    test('are forgotten after a confirmation only', async () => {
       await says('gpu1');
       const asked = await user.run('host', 'forget', 'gpu1');
       expect(asked.code).toBe(2);
@@ -279,7 +279,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       ['refusing', { refusal: 'claude 2.1.331 was tried.' }, 0, 'nothing is sent there. claude 2.1.331 was tried.'],
       ['no-key', { loginWarning: 'Bad.' }, 0, 'its login cannot be used. Bad.'],
       ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
-    ])('that are %s are told by doctor, with a cure', async (name, more, silentMs, said) => {
+    ])('that are %s are reported by doctor with a fix', async (name, more, silentMs, said) => {
       await says(name, more, silentMs);
       const { stdout } = await user.run('doctor', '--hosts', '--json');
       const { checks } = JSON.parse(stdout) as { checks: { message: string; level: string; next: string }[] };
@@ -289,7 +289,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect(finding?.next).not.toBe('');
     });
 
-    test('that are well are told in a line each', async () => {
+    test('healthy hosts get one line each', async () => {
       await says('gpu1', { abilities: { ...(await claudeHere()) } });
       const { code, stdout } = await user.run('doctor', '--hosts');
       expect(stdout).toMatch(/^ok +redis +Redis \d/m);
@@ -298,7 +298,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     });
   });
 
-  /** As this host would say it. */
+  /** As this host would report it. */
   async function claudeHere(): Promise<HostEntry['abilities']> {
     mkdirSync(join(user.folder, 'bin'));
     const claude = join(user.folder, 'bin', 'claude');

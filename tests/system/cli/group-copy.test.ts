@@ -1,6 +1,6 @@
 /**
- * Promises: a group is made again with other ids and the same sessions; from one session on, what was completed before
- * keeps its result and its branch at no cost; no command on either group takes away what the other one names.
+ * Promises: a group can be copied with new ids and the same sessions. With --from, everything completed before that
+ * session keeps its result and its branch at no cost. No command on either group removes what the other one uses.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ async function addTo(group: string, name: string, ...more: string[]): Promise<vo
   user.note(name, await user.ok('session', 'add', group, ...common, ...more));
 }
 
-/** Three in a row, each of which writes a file of its name. */
+/** A chain of three, each of which writes a file with its name. */
 async function chain(): Promise<string> {
   const group = await user.ok('group', 'create', 'auth', '--no-warm-cache', '--max-budget-usd', '5');
   await addTo(group, 'api');
@@ -79,7 +79,7 @@ const branches = () => git(shop.folder, 'for-each-ref', '--format=%(refname:shor
 const filesIn = (branch: string) => git(shop.folder, 'ls-tree', '--name-only', branch).split('\n');
 const branchOf = (group: string, name: string) => session(group, name).workspace?.branch ?? '';
 
-test('the same group again: other ids, nothing done yet, settings and templates as they are', async () => {
+test('a copy has other ids, no results, and the same settings and templates', async () => {
   const config = join(user.folder, 'strict');
   mkdirSync(config);
   writeFileSync(join(config, 'CLAUDE.md'), 'Be strict.');
@@ -106,7 +106,7 @@ test('the same group again: other ids, nothing done yet, settings and templates 
   expect(readFileSync(join(folder, 'shared-config', 'commands', 'go.md'), 'utf8')).toBe('Go.');
 });
 
-test('from a session on: the result and the branch of what came before, and its money counts once', async () => {
+test('--from a session: earlier sessions keep result and branch, and their cost counts once', async () => {
   const group = await chain();
   await work(group, 'api', 'web', 'docs');
   const copy = know(await user.ok('group', 'copy', 'auth', '--from', 'docs'));
@@ -130,7 +130,7 @@ test('from a session on: the result and the branch of what came before, and its 
   expect(await user.ok(...(log ?? '').split(' '))).toContain('web is done');
 }, 60_000);
 
-test('what did not complete, and what depends on it, is done anew as well', async () => {
+test('sessions that did not complete, and their dependents, run again as well', async () => {
   const group = await chain();
   await addTo(group, 'alone');
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -151,7 +151,7 @@ test('what did not complete, and what depends on it, is done anew as well', asyn
   await run.finished;
 }, 60_000);
 
-test('a merge of the first group, and its deletion, leave the branches that the copy names', async () => {
+test('merging and deleting the first group leaves the branches that the copy uses', async () => {
   const group = await chain();
   await work(group, 'api', 'web', 'docs');
   const [api, web, docs] = ['api', 'web', 'docs'].map((name) => branchOf(group, name));
@@ -162,12 +162,12 @@ test('a merge of the first group, and its deletion, leave the branches that the 
   expect(branches()).toEqual([api, web, 'main'].map((name) => name ?? '').sort());
   await work(copy, 'docs');
   await user.ok('group', 'merge', copy);
-  // Nobody else names them any more.
+  // No other group uses them any more.
   expect([branches(), docs]).toEqual([['main'], docs]);
   expect(filesIn('main')).toEqual(['README.md', 'api.txt', 'docs.txt', 'web.txt']);
 }, 60_000);
 
-test('a merge of the copy, and its deletion, leave the branches and worktrees of the first group', async () => {
+test('merging and deleting the copy leaves the branches and worktrees of the first group', async () => {
   const group = await chain();
   await work(group, 'api', 'web', 'docs');
   const before = branches();
@@ -181,7 +181,7 @@ test('a merge of the copy, and its deletion, leave the branches and worktrees of
   expect((await user.run('doctor', '--worktrees')).stdout).not.toContain('broken');
 }, 60_000);
 
-test('a rehearsal is copied for real, and a copy of one is never run for real by mistake', async () => {
+test('a rehearsal can be copied for a real run, and is never run for real by mistake', async () => {
   const group = await user.ok('group', 'create', 'auth');
   await addTo(group, 'api');
   expect(await rehearse(group, '--rehearse')).toMatchObject({ code: 0 });

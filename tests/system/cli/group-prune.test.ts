@@ -1,6 +1,6 @@
 /**
- * Promises: which groups go is shown first, with why, and asked; none goes that runs, is paused without being named,
- * holds work that would be lost, or has a branch on which another group builds; nor one that is another by now.
+ * Promises: the groups to delete are shown first with the reason, and confirmed. A group stays if it runs, is paused
+ * and not named, holds work that would be lost, has a branch that another group builds on, or has changed meanwhile.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ const pruned = (...options: string[]) => user.json<Pruned>('group', 'prune', ...
 const isThere = ({ id }: WorktreeGroup) => existsSync(groupPaths(user.data, id).folder);
 const goes = async (...options: string[]) => (await pruned(...options, '--dry-run')).groups.map(({ id }) => id).sort();
 
-test('by age, status and size, all of what is given; the newest may stay', async () => {
+test('by age, status and size, all given conditions together; the newest can be kept', async () => {
   const [done, failed] = [user.group('done', []), user.group('failed', ['api'], 'failed')];
   const created = await user.ok('group', 'create', 'fresh');
   expect(await goes('--older-than', '0s')).toEqual([done.id, failed.id, created].sort());
@@ -39,7 +39,7 @@ test('by age, status and size, all of what is given; the newest may stay', async
   expect([isThere(done), isThere(failed)]).toEqual([true, true]);
 });
 
-test('without a terminal it refuses, with --yes it deletes; what was shown is why', async () => {
+test('without a terminal it refuses, with --yes it deletes; the shown reason is recorded', async () => {
   const [done, failed] = [user.group('done', ['api']), user.group('failed', ['api'], 'failed')];
   const refused = await user.run('group', 'prune', '--status', 'completed');
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Delete 1 group (') });
@@ -56,7 +56,7 @@ test('without a terminal it refuses, with --yes it deletes; what was shown is wh
   expect(none).toMatchObject({ code: 0, stderr: expect.stringContaining('No groups match') });
 });
 
-test('on a terminal it asks', async () => {
+test('it asks on a terminal', async () => {
   const done = user.group('done', []);
   const line = [user.program, 'group', 'prune', '--status', 'completed'];
   const answer = async (text: string) => {
@@ -69,7 +69,7 @@ test('on a terminal it asks', async () => {
   expect([await answer('y'), isThere(done)]).toEqual([0, false]);
 }, 60_000);
 
-test('running and paused groups stay unless they are named; one that is being run stays in any case', async () => {
+test('running and paused groups stay unless they are named; a group with a live run always stays', async () => {
   const paused = user.group('paused', [], 'failed');
   const runner = { id: crypto.randomUUID(), runner: user.world.machine.self };
   paused.write((writer) => {
@@ -90,7 +90,7 @@ test('running and paused groups stay unless they are named; one that is being ru
   expect(isThere(paused)).toBe(true);
 });
 
-test('work that is in no commit, and a branch on which another group builds, keep a group', async () => {
+test('uncommitted work, and a branch that another group builds on, keep a group', async () => {
   const [dirty, shared, merged] = ['dirty', 'shared', 'merged'].map((slug) => user.group(slug, ['api', 'web']));
   if (dirty === undefined || shared === undefined || merged === undefined) throw new Error('no groups');
   writeFileSync(join(dirty.path('api'), 'notes.txt'), 'x');

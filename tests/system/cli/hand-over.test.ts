@@ -1,7 +1,6 @@
 /**
- * Promises, as a user types them, with the real claude in a rehearsal: sessions of two repositories work in worktrees
- * of their own, one begins with the work of another, the checkouts stay untouched until the merge, which moves both
- * main branches or none.
+ * Promises, with the real claude in a rehearsal: sessions of two repositories work in their own worktrees, one starts
+ * with the work of another, and the checkouts are unchanged until the merge, which moves both main branches or none.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +12,7 @@ let user: User;
 let app: string;
 let library: string;
 
-/** Each session reads what was there before it and writes a file of its own. */
+/** Each session reads the existing files and writes a file of its own. */
 const script = `
 version: 1
 sessions:
@@ -67,7 +66,7 @@ const rehearse = (group: string) =>
 const standing = (folder: string) => [git(folder, 'rev-parse', 'HEAD'), git(folder, 'status', '--porcelain')].join();
 const commits = (folder: string) => git(folder, 'log', '--format=%s', '--no-merges', 'main').split('\n').length;
 
-test('separate worktrees; dependents begin with the work before them; both main branches advance', async () => {
+test("separate worktrees; dependents start with their dependencies' work; both main branches advance", async () => {
   const group = await makeGroup();
   const before = [standing(app), standing(library)];
   const run = await rehearse(group);
@@ -93,8 +92,8 @@ test('separate worktrees; dependents begin with the work before them; both main 
   expect(git(app, 'log', '-1', '--format=%an', '--no-merges')).toBe('Ann');
 }, 120_000);
 
-test('one command that fails in the merge keeps every branch of every repository where it is', async () => {
-  // It holds in its own worktree and breaks only where the work of others is beside it.
+test('one failing check of the merge keeps every branch of every repository where it is', async () => {
+  // It passes in its own worktree and fails only next to the work of others.
   const group = await makeGroup({ c: ['--accept', 'test ! -e b.txt'] });
   expect((await rehearse(group)).code).toBe(0);
   const before = [standing(app), standing(library)];

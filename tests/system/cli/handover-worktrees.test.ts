@@ -1,7 +1,7 @@
 /**
- * Promises: the resume file that sessions and their hooks change in the user's checkout is in the way of no merge that
- * leaves it alone, and stays as it is; and before a worktree goes, what its session wrote for the next one is in the
- * project, or the worktree stays.
+ * Promises: a resume file changed by sessions and hooks in the user's checkout does not block a merge that leaves it
+ * alone, and stays unchanged. Before a worktree is removed, its session's handover text is in the project, or the
+ * worktree stays.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ describe('merging into a checkout whose resume file is changed', () => {
     expect(group.worktrees()).toEqual([]);
   });
 
-  test('one that the work brings as well is never written over', async () => {
+  test('a resume file that the work also changes is never overwritten', async () => {
     const tree = { [resume]: text('of the branch') };
     const group = user.mergeGroup('shop', [sketch, { name: 'b', repository: 'app', after: ['a'], tree }]);
     change();
@@ -62,12 +62,12 @@ describe('merging into a checkout whose resume file is changed', () => {
   });
 });
 
-describe('before a worktree goes', () => {
+describe('before a worktree is removed', () => {
   const sketches = [{ name: 'a', repository: 'app', status: 'failed' }] as const;
   const failed = () => user.mergeGroup('shop', sketches, 'failed');
   const remove = (group: MergeGroup) => user.run('group', 'delete', group.id, '--force');
 
-  test('what a failed session wrote reaches the project', async () => {
+  test("a failed session's text reaches the project", async () => {
     const group = failed();
     copy(group, 'a', text('half way'));
     expect(await remove(group)).toMatchObject({ code: 0 });
@@ -75,7 +75,7 @@ describe('before a worktree goes', () => {
     expect(existsSync(group.paths.folder)).toBe(false);
   });
 
-  test('beside what a person wrote there', async () => {
+  test("next to a person's own text", async () => {
     const group = failed();
     change(resume, text('of a person'));
     copy(group, 'a', text('half way'));

@@ -1,7 +1,7 @@
 /**
- * Promises, in a real terminal: without a command the program shows all groups; enter opens the dashboard of one and q
- * comes back; n starts a group from a workflow; d deletes after a question; the terminal is given back. Without a
- * terminal it is the help.
+ * Promises, in a real terminal: without a command the program lists all groups; enter opens the dashboard of one and q
+ * returns; n starts a group from a workflow; d deletes after a question; the terminal is restored. Without a terminal
+ * it prints the help.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ function expectRestored({ isAlternate, isCooked, wraps, showsCursor }: TestTermi
   expect({ isAlternate, isCooked, wraps, showsCursor }).toEqual(restored);
 }
 
-/** Logs that the group was started and is held up now. */
+/** Log lines of a group that was started and is now blocked. */
 function hold(group: string): void {
   const events = join(user.data, 'session-groups', group, 'events.jsonl');
   const last = JSON.parse(readFileSync(events, 'utf8').trim().split('\n').at(-1) as string) as {
@@ -51,7 +51,7 @@ function hold(group: string): void {
 }
 
 test(
-  'all groups, what waits for a person on top; enter opens one, and q comes back, and leaves',
+  'all groups are listed, those that wait for the user first; enter opens one, and q returns and leaves',
   async () => {
     const held = await user.makeGroup('held');
     await user.makeGroup('fresh');
@@ -75,7 +75,7 @@ test(
 );
 
 test(
-  'a group that comes meanwhile is shown, and so is help',
+  'a new group appears, and help is shown',
   async () => {
     const home = open();
     await home.shows('There are no groups yet.');
@@ -93,7 +93,7 @@ test(
 );
 
 test(
-  'd deletes after a question, and says so',
+  'd deletes after a question and reports it',
   async () => {
     await user.makeGroup('first');
     await user.makeGroup('second');
@@ -140,7 +140,7 @@ test(
 );
 
 test(
-  'without a terminal, or on a dumb one, it is the help',
+  'without a terminal, or on a dumb one, it prints the help',
   async () => {
     const help = await user.run();
     expect(help).toMatchObject({ code: 2, stdout: '' });

@@ -1,8 +1,7 @@
 /**
- * Promises, through the real launcher: `hook install` merges into settings of a person or a project, keeps what was
- * there and a copy of it, and does so again without a change; `hook uninstall` takes exactly that out again; faulty
- * files are told in one sentence and stay. The real claude runs what was installed. A hook that a person calls by hand
- * helps with its words.
+ * Promises, through the real launcher: `hook install` merges into user or project settings, keeps their content and a
+ * copy, and changes nothing when repeated. `hook uninstall` removes exactly that. Faulty files are reported in one
+ * sentence and unchanged. The real claude runs the installed hooks. A hook called by hand prints help.
  */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -35,7 +34,7 @@ function write(text: string): void {
 }
 
 describe('install and uninstall', () => {
-  test('in a project without settings, twice, and out again', async () => {
+  test('in a project without settings, twice, and removed again', async () => {
     const first = await user.run('hook', 'install', '--project', project);
     expect(first).toEqual({
       code: 0,
@@ -57,11 +56,11 @@ describe('install and uninstall', () => {
     expect(await user.ok('hook', 'uninstall', '--project', project)).toStartWith('Removed the hooks of');
     expect(read()).toBe('{}\n');
     expect(await user.ok('hook', 'uninstall', '--project', project)).toStartWith('There are no hooks of');
-    // Nothing was there before, so there is nothing to keep a copy of.
+    // There was no file, so there is nothing to copy.
     expect(readdirSync(dirname(settings))).toEqual(['settings.json']);
   });
 
-  test('other hooks and all other settings keep their bytes, and a copy is kept', async () => {
+  test('other hooks and settings keep their bytes, and a copy is kept', async () => {
     const before =
       '{\n    "model": "opus",\n    "hooks": {\n        "Stop": [{"hooks": ' +
       '[{"type": "command", "command": "say done"}]}]\n    },\n' +
@@ -80,7 +79,7 @@ describe('install and uninstall', () => {
     expect(backups().map((name) => read(join(dirname(settings), name)))).toEqual([before]);
   });
 
-  test('one copy at most: of what the person had before our hooks', async () => {
+  test('one copy at most: of the state before our hooks', async () => {
     const kept = `${settings}.claude-code-agent.bak`;
     write('{"model":"opus"}');
     const { stderr } = await user.run('hook', 'install', '--project', project, '--systems', 'cpm');
@@ -103,13 +102,13 @@ describe('install and uninstall', () => {
   });
 });
 
-describe('what cannot be changed stays', () => {
+describe('a file that cannot be changed stays', () => {
   test.each([
     ['a comma too many', '{"a": 1,}', 'settings.json:1:9 is not valid JSON'],
     ['a comment', '{\n  // mine\n}', 'settings.json:2:3 is not valid JSON'],
     ['a list', '[]', 'settings.json:1:1 is not valid JSON'],
     ['a key twice', '{"hooks": {}, "hooks": {}}', 'settings.json:1:15'],
-    ['a mark at its begin', '\ufeff{}', 'settings.json:1:1 is not valid JSON'],
+    ['a byte order mark', '\ufeff{}', 'settings.json:1:1 is not valid JSON'],
     ['hooks of a wrong type', '{"hooks": "none"}', 'hooks has to be a map ("name: value"), not a text'],
     ['a hook that voids the file', '{"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}', 'a command is missing'],
   ])('%s', async (_, text, sentence) => {
@@ -124,7 +123,7 @@ describe('what cannot be changed stays', () => {
     expect(readdirSync(dirname(settings))).toEqual(['settings.json']);
   });
 
-  test('folders and options that cannot be', async () => {
+  test('impossible folders and options', async () => {
     const wrong: [string[], string][] = [
       [['--project', join(user.folder, 'none')], 'does not exist'],
       [['--project', ''], 'is empty'],
@@ -150,7 +149,7 @@ describe('what cannot be changed stays', () => {
   });
 });
 
-test('hook status: what is there, whether its program exists, and what switches it off', async () => {
+test('hook status: installed hooks, whether their program exists, and what disables them', async () => {
   type Status = { exists: boolean; disableAllHooks: boolean; hooks: { installed: boolean; trouble?: string }[] };
   const status = () => user.json<Status>('hook', 'status', '--project', project);
   expect(await status()).toMatchObject({ exists: false, disableAllHooks: false });
@@ -171,7 +170,7 @@ test('hook status: what is there, whether its program exists, and what switches 
 
 describe.skipIf(claudeBinary === undefined)('the real claude', () => {
   test(
-    'runs what was installed, each system by itself, and hands the project over',
+    'runs the installed hooks, each system by itself, and passes the project on',
     async () => {
       const rig = openRig([{ text: 'done' } as never]);
       try {
@@ -224,7 +223,7 @@ describe('called by hand', () => {
     [['cpm', '--help']],
     [['faber', 'session-end', '--help']],
     [['handover', 'sesion-end', '--help']],
-  ])('%j shows what can be said', async (args) => {
+  ])('%j prints what is known', async (args) => {
     const { code, stdout, stderr } = await hook(...args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toStartWith('Usage: claude-code-agent hook ');
@@ -238,7 +237,7 @@ describe('called by hand', () => {
     [['all', 'SessionStart'], `There is no event "SessionStart". ${give}`],
     [['task', 'a\u001b[2Jb'], `There is no event "a\\u001b[2Jb". ${give}`],
     [['handover'], `No event is named. ${give}`],
-  ])('%j names the events, and stops no session', async (args, sentence) => {
+  ])('%j lists the events, and blocks no session', async (args, sentence) => {
     expect(await hook(...args)).toEqual({ code: 0, stdout: '', stderr: `claude-code-agent hook: ${sentence}` });
   });
 
@@ -246,7 +245,7 @@ describe('called by hand', () => {
     [['--sorce', 'x'], '--sorce'],
     [['--source=startup'], '--source=startup'],
     [['--installed', 'a\u001b[2Jb'], 'a\\u001b[2Jb'],
-  ])('the option in %j is named, and stops no session', async (options, wrong) => {
+  ])('the option in %j is named, and blocks no session', async (options, wrong) => {
     const stderr = `claude-code-agent hook: There is no option "${wrong}". Give --source and its value.\n`;
     expect(await hook('cpm', 'session-start', ...options)).toEqual({ code: 0, stdout: '', stderr });
   });

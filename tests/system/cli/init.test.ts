@@ -1,6 +1,6 @@
 /**
- * Promises: `init` writes a workflow over the repositories in and below the folder that can be run as it is; by flags,
- * by --yes, or by at most five answers on a terminal; no file is replaced without a question.
+ * Promises: `init` writes a workflow over the repositories in and below the folder that can be run unchanged: by
+ * options, by --yes, or by at most five answers on a terminal. It replaces no file without a question.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ function ask(...words: string[]): TestTerminal {
 }
 
 test(
-  'a project that uses another by its path depends on it, and two that use each other do not wait for both',
+  'a project that uses another by its path depends on it, and two that use each other have no cycle',
   async () => {
     const uses = (path: string) => JSON.stringify({ dependencies: { '@acme/x': `file:${path}` } });
     repository('docs', { 'package.json': uses('../web/packages/ui') });
@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  '--yes: the repositories that lie here, and a rehearsal of the file as it is completes',
+  '--yes: the repositories of this folder, and a rehearsal of the file completes',
   async () => {
     const [api, web] = [repository('api'), repository('group/web')];
     repository('node_modules/other');
@@ -97,7 +97,7 @@ test(
   timeoutMs,
 );
 
-test('in a repository it is the project; without any, this folder is', async () => {
+test('in a repository that repository is the project; without any, this folder is', async () => {
   here = repository('shop');
   mkdirSync(join(here, 'src'));
   await init('--yes');
@@ -108,7 +108,7 @@ test('in a repository it is the project; without any, this folder is', async () 
   expect(read().sessions).toEqual({ plain: { project: '.', prompt: '{{task}}' } });
 });
 
-test('each option is an answer, and the texts come back from the file as they were given', async () => {
+test('each option is an answer, and the texts return from the file unchanged', async () => {
   repository('unasked');
   const [a, b] = [repository('a b'), user.project('x/a b')];
   const prompt = 'Say {{this}}: "a" # b\nand that.';
@@ -145,14 +145,14 @@ test('each option is an answer, and the texts come back from the file as they we
   expect(read('piped.yaml').vars.task.default).toBe('From a pipe.\n');
 });
 
-test('--from copies a template, whose text stays', async () => {
+test('--from copies a template verbatim', async () => {
   const made = await init('--from', 'cross-repo-change');
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('run cross-repo-change.yaml --dry-run\n') });
   expect(readFileSync(join(here, 'cross-repo-change.yaml'), 'utf8')).toContain('run cross-repo-change --var');
 });
 
 test(
-  'a file that is there stays, unless the person says so',
+  'an existing file stays, unless the user confirms',
   async () => {
     repository('api');
     const file = join(here, 'workflow.yaml');
@@ -178,7 +178,7 @@ test(
 );
 
 test(
-  'on a terminal five questions, each asked again after a mistake, and the rehearsal at the end',
+  'on a terminal: five questions, each repeated after a mistake, and the rehearsal at the end',
   async () => {
     repository('api', { 'package.json': '{"scripts":{"test":"true"}}' });
     repository('web');

@@ -1,6 +1,4 @@
-/**
- * Promise, with real processes of the program: the worker of a group with a damaged log is found and ended.
- */
+/** Promises, with real processes: the worker of a group with a damaged log is found and ended. */
 import { expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { launcher, Runners, startCommand } from '../../support/crash-rig.ts';
@@ -15,7 +13,7 @@ test.skipIf(!isLinux).each([
   ['names it', (log: string) => log.replace('"seq":2', '"seq":')],
   ['has lost it', (log: string) => `${log.split('\n', 4).join('\n').replace('"seq":2', '"seq":')}\n`],
 ] as const)(
-  'a worker without a runner, whose damaged log %s, is told by doctor and ended by stop --all',
+  'a worker without a runner, whose damaged log %s, is reported by doctor and ended by stop --all',
   async (_, damage) => {
     group = make([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);

@@ -1,4 +1,4 @@
-/** Promises as fleet-troubles-machine.test.ts; this file: each trouble of the runner and of Redis alone. */
+/** Promises as in fleet-troubles-machine.test.ts, for each single fault of the runner and of Redis. */
 import { afterEach, test } from 'bun:test';
 import { describe, isOfCenter, singleTroubles } from '../../support/fleet-chaos.ts';
 import { expectAllOnce } from '../../support/fleet-chaos-checks.ts';

@@ -1,7 +1,7 @@
 /**
- * Promises, whatever happens to a machine, its agent or its guard: each session is worked on once at a time and
- * completes once; what is done is done again only where its machine was lost or it was interrupted; the money is what
- * was spent, and nothing is left. fleet-troubles-center.test.ts: the same for the runner and Redis.
+ * Promises, for each single fault of a host, its agent or its guard: each session runs at most once at a time and
+ * completes once. Work is repeated only if its host was lost or it was interrupted. The books match what was spent, and
+ * no process is left. fleet-troubles-center.test.ts covers the runner and Redis.
  */
 import { afterEach, test } from 'bun:test';
 import { describe, isOfCenter, singleTroubles } from '../../support/fleet-chaos.ts';

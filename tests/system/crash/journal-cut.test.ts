@@ -1,7 +1,7 @@
 /**
- * Promises: a journal cut off at any byte loads as the whole lines before the cut, can be opened for writing, and
- * gives the next run something sensible to do. A journal that lost its last k events still knows, together with the
- * transcripts, what was done: no session whose intent is on record runs again, whatever k is.
+ * Promises: a log truncated at any byte loads as the complete lines before the cut, can be opened for writing, and
+ * leads to a sensible next run. If the last k events are lost, log and transcripts together still show what was done:
+ * no session with a recorded intent runs again, for any k.
  */
 import { describe, expect, test } from 'bun:test';
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
@@ -27,14 +27,14 @@ const diamond = [
   { name: 'bottom', after: ['left', 'right'] },
 ];
 
-/** One session after the other, so that the order of the journal's lines is always the same. */
+/** One session after another, so that the order of the log's lines is fixed. */
 async function finishedDiamond(): Promise<void> {
   group = make(diamond, { maxConcurrentSessions: 1 });
   answerAll(rig, names.map(group.claudeId));
   expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'completed' });
 }
 
-/** `top` and `left` are done; `right` had begun and died with its runner. */
+/** `top` and `left` are completed; `right` had started and died with its runner. */
 async function interruptedDiamond(): Promise<void> {
   group = make(diamond);
   const run = group.run(rig.env);
@@ -50,7 +50,7 @@ async function interruptedDiamond(): Promise<void> {
   await right.ended;
 }
 
-/** Cutting thousands of times is about the journal: nothing is forced to the disk, and snapshots are left out. */
+/** Thousands of cuts test the log only: nothing is synced to disk, and snapshots are left out. */
 function journalOnly(world: World): World {
   const { files } = world;
   return {
@@ -75,11 +75,11 @@ function journalOnly(world: World): World {
   };
 }
 
-/** Every byte in a long run; otherwise those around the ends of lines, and every tenth between them. */
+/** Every byte in a long run; otherwise the bytes around line ends and every tenth between them. */
 const isTried = (whole: Buffer, size: number): boolean =>
   isLongRun || size % 10 === 0 || whole.subarray(Math.max(0, size - 2), size + 2).includes(10);
 
-/** What the group was when it had `seq` events, as far as the next run is concerned. */
+/** The state of the group after `seq` events, as the next run sees it. */
 function expectStartable(world: World, seq: number): void {
   const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'next'));
   try {
@@ -106,8 +106,8 @@ function expectStartable(world: World, seq: number): void {
 describe.each([
   { journal: 'finished', make: finishedDiamond },
   { journal: 'interrupted', make: interruptedDiamond },
-])('the journal of a run that was $journal', ({ make }) => {
-  test('cut at every byte', async () => {
+])('the log of a run that was $journal', ({ make }) => {
+  test('truncated at every byte', async () => {
     await make();
     const whole = readFileSync(group.paths.events);
     const world = journalOnly(group.world);
@@ -120,7 +120,7 @@ describe.each([
         expectStartable(world, lines - 1);
         continue;
       }
-      // Header and definitions are written as a whole; without them there is a sentence, and nothing is changed.
+      // Header and definitions are written as a whole. Without them there is an error message, and nothing is changed.
       const loaded = loadGroup(world, group.root, group.groupId);
       if (!loaded.ok) expect(loaded.failure.reason).toBe('corrupt-file');
       const opened = openGroupWriter(world, group.root, group.groupId, 'next');

@@ -1,6 +1,6 @@
 /**
- * Promises: whenever `group merge` is killed (kill -9), after one more command the branches of all repositories have
- * moved or none has, checkouts are what their branches say, the log says which it was, and the next merge completes.
+ * Promises: after `group merge` is killed (kill -9) at any moment and one more command ran, either all branches have
+ * moved or none has. Checkouts match their branches, the log records the outcome, and the next merge completes.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { finishInterruptedMerge } from '../../../src/app/delivery/merge.ts';
@@ -29,7 +29,7 @@ function makeGroup(): MergeGroup {
     { name: 'a', repository: 'one "1"', tree: { 'a.txt': 'a\n' }, fields: { accept: 'test -e a.txt' } },
     { name: 'b', repository: 'one "1"', tree: { 'b.txt': 'b\n', 'shared.txt': 'B\n' } },
     { name: 'c', repository: 'two', after: ['a'], tree: { 'c.txt': 'c\n', 'README.md': null } },
-    // It changed nothing, so its repository has nowhere to move to.
+    // It changed nothing, so its repository has no commit to move to.
     { name: 'd', repository: 'three' },
   ]);
 }
@@ -41,7 +41,7 @@ function mergeAltered(alteration: Alteration): Promise<Finished> {
   return startCommand([...alteredProgram, 'group', 'merge', group.id], env).finished;
 }
 
-/** What any command on the group does first. */
+/** The first step of any command on the group. */
 async function finish(): Promise<void> {
   const said: string[] = [];
   const context = { world: user.world, env: user.env, notes: { line: (text: string) => said.push(text) } };

@@ -1,7 +1,7 @@
 /**
- * Promises: the runner may be killed (kill -9) at any of these moments of a session's life; the next `group run`
- * completes the group, each session was worked on once by one attempt, its cost is right and nothing is left behind.
- * Workers are fakes that the test steps; runner-killed.test.ts does some of this with the real one.
+ * Promises: the runner can be killed (kill -9) at any of these moments of a session's life. The next `group run`
+ * completes the group, each session ran in one attempt, its cost is right and no process is left. Workers are fakes
+ * stepped by the test; runner-killed.test.ts covers some moments with the real claude.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -27,9 +27,9 @@ let group: GroupFixture;
 
 interface Crash {
   readonly at: string;
-  /** What the first runner's worker is made to do before the crash can come. */
+  /** What the first runner's worker does before the crash. */
   readonly worker: 'never starts' | 'is silent' | 'has its prompt' | 'is stopped' | 'begins' | 'works';
-  /** What the next run does with the attempt. */
+  /** How the next run treats the attempt. */
   readonly next: 'starts' | 'starts again' | 'adopts' | 'buries' | 'nothing';
   readonly how?: Alteration['how'];
 }
@@ -83,7 +83,7 @@ test.each(sampled(crashes, 2))(
   60_000,
 );
 
-/** The first runner had ended its worker, or at least asked it to go, before it was killed. */
+/** Before it was killed, the first runner had ended its worker or asked it to exit. */
 function endedBefore(next: Crash['next']): boolean {
   return next === 'buries' || next === 'nothing';
 }
@@ -115,7 +115,7 @@ test.each(sampled(settling, 2))(
   60_000,
 );
 
-/** The acceptance command leaves one line each time it is run. */
+/** The acceptance command appends one line each time it runs. */
 const accept = 'echo ran >> runs';
 const accepting = [
   'before log session_accepting',
@@ -127,7 +127,7 @@ const accepting = [
 ];
 
 test.each(sampled(accepting, 2))(
-  'killed in acceptance, %s: the next run accepts the same work, and claude is asked and paid once',
+  'killed in acceptance, %s: the next run accepts the same work, and claude is called and paid once',
   async (at) => {
     group = make([{ name: 'one', fields: { accept } }]);
     const runners = new Runners(group, rig.env);

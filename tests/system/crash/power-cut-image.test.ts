@@ -1,8 +1,8 @@
 /**
- * F3. Promises, with the real claude and a real ext4: a disk is copied at random instants of a run, and from each copy
- * the run goes on after a "reboot". By the API's own count never more is spent than the cap and one message a session,
- * no session that was reported completed is asked anything again, and the group comes to its end: what is held is
- * shown, and one command frees it. Skipped where nobody may mount (no root, no loop devices).
+ * Promises, with the real claude and a real ext4: a disk is copied at random instants of a run, and the run continues
+ * from each copy after a "reboot". By the API's own count no more is spent than the cap and one message per session, no
+ * completed session sends another request, and the group ends: held money is shown, and one command frees it. Skipped
+ * without mount permission (no root, no loop devices).
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -16,14 +16,14 @@ import { draw, testSeed } from '../../support/draw.ts';
 
 const names = ['one', 'two', 'three'] as const;
 const messages = 4;
-/** 20,000 tokens in and 2,000 out. */
+/** 20,000 input tokens and 2,000 output tokens. */
 const messageUsd = 0.15;
-/** For all that is to be done, and less than two messages more. */
+/** Enough for all the work, and less than two messages more. */
 const capUsd = names.length * messages * messageUsd + 0.2;
-/** What a version of claude does to it is seen in one; the other nine are about our own bytes. */
+/** One round shows what a version of claude changes; the other nine test our own bytes. */
 const rounds = process.env.TEST_CLAUDE === undefined ? 2 : 1;
 const cutsPerRound = 10;
-/** How far apart the cuts of a round are at most, milliseconds. */
+/** The longest time between two cuts of a round, milliseconds. */
 const gapMs = 900;
 
 const usage = { input: 20_000, output: 2_000 };
@@ -40,9 +40,9 @@ const script: RehearsalScript = {
 
 interface Cut {
   readonly contents: DiskContents;
-  /** What the API had served by then, US dollars. */
+  /** What the API had served at that time, US dollars. */
   readonly servedUsd: number;
-  /** Sessions that were reported completed by then, by their names. */
+  /** Names of the sessions that were reported completed at that time. */
   readonly completed: readonly string[];
 }
 
@@ -92,7 +92,7 @@ async function makeGroup(): Promise<string> {
   return group;
 }
 
-/** Runs the group and cuts the power at instants that `seed` says; the run itself never hears of it. */
+/** Runs the group and cuts the power at instants chosen by `seed`; the run itself is not affected. */
 async function cutsOf(group: string, seed: number): Promise<Cut[]> {
   const child = Bun.spawn([launcher, 'group', 'run', group, '--output', 'json', '--no-warm-cache'], {
     cwd: machine.folder,
@@ -111,7 +111,7 @@ async function cutsOf(group: string, seed: number): Promise<Cut[]> {
     await Promise.race([Bun.sleep(100 + draw(seed, cuts.length, gapMs)), child.exited]);
     if (child.exitCode !== null) break;
     const completed = names.filter((name) => isCompletedIn(told, name));
-    // While the disk is copied the API answers nobody, for it is part of this process.
+    // The API is part of this process, so it does not answer while the disk is copied.
     cuts.push({ contents: disk.powerCut(), servedUsd: api.served.total.costUsd, completed });
   }
   expect(await child.exited).toBe(0);
@@ -124,7 +124,7 @@ function isCompletedIn(told: string, name: string): boolean {
   return told.split('\n').some((line) => line.includes('"session_completed"') && line.includes(id));
 }
 
-/** Runs the program on a machine that was started anew: nothing of before lives, and the boot has another id. */
+/** Runs the program after a simulated reboot: no earlier process is alive, and the boot id differs. */
 async function afterReboot(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const bootId = join(machine.folder, 'boot-id');
   writeFileSync(bootId, `00000000-0000-4000-8000-${String(boots).padStart(12, '0')}\n`);
@@ -159,7 +159,7 @@ async function checkContinued(group: string, { contents, servedUsd, completed }:
   const mostUsd = capUsd + names.length * messageUsd;
   expect({ ...about, spentUsd, isKept: spentUsd <= mostUsd + 1e-6 }).toMatchObject({ isKept: true });
   const budget = await machine.json<Budget>('group', 'budget', group);
-  // What the log says is no less than what was served, but for what was being answered at the cut.
+  // The log records at least what was served, except for answers in progress at the cut.
   const knownUsd = budget.spentUsd + names.length * messageUsd;
   expect({ ...about, knownUsd, isKnown: knownUsd >= spentUsd - 1e-6 }).toMatchObject({ isKnown: true });
   if (run.code === 0) return;
@@ -171,9 +171,9 @@ async function checkContinued(group: string, { contents, servedUsd, completed }:
 }
 
 test.if(canMountImages()).each(Array.from({ length: rounds }, (_, index) => index))(
-  'F3: the power is cut at ten instants of a run, round %d',
+  'the power is cut at ten instants of a run, round %d',
   async (round) => {
-    // A run that is over before it was cut so often is followed by another.
+    // A run that ends before all cuts is followed by another.
     for (let seed = testSeed + round, left = cutsPerRound; left > 0; seed += rounds) {
       disk.unmount();
       expect(disk.format() && disk.mount()).toBe(true);

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude and a scripted API: runner and workers are killed at random moments, several times in
- * a run, and the next command completes the group. No conversation is started anew, nothing is left running, and spent
- * and held money together cover what the API has served. `TEST_KILLS=200` for more than the usual few kills.
+ * Promises, with the real claude and a scripted API: runner and workers are killed several times in a run at random
+ * moments, and the next command completes the group. No conversation is restarted, no process is left, and spent and
+ * held money together cover what the API served. `TEST_KILLS=200` runs more than the usual few kills.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
@@ -14,7 +14,7 @@ import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 
 const killsEach = 4;
 const seeds = Math.ceil(Number(process.env.TEST_KILLS ?? 12) / killsEach);
-/** A run of three sessions takes about as long. */
+/** About the duration of a run of three sessions. */
 const longestMs = 2_500;
 const names = ['one', 'two', 'three'];
 
@@ -51,7 +51,7 @@ afterEach(async () => {
   removeGroup(group);
 });
 
-/** Kills the runner after a drawn time, in every second case with all its workers. */
+/** Kills the runner after a random time, in every second case with all its workers. */
 async function runAndKill(seed: number, nth: number): Promise<void> {
   const run = runners.start();
   await Promise.race([run.finished, Bun.sleep(draw(seed, nth, longestMs))]);
@@ -64,7 +64,7 @@ function endQuietly(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has just ended by itself.
+    // It has just exited by itself.
   }
 }
 
@@ -77,12 +77,12 @@ test.each(Array.from({ length: seeds }, (_, index) => index + testSeed))(
     expect({ code: code === 0 || status === 'completed', status }).toEqual({ code: true, status: 'completed' });
     expect(api.problems).toEqual([]);
     for (const name of names) {
-      // A killed tool is not repeated: what it left undone, a model would see in the next request.
+      // A killed tool is not repeated: the model would see in the next request what is missing.
       const asked = api.requests.filter((request) => request.name === name && request.kind === 'step');
       expect(new Set(asked.map(({ step }) => step))).toEqual(new Set([0, 1, 2]));
       expect(sessions.get(group.id(name))?.claudeSessionIds).toEqual([group.claudeId(name)]);
     }
-    // Sums of cents are inexact in binary.
+    // Sums of cents are inexact in binary floating point.
     expect(usage.costUsd).toBeGreaterThanOrEqual(api.served.total.costUsd - 1e-6);
     expect(markedProcesses(group)).toEqual([]);
   },

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude: the runner is killed by `kill -9` in the middle of a real tool call, the worker goes
- * on, the next `group run` adopts it; requests arrive once, side effects happen once, the total is what was served,
- * nothing is left running. An adopted session can be paused, metered and resumed.
+ * Promises, with the real claude: the runner is killed by `kill -9` in the middle of a tool call, the worker continues,
+ * and the next `group run` adopts it. Requests arrive once, side effects happen once, the total is what was served, and
+ * no process is left. An adopted session can be paused, metered and resumed.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { createRealWorld } from '../../../src/system/real-world.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
 import { Machine, pinnedClaude, until } from '../../support/cli.ts';
 
-/** A tool that leaves a trace, then works until the test lets it end. */
+/** A tool that leaves a trace, then runs until the test ends it. */
 const heldTool = (trace: string) => ({
   tool: 'Bash',
   input: { command: `echo ran >> ${trace}; until [ -e go ]; do sleep 0.05; done; echo released`, timeout: 600_000 },
@@ -67,7 +67,7 @@ async function makeGroup(): Promise<string> {
 const trace = (name: string) => join(machine.project(name), `${name}.txt`);
 const release = () => writeFileSync(join(machine.project('one'), 'go'), '');
 
-/** Pids of living processes that carry the mark of an attempt of this test's data root. */
+/** Pids of live processes that carry the mark of an attempt of this test's data root. */
 function workersAlive(): number[] {
   const world = createRealWorld();
   return readdirSync('/proc')
@@ -84,7 +84,7 @@ function workersAlive(): number[] {
     .filter((pid) => world.processes.identify(pid) !== null);
 }
 
-/** Starts a run and kills the runner with SIGKILL once the tool of session one is at work. */
+/** Starts a run and kills the runner with SIGKILL once the tool of session one runs. */
 async function killRunnerInTool(group: string): Promise<void> {
   const first = machine.start('group', 'run', group, '--output', 'quiet');
   await until(() => existsSync(trace('one')));
@@ -92,7 +92,7 @@ async function killRunnerInTool(group: string): Promise<void> {
   await first.finished;
 }
 
-test('the worker finishes, the next run adopts it, nothing happens twice', async () => {
+test('the worker finishes, the next run adopts it, and nothing happens twice', async () => {
   const group = await makeGroup();
   await killRunnerInTool(group);
   expect(workersAlive().length).toBeGreaterThan(0);
@@ -140,7 +140,7 @@ test('an adopted worker is paused with its cost known, and resumed in the same c
   expect(workersAlive()).toEqual([]);
 }, 60_000);
 
-test('a runner killed in a rehearsal leaves its scripted API behind, and the next one ends it', async () => {
+test('a runner killed during a rehearsal leaves its scripted API, and the next one ends it', async () => {
   const group = await makeGroup();
   const file = join(machine.folder, 'script.yaml');
   writeFileSync(file, JSON.stringify(script));

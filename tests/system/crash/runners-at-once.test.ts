@@ -1,7 +1,7 @@
 /**
- * Promises: of any number of `group run` started at once exactly one runs; the others end with code 4 and a sentence
- * that says who does. A runner whose disk hangs holds up nobody but itself: its workers go on, and once it is killed
- * the next run takes over.
+ * Promises: of several `group run` started at once exactly one runs. The others exit with code 4 and name the running
+ * one. A runner with a hanging disk blocks only itself: its workers continue, and once it is killed the next run adopts
+ * them.
  */
 import { expect, test } from 'bun:test';
 import type { Started } from '../../support/cli.ts';
@@ -13,7 +13,7 @@ import { make, rig, withRig } from '../../support/rig-ground.ts';
 withRig((one) => one.remove());
 let group: GroupFixture;
 
-/** Resolves when all but one have ended; the ones that have, and the one that has not. */
+/** Resolves when all but one have ended, with the ended ones and the remaining one. */
 async function allButOne(runs: readonly Started[]): Promise<{ losers: Finished[]; winner: Started }> {
   const losers: Finished[] = [];
   const running = new Set(runs);
@@ -37,7 +37,7 @@ function expectRefused(losers: readonly Finished[], winner: Started): void {
   }
 }
 
-test('five runners at once: one runs, four are refused', async () => {
+test('of five runners started at once one runs and four are refused', async () => {
   group = make([{ name: 'one' }]);
   const runners = new Runners(group, rig.env);
   const { losers, winner } = await allButOne([1, 2, 3, 4, 5].map(() => runners.start()));
@@ -49,7 +49,7 @@ test('five runners at once: one runs, four are refused', async () => {
   expect(group.events().filter(({ type }) => type === 'group_started').length).toBe(1);
 }, 60_000);
 
-test('a runner is killed and three are started at once: one adopts, two are refused', async () => {
+test('after a runner was killed, of three started at once one adopts and two are refused', async () => {
   group = make([{ name: 'one' }]);
   const runners = new Runners(group, rig.env);
   const first = runners.crash({ at: 'after log session_identified' });

@@ -1,6 +1,6 @@
 /**
- * F7: a runner that is killed while its git makes a worktree, with that git or without it: the next run makes it anew,
- * and no git of the former goes on making, or taking back, beside it.
+ * Promises: if a runner is killed while git creates a worktree, with or without that git, the next run creates it
+ * again, and no earlier git process continues beside it.
  */
 
 import { expect, test } from 'bun:test';
@@ -15,7 +15,7 @@ import { make, rig, withRig } from '../../support/rig-ground.ts';
 withRig();
 let group: GroupFixture;
 
-/** A group of one session in its own worktree, where the first git hangs for ever while it checks files out. */
+/** A group of one session in its own worktree, in which the first git hangs while it checks out files. */
 function makeHanging(): string {
   let repository = '';
   const fields = {
@@ -36,7 +36,7 @@ function makeHanging(): string {
   return hanging;
 }
 
-/** The filter and the processes of git above it, the nearest first. */
+/** The filter and the git processes above it, nearest first. */
 function gitAbove(pid: number): number[] {
   const name = /^Name:\t(.*)$/m.exec(statusOf(pid))?.[1] ?? '';
   const parent = Number(/^PPid:\t(\d+)$/m.exec(statusOf(pid))?.[1] ?? 0);
@@ -49,7 +49,7 @@ const statusOf = (pid: number) =>
 test.skipIf(process.platform !== 'linux').each([
   ['alone', null],
   ['and its git with it', 'SIGKILL'],
-  ['and its git is told to end', 'SIGTERM'],
+  ['and its git gets SIGTERM', 'SIGTERM'],
 ] as const)(
   'the runner is killed %s',
   async (_, signal) => {

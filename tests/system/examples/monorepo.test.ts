@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude and the real npm and pnpm, without a network: in a monorepo with workspaces two
- * sessions work in different packages, the second one with the new code of the first; each is set up and accepted, and
- * merged as one.
+ * Promises, with the real claude, npm and pnpm, without a network: in a monorepo with workspaces two sessions work in
+ * different packages, the second with the new code of the first. Each is set up and accepted, and they are merged
+ * together.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -69,7 +69,7 @@ describe.each(Object.entries(managers))('%s', (name, manager) => {
   beforeAll(async () => {
     if (Bun.which(name) === null) return;
     user = new ExampleUser(script);
-    // No registry is asked.
+    // No registry is contacted.
     writeFileSync(join(user.home, '.npmrc'), 'offline=true\naudit=false\nfund=false\nupdate-notifier=false\n');
     shop = user.project('shop');
     writeTree(shop, {
@@ -99,7 +99,7 @@ describe.each(Object.entries(managers))('%s', (name, manager) => {
   });
 
   example(
-    'group merge: both packages change together, installed packages are no loss that is named',
+    'group merge: both packages change together, and installed packages are not listed as lost',
     async () => {
       const { code, stdout, stderr } = await user.run('group', 'merge', group);
       expect({ code, stdout, stderr }).toMatchObject({ code: 0 });

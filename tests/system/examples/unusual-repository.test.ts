@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude: in a repository with a submodule, large files (git-lfs), a sparse checkout and hooks
- * in a folder of their own, sessions in worktrees work, commit, are proposed and merged as in any other. Large files
- * arrive on the server, nothing of the checkout is lost, and what the session did to shared parts is named.
+ * Promises, with the real claude: in a repository with a submodule, git-lfs, a sparse checkout and a hooks folder,
+ * sessions in worktrees work, commit, open pull requests and merge as in any other. Large files arrive on the server,
+ * nothing of the checkout is lost, and changes to shared parts are named.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ const script = {
   ],
 } satisfies Record<string, Step[]>;
 
-/** As `git lfs install` writes it, and as one sets it for submodules that lie on the same machine. */
+/** As `git lfs install` writes it, and the setting for submodules on the same machine. */
 const gitConfig = `[filter "lfs"]
 	required = true
 	clean = git-lfs clean -- %f
@@ -119,7 +119,7 @@ example(
 );
 
 example(
-  'group merge: the checkout follows and stays sparse, no hook ran, and worktrees are gone',
+  'group merge: the checkout follows and stays sparse, no hook runs, and worktrees are removed',
   async () => {
     const { code, stdout, stderr } = await user.run('group', 'merge', group);
     expect({ code, stdout, stderr }).toMatchObject({ code: 0 });

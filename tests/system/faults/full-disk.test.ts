@@ -1,7 +1,7 @@
 /**
- * Promises: on a full disk every command ends with one sentence, nothing is half-written, and once there is room again
- * the next command works. Before a disk is full, sessions are interrupted while claude can still say so; when it comes
- * at one stroke, they are halted, and the run waits for room. The disk is a tmpfs that nobody but this test sees.
+ * Promises: on a full disk every command ends with one sentence and writes nothing partially; once there is space, the
+ * next command works. Before the disk is full, sessions are interrupted in time to report their cost. If it fills at
+ * once, workers are halted and the run waits for space. The disk is a private tmpfs.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ beforeEach(async () => {
   disk = await PrivateDisk.begin();
   machine = new OddMachine(rig, { prefix: disk.prefix });
   mkdirSync(machine.data);
-  // Nothing starts with less than 500 MB free, so the disk must have more while it is not filled.
+  // Nothing starts with less than 500 MB free, so the disk must offer more until it is filled.
   disk.mount('-t', 'tmpfs', '-o', 'size=520m,mode=0700', 'tmpfs', machine.data);
   machine.knowClaude(inside());
 });
@@ -35,7 +35,7 @@ afterEach(() => {
 const inside = (...names: string[]) => disk.inside(join(machine.data, ...names));
 const ballast = () => inside('ballast');
 
-/** Leaves not one free page. */
+/** Fills every free page. */
 function fill(): void {
   for (let size = 1 << 26; size >= 1; size >>= 1) {
     for (;;) {
@@ -53,7 +53,7 @@ const free = () => rmSync(ballast());
 const groups = () => readdirSync(inside('session-groups'));
 
 test.skipIf(!mountable)(
-  'creating and adding',
+  'creating groups and adding sessions',
   async () => {
     fill();
     expect(await machine.refused(1, 'group', 'create', 'x')).toMatch(/ENOSPC.*[Ff]ree some disk space/);
@@ -74,7 +74,7 @@ test.skipIf(!mountable)(
 );
 
 test.skipIf(!mountable)(
-  'a result that cannot be written down is written down when there is room, and the run goes on',
+  'a result that cannot be written is written once there is space, and the run continues',
   async () => {
     const group = await machine.ok('group', 'create', 'x');
     const ids = [await machine.add(group, 'one'), await machine.add(group, 'two')];
@@ -85,7 +85,7 @@ test.skipIf(!mountable)(
     await begin(two);
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').split('session_identified').length === 3);
-    // The runner sleeps while the disk fills behind a result that is too long for the journal's last page.
+    // The runner sleeps while the disk fills behind a result that does not fit into the log's last page.
     process.kill(first.pid, 'SIGSTOP');
     await one.print({ type: 'system', subtype: 'filler', text: 'x'.repeat(9_000) });
     await finish(one, 0.01, 'long '.repeat(2_000));
@@ -106,7 +106,7 @@ test.skipIf(!mountable)(
 );
 
 test.skipIf(!mountable)(
-  'what runs is interrupted before the disk is full, and goes on when there is room',
+  'running sessions are interrupted before the disk is full, and resume when there is space',
   async () => {
     const group = await machine.ok('group', 'create', 'x');
     const id = await machine.add(group, 'one');
@@ -129,7 +129,7 @@ test.skipIf(!mountable)(
 );
 
 test.skipIf(!mountable)(
-  'what runs while the disk fills up at one stroke is halted, and the same attempt goes on when there is room',
+  'sessions that run while the disk fills at once are halted, and the same attempts continue when there is space',
   async () => {
     const group = await machine.ok('group', 'create', 'x');
     const id = await machine.add(group, 'one');
@@ -138,7 +138,7 @@ test.skipIf(!mountable)(
     await begin(fake);
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
-    // Filling takes its time, in which the runner would still interrupt.
+    // Filling takes time, in which the runner would still interrupt.
     process.kill(run.pid, 'SIGSTOP');
     fill();
     process.kill(run.pid, 'SIGCONT');
@@ -156,7 +156,7 @@ test.skipIf(!mountable)(
 );
 
 test.skipIf(!mountable)(
-  'a disk that is read-only for everybody',
+  'a read-only disk',
   async () => {
     const group = await machine.makeGroup();
     disk.mount('-o', 'remount,ro', machine.data);

@@ -1,8 +1,7 @@
 /**
- * Promises: where there is no /proc and processes are looked up by ps(1), a worker that a killed runner left behind is
- * adopted, and everything it started is ended with it, also where ps hides all environments, as macOS hides some. ps is
- * the one of this machine, asked as macOS would be. Linux without /proc, on which Bun itself cannot run, is refused
- * with the cure.
+ * Promises: without /proc, processes are looked up by ps(1). A worker left by a killed runner is adopted, and all its
+ * processes are ended with it, even where ps hides environments as on macOS. Linux without /proc, on which Bun cannot
+ * run, is refused with the fix.
  */
 import { expect, test } from 'bun:test';
 import { begin, expectSettled, expectWorkedOnce, finish, launcher, Runners } from '../../support/crash-rig.ts';
@@ -12,7 +11,7 @@ import { make, rig, withRig } from '../../support/rig-ground.ts';
 withRig((one) => one.remove());
 let group: GroupFixture;
 
-/** What stands before a command that finds no /proc: an empty disk covers it, in a namespace of the command's own. */
+/** Prefix of a command that hides /proc from it by an empty mount in its own namespace. */
 const withoutProc = ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs none /proc && exec "$@"', 'sh'];
 const canHideProc =
   process.platform === 'linux' &&
@@ -48,7 +47,7 @@ test.skipIf(Bun.which('ps') === null).each([
   60_000,
 );
 
-test.skipIf(!canHideProc)('Linux without /proc: one sentence that says how to get it', () => {
+test.skipIf(!canHideProc)('Linux without /proc is refused with one sentence that names the fix', () => {
   const env = { PATH: process.env.PATH ?? '', HOME: '/' };
   const { exitCode, stdout, stderr } = Bun.spawnSync([...withoutProc, launcher, 'group', 'list'], { env });
   expect({ exitCode, stdout: stdout.toString() }).toEqual({ exitCode: 1, stdout: '' });

@@ -1,6 +1,6 @@
 /**
- * Promises: a user who may not write where the data lies gets one sentence with the path, nothing is half-written, what
- * may be read is still shown, and after the rights are put right the same command works.
+ * Promises: a user without write permission for the data folder gets one sentence with the path, and nothing is written
+ * partially. Readable data is still shown, and the same command works once the permissions are fixed.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { chmodSync, readdirSync } from 'node:fs';
@@ -13,14 +13,14 @@ let rig: Rig;
 let machine: OddMachine;
 beforeAll(async () => {
   rig = await startRig();
-  // The fakes of another user must get to the socket of this one.
+  // The fakes run as another user and must reach this user's socket.
   chmodSync(dirname(rig.program), 0o755);
   chmodSync(rig.env.FAKE_CLAUDE_SOCKET as string, 0o777);
 });
 afterAll(() => rig.stop());
 afterEach(() => machine.remove());
 
-/** A machine on which everything belongs to a user to whom permissions apply. */
+/** A machine on which all files belong to a user to whom permissions apply. */
 function makeMachine(): OddMachine {
   machine = new OddMachine(rig, { prefix: unprivileged.prefix });
   machine.knowClaude();
@@ -29,7 +29,7 @@ function makeMachine(): OddMachine {
 }
 
 test.skipIf(!unprivileged.isPossible)(
-  'a data root that may not be written',
+  'a data root that cannot be written',
   async () => {
     makeMachine();
     chmodSync(machine.data, 0o500);
@@ -43,7 +43,7 @@ test.skipIf(!unprivileged.isPossible)(
 );
 
 test.skipIf(!unprivileged.isPossible)(
-  'groups in a data root that may only be read are listed, shown, explained and planned',
+  'groups in a read-only data root are listed, shown, explained and planned',
   async () => {
     makeMachine();
     const group = await machine.makeGroup();
@@ -62,7 +62,7 @@ test.skipIf(!unprivileged.isPossible)(
 );
 
 test.skipIf(!unprivileged.isPossible)(
-  'a data root that may not even be entered',
+  'a data root that cannot be entered',
   async () => {
     makeMachine();
     chmodSync(machine.data, 0o000);
@@ -76,7 +76,7 @@ test.skipIf(!unprivileged.isPossible)(
 );
 
 test.skipIf(!unprivileged.isPossible)(
-  'a group whose files may only be read',
+  'a group whose files are read-only',
   async () => {
     makeMachine();
     const group = await machine.makeGroup();

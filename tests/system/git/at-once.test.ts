@@ -1,6 +1,6 @@
 /**
- * Promises: worktrees of one repository can be made at the same moment; what another git has half done is waited for,
- * and what stays as it is is told.
+ * Promises: worktrees of one repository can be created at the same moment. A worktree that another git is creating is
+ * waited for, and one that stays unfinished is reported.
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -39,7 +39,7 @@ test(
   rounds * 20_000,
 );
 
-/** The world in which pauses take no time; `onPause` is told of each. */
+/** A world in which pauses take no time; `onPause` is called for each. */
 function hurriedWorld(onPause: (count: number) => void): World {
   let count = 0;
   const after: World['clock']['after'] = (_delayMs, action) => {
@@ -50,7 +50,7 @@ function hurriedWorld(onPause: (count: number) => void): World {
   return { ...rig.world, clock: Object.assign(Object.create(rig.world.clock), { after }) };
 }
 
-test('a worktree that another git is making is waited for', async () => {
+test('a worktree that another git is creating is waited for', async () => {
   const entry = join(rig.gitDir, 'worktrees/other');
   mkdirSync(entry, { recursive: true });
   writeFileSync(join(entry, 'gitdir'), `${join(rig.folder, 'elsewhere/.git')}\n`);
@@ -66,7 +66,7 @@ test('a worktree that another git is making is waited for', async () => {
   expect(pauses).toBe(3);
 });
 
-test('an ordinary refusal is not tried again', async () => {
+test('an ordinary refusal is not retried', async () => {
   let pauses = 0;
   const git = rig.gitOf(hurriedWorld(() => (pauses += 1)));
   expect(failure(await runOwn(git, rig.top, ['checkout', 'nowhere'])).reason).toBe('worktree-failed');

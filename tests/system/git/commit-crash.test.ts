@@ -1,4 +1,4 @@
-/** Promises: a crash at any moment while work is brought onto its branch loses nothing, and the next call finishes. */
+/** Promises: a crash at any moment of moving work onto its branch loses nothing, and the next call finishes. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
 import type { Workspace } from '../../../src/core/group.ts';
@@ -15,10 +15,10 @@ beforeEach(() => {
 });
 afterEach(() => rig.remove());
 
-/** Moments from one crash to the next; odd, so that crashes before and after a step take turns. */
+/** Steps from one crash to the next; odd, so that crashes before and after a step alternate. */
 const stride = isLongRun ? 1 : 9;
 
-/** What a session did before it ended; afterwards these files are in its branch's last commit, besides a.txt. */
+/** What a session did before its end; afterwards these files are in its branch's last commit, besides a.txt. */
 const stories: Readonly<Record<string, { readonly act: (workspace: Workspace) => void; readonly files: string[] }>> = {
   'uncommitted files': { act: ({ path }) => writeTree(path, { 'b.txt': 'b\n' }), files: ['b.txt'] },
   'commits and files on another branch': {

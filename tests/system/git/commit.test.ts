@@ -1,7 +1,7 @@
 /**
- * Promises: whatever a session did with git in its worktree, its work is on its branch afterwards, or it still lies
- * where it was and a sentence says so; commits of the session stay; our own files are never part of it; the user's
- * checkout and the branches of other people are as they were.
+ * Promises: whatever a session did with git in its worktree, its work ends on its branch, or stays where it is and a
+ * sentence says so. The session's commits are kept, our own files are never committed, and the user's checkout and
+ * other branches are unchanged.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,12 +29,12 @@ afterEach(() => {
 
 const message = 'api: Add a login\n\n# no comment\nSecond line\n';
 const commit = (options = {}) => commitWork(rig.git, workspace, message, options);
-/** In the worktree, as the session does. */
+/** Runs in the worktree, as the session does. */
 const run = (...args: string[]): string => git(workspace.path, ...args);
 const write = (tree: Tree): void => writeTree(workspace.path, tree);
 const tip = (): string => rig.run('rev-parse', workspace.branch);
 const status = (): string => run('status', '--porcelain', '--untracked-files=all');
-/** Names of files in the branch's last commit. */
+/** Names of the files in the branch's last commit. */
 const names = (): string[] => run('ls-tree', '-r', '-z', '--name-only', workspace.branch).split('\0').slice(0, -1);
 const commitOnBranch = (text: string, tree: Tree): string => {
   write(tree);
@@ -44,7 +44,7 @@ const commitOnBranch = (text: string, tree: Tree): string => {
 };
 const isHome = (): void => expect(run('symbolic-ref', 'HEAD')).toBe(`refs/heads/${workspace.branch}`);
 
-test('changed, new, removed, staged and half-staged files, whatever their names', async () => {
+test('changed, new, removed, staged and partly staged files are committed, whatever their names', async () => {
   write({ 'a.txt': 'changed\n', 'b.txt': null, 'odd\n"name"\t.txt': '1', '- x': '2', ':(top)': '3', 'é/*.txt': '4' });
   write({ 'staged.txt': 'staged\n' });
   run('add', 'staged.txt');
@@ -60,7 +60,7 @@ test('changed, new, removed, staged and half-staged files, whatever their names'
   expect(value(await commit())).toMatchObject({ commit: done.commit, committed: false, notes: [] });
 });
 
-test('commits of the session stay, and what it left besides comes after them', async () => {
+test("the session's commits are kept, and uncommitted changes follow in a new commit", async () => {
   const own = commitOnBranch('Mine', { 'a.txt': 'mine\n' });
   expect(value(await commit())).toMatchObject({ commit: own, committed: false, notes: [] });
   write({ 'c.txt': 'rest\n' });
@@ -68,7 +68,7 @@ test('commits of the session stay, and what it left besides comes after them', a
   expect(run('rev-parse', 'HEAD^')).toBe(own);
 });
 
-test('without an identity, with signatures demanded and hooks that refuse', async () => {
+test('works without an identity, with required signatures, and with hooks that refuse', async () => {
   const config =
     '[commit]\n\tgpgSign = true\n\tcleanup = strip\n[gpg]\n\tprogram = false\n[user]\n\tuseConfigOnly = true\n';
   writeFileSync(rig.globalConfig, config);
@@ -87,7 +87,7 @@ test('without an identity, with signatures demanded and hooks that refuse', asyn
   expect(run('log', '-1', '--format=%an <%ae>')).toBe('claude-code-agent <only@example.org>');
 });
 
-test('messages that git could take for something else', async () => {
+test('messages that git could misread are kept', async () => {
   for (const text of ['', '  \n', '# only a comment', '--amend', 'x'.repeat(200_000), 'a\0b']) {
     write({ 'c.txt': `${text.length}` });
     expect(value(await commitWork(rig.git, workspace, text)).committed).toBe(true);
@@ -108,7 +108,7 @@ const ours = [
   '02-projects/x/01-planning/resume-context.md',
 ];
 
-test('only our own files changed', async () => {
+test('a change of our own files only makes no commit', async () => {
   write(Object.fromEntries(ours.map((name) => [name, 'ours\n'])));
   run('add', '--all');
   expect(value(await commit())).toMatchObject({ commit: workspace.base, committed: false, notes: [] });
@@ -116,7 +116,7 @@ test('only our own files changed', async () => {
   for (const name of ours) expect(readFileSync(join(workspace.path, name), 'utf8')).toBe('ours\n');
 });
 
-test('our own files beside work, and in commits of the session', async () => {
+test("our own files are left out beside work and inside the session's commits", async () => {
   write(Object.fromEntries(ours.map((name) => [name, 'ours\n'])));
   const own = commitOnBranch('All of it', { 'c.txt': 'c\n' });
   write({ 'd.txt': 'd\n', '.fractary/faber/config.json': '{}\n', 'docs/plans/plan.md': '# Plan\n' });
@@ -127,7 +127,7 @@ test('our own files beside work, and in commits of the session', async () => {
   for (const name of ours) expect(existsSync(join(workspace.path, name))).toBe(true);
 });
 
-test('a repository within the worktree is told of and not committed', async () => {
+test('a nested repository is reported and not committed', async () => {
   for (const name of ['with one', 'without']) git(workspace.path, 'init', '--quiet', name);
   write({ 'with one/x.txt': 'x\n', 'without/y.txt': 'y\n', 'c.txt': 'c\n' });
   git(join(workspace.path, 'with one'), 'add', '--all');
@@ -141,7 +141,7 @@ test('a repository within the worktree is told of and not committed', async () =
   expect(value(await commit()).notes.at(-1)).toMatch(/names commits of repositories within it \("with one"\)/);
 });
 
-test('another branch that began from ours', async () => {
+test('work on another branch that started from ours is moved onto ours', async () => {
   commitOnBranch('First', { 'c.txt': 'c\n' });
   run('checkout', '--quiet', '-b', 'feature/login');
   const own = commitOnBranch('Second', { 'd.txt': 'd\n' });
@@ -154,7 +154,7 @@ test('another branch that began from ours', async () => {
   expect(status()).toBe('');
 });
 
-test('another branch without a commit, and a detached HEAD with some', async () => {
+test('another branch without a commit, and a detached HEAD with commits', async () => {
   run('checkout', '--quiet', '-b', 'feature');
   write({ 'c.txt': 'c\n' });
   expect(value(await commit()).notes).toEqual([]);
@@ -165,28 +165,28 @@ test('another branch without a commit, and a detached HEAD with some', async () 
   isHome();
 });
 
-test('the branch and what was made beside it both went on', async () => {
+test("the session's branch and another branch of the session both advanced", async () => {
   const own = commitOnBranch('On the branch', { 'c.txt': 'c\n' });
   run('checkout', '--quiet', '--detach', workspace.base);
   const aside = commitOnBranch('Aside', { 'd.txt': 'd\n' });
   const first = failure(await commit());
   expect(first.reason).toBe('merge-conflict');
   expect([tip(), run('rev-parse', 'HEAD')]).toEqual([own, aside]);
-  // As the sentence says.
+  // As the sentence advises.
   run('checkout', '--quiet', workspace.branch);
   run('merge', '--quiet', aside);
   expect(value(await commit()).committed).toBe(false);
   expect(names()).toContain('d.txt');
 });
 
-test('somebody else’s branch is not taken over', async () => {
+test('another person’s branch is not changed', async () => {
   const develop = join(rig.folder, 'develop');
   rig.run('worktree', 'add', '--quiet', '-b', 'develop', develop);
   writeTree(develop, { 'theirs.txt': 'theirs\n' });
   git(develop, 'add', '--all');
   git(develop, 'commit', '--quiet', '-m', 'Theirs');
   rig.run('worktree', 'remove', develop);
-  // Only looked at.
+  // Checked out only.
   run('checkout', '--quiet', 'develop');
   expect(value(await commit())).toMatchObject({ commit: workspace.base, committed: false, notes: [] });
   isHome();
@@ -195,12 +195,12 @@ test('somebody else’s branch is not taken over', async () => {
   write({ 'c.txt': 'c\n' });
   expect(value(await commit())).toMatchObject({ committed: true, notes: [] });
   expect(names()).toEqual(['.gitignore', 'a.txt', 'b.txt', 'c.txt']);
-  // Looked at, then went on from our branch under another name.
+  // Checked out, then continued from our branch under another name.
   run('checkout', '--quiet', 'develop');
   run('checkout', '--quiet', '-b', 'again', workspace.branch);
   const own = commitOnBranch('Own', { 'd.txt': 'd\n' });
   expect(value(await commit()).commit).toBe(own);
-  // Commits on it and changes.
+  // With commits and uncommitted changes.
   run('checkout', '--quiet', 'develop');
   const theirs = commitOnBranch('Ours on theirs', { 'e.txt': 'e\n' });
   write({ 'theirs.txt': 'changed\n' });
@@ -236,7 +236,7 @@ test('a branch that was renamed or deleted', async () => {
   expect(run('rev-parse', `${last.commit}^`)).toBe(renamed.commit);
 });
 
-/** A branch with another line in a.txt, which is then merged. */
+/** Creates a branch with another line in a.txt and merges it. */
 function beginMerge(): void {
   run('checkout', '--quiet', '-b', 'other');
   commitOnBranch('Other', { 'a.txt': 'other\n', 'o.txt': 'o\n' });
@@ -245,13 +245,13 @@ function beginMerge(): void {
   expect(() => run('merge', '--quiet', 'other')).toThrow();
 }
 
-test('a merge that was left half done', async () => {
+test('an unfinished merge', async () => {
   beginMerge();
   const own = tip();
   const { reason, message: said } = failure(await commit());
   expect({ reason, said }).toEqual({ reason: 'merge-conflict', said: expect.stringContaining(': a.txt.') });
   expect(tip()).toBe(own);
-  // Mended, but git was not told.
+  // Resolved, but not yet added.
   write({ 'a.txt': 'both\n' });
   const done = value(await commit());
   expect(run('show', '-s', '--format=%P', done.commit).split(' ')).toHaveLength(2);
@@ -259,7 +259,7 @@ test('a merge that was left half done', async () => {
   expect(status()).toBe('');
 });
 
-test('a rebase that was left half done', async () => {
+test('an unfinished rebase', async () => {
   beginMerge();
   run('merge', '--abort');
   expect(() => run('rebase', '--quiet', 'other')).toThrow();
@@ -275,7 +275,7 @@ test('a rebase that was left half done', async () => {
   expect(value(await commit())).toMatchObject({ commit: run('rev-parse', 'HEAD'), committed: false });
 });
 
-test('uncommitted work is left on demand', async () => {
+test('with --no-commit uncommitted work stays', async () => {
   write({ 'a.txt': 'changed\n', 'c.txt': 'c\n' });
   run('add', 'c.txt');
   const held = status();
@@ -283,7 +283,7 @@ test('uncommitted work is left on demand', async () => {
   expect(status()).toBe(held);
 });
 
-test('a branch that the user has checked out meanwhile is not moved below his files', async () => {
+test("a branch that the user has checked out meanwhile is not moved under the user's files", async () => {
   run('checkout', '--quiet', '--detach');
   const own = commitOnBranch('Detached', { 'c.txt': 'c\n' });
   const elsewhere = join(rig.folder, 'look');
@@ -294,10 +294,10 @@ test('a branch that the user has checked out meanwhile is not moved below his fi
   expect(value(await commit()).commit).toBe(own);
 });
 
-test('a worktree that is none any more: nothing is committed anywhere', async () => {
+test('in a folder that is no longer a worktree nothing is committed', async () => {
   write({ 'c.txt': 'c\n' });
   rmSync(join(workspace.path, '.git'));
-  // A repository that holds all of the data, as some people have in their home folder.
+  // A repository that contains the whole data folder, as some people have in their home folder.
   new Repository(rig.folder);
   expect(failure(await commit()).reason).toBe('worktree-failed');
   expect(() => git(rig.folder, 'rev-parse', 'HEAD')).toThrow();

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real git: a checkout whose way to another commit was cut off - by a kill at any call of git, or by
- * a full disk that left a file torn, one removed and one of another size - is brought to where its branch is, forwards
- * and back; what the user has changed besides stays, and so does what they have left out of the checkout.
+ * Promises, with the real git: a checkout whose update was interrupted (killed at any git call, or a full disk that
+ * left files partial, missing or of another size) is brought to its branch's commit, forwards and back. The user's
+ * other changes and sparse exclusions stay.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import {
@@ -48,7 +48,7 @@ function gitIn(world: World): Git {
 
 const real = createRealWorld();
 
-/** The branch has moved; its checkout is to follow. */
+/** The branch has moved; its checkout must follow. */
 function follow(to: string, world = real, isReturn = false) {
   const from = to === after ? before : after;
   git(repository.folder, 'update-ref', 'refs/heads/main', to);
@@ -57,7 +57,7 @@ function follow(to: string, world = real, isReturn = false) {
   });
 }
 
-/** Dies, in place of the n-th call of git from now on, as a whole; `died` resolves then. */
+/** Dies in place of the n-th git call from now on; `died` resolves then. */
 function dyingAt(call: number): { readonly world: World; readonly died: Promise<'died'> } {
   let calls = 0;
   const { promise, resolve } = Promise.withResolvers<'died'>();
@@ -70,12 +70,12 @@ function dyingAt(call: number): { readonly world: World; readonly died: Promise<
   return { world: { ...real, processes: Object.assign(Object.create(real.processes), { run }) }, died: promise };
 }
 
-/** Its files are as in the commit, but git does not know that without looking. */
+/** Its files match the commit, but git does not know that without looking. */
 function touch(): void {
   utimesSync(inside('base.txt'), 1_000_000, 1_000_000);
 }
 
-test.each(Array.from({ length: 14 }, (_, index) => index + 1))('killed at call %d, it goes on', async (call) => {
+test.each(Array.from({ length: 14 }, (_, index) => index + 1))('killed at call %d, it continues', async (call) => {
   touch();
   const { world, died } = dyingAt(call);
   const ended = await Promise.race([follow(after, world), died]);
@@ -86,7 +86,7 @@ test.each(Array.from({ length: 14 }, (_, index) => index + 1))('killed at call %
   expect(readdirSync(inside('d'))).toHaveLength(251);
 });
 
-/** The disk was full: of what the index does not know yet some is there, one file is torn, one was to be replaced. */
+/** The disk was full: some files the index does not know exist, one is partial, one was to be replaced. */
 function cutOff(): void {
   writeFileSync(inside('own.txt'), 'theirs\n');
   rmSync(inside('base.txt'));
@@ -96,21 +96,21 @@ function cutOff(): void {
   writeFileSync(inside('d/big.bin'), big.subarray(0, 81_920));
 }
 
-test('after a full disk it goes back to where it was', async () => {
+test('after a full disk the checkout returns to where it was', async () => {
   cutOff();
   expect(await follow(before, real, true)).toEqual({ ok: true, value: [] });
   expect(status()).toBe('');
   expect(existsSync(inside('d'))).toBe(false);
 });
 
-test('after a full disk it goes on when there is room', async () => {
+test('after a full disk the checkout follows once there is space', async () => {
   cutOff();
   expect(await follow(after)).toEqual({ ok: true, value: [] });
   expect(status()).toBe('');
   expect(readFileSync(inside('d/big.bin')).equals(big)).toBe(true);
 });
 
-test('what the user has written meanwhile stays, both ways', async () => {
+test("the user's meanwhile changes are kept in both directions", async () => {
   for (const to of [after, before]) {
     git(repository.folder, 'reset', '--quiet', '--hard', before);
     cutOff();
@@ -122,7 +122,7 @@ test('what the user has written meanwhile stays, both ways', async () => {
   }
 });
 
-test('what is left out of a sparse checkout stays out', async () => {
+test('files outside a sparse checkout stay outside', async () => {
   git(repository.folder, 'sparse-checkout', 'set', '--no-cone', '/*', '!own.txt');
   touch();
   writeFileSync(inside('d'), 'in the way');

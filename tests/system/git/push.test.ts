@@ -1,6 +1,6 @@
 /**
- * Promise: a push reaches a server as the user's own git does in the checkout: over http, with a login that only the
- * configuration for this repository names and a variable of the shell holds; and a refusal says why.
+ * Promises: a push reaches a server as the user's own git would from the checkout: over http, with a login from this
+ * repository's configuration and a shell variable. A refusal names the reason.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 const bare = (): string => join(rig.folder, 'shop.git');
 
-/** As the web server of a team: whoever has the login may read and write what lies in the folder. */
+/** Plays a team's web server: clients with the login may read and write the folder. */
 function serve(folder: string, login: string) {
   return Bun.serve({
     port: 0,
@@ -71,7 +71,7 @@ function serve(folder: string, login: string) {
 const push = (known = rig.gitOf(rig.world, { SHOP_TOKEN: 'sesame' })) =>
   pushCommit(known, { repository: rig.gitDir, remote: 'origin', branch: 'cca/shop', commit });
 
-test('with the login of this folder, from whatever the user’s shell knows', async () => {
+test('push uses the login of this folder and variables of the user’s shell', async () => {
   value(await push());
   expect(git(bare(), 'rev-parse', 'cca/shop')).toBe(commit);
   const known = rig.gitOf(rig.world, { SHOP_TOKEN: 'sesame' });
@@ -79,7 +79,7 @@ test('with the login of this folder, from whatever the user’s shell knows', as
   value(await fetchBranch(known, rig.gitDir, 'origin', 'cca/shop'));
 });
 
-test('a login that the server does not take, and a hook that refuses: the message says which', async () => {
+test('a rejected login and a rejecting hook are named in the message', async () => {
   expect(failure(await push(rig.git)).message).toMatch(/Authentication failed for 'http:/);
   writeFileSync(join(bare(), 'hooks', 'pre-receive'), '#!/bin/sh\necho "error: TEAM-1: main is frozen" >&2\nexit 1\n', {
     mode: 0o755,

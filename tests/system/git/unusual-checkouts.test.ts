@@ -1,6 +1,6 @@
 /**
- * Promises: work is committed whole, and nothing else is, in a sparse checkout; hooks that could not run are named; and
- * filters of the user get the user's variables.
+ * Promises: in a sparse checkout exactly the session's work is committed. Hooks that could not run are named. The
+ * user's filters get the user's variables.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const filesOf = (folder: string, commit: string): string[] =>
   git(folder, 'ls-tree', '-r', '--name-only', commit).split('\n');
 const commit = async (workspace: Workspace) => value(await commitWork(rig.git, workspace, 'Work'));
 
-test('sparse checkout: new folders outside of it are committed, and what is not checked out stays', async () => {
+test('sparse checkout: new folders outside of it are committed, and excluded files stay', async () => {
   rig.repository.commit({ 'apps/web/a.txt': 'a\n', 'apps/api/b.txt': 'b\n', 'README.md': '#\n' });
   rig.run('sparse-checkout', 'set', 'apps/web');
   const workspace = made(await makeWorkspace(rig.git, rig.plan()));
@@ -33,7 +33,7 @@ test('sparse checkout: new folders outside of it are committed, and what is not 
   expect(git(workspace.path, 'status', '--porcelain')).toBe('');
 });
 
-test('hooks whose folder only the checkout has: that they did not run is said', async () => {
+test('hooks whose folder exists only in the checkout are named as not run', async () => {
   rig.repository.commit({ '.gitignore': '.husky/_/\n', '.husky/pre-commit': 'npm test\n' });
   rig.run('config', 'core.hooksPath', '.husky/_');
   writeTree(rig.top, { '.husky/_/pre-commit': '#!/bin/sh\n' });
@@ -47,7 +47,7 @@ test('hooks whose folder only the checkout has: that they did not run is said', 
   expect((await commit(workspace)).notes).toEqual([]);
 });
 
-test('a filter of the user is given the variables of the user’s shell, but no login of claude', async () => {
+test("a user's filter gets the variables of the user’s shell, but no login of claude", async () => {
   const seen = join(rig.folder, 'seen');
   const command = `sh -c 'env > "${seen}"; cat'`;
   writeFileSync(rig.globalConfig, `[filter "mine"]\n\tclean = ${JSON.stringify(command)}\n`, { flag: 'a' });

@@ -1,6 +1,6 @@
 /**
- * Promises: after a crash at any moment, or when somebody has taken the folder, the branch or both away, the next call
- * makes one worktree on one branch, and no commit of the session is lost.
+ * Promises: after a crash at any moment, or after the folder, the branch or both were removed, the next call creates
+ * one worktree on one branch, and no commit of the session is lost.
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -59,15 +59,15 @@ for (const when of ['before', 'after'] as const) {
   }, 120_000);
 }
 
-test('git that is killed while it fills the folder', async () => {
+test('git is killed while it checks out files', async () => {
   rig.repository.commit({ '.gitattributes': '*.bin filter=big\n', 'a.txt': 'a\n', 'x.bin': 'x\n' });
   const plan = rig.plan();
-  // The filter ends the git that checks out and the one that started it, as a power cut would.
+  // The filter kills the git that checks out and its parent, as a power cut would.
   rig.run('config', 'filter.big.smudge', 'kill -9 $PPID $(ps -o ppid= -p $PPID)');
   const { reason } = failure(await makeWorkspace(rig.git, plan));
   expect(reason).toBe('worktree-failed');
   expect([rig.worktrees(), rig.branches(), existsSync(plan.path)]).toEqual([[], [], false]);
-  // The same, and our own process is gone with it, so nothing was taken back.
+  // The same, and our own process dies with it, so nothing was rolled back.
   const { world } = crashingWorld(rig.world, 8, 'before');
   await expect(makeWorkspace(rig.gitOf(world), plan)).rejects.toThrow(Crash);
   rig.run('config', '--unset', 'filter.big.smudge');
@@ -76,7 +76,7 @@ test('git that is killed while it fills the folder', async () => {
   rig.fsck();
 });
 
-/** A world whose power fails as the disks are told to write what was made. */
+/** A world whose power fails when the disks are asked to sync. */
 function failingPower(): typeof rig.world {
   const { run } = rig.world.processes;
   const processes = Object.assign(Object.create(rig.world.processes), {
@@ -88,7 +88,7 @@ function failingPower(): typeof rig.world {
   return { ...rig.world, processes };
 }
 
-/** What git had not waited for is there by name, and empty. */
+/** Files that git had not synced exist by name and are empty. */
 function empty(plan: ReturnType<typeof rig.plan>): void {
   const admin = join(rig.repository.folder, '.git', 'worktrees', basename(plan.path));
   const files = readdirSync(admin, { withFileTypes: true }).filter((entry) => entry.isFile());
@@ -96,7 +96,7 @@ function empty(plan: ReturnType<typeof rig.plan>): void {
   for (const path of [join(plan.path, '.git'), join(plan.path, 'a.txt')]) writeFileSync(path, '');
 }
 
-test('F3: nothing counts as made before it is on the disk, and what a power cut left of it is made anew', async () => {
+test('a worktree counts as created only when it is on disk, and after a power cut it is created again', async () => {
   begin();
   const plan = rig.plan();
   await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
@@ -106,7 +106,7 @@ test('F3: nothing counts as made before it is on the disk, and what a power cut 
   expect(git(plan.path, 'rev-parse', 'HEAD')).toBe(git(plan.path, 'rev-parse', plan.branch));
   rig.run('worktree', 'prune');
   rig.fsck();
-  // The same while it is brought back.
+  // The same while it is being restored.
   rmSync(plan.path, { recursive: true });
   await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
   empty(plan);
@@ -115,7 +115,7 @@ test('F3: nothing counts as made before it is on the disk, and what a power cut 
   rig.fsck();
 });
 
-test('F7: what a git takes back itself, just while we take it back, is gone', async () => {
+test('a folder that git rolls back while we remove it is gone', async () => {
   begin();
   const plan = rig.plan();
   const { world: crashing } = crashingWorld(rig.world, 7, 'before');
@@ -132,7 +132,7 @@ test('F7: what a git takes back itself, just while we take it back, is gone', as
   expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
 });
 
-test('a worktree whose folder is gone comes back from its branch, with the commits of the session', async () => {
+test("a worktree whose folder is gone is restored from its branch with the session's commits", async () => {
   begin();
   const plan = rig.plan();
   const workspace = made(await makeWorkspace(rig.git, plan));
@@ -142,7 +142,7 @@ test('a worktree whose folder is gone comes back from its branch, with the commi
   rmSync(plan.path, { recursive: true });
   const again = value(await makeWorkspace(rig.git, plan));
   expect(again).toEqual({ workspace: { ...workspace, remade: remade('branch') }, isNew: true, notes: [] });
-  // The same as long as it is there, for nobody may have heard of it yet.
+  // The result is the same until the restored worktree is recorded.
   expect(value(await makeWorkspace(rig.git, plan))).toEqual({ ...again, isNew: false });
   expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
   // Detached, with a commit that is on no branch.
@@ -163,7 +163,7 @@ test('a worktree whose folder is gone comes back from its branch, with the commi
   rig.fsck();
 });
 
-test('a worktree that the user locked is not made again', async () => {
+test('a worktree locked by the user is not created again', async () => {
   begin();
   const plan = rig.plan();
   const workspace = made(await makeWorkspace(rig.git, plan));
@@ -176,7 +176,7 @@ test('a worktree that the user locked is not made again', async () => {
   expect(made(await makeWorkspace(rig.git, plan))).toEqual({ ...workspace, remade: remade('branch') });
 });
 
-test('a crash at any step of making it again: it is known to have been made again once', async () => {
+test('a crash at any step of the restore: it is recorded once as created again', async () => {
   begin();
   let crashes = 0;
   for (let at = 1; ; at += 1) {
@@ -203,12 +203,12 @@ test('a crash at any step of making it again: it is known to have been made agai
   expect(crashes).toBeGreaterThan(4);
 }, 60_000);
 
-test('a session that has worked before gets one that is new to it when nothing of the old one is found', async () => {
+test('a session that ran before gets a new worktree when nothing of the old one is found', async () => {
   begin();
   expect(made(await makeWorkspace(rig.git, rig.plan(1, { isKnown: true }))).remade).toEqual(remade('base'));
 });
 
-test('a folder that is no worktree any more is not touched', async () => {
+test('a folder that is no longer a worktree is not changed', async () => {
   begin();
   const plan = rig.plan();
   made(await makeWorkspace(rig.git, plan));

@@ -1,6 +1,6 @@
 /**
- * Promises: where a worktree cannot be made, one sentence says why and what to do, nothing is left behind, and neither
- * the repository nor the user's checkout has changed.
+ * Promises: if a worktree cannot be created, one sentence names the reason and the next step, nothing is left behind,
+ * and repository and checkout are unchanged.
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -109,7 +109,7 @@ test('without git', async () => {
   expect(existsSync(plan.intentFile)).toBe(false);
 });
 
-test.skipIf(!unprivileged.isPossible)('a repository that may only be read', async () => {
+test.skipIf(!unprivileged.isPossible)('a repository without write permission', async () => {
   begin();
   chmodSync(rig.folder, 0o755);
   const programs = join(rig.folder, 'programs');

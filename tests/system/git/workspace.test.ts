@@ -1,7 +1,7 @@
 /**
- * Promises: a worktree is made on a branch of its own, and nothing else in the repository or the checkout changes;
- * a crash at any moment leaves something from which the next call goes on; two calls never meet; whatever cannot be
- * done is one sentence, and leaves nothing behind.
+ * Promises: a worktree is created on a branch of its own, and nothing else in the repository or the checkout changes.
+ * After a crash the next call continues. Concurrent calls do not interfere. Each refusal is one sentence and leaves
+ * nothing behind.
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -20,12 +20,12 @@ beforeEach(() => {
 });
 afterEach(() => rig.remove());
 
-/** The commit on which the user works. */
+/** The commit that the user has checked out. */
 function begin(): string {
   return rig.repository.commit({ 'a.txt': 'a\n', 'b.txt': 'b\n', 'sub/c.txt': 'c\n' });
 }
 
-test('a worktree on a branch of its own, and the checkout as it was', async () => {
+test('a worktree gets its own branch, and the checkout is unchanged', async () => {
   const base = begin();
   const before = rig.checkout();
   const plan = rig.plan();
@@ -47,7 +47,7 @@ test('a worktree on a branch of its own, and the checkout as it was', async () =
   expect(value(await makeWorkspace(rig.git, plan))).toEqual({ workspace, notes: [], isNew: false });
 });
 
-test('a project in a folder of the repository, and one that is a linked worktree itself', async () => {
+test('a project in a subfolder of the repository, and one that is itself a linked worktree', async () => {
   begin();
   const inFolder = value(await makeWorkspace(rig.git, rig.plan(1, { projectPath: join(rig.top, 'sub') })));
   expect(inFolder.workspace.folder).toBe(join(inFolder.workspace.path, 'sub'));
@@ -64,7 +64,7 @@ test('a project in a folder of the repository, and one that is a linked worktree
   rig.fsck();
 });
 
-test('paths with newlines, quotes and blanks', async () => {
+test('paths with newlines, quotes and spaces', async () => {
   rig.remove();
   rig = new WorkspaceRig(' two\nlines \'"$x`');
   begin();
@@ -80,7 +80,7 @@ test('paths with newlines, quotes and blanks', async () => {
   rig.fsck();
 });
 
-test('changes that are in no commit stay in the checkout and are told', async () => {
+test('uncommitted changes stay in the checkout and are reported', async () => {
   begin();
   writeFileSync(join(rig.top, 'a.txt'), 'changed\n');
   writeFileSync(join(rig.top, 'staged.txt'), 'staged\n');
@@ -95,12 +95,12 @@ test('changes that are in no commit stay in the checkout and are told', async ()
   expect(notes[0]).toContain('"odd\\nname.txt"');
   expect(readFileSync(join(workspace.path, 'a.txt'), 'utf8')).toBe('a\n');
   expect(rig.checkout()).toEqual(before);
-  // Those who begin from the same commit need not be told again.
+  // Sessions that start from the same commit are not warned again.
   const second = value(await makeWorkspace(rig.git, rig.plan(2, { base: workspace.base })));
   expect(second.notes).toEqual([]);
 });
 
-test('a detached HEAD and a shallow clone are told', async () => {
+test('a detached HEAD and a shallow clone are reported', async () => {
   begin();
   const last = rig.repository.commit({ 'a.txt': 'two\n' });
   const clone = join(rig.folder, 'clone');
@@ -113,7 +113,7 @@ test('a detached HEAD and a shallow clone are told', async () => {
   expect(notes.map((note) => /--into BRANCH|shallow/.exec(note)?.[0])).toEqual(['--into BRANCH', 'shallow']);
 });
 
-test('submodules are told', async () => {
+test('submodules are reported', async () => {
   const other = new Repository(join(rig.folder, 'other'));
   other.commit({ 'x.txt': 'x\n' });
   begin();
@@ -125,7 +125,7 @@ test('submodules are told', async () => {
   expect(rig.checkout()).toEqual(before);
 });
 
-test('a dependent begins from the work before it, or from several merged', async () => {
+test('a dependent starts from the work of its dependency, or from several merged', async () => {
   const base = begin();
   const one = rig.sideCommit('one', base, { 'a.txt': 'one\n' });
   const two = rig.sideCommit('two', base, { 'b.txt': 'two\n' });
@@ -147,7 +147,7 @@ test('a dependent begins from the work before it, or from several merged', async
   rig.fsck();
 });
 
-test('work that does not go together names its files and leaves nothing', async () => {
+test('conflicting work names its files and leaves nothing', async () => {
   const base = begin();
   const one = rig.sideCommit('one', base, { 'a.txt': 'one\n', 'odd\n"name".txt': '1\n' });
   const two = rig.sideCommit('two', base, { 'a.txt': 'two\n', 'odd\n"name".txt': '2\n' });
@@ -166,7 +166,7 @@ test('work that does not go together names its files and leaves nothing', async 
   rig.fsck();
 });
 
-test('names of branches that are taken', async () => {
+test('branch names that are already taken', async () => {
   begin();
   rig.run('branch', 'cca/group/001-work');
   rig.run('branch', 'CCA/group/001-WORK-2');
@@ -183,7 +183,7 @@ test('names of branches that are taken', async () => {
   expect(existsSync(plan.intentFile)).toBe(false);
 });
 
-test('a lock of another git command is waited for, and named when it stays', async () => {
+test('a lock of another git command is waited for, and named if it stays', async () => {
   begin();
   const plan = rig.plan();
   const lock = join(rig.gitDir, 'refs/heads/cca/group/001-work.lock');
@@ -206,7 +206,7 @@ test('a lock of another git command is waited for, and named when it stays', asy
   expect(tries).toBe(2);
 }, 60_000);
 
-test('line ends and large files are checked out as the user has set it up', async () => {
+test('line endings and large files are checked out as the user configured', async () => {
   writeFileSync(rig.globalConfig, '[core]\n\tautocrlf = true\n[filter "big"]\n\tsmudge = sed s/pointer/content/\n');
   rig.repository.commit({ '.gitattributes': '*.bin filter=big\n', 'a.txt': 'a\n', 'x.bin': 'pointer\n' });
   const { path } = made(await makeWorkspace(rig.git, rig.plan()));
@@ -214,7 +214,7 @@ test('line ends and large files are checked out as the user has set it up', asyn
   expect(readFileSync(join(path, 'x.bin'), 'utf8')).toBe('content\r\n');
 });
 
-test('names of branches are names of branches, whatever a session is called', () => {
+test('every session name gives a valid branch name', () => {
   begin();
   expect(branchName('auth', '002-0b9f', 'api')).toBe('cca/auth/002-api');
   expect(branchName('auth', '1234-0b9f', undefined)).toBe('cca/auth/1234');
@@ -228,7 +228,7 @@ test('names of branches are names of branches, whatever a session is called', ()
   );
 });
 
-test('a sparse checkout stays sparse', async () => {
+test('a worktree of a sparse checkout is sparse', async () => {
   rig.repository.commit({ 'in/a.txt': 'a', 'out/b.txt': 'b', 'top.txt': 't' });
   rig.run('sparse-checkout', 'set', '--cone', 'in');
   const before = rig.checkout();

@@ -1,6 +1,6 @@
 /**
- * Promises: what a program of one's own imports runs the demo's group from a script of 40 lines, pauses it, goes on
- * with it and tells what it came to; what cannot be done is an exception with a reason, and nothing is half made.
+ * Promises: a program can import the package and run the demo's group in 40 lines: pause it, resume it and read the
+ * results. A refused operation throws an error with a reason code and leaves nothing behind.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const notes: string[] = [];
 const surroundings = () => ({ env: machine.env, onNote: (line: string) => notes.push(line) });
 const create = (fields: object = {}) => SessionGroup.create({ slug: 'own', ...fields }, surroundings());
 
-/** What it throws, as a SessionGroupError. */
+/** The error it throws, as a SessionGroupError. */
 async function refusal(work: () => Promise<unknown>): Promise<SessionGroupError> {
   const error = await work().then(
     () => null,
@@ -28,7 +28,7 @@ async function refusal(work: () => Promise<unknown>): Promise<SessionGroupError>
   return error as SessionGroupError;
 }
 
-test('the example: made, run, paused in the middle, resumed, told', async () => {
+test('the example creates, runs, pauses and resumes a group and prints its results', async () => {
   const example = join(packageRoot, 'examples', 'library', 'run.ts');
   expect(readFileSync(example, 'utf8').trim().split('\n').length).toBeLessThanOrEqual(45);
   const projects = join(machine.folder, 'projects');
@@ -58,7 +58,7 @@ test('the example: made, run, paused in the middle, resumed, told', async () => 
   expect(readFileSync(join(projects, 'project-a', 'src', 'auth.js'), 'utf8')).toContain('scrypt');
 }, 120_000);
 
-test('a group that a command runs or changes is the same group', async () => {
+test('a group changed or run by a command is the same group in the library', async () => {
   const group = await create({ name: 'Own', config: { maxBudgetUsd: 2, maxConcurrentSessions: 1 } });
   const api = await group.add({ name: 'api', projectPath: machine.project('api'), prompt: 'Do it.', retries: 0 });
   await machine.ok('session', 'add', group.id, '--project', machine.project('web'), '--prompt', 'Go.', '--name', 'web');
@@ -90,7 +90,7 @@ test('a group that a command runs or changes is the same group', async () => {
   expect((await refusal(() => SessionGroup.open(group.id, surroundings()))).reason).toBe('not-found');
 });
 
-test('a run ends with what it came to, and can be stopped by a signal of the program', async () => {
+test('a run returns its outcome and can be stopped by an AbortSignal', async () => {
   const group = await create();
   await group.add({ name: 'api', projectPath: machine.project('api'), prompt: 'Do it.' });
   const stop = new AbortController();
@@ -111,7 +111,7 @@ test('a run ends with what it came to, and can be stopped by a signal of the pro
   expect(await group.status()).toBe('archived');
 }, 60_000);
 
-test('what cannot be done is an exception with a reason, and leaves nothing', async () => {
+test('a refused operation throws an error with a reason code and leaves nothing behind', async () => {
   const bad: readonly (readonly [object, string])[] = [
     [{ slug: 'No Slug' }, 'slug'],
     [{ name: 'a\nb' }, 'name of the group must be one line'],
@@ -146,7 +146,7 @@ test('what cannot be done is an exception with a reason, and leaves nothing', as
 
   const runner = new SessionGroupRunner({ rehearse: true });
   const empty = await refusal(() => runner.run(group));
-  // The next step stands beside the sentence, not in it as well.
+  // The next step is a separate field, not part of the sentence.
   expect(empty.message).toMatch(/has no sessions\.$/);
   expect(empty.next).toContain('session add');
   expect((await refusal(() => runner.run(group, { errorThreshold: 0 }))).message).toContain('errorThreshold');

@@ -1,6 +1,6 @@
 /**
- * Promises: a gateway, a key or a helper in the user's own `~/.claude/settings.json` is the login of a session as it is
- * of plain claude, whether the session inherits the user's configuration or not, and no project replaces it.
+ * Promises: a gateway, key or helper in the user's `~/.claude/settings.json` is the login of a session as it is of
+ * plain claude, with or without `inherit`, and no project can replace it.
  */
 
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
@@ -60,16 +60,16 @@ test.each(users)('%s of the user’s settings is the login of every session', as
   expect([...used]).toEqual([credential]);
   expect(await machine.run('doctor')).toMatchObject({ stdout: expect.stringContaining('logged in') });
   const found = Bun.spawnSync(['grep', '-rl', 'of-the-user', machine.data]).stdout.toString().split('\n');
-  // The command of a helper is no secret; what it prints is.
+  // The command of a helper is not secret; its output is.
   expect(found.filter((path) => path !== '' && !(what === 'a helper' && path.endsWith('settings.json')))).toEqual([]);
 });
 
-test('a claude that is a script with its own gateway is refused with what to export', async () => {
+test('a claude wrapper script with its own gateway is refused with the variables to export', async () => {
   rmSync(join(machine.home, '.claude'), { recursive: true, force: true });
   const script = join(machine.folder, 'claude');
   const gateway = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_AUTH_TOKEN: 'of-the-script' };
   const exports = Object.entries(gateway).map(([name, value]) => `export ${name}=${value}\n`);
-  // A link, because the real one's path holds the name of the platform.
+  // A symlink, because the path of the real binary contains the platform.
   symlinkSync(pinnedClaude(), join(machine.home, 'claude'));
   const real = join(machine.home, 'claude').replaceAll(' ', '\\ ');
   writeFileSync(script, `#!/bin/sh\n${exports.join('')}exec ${real} "$@"\n`, { mode: 0o755 });

@@ -1,7 +1,7 @@
 /**
- * Promises: a session does what plain claude does in the same folder for the same user: what the model receives, what
- * runs, what claude reports. Every difference stands in docs/parity.md with its reason and the place where the user is
- * told. The fixture (tests/support/parity/fixture.ts) uses what a project and a user can tell claude.
+ * Promises: a session does what plain claude does in the same folder for the same user: model input, executed commands,
+ * reported messages. Every difference is listed in docs/parity.md with its reason and where the user sees it. The
+ * fixture (tests/support/parity/fixture.ts) uses every project and user feature.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -66,7 +66,7 @@ function notAllowed(first: RunOfClaude, second: RunOfClaude, ...where: readonly 
   });
 }
 
-/** What shows in plain claude that a feature has an effect: the name of an item, and a part of its text. */
+/** Proof that a feature has an effect in plain claude: the name of an item and a part of its text. */
 const features: Readonly<Record<keyof typeof prompts, readonly (readonly [item: string, text: string])[]>> = {
   app: [
     ['message: Contents of PROJECT/CLAUDE.md *', 'MEMORY OF app'],
@@ -118,7 +118,7 @@ const features: Readonly<Record<keyof typeof prompts, readonly (readonly [item: 
 };
 
 describe('compared with plain claude', () => {
-  test.each(['app', 'lib'] as const)('what the fixture says has an effect in plain claude: %s', (project) => {
+  test.each(['app', 'lib'] as const)('each feature of the fixture has an effect in plain claude: %s', (project) => {
     const items = [...itemsOf(plain[project])];
     const without = features[project].filter(
       ([item, part]) => !items.some(([name, text]) => fits(item, name) && `${name}\n${text}`.includes(part)),
@@ -126,7 +126,7 @@ describe('compared with plain claude', () => {
     expect(without).toEqual([]);
   });
 
-  test.each(['app', 'lib', 'app-apart', 'lib-apart'])('a session in %s differs as the list says', (name) => {
+  test.each(['app', 'lib', 'app-apart', 'lib-apart'])('a session in %s differs exactly as listed', (name) => {
     const session = grouped.sessions[name] as RunOfClaude;
     const [project, isApart] = name.split('-') as [keyof typeof prompts, string | undefined];
     const where = [always, withoutInherit, ...(isApart === undefined ? [] : [inWorktree])];
@@ -134,13 +134,13 @@ describe('compared with plain claude', () => {
     expect(notAllowed(plain[project], session, ...where)).toEqual([]);
   });
 
-  test('with inherit: user a session has what its user has', () => {
+  test("with inherit: user a session has the user's configuration", () => {
     expect(
       notAllowed(plain.app, inherited.sessions['app-apart'] as RunOfClaude, always, inWorktree, withInherit),
     ).toEqual([]);
   });
 
-  test('each row of the list is still true, and says why and where the user is told', () => {
+  test('each row of the list still holds and names its reason and where the user sees it', () => {
     expect(allowed.flatMap(({ patterns }) => patterns).filter((pattern) => !used.has(pattern))).toEqual([]);
     for (const { reason, told } of allowed) expect([reason, told].every((text) => /\w/.test(text))).toBe(true);
   });
@@ -154,7 +154,7 @@ interface ConfigShown {
   readonly mcpServers: object;
 }
 
-test('session show --config prints what the session got, and no secret', async () => {
+test("session show --config prints the session's configuration and no secret", async () => {
   const shown = await ground.machine.ok('session', 'show', '@/app-apart', '--config', '--json');
   const view = JSON.parse(shown) as ConfigShown;
   const { names = [] } = inherited.sessions['app-apart'] ?? {};
@@ -174,19 +174,19 @@ test('session show --config prints what the session got, and no secret', async (
   expect(shown).not.toContain('never-shown');
 });
 
-describe('what claude and its hooks could not do reaches the user', () => {
+describe('failures of claude and of hooks reach the user', () => {
   const times = (text: string, part: string) => text.split(part).length - 1;
 
-  test('a hook whose program is missing, and a server that does not start, are warnings of the session', () => {
+  test('a hook without its program and a server that does not start are warnings of the session', () => {
     const hook = 'The PreToolUse:Read hook failed and had no effect: /bin/sh: 1: node_modules/.bin/guard: not found.';
     for (const warning of [hook, 'The MCP server broken could not be started, so its tools were missing.']) {
-      // As it happens, and in the summary; in two sessions.
+      // When it happens and in the summary, for two sessions.
       expect({ warning, times: times(grouped.stdout, warning) }).toEqual({ warning, times: 4 });
     }
     expect(grouped.stdout).not.toContain('Ignoring');
   });
 
-  test('ignored rules and servers are named before the run, once for each project, and by the plan', () => {
+  test('ignored rules and servers are named before the run, once per project, and by the plan', () => {
     const rules = `Allow rules of ${ground.fixture.lib} are ignored, because the project is not trusted: `;
     const servers = (project: string) => `An MCP server in .mcp.json of ${project} will not start, `;
     for (const said of [rules, servers(ground.fixture.app), servers(ground.fixture.lib)]) {

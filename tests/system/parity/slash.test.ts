@@ -1,6 +1,6 @@
 /**
- * Promises: what is said to a session and begins with a slash command is expanded, whether the session works at that
- * moment, waits for its first attempt, or goes on with a later one; each command is a turn of its own.
+ * Promises: a message to a session that begins with a slash command is expanded, whether the session is running,
+ * waiting for its first attempt, or resumed later. Each command is a turn of its own.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -38,14 +38,14 @@ afterAll(async () => {
 
 const told = () => JSON.stringify(api.requests.at(-1)?.body.messages);
 
-test('commands that are said before, while and after a session works are expanded once', async () => {
+test("commands sent before, during and after a session's work are expanded once", async () => {
   const group = await machine.ok('group', 'create', 'say', '--allowed-tools', 'Bash');
   await machine.ok('session', 'add', group, '--name', 'a', '--project', project, '--prompt', '/deploy mercury');
   await machine.ok('session', 'say', `${group}/a`, '/deploy venus');
   const running = machine.start('group', 'run', group, '--output', 'text', '--no-warm-cache');
   await until(() => existsSync(join(project, 'working')));
   await machine.ok('session', 'say', `${group}/a`, '/deploy mars');
-  // What claude had not read when it was paused is said again.
+  // Messages that claude had not read before a pause are sent again.
   await machine.ok('group', 'pause', group);
   expect(await running.finished).toMatchObject({ code: 3 });
   await machine.ok('session', 'say', `${group}/a`, '/deploy jupiter');

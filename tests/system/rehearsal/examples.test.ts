@@ -1,7 +1,6 @@
 /**
- * Promises: the examples' scripts fit the repositories that their setup makes. Every tool call of every session works
- * with the real claude (nothing denied, no edit that misses, no test that fails), and the diffs are as told. The
- * example over two repositories is run as a user runs it, to the merge.
+ * Promises: the scripts of the examples fit the repositories that their setup makes. Every tool call works with the
+ * real claude, and the diffs are as described. The example over two repositories runs to the merge.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -26,7 +25,7 @@ afterEach(async () => {
   sandbox.remove();
 });
 
-/** Makes the repositories of an example (from another cwd, in a folder with a blank) and starts its model. */
+/** Makes the repositories of an example (from another cwd, in a folder with a space) and starts its model. */
 function prepare(example: string): void {
   const setup = Bun.spawnSync(['sh', join(examples, example, 'setup.sh'), sandbox.project], { cwd: '/' });
   expect(setup.stderr.toString()).toBe('');
@@ -36,7 +35,7 @@ function prepare(example: string): void {
   api = startScriptedApi({ script: script.value, nameOf: () => name });
 }
 
-/** Results of tools that are errors: an edit that missed, a command that failed, a call that was denied. */
+/** Tool results that are errors: an edit without a match, a failed command, a denied call. */
 function toolErrors(lines: readonly Line[]): unknown[] {
   return lines.flatMap((line) => {
     const content = (line.message as { content?: unknown } | undefined)?.content;
@@ -86,7 +85,7 @@ test(
 );
 
 test(
-  'wide-batch, by the first of its twelve repositories',
+  'wide-batch, with the first of its twelve repositories',
   async () => {
     prepare('wide-batch');
     expect(readdirSync(sandbox.project)).toHaveLength(12);
@@ -105,7 +104,7 @@ const git = (folder: string, ...args: string[]) =>
     .trim();
 
 test(
-  'rate-limits, to its merge: one session is sent back, and main of both repositories has all of the work',
+  'rate-limits, to its merge: one session is retried, and main of both repositories has all the work',
   async () => {
     const user = new Machine();
     try {

@@ -1,6 +1,6 @@
 /**
- * Promises with the real claude: each way in which a script misbehaves reaches claude as the real API's trouble does.
- * What claude makes of it is written down here, because the rest of this program relies on it.
+ * Promises, with the real claude: each misbehaviour of a script reaches claude as it would from the real API. Claude's
+ * reactions are recorded here, because the program relies on them.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ afterEach(async () => {
 const text = 'All is well.';
 const login = { ANTHROPIC_API_KEY: '', CLAUDE_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test' };
 
-/** A session that meets these steps; claude tries each request once more. */
+/** A session that meets these steps; claude retries each request once. */
 function start(
   steps: readonly Step[],
   more: Partial<ClaudeOptions> = {},
@@ -52,14 +52,14 @@ async function result(...given: Parameters<typeof start>): Promise<Line | undefi
 const retries = (lines: readonly Line[]) => lines.filter(({ subtype }) => subtype === 'api_retry');
 const settings = (value: object) => writeFileSync(join(sandbox.config, 'settings.json'), JSON.stringify(value));
 
-test('an overload in the middle of an answer: claude asks again without a stream, and says nothing of it', async () => {
+test('an overload in the middle of an answer: claude silently retries without streaming', async () => {
   const lines = await start([{ status: 529, afterEvents: 3, times: 1, text }]).done;
   expect(resultOf(lines)).toMatchObject({ is_error: false, result: text });
   expect(retries(lines)).toEqual([]);
   expect(api.requests.map(({ body }) => body.stream === true)).toEqual([true, false]);
 });
 
-test('an answer that is cut off is asked for again, and what was heard of it costs nothing', async () => {
+test('a truncated answer is requested again, and the truncated part costs nothing', async () => {
   const cut = { cut: true, afterEvents: 3, text } as const;
   const lines = await start([{ ...cut, times: 1 }]).done;
   expect(resultOf(lines)).toMatchObject({ is_error: false, result: text });
@@ -69,7 +69,7 @@ test('an answer that is cut off is asked for again, and what was heard of it cos
   expect(await result([cut])).toMatchObject({ is_error: true, api_error_status: null, terminal_reason: 'api_error' });
 });
 
-test('a silence in the middle of an answer lasts until claude is interrupted', async () => {
+test('silence in the middle of an answer lasts until claude is interrupted', async () => {
   const reached = Promise.withResolvers<void>();
   const claude = start([{ hang: true, afterEvents: 3, text }], {}, { onRequest: () => reached.resolve() });
   await reached.promise;
@@ -81,7 +81,7 @@ test('slow first bytes are waited for', async () => {
   expect(await result([{ eventDelayMs: 150, text }])).toMatchObject({ is_error: false, result: text });
 });
 
-test('a 401 makes claude ask for a fresh key, and the request is repeated with it', async () => {
+test('after a 401 claude gets a new key and repeats the request with it', async () => {
   const key = join(sandbox.root, 'key');
   writeFileSync(key, 'stale');
   settings({ apiKeyHelper: `cat '${key}'; echo fresh > '${key}'` });
@@ -90,7 +90,7 @@ test('a 401 makes claude ask for a fresh key, and the request is repeated with i
   expect(api.requests.map(({ headers }) => headers['x-api-key'])).toEqual(['stale', 'fresh']);
 });
 
-test("a 403 with the page of a proxy ends the session at once, and the page's words are lost", async () => {
+test("a 403 with a proxy's page ends the session at once, and the text of the page is lost", async () => {
   const refused = { status: 403, body: '<html><body>Blocked by the proxy of Example Inc.</body></html>' };
   expect(await result([refused])).toMatchObject({
     is_error: true,
@@ -100,7 +100,7 @@ test("a 403 with the page of a proxy ends the session at once, and the page's wo
   expect(api.requests).toHaveLength(1);
 });
 
-test('a usage limit of one model names its window and its end; another model is answered', async () => {
+test('a usage limit of one model names its window and reset; another model still answers', async () => {
   const limit: Step = { limit: { window: 'seven_day_opus', lastsMs: 60_000 }, models: ['opus'], text };
   const lines = await start([limit], { env: login }).done;
   const info = { status: 'rejected', rateLimitType: 'seven_day_opus', resetsAt: expect.any(Number) };
@@ -112,7 +112,7 @@ test('a usage limit of one model names its window and its end; another model is 
   expect(await result([limit], other)).toMatchObject({ is_error: false, result: text });
 });
 
-test('a refusal is tried once more with a note; a second one ends the session', async () => {
+test('a refusal is retried once with a note; a second refusal ends the session', async () => {
   const refusal = { stopReason: 'refusal' } as const;
   const steps = [
     { ...refusal, text: 'I cannot.' },
@@ -124,7 +124,7 @@ test('a refusal is tried once more with a note; a second one ends the session', 
   expect(await result([{ ...refusal, text: 'I cannot.' }, { text }])).toMatchObject({ is_error: false, result: text });
 });
 
-test('an answer of nothing but thoughts is asked for once more; a second one is a result without words', async () => {
+test('an answer with only thinking is requested once more; a second one gives a result without text', async () => {
   const steps = [{ thinking: 'Hm.' }, { text }];
   expect(await result(steps)).toMatchObject({ is_error: false, result: text, num_turns: 2 });
   await api.stop();
@@ -135,14 +135,14 @@ test('an answer of nothing but thoughts is asked for once more; a second one is 
   });
 });
 
-test('a tool whose description was left out is looked for first, and then offered', async () => {
+test('a tool with a deferred description is searched for first and then offered', async () => {
   const offered = () => api.requests.map(({ body }) => JSON.stringify(body.tools).includes('"name":"WebFetch"'));
   const search = { tool: 'ToolSearch', input: { query: 'select:WebFetch', max_results: 1 } };
   expect(await result([search, { text }])).toMatchObject({ is_error: false, result: text });
   expect(offered()).toEqual([false, true]);
 });
 
-test('a tool call that a hook defers ends the session as a success without words', async () => {
+test('a tool call deferred by a hook ends the session as a success without text', async () => {
   const decision = { hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'defer' } };
   const command = `echo '${JSON.stringify(decision)}'`;
   settings({ hooks: { PreToolUse: [{ matcher: 'Bash', hooks: [{ type: 'command', command }] }] } });
@@ -155,7 +155,7 @@ test('a tool call that a hook defers ends the session as a success without words
   expect(api.requests).toHaveLength(1);
 });
 
-test('a question of an MCP server stands until it is answered', async () => {
+test('a question of an MCP server waits until it is answered', async () => {
   const file = join(import.meta.dir, '../../support/rehearsal/asking-server.ts');
   const asker = { command: process.execPath, args: [file] };
   const args = ['--mcp-config', JSON.stringify({ mcpServers: { asker } })];

@@ -1,7 +1,7 @@
 /**
- * Promises with the real claude: scripted tool calls really run; an
- * interrupted, killed, compacted or failed session goes on at the right step, without doing anything twice; its own
- * cost equals what was served; it never sends what the real API would refuse.
+ * Promises, with the real claude: scripted tool calls are really executed. An interrupted, killed, compacted or failed
+ * session continues at the right step without repeating any. Claude's cost equals what was served, and it sends no
+ * request that the real API would refuse.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -31,13 +31,13 @@ function start(script: RehearsalScript | Step[], options: Partial<ScriptedApiOpt
   api = startScriptedApi({ script: whole, nameOf: () => undefined, ...options });
 }
 
-/** Appends a word to the file `log`, so that everything that really ran, and how often, can be read there. */
+/** Appends a word to the file `log`, which shows what ran and how often. */
 const log = (word: string) => `echo ${word} >> log`;
 const bash = (command: string): Step => ({ text: 'I run a command.', tool: 'Bash', input: { command } });
 const logged = () => readFileSync(join(sandbox.project, 'log'), 'utf8').trim().split('\n');
 const served = (session: string) => api.served.sessions.get(session)?.costUsd ?? Number.NaN;
 
-/** A command that says its process id through a FIFO and then runs long, but only the first time. */
+/** A command that sends its process id through a FIFO and then runs long, but only the first time. */
 function longCommand(): { command: string; started(): Promise<number> } {
   const fifo = join(sandbox.root, 'fifo');
   expect(Bun.spawnSync(['mkfifo', fifo]).exitCode).toBe(0);
@@ -50,7 +50,7 @@ describe('claude', () => {
   const options = (session: string, prompt: string) => ({ program, sandbox, url: api.url, session, prompt });
 
   test(
-    'a script of two tools really changes a file, at the cost that was served',
+    'a script of two tools changes a file at the cost that was served',
     async () => {
       start([
         { text: 'I write.', tool: 'Write', input: { file_path: '{{project}}/note.txt', content: 'one\n' } },
@@ -67,9 +67,9 @@ describe('claude', () => {
     timeoutMs,
   );
 
-  describe('going on', () => {
+  describe('resuming', () => {
     test(
-      'after an interrupt the interrupted call is asked for again, finished ones are not',
+      'after an interrupt the interrupted call is requested again, finished ones are not',
       async () => {
         const long = longCommand();
         const calls = [log('two'), long.command].map((command) => ({ tool: 'Bash', input: { command } }));
@@ -82,7 +82,7 @@ describe('claude', () => {
         const before = resultOf(await claude.done);
         expect(before?.subtype).toBe('error_during_execution');
 
-        // A new server knows nothing of the old one's conversation.
+        // A new server does not know the old one's conversation.
         await api.stop();
         const costBefore = served(session);
         expect(before?.total_cost_usd).toBeCloseTo(costBefore, 9);
@@ -91,7 +91,7 @@ describe('claude', () => {
         expect(after).toMatchObject({ subtype: 'success', result: 'Done.' });
         expect(logged()).toEqual(['one', 'two', 'long', 'three']);
         expect(api.requests.map((request) => request.step)).toEqual([1, 2, 3]);
-        // Newer versions go on counting where the conversation was.
+        // Newer versions continue the cost of the conversation.
         const total = Number(after?.total_cost_usd);
         expect([served(session), served(session) + costBefore].some((usd) => Math.abs(total - usd) < 1e-9)).toBe(true);
       },
@@ -99,7 +99,7 @@ describe('claude', () => {
     );
 
     test(
-      'after a signal the call is asked for again if claude has forgotten it',
+      'after a signal the call is requested again if claude has lost it',
       async () => {
         const long = longCommand();
         start([bash(log('one')), bash(long.command), { text: 'Done.' }, { text: 'Nothing else.' }]);
@@ -107,9 +107,9 @@ describe('claude', () => {
         const claude = startClaude(options(session, 'Go.'));
         const tool = await long.started();
         claude.kill('SIGTERM');
-        // Some versions say that they were interrupted, most say nothing.
+        // Some versions report the interrupt, most do not.
         expect(resultOf(await claude.done)?.subtype ?? 'error_during_execution').toBe('error_during_execution');
-        // In older versions the tool outlives claude; it has made itself known.
+        // In older versions the tool outlives claude; its process id is known.
         try {
           process.kill(tool, 'SIGKILL');
         } catch (error) {
@@ -117,7 +117,7 @@ describe('claude', () => {
         }
         const again = { ...options(session, 'Go on.'), resume: true };
         expect(resultOf(await runClaude(again))?.result).toBe('Done.');
-        // Newer versions end the tool themselves and remember what became of it.
+        // Newer versions end the tool and record its result.
         const isForgotten = logged().includes('long');
         expect(logged()).toEqual(isForgotten ? ['one', 'long'] : ['one']);
         expect(resultOf(await runClaude(again))?.result).toBe('Nothing else.');
@@ -153,7 +153,7 @@ describe('claude', () => {
   });
 
   test(
-    'two sessions at once follow their own scripts, and a sub-agent its own',
+    'two concurrent sessions follow their own scripts, and a sub-agent its own',
     async () => {
       const names = new Map<string, string>(
         [crypto.randomUUID(), crypto.randomUUID()].map((id, index) => [id, 'ab'[index]!]),

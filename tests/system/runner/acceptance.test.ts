@@ -1,6 +1,6 @@
 /**
- * Promises: a session is completed only if its acceptance command succeeded; a failure gives it one more turn that is
- * told why; whatever interrupts the acceptance, claude's turn is paid once and never repeated for it.
+ * Promises: a session is completed only if its acceptance command succeeds. A failure gives it one more turn with the
+ * command's output. Interrupting the acceptance never repeats claude's turn.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ function make(fields: Partial<SessionDefinition>, speed = 1): GroupFixture {
   return makeFixture([{ name: 'a', fields }], {}, { speed });
 }
 
-/** The next turn of the session: its fake, and the prompt that it was given. */
+/** The next turn of the session: its fake claude and the prompt it received. */
 async function turn(group: GroupFixture): Promise<{ fake: Invocation; prompt: string }> {
   const fake = await rig.nextFor(group.claudeId('a'));
   const prompt = await fake.prompt();
@@ -32,7 +32,7 @@ const turnsOf = (group: GroupFixture) =>
 const recordOf = (group: GroupFixture) => group.state().sessions.get(group.id('a'));
 const log = (group: GroupFixture) => readFileSync(group.session('a').acceptLog, 'utf8');
 
-/** Waits until `go` exists in the project, and leaves word that it began. */
+/** Signals that it has started, then waits until `go` exists in the project. */
 const held = 'echo began >> began; until [ -e go ]; do sleep 0.05; done';
 const release = (group: GroupFixture) => writeFileSync(join(group.project('a'), 'go'), '');
 const began = (group: GroupFixture) => {
@@ -40,7 +40,7 @@ const began = (group: GroupFixture) => {
   return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0;
 };
 
-test('a session is completed once its command succeeded', async () => {
+test('a session is completed when its acceptance command succeeds', async () => {
   const group = make({ accept: 'echo looks good' });
   const run = group.run(rig.env);
   const { fake } = await turn(group);
@@ -53,7 +53,7 @@ test('a session is completed once its command succeeded', async () => {
   expect(log(group)).toBe('$ echo looks good\nlooks good\n');
 });
 
-test('a failure gives one more turn, which is told what the command printed; both turns are counted once', async () => {
+test('a failed acceptance command gives one more turn with its output, and each turn is counted once', async () => {
   const group = make({ accept: 'test -e fixed || { echo "fixed is missing"; exit 3; }' });
   const run = group.run(rig.env);
   await (await turn(group)).fake.succeed(0.02);
@@ -69,7 +69,7 @@ test('a failure gives one more turn, which is told what the command printed; bot
   expect(reasons).toEqual(['not-accepted']);
 });
 
-test('after its last retry the session has failed, and its dependents do not start', async () => {
+test('after its last retry the session fails, and its dependents do not start', async () => {
   const group = makeFixture([
     { name: 'a', fields: { accept: 'echo no; exit 7', acceptRetries: 1 } },
     { name: 'b', after: ['a'] },
@@ -83,7 +83,7 @@ test('after its last retry the session has failed, and its dependents do not sta
     failure: { reason: 'not-accepted', message: 'The acceptance command `echo no; exit 7` failed (exit 7): no.' },
   });
   expect(group.state().counts).toMatchObject({ failed: 1, pending: 1 });
-  // A retry begins with a turn that knows why, and has its retries anew.
+  // A retry begins with a turn that quotes the failure, and resets the count of retries.
   const retry = group.run(rig.env, { retryFailed: true });
   const { fake, prompt } = await turn(group);
   expect(prompt).toContain('The acceptance command `echo no; exit 7` failed (exit 7): no.');
@@ -92,7 +92,7 @@ test('after its last retry the session has failed, and its dependents do not sta
   expect(await retry.result).toMatchObject({ kind: 'settled', status: 'failed' });
 });
 
-test('U7: of a quiet failure claude and the user are told the command and that it printed nothing', async () => {
+test('a silent acceptance failure: claude and the user see the command and that it printed nothing', async () => {
   const group = make({ accept: 'test -e done.txt &&\n test -s done.txt' });
   const run = group.run(rig.env);
   await (await turn(group)).fake.succeed();
@@ -105,7 +105,7 @@ test('U7: of a quiet failure claude and the user are told the command and that i
   expect(recordOf(group)?.state).toMatchObject({ failure: { message } });
 });
 
-test('a pause ends the command; a resume accepts the same work without another turn', async () => {
+test('a pause ends the acceptance command; a resume runs it again without another turn', async () => {
   const group = make({ accept: held });
   const run = group.run(rig.env);
   await (await turn(group)).fake.succeed(0.02);
@@ -121,7 +121,7 @@ test('a pause ends the command; a resume accepts the same work without another t
   expect(began(group)).toBe(2);
 });
 
-test('a runner that leaves takes the command along; the next one begins it anew', async () => {
+test('a runner that exits ends the acceptance command; the next runner starts it again', async () => {
   const group = make({ accept: held });
   const run = group.run(rig.env);
   await (await turn(group)).fake.succeed(0.02);
@@ -137,7 +137,7 @@ test('a runner that leaves takes the command along; the next one begins it anew'
   expect(recordOf(group)?.usage.costUsd).toBeCloseTo(0.02, 9);
 });
 
-test('a command that takes too long is ended with all it started', async () => {
+test('an acceptance command that exceeds its timeout is ended with all its processes', async () => {
   const group = make({ accept: 'sleep 600 & echo waiting; sleep 600', acceptTimeoutMs: 60_000, acceptRetries: 0 }, 60);
   const run = group.run(rig.env);
   await (await turn(group)).fake.succeed();
@@ -148,7 +148,7 @@ test('a command that takes too long is ended with all it started', async () => {
   expect(markedProcesses(group)).toEqual([]);
 });
 
-test('the command sees no login and works in the project; what it leaves running is ended', async () => {
+test('the acceptance command gets no login, runs in the project, and its background processes are ended', async () => {
   const group = make({ accept: 'env > seen; pwd > where; setsid sleep 600 >/dev/null 2>&1 &' });
   const run = group.run({ ...rig.env, ANTHROPIC_API_KEY: 'test-key', CLAUDE_CODE_OAUTH_TOKEN: 'test-token' });
   await (await turn(group)).fake.succeed();

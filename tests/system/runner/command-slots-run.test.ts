@@ -1,6 +1,7 @@
 /**
- * S17, with real commands of real runs: never more of them than may, those first that hold up most; who waits spends no
- * time, is paused at once and is asked again later, also by another runner; a chain of worktrees goes through one slot.
+ * Promises: set-up and acceptance commands of real runs never exceed their slots, and the sessions with the most
+ * dependents go first. A waiting command uses no time, can be paused at once, and is scheduled again by the next
+ * runner.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -17,12 +18,12 @@ withRig();
 
 type Fields = Partial<SessionDefinition>;
 
-/** What the commands of a group note, in the order in which they did it: `+name` at the begin, `-name` at the end. */
+/** What the commands of a group record, in order: `+name` at the start, `-name` at the end. */
 const notes = (group: GroupFixture): string[] => {
   const file = join(group.folder, 'notes');
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
 };
-/** Notes that it began, works until it is let go on, and notes its end. */
+/** Records its start, runs until it is released, and records its end. */
 const held = (name: string) =>
   `${noted(`+${name}`)}; until [ -e "$NOTES/go-${name}" ]; do sleep 0.1; done; ${ended(name)}`;
 const quick = (name: string) => `${noted(`+${name}`)}; ${ended(name)}`;
@@ -61,7 +62,7 @@ function makeInWorktrees(sketches: readonly SessionSketch[], config: Partial<Gro
   );
 }
 
-/** The most commands that ran at once, by what they noted themselves. */
+/** The highest number of commands that ran at once, by their own records. */
 function most(group: GroupFixture): number {
   let [running, highest] = [0, 0];
   for (const note of notes(group)) {
@@ -73,7 +74,7 @@ function most(group: GroupFixture): number {
 }
 
 const waitOf = (group: GroupFixture, name: string) => waitsOf(group, [name])[0];
-/** Of those that wait for a slot. */
+/** Sessions that wait for a command slot. */
 function waitsOf(group: GroupFixture, names: readonly string[]) {
   const { live } = readGroupProgress(group.world, group.paths.progress, group.state());
   return names.flatMap((name) => live.get(group.id(name))?.slot ?? []);
@@ -87,7 +88,7 @@ function areAccepting(group: GroupFixture, names: readonly string[]): boolean {
   });
 }
 
-test('of 20 sessions that end together three are judged at a time', async () => {
+test('twenty sessions that end together are accepted three at a time', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
   const group = make(
     names.map((name) => ({ name, fields: { accept: held(name) } })),
@@ -104,7 +105,7 @@ test('of 20 sessions that end together three are judged at a time', async () => 
   expect(most(group)).toBe(3);
 }, 60_000);
 
-test('a diamond of worktrees with set-up and acceptance goes through one slot', async () => {
+test('a diamond of worktrees with set-up and acceptance works with a single slot', async () => {
   const fields = (name: string): Fields => ({ setup: quick(`setup-${name}`), accept: quick(`accept-${name}`) });
   const after = { a: [], b: ['a'], c: ['a'], d: ['b', 'c'] } as Record<string, string[]>;
   const sketches = Object.entries(after).map(([name, before]) => ({ name, after: before, fields: fields(name) }));
@@ -116,7 +117,7 @@ test('a diamond of worktrees with set-up and acceptance goes through one slot', 
   git(join(group.folder, 'projects', 'app'), 'fsck', '--strict');
 }, 60_000);
 
-test('a command that fails, and one that takes too long, give their slots back', async () => {
+test('commands that fail or exceed their timeout free their slots', async () => {
   const accept = (name: string, command: string, acceptTimeoutMs = 600_000) => ({
     name,
     fields: { acceptRetries: 0, acceptTimeoutMs, accept: command },
@@ -131,14 +132,14 @@ test('a command that fails, and one that takes too long, give their slots back',
   expect(['a', 'b', 'c'].map((name) => stateOf(group, name)?.status)).toEqual(['failed', 'failed', 'completed']);
 }, 60_000);
 
-/** Resolves when so many of the group's milliseconds have passed. */
+/** Resolves when this many milliseconds of the group's clock have passed. */
 const passed = (group: GroupFixture, ms: number) => {
   const endAt = group.world.clock.now() + ms;
   return until(() => group.world.clock.now() > endAt);
 };
 
-test('while it waits the time of the command does not pass', async () => {
-  // On a busy machine the quick one, too, takes a moment.
+test("waiting for a slot does not count against the command's timeout", async () => {
+  // On a busy machine even the fast command takes a moment.
   const fields = { acceptTimeoutMs: 20_000 };
   const group = make(
     [
@@ -159,7 +160,7 @@ test('while it waits the time of the command does not pass', async () => {
   expect(await run.result).toMatchObject({ status: 'completed' });
 }, 60_000);
 
-test('a runner that is killed while commands wait loses none of them', async () => {
+test('killing the runner while commands wait loses none of them', async () => {
   const names = ['a', 'b', 'c'];
   const group = make(
     names.map((name) => ({ name, fields: { accept: held(name) } })),

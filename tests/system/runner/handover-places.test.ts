@@ -1,7 +1,7 @@
 /**
- * Promises: resume files go between a project and the worktrees of its sessions only where both are what they seem:
- * not for sessions without the system, not into submodules, not through links; and not as a session's work because a
- * project was moved, or is not on the branch that is checked out.
+ * Promises: resume files are copied between a project and its worktrees only when both are regular files of that
+ * project. They are not copied without the handover system, into submodules, through symlinks, or after the project was
+ * moved or switched to another branch.
  */
 import { expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
@@ -19,7 +19,7 @@ const work = (group: GroupFixture, from = 'main') =>
 const changed = `M\t${resume}`;
 const local = ['-c', 'protocol.file.allow=always', 'submodule', '--quiet'];
 
-test('without the system it is a file like any other', async () => {
+test('without the handover system a resume file is an ordinary file', async () => {
   const group = make([{ name: 'a', fields: { context: ['cpm'] } }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
@@ -50,7 +50,7 @@ test('a submodule in the worktree is left to git', async () => {
   expect(work(group)).toBe('');
 });
 
-test('a link to a file of another name: that is work, and the project’s own stays', async () => {
+test('a resume file replaced by a symlink is committed, and the file in the project stays', async () => {
   const tree = { 'docs/state.md': text('plan'), [resume]: { link: '../../../docs/state.md' } };
   const group = make([{ name: 'a' }], { tree });
   const run = group.run(rig.env);

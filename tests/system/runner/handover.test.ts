@@ -1,7 +1,7 @@
 /**
- * Promises: a project of the handover system stays one project when its sessions work in worktrees: their ids and what
- * they write into resume-context.md reach the user's own file, whether git knows it or not and whatever the session
- * does with git; what people write there meanwhile stays; and branches do not carry it.
+ * Promises: with the handover system, session ids and changes to resume-context.md reach the user's own file from every
+ * worktree, whether or not git tracks it and whatever the session does with git. Concurrent edits by people are kept,
+ * and branches do not contain the file.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ import {
 
 withRig();
 
-test('ids and state reach the project, and the next session is handed them', async () => {
+test('ids and state reach the project, and the next session receives them', async () => {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
@@ -54,7 +54,7 @@ test('ids and state reach the project, and the next session is handed them', asy
 test.each([
   ['untracked', {}],
   ['ignored', { '.gitignore': '02-projects\n' }],
-])('where git does not know the project: %s', async (_, tree) => {
+])('in a project without git: %s', async (_, tree) => {
   const later = { [resume]: text('plan'), '02-projects/28-b/plan.md': 'THE PLAN' };
   const group = make([{ name: 'a' }], { tree, later });
   const run = group.run(rig.env);
@@ -64,7 +64,7 @@ test.each([
   expect(said).toContain('THE PLAN');
   edit(a, '"plan"', '"build"');
   writeFileSync(join(a.hello.cwd, 'new.txt'), 'new');
-  // As claude often does; what it took along must not stand in the way of a merge.
+  // Claude often does this. A committed resume file must not block a merge.
   git(a.hello.cwd, 'add', '--all');
   git(a.hello.cwd, 'commit', '--quiet', '-m', 'All of it');
   await a.succeed();
@@ -73,7 +73,7 @@ test.each([
   expect(git(group.project('app'), 'diff', '--name-only', 'main', 'cca/fixture/001-a')).toBe('new.txt');
 });
 
-test('what the session commits of it reaches the project, and its branch leaves it as it was', async () => {
+test('committed state reaches the project, and the branch contains no change to the file', async () => {
   const group = make([{ name: 'a' }], { later: { [resume]: text('plan', 'Of a person.\n') } });
   await commitsItsState(group);
   expect(own(group)).toEndWith('Of a person.\n');
@@ -81,7 +81,7 @@ test('what the session commits of it reaches the project, and its branch leaves 
 });
 
 test.each([[['reset', '--quiet', '--hard']], [['checkout', '--quiet', '--', '.']], [['stash', '--quiet']]])(
-  'a session that throws its changes away takes nothing from the project: git %p',
+  'a session that discards its changes removes nothing from the project: git %p',
   async (args) => {
     const group = make([{ name: 'a' }], { later: { [resume]: text('of a person', 'More of a person.\n') } });
     const run = group.run(rig.env);
@@ -97,7 +97,7 @@ test.each([[['reset', '--quiet', '--hard']], [['checkout', '--quiet', '--', '.']
   },
 );
 
-test('two at once and a person: nobody’s words are lost', async () => {
+test('two sessions and a person write at once, and no text is lost', async () => {
   const group = make([{ name: 'a' }, { name: 'b' }]);
   const run = group.run(rig.env);
   const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
@@ -112,7 +112,7 @@ test('two at once and a person: nobody’s words are lost', async () => {
   expect(own(group)).toContain('## Also written by session ');
 });
 
-test('a link in the worktree leads nothing out of it, nor into the project', async () => {
+test('a symlink in the worktree does not lead out of it or into the project', async () => {
   const group = make([{ name: 'a' }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
@@ -128,7 +128,7 @@ test('a link in the worktree leads nothing out of it, nor into the project', asy
   expect(warnings(group, 'a').join()).toContain('is no regular file of the worktree');
 });
 
-test.each([true, false])('after a pause both sides have both words; memory of the copies: %p', async (isThere) => {
+test.each([true, false])('after a pause both copies have both texts; record present: %p', async (isThere) => {
   const group = make([{ name: 'a' }]);
   const first = group.run(rig.env);
   const a = await begin(group, 'a');
@@ -137,7 +137,7 @@ test.each([true, false])('after a pause both sides have both words; memory of th
   a.exit(143);
   expect(await first.result).toMatchObject({ status: 'paused' });
   writeFileSync(join(group.project('app'), resume), `${own(group)}Of a person.\n`);
-  // As after a crash, just before it was written.
+  // As after a crash just before the record was written.
   if (!isThere) rmSync(group.session('a').handoverCopies);
   const second = group.run(rig.env);
   const again = await begin(group, 'a');

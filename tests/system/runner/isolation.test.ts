@@ -1,6 +1,6 @@
 /**
- * Promises: sessions of one repository that may run at once work in worktrees of their own, and nobody's checkout is
- * touched; a dependent begins with the work of those it depends on; sessions without a worktree take turns.
+ * Promises: sessions of one repository that may run at once get their own worktrees, and the user's checkout is not
+ * changed. A dependent starts with the work of its dependencies. Sessions without a worktree take turns.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ function checkoutOf(group: GroupFixture, name: string): string {
   ].join();
 }
 
-test('a run that a hook of another repository has called works in the repositories of its sessions', async () => {
+test('a run started by a hook of another repository works in the repositories of its sessions', async () => {
   const isHere = 'test "$(git rev-parse --show-toplevel)" = "$PWD" && git ls-files --error-unmatch base.txt';
   const group = make([{ name: 'a', in: 'app', fields: { accept: isHere } }]);
   const other = new Repository(join(group.folder, 'other'));
@@ -42,7 +42,7 @@ test('a run that a hook of another repository has called works in the repositori
   expect(git(other.folder, 'status', '--porcelain')).toBe(before);
 });
 
-test('two that may run at once get a worktree each, and the checkout stays as it is', async () => {
+test('two sessions that may run at once each get a worktree, and the checkout is unchanged', async () => {
   const group = make([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app' },
@@ -72,12 +72,12 @@ test('two that may run at once get a worktree each, and the checkout stays as it
   git(group.project('app'), 'fsck', '--strict');
 });
 
-test('beside a FABER run a session in a worktree for which FABER was chosen is told so, no other', async () => {
+test('beside a FABER run, only a session in a worktree that uses FABER is informed of it', async () => {
   const group = make([
     { name: 'a', in: 'app', fields: { context: ['faber'] } },
     { name: 'b', in: 'app' },
   ]);
-  // As a version of before 2026 left it: committed, so that each worktree has a copy.
+  // As versions before 2026 left it: committed, so that each worktree has a copy.
   new Repository(group.project('app')).commit({
     '.fractary/faber/.active-run-id': 'run-1\n',
     '.fractary/runs/run-1/state.json': JSON.stringify({ status: 'in_progress' }),
@@ -90,7 +90,7 @@ test('beside a FABER run a session in a worktree for which FABER was chosen is t
   expect([isTold('a'), isTold('b')]).toEqual([true, false]);
 });
 
-test('a chain in one repository works in the checkout itself, one after another', async () => {
+test('a chain in one repository works in the checkout, one session after another', async () => {
   const group = make([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app', after: ['a'] },
@@ -103,7 +103,7 @@ test('a chain in one repository works in the checkout itself, one after another'
   expect(git(group.project('app'), 'status', '--porcelain')).toBe('?? a.txt');
 });
 
-test('dependents begin with the work of those before them, also through another repository', async () => {
+test('dependents start with the work of their dependencies, also through another repository', async () => {
   const group = make([
     { name: 'a', in: 'app' },
     { name: 'lib', in: 'library', after: ['a'] },
@@ -116,7 +116,7 @@ test('dependents begin with the work of those before them, also through another 
   await work(group, 'lib', { 'lib.txt': 'lib' });
   const b = await work(group, 'b', { 'b.txt': 'b' });
   expect(existsSync(join(b.hello.cwd, 'a.txt'))).toBe(true);
-  // What was done in the other repository is not in its checkout.
+  // The work in the other repository is not in its checkout.
   const told = readFileSync(join(group.session('b').config, 'CLAUDE.md'), 'utf8');
   expect(told).toContain(`### lib: completed, in \`${workspaceOf(group, 'lib')?.folder}\`, on the branch \`cca/`);
   const d = await begin(group, 'd');
@@ -127,7 +127,7 @@ test('dependents begin with the work of those before them, also through another 
   expect(recordOf(group, 'd')?.state).toMatchObject({ work: { files: 0 } });
 });
 
-test('as soon as one session gets a worktree, all that say nothing do, so that all can be handed over', async () => {
+test('once one session gets a worktree, all sessions without a preference do', async () => {
   const group = make([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app' },
@@ -147,7 +147,7 @@ test('as soon as one session gets a worktree, all that say nothing do, so that a
   expect(checkoutOf(group, 'library')).toMatch(/,,main$/);
 });
 
-test('who builds on work in the checkout works there; one that wants a worktree waits for a commit', async () => {
+test('a session that builds on work in the checkout runs there; with a worktree it waits for a commit', async () => {
   const group = make([
     { name: 'here', in: 'app', fields: { isolate: 'none' } },
     { name: 'after', in: 'app', after: ['here'] },
@@ -167,7 +167,7 @@ test('who builds on work in the checkout works there; one that wants a worktree 
   expect(existsSync(join(apart.hello.cwd, 'here.txt'))).toBe(true);
 });
 
-test('each checkout of a repository is a beginning of its own', async () => {
+test('each checkout of a repository is a separate starting point', async () => {
   const group = make([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'feature', of: 'app' },
@@ -188,7 +188,7 @@ test('each checkout of a repository is a beginning of its own', async () => {
   expect([workspaceOf(group, 'a')?.target, workspaceOf(group, 'b')?.target]).toEqual(['main', 'feature']);
 });
 
-test('work that does not go together fails the session with the names of the files', async () => {
+test('conflicting work of dependencies fails the session with the names of the files', async () => {
   const group = make([
     { name: 'a', in: 'app' },
     { name: 'b', in: 'app' },
@@ -202,7 +202,7 @@ test('work that does not go together fails the session with the names of the fil
   expect(state?.status === 'failed' ? state.failure.message : '').toContain('base.txt');
   expect(existsSync(group.session('c').worktree)).toBe(false);
   git(group.project('app'), 'fsck', '--strict');
-  // Resolved as the message says, it goes on.
+  // It continues once the conflict is resolved as the message advises.
   expect(state?.status === 'failed' ? state.failure.next : '').toContain(`merge cca/fixture/001-a`);
   const worktree = group.session('b').worktree;
   expect(() => git(worktree, 'merge', 'cca/fixture/001-a')).toThrow();
@@ -214,7 +214,7 @@ test('work that does not go together fails the session with the names of the fil
   expect(readFileSync(join(c.hello.cwd, 'base.txt'), 'utf8')).toBe('one and two\n');
 });
 
-test('sessions that are to work in the checkout take turns, unless they may share it', async () => {
+test('sessions that work in the checkout take turns, unless sharing is allowed', async () => {
   const fields = { isolate: 'none' } as const;
   const sketches: readonly Sketch[] = [
     { name: 'a', in: 'app', fields },
@@ -235,7 +235,7 @@ test('sessions that are to work in the checkout take turns, unless they may shar
   expect(await together.result).toMatchObject({ status: 'completed' });
 });
 
-test('a paused session goes on in its worktree, with what it had not committed', async () => {
+test('a paused session resumes in its worktree with its uncommitted changes', async () => {
   const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree' } }]);
   const run = group.run(rig.env);
   const first = await begin(group, 'a');
@@ -253,7 +253,7 @@ test('a paused session goes on in its worktree, with what it had not committed',
   expect(git(group.project('app'), 'show', 'cca/fixture/001-a:half.txt')).toBe('half');
 });
 
-test('a new worktree is filled and set up once; when that fails the session says where to look', async () => {
+test('a new worktree is filled and set up once; if set-up fails, the session names the log', async () => {
   const setup = 'cat ignored; echo again >> ../setups; test -e ../ready || { echo not ready; exit 4; }';
   const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
   writeFileSync(join(group.project('app'), 'ignored'), 'SECRET=1\n');
@@ -273,7 +273,7 @@ test('a new worktree is filled and set up once; when that fails the session says
   expect(recordOf(group, 'a')?.state).toMatchObject({ work: { files: 0 } });
 });
 
-test('a pause ends a set-up that goes on for ever', async () => {
+test('a pause ends a set-up command that never finishes', async () => {
   const setup = 'touch ../begun; sleep 600';
   const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', setup } }]);
   const run = group.run(rig.env);
@@ -283,7 +283,7 @@ test('a pause ends a set-up that goes on for ever', async () => {
   expect(markedProcesses(group)).toEqual([]);
 });
 
-test('who was expected to change something and did not is warned about, with and without a worktree', async () => {
+test('a session that was expected to change files and did not gets a warning', async () => {
   for (const isolate of ['worktree', 'none'] as const) {
     const group = make([
       { name: 'idle', in: 'app', fields: { isolate, expectChanges: true } },
@@ -301,7 +301,7 @@ test('who was expected to change something and did not is warned about, with and
   }
 });
 
-test('what an acceptance command leaves behind is no work of the session', async () => {
+test("files left by an acceptance command are not committed as the session's work", async () => {
   const accept = 'echo report > report.xml; echo changed >> base.txt; test -e ready.txt';
   const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', accept } }]);
   const run = group.run(rig.env);
@@ -316,7 +316,7 @@ test('what an acceptance command leaves behind is no work of the session', async
   expect(warned.join()).toContain('changed files that are in git');
 });
 
-test('with --no-commit the work stays in the worktree as it is', async () => {
+test('with --no-commit the work stays uncommitted in the worktree', async () => {
   const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', commit: false } }]);
   const run = group.run(rig.env);
   const fake = await work(group, 'a', { 'new.txt': 'new' });

@@ -1,6 +1,6 @@
 /**
- * Promises: a runner whose log is removed or cut off says so, ends all that runs and brings nothing back; it never
- * calls such a group completed.
+ * Promises: a runner whose log is removed or truncated reports it, ends all workers and recreates nothing. It never
+ * reports such a group as completed.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ test.each([
   ['removed with its folder', false, () => rmSync(group.paths.folder, { recursive: true })],
   ['moved away with its folder', false, () => renameSync(group.paths.folder, `${group.paths.folder}-moved`)],
 ])(
-  'a log that is %s during a run ends the run with its workers, and nothing comes back',
+  'a log that is %s during a run ends the run and its workers, and is not recreated',
   async (_, isFolderLeft, takeAway) => {
     group = make([{ name: 'one' }]);
     const run = group.run(rig.env);

@@ -1,6 +1,7 @@
 /**
- * Promises: dependents start only after their dependencies, never more workers than slots, costs and tokens are summed,
- * the first Ctrl-C pauses everything resumably, the second leaves at once, errors hold back what is left to start.
+ * Promises: dependents start only after their dependencies, there are never more workers than slots, and costs and
+ * tokens are summed. The first Ctrl-C pauses all sessions resumably, the second exits at once, and the error threshold
+ * holds back the rest.
  */
 import { expect, test } from 'bun:test';
 import type { GroupFixture } from '../../support/group-fixture.ts';
@@ -9,7 +10,7 @@ import { begin, make, obeyInterrupt, rig, withRig } from '../../support/rig-grou
 withRig((one) => one.remove());
 let group: GroupFixture;
 
-test('a diamond runs in order and adds up', async () => {
+test('a diamond runs in order, and its costs and tokens are summed', async () => {
   group = make([
     { name: 'top' },
     { name: 'left', after: ['top'] },
@@ -41,7 +42,7 @@ test('a diamond runs in order and adds up', async () => {
   expect(meta.completedAt).toBeString();
 });
 
-test('never more workers than slots, and raised while running for a later run', async () => {
+test('never more workers than slots; a raised concurrency holds for a later run', async () => {
   const names = ['a', 'b', 'c', 'd', 'e'];
   group = make(
     names.map((name) => ({ name })),
@@ -61,7 +62,7 @@ test('never more workers than slots, and raised while running for a later run', 
   expect(most).toBe(2);
 });
 
-test('the first signal pauses everything, a later run resumes the conversation', async () => {
+test('the first signal pauses all sessions, and a later run resumes the conversations', async () => {
   group = make([{ name: 'one' }, { name: 'two', after: ['one'] }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -80,7 +81,7 @@ test('the first signal pauses everything, a later run resumes the conversation',
   expect(group.state().usage.costUsd).toBeCloseTo(0.1);
 });
 
-test('a worker that ignores the interrupt is signalled', async () => {
+test('a worker that ignores the interrupt gets SIGTERM', async () => {
   group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -91,7 +92,7 @@ test('a worker that ignores the interrupt is signalled', async () => {
   await fake.ended;
 }, 20_000);
 
-test('at the error threshold nothing new starts, running sessions finish, the group pauses', async () => {
+test('at the error threshold nothing new starts, running sessions finish, and the group pauses', async () => {
   group = make(['a', 'b', 'c', 'd'].map((name) => ({ name })));
   const run = group.run(rig.env);
   const [a, b, c] = await Promise.all([begin(group, 'a'), begin(group, 'b'), begin(group, 'c')]);

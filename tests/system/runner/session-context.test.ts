@@ -1,4 +1,7 @@
-/** Promises: which hooks a session's generated config has, and that it may do what they say. Not covered: the hooks. */
+/**
+ * Promises: which hooks a generated config contains, and that the session may run what they name. Not covered: the
+ * hooks.
+ */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +19,7 @@ test.each<[string, readonly ContextName[] | undefined, readonly string[]]>([
   ['names', ['faber'], ['faber']],
   ['none', [], []],
 ])(
-  'S4: the hooks of all systems are in every generated config; names and none leave out the others: %s',
+  'every generated config has the hooks of all context systems, and names or `none` exclude the others: %s',
   async (_, context, systems) => {
     const group = makeGroup([{ name: 'a', ...(context === undefined ? {} : { fields: { context } }) }]);
     const run = group.run(rig.env);
@@ -34,7 +37,7 @@ test.each<[string, readonly ContextName[] | undefined, readonly string[]]>([
     expect(allowed.includes('Bash(claude-code-agent faber phase:*)')).toBe(systems.includes('faber'));
     expect(allowed.includes('Bash(claude-code-agent cpm list:*)')).toBe(systems.includes('cpm'));
     expect(allowed.includes('Bash(claude-code-agent handover find:*)')).toBe(systems.includes('handover'));
-    // Nobody asked for what removes work trees or puts another run in the place of this one.
+    // Hooks that remove worktrees or replace the active run are not installed without a request.
     expect(allowed.join()).not.toMatch(/faber:|worktrees|start|clean|init/);
     removeGroup(group);
   },

@@ -1,6 +1,6 @@
 /**
- * Promises: a command of the user's has ended when nothing of it lives any more, however that hid; it fails when it
- * takes too long or prints without end, and its log stays of a size that a disk can bear.
+ * Promises: a user's command has ended only when none of its processes is left, however they hide. It fails when it
+ * exceeds its timeout or its output limit, and its log has a bounded size.
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -48,24 +48,24 @@ const withText = (text: string): number[] =>
     }
   });
 
-test('the exit code, the end of what was printed, and the log', async () => {
+test('a command gives its exit code, the end of its output, and a log', async () => {
   expect(await run('echo first')).toMatchObject({ ok: true, exitCode: 0, tail: 'first' });
   const failed = await run('echo second; echo trouble >&2; exit 7');
   expect(failed).toEqual({ ok: false, exitCode: 7, timedOut: false, printedTooMuch: false, tail: 'second\ntrouble' });
   expect(readFileSync(logFile, 'utf8')).toContain('first\n$ echo second');
 });
 
-test('a command that ends itself by a signal has no exit code', async () => {
+test('a command ended by its own signal has no exit code', async () => {
   expect(await run('kill -KILL $$')).toMatchObject({ ok: false, exitCode: null, timedOut: false });
   expect(await run('kill -TERM $$')).toMatchObject({ ok: false, exitCode: null, timedOut: false });
 });
 
-/** Sleeps for a time of its own, by which it is known. */
+/** Sleeps for a unique duration, by which it is found. */
 const sleeper = () => {
   const text = `sleep 4${Math.trunc(Math.random() * 1e9)}`;
   return { text, script: `: > there; exec ${text}` };
 };
-/** A process that escaped would otherwise outlive the tests. */
+/** Otherwise an escaped process would outlive the tests. */
 const expectNone = (text: string): void => {
   const left = withText(text);
   for (const pid of left) kill(pid);
@@ -78,20 +78,20 @@ test.skipIf(process.platform !== 'linux').each([
   ['in the background', (script: string) => `sh -c '${script}' &`],
   ['without environment and in a session of its own', (script: string) => `(env -i setsid sh -c '${script}' &)`],
   ['twice removed', (script: string) => `(env -i setsid sh -c "env -i setsid sh -c '${script}' &" &)`],
-  ['deaf to what is polite', (script: string) => `(env -i setsid sh -c 'trap "" TERM HUP INT; ${script}' &)`],
-])('what is left running %s is ended', async (_how, commandOf) => {
+  ['ignoring SIGTERM', (script: string) => `(env -i setsid sh -c 'trap "" TERM HUP INT; ${script}' &)`],
+])('a process left running %s is ended', async (_how, commandOf) => {
   const { text, script } = sleeper();
   const end = await run(`${commandOf(script)}\n${untilThere}; exit 5`);
   expect(end).toMatchObject({ ok: false, exitCode: 5 });
   expectNone(text);
-  // Also when the command is over before anybody can look what it began.
+  // Also when the command ends before its processes can be recorded.
   for (let round = 0; round < rounds; round += 1) {
     expect(await run(commandOf(script))).toMatchObject({ ok: true, exitCode: 0 });
     expectNone(text);
   }
 });
 
-test.skipIf(process.platform !== 'linux')('a command that is stopped has failed, and nothing of it lives', async () => {
+test.skipIf(process.platform !== 'linux')('a stopped command fails and leaves no process', async () => {
   const { text, script } = sleeper();
   const running = start(`(env -i setsid sh -c '${script}' &) ; ${text}`);
   await until(() => existsSync(join(folder, 'there')));
@@ -100,7 +100,7 @@ test.skipIf(process.platform !== 'linux')('a command that is stopped has failed,
   expectNone(text);
 });
 
-test('a command that takes too long', async () => {
+test('a command that exceeds its timeout is ended', async () => {
   expect(await run('echo begun; sleep 4343', { timeoutMs: 1_500 })).toMatchObject({
     ok: false,
     timedOut: true,
@@ -109,7 +109,7 @@ test('a command that takes too long', async () => {
   });
 });
 
-test('a command that prints without end is ended, and its log is cut', async () => {
+test('a command with endless output is ended, and its log is truncated', async () => {
   expect(await run('echo before')).toMatchObject({ ok: true });
   const before = statSync(logFile).size;
   const end = await run('yes');
@@ -118,11 +118,11 @@ test('a command that prints without end is ended, and its log is cut', async () 
   const size = statSync(logFile).size;
   expect(size).toBeGreaterThan(before + 64 * mebibyte);
   expect(size).toBeLessThan(before + 64 * mebibyte + 1_000);
-  // What was printed before does not count against the next one.
+  // Earlier output does not count against the next command.
   expect(await run('echo again')).toMatchObject({ ok: true, tail: 'again' });
 });
 
-test('what cannot be started has failed with a reason', async () => {
+test('a command that cannot be started fails with a reason', async () => {
   const end = await run('true', { cwd: join(folder, 'nowhere') });
   expect(end).toMatchObject({ ok: false, exitCode: null, timedOut: false, printedTooMuch: false });
   expect(end.tail).toContain('nowhere');

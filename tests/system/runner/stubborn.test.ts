@@ -1,6 +1,6 @@
 /**
- * Promises: a claude that does not want to end is ended all the same, with the right reason and its cost, and nothing
- * of it is left: one that ignores SIGTERM, one that forks a daemon, one that closes its output and lives on.
+ * Promises: a claude that does not exit is ended with the right reason and its cost, and leaves no process: one that
+ * ignores SIGTERM, one that forks a daemon, one that closes its output and keeps running.
  */
 
 import { expect, test } from 'bun:test';
@@ -15,7 +15,7 @@ let group: GroupFixture;
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
-test('one that ignores interrupt and SIGTERM is killed and can be resumed', async () => {
+test('a claude that ignores interrupt and SIGTERM is killed and can be resumed', async () => {
   group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -31,7 +31,7 @@ test('one that ignores interrupt and SIGTERM is killed and can be resumed', asyn
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
 }, 40_000);
 
-test('one that has printed its result and then hangs is ended, and its work counts', async () => {
+test('a claude that hangs after printing its result is ended, and its result counts', async () => {
   group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -42,11 +42,11 @@ test('one that has printed its result and then hangs is ended, and its work coun
   expect(group.state().usage.costUsd).toBeCloseTo(0.03);
 }, 40_000);
 
-test('one that closes its output after the result and lives on leaves nothing', async () => {
+test('a claude that closes its output after the result and keeps running leaves no process', async () => {
   group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
-  // Its parent ends at once, so neither a mark nor the tree below its parent leads to it.
+  // Its parent exits at once, so neither the mark nor the process tree leads to it.
   const note = join(group.project('one'), 'daemon');
   await fake.spawn(['sh', '-c', `setsid sleep 600 & echo $! > '${note}.new'; mv '${note}.new' '${note}'`], 'wiped');
   await until(() => existsSync(note));

@@ -1,7 +1,7 @@
 /**
- * Promises: what another process asks of a runner happens and is answered; a usage limit is waited out by everybody and
- * one session goes first; stalls are interrupted, timeouts enforced; money is handed out anew while there is some. Time
- * runs faster here, nothing else is different.
+ * Promises: a runner executes and answers requests of other processes. All sessions wait for a usage limit and one goes
+ * first. Stalls are interrupted, timeouts enforced, and budget is topped up while some is left. Only the clock is
+ * faster here.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -11,18 +11,18 @@ import { begin, make, obeyInterrupt, rig, withRig } from '../../support/rig-grou
 
 withRig((group) => group.remove());
 
-/** R, S, T … as the system tells it: T is halted. */
+/** Process state as the kernel reports it: R, S, T … (T: halted). */
 function processState(pid: number): string {
   return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0] ?? '';
 }
 
-test('a freeze halts the worker and what it started, and is thawed', async () => {
+test('a freeze halts the worker and its child processes, and a thaw continues them', async () => {
   const group = make([{ name: 'a' }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   const tool = await a.spawn(['sleep', '600']);
   expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
-  // A process stops when it is scheduled next, which may be after the answer.
+  // A process stops when it is next scheduled, which may be after the answer.
   await until(() => [a.hello.pid, tool].every((pid) => processState(pid) === 'T'));
   expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
   expect([a.hello.pid, tool].map(processState)).not.toContain('T');
@@ -30,13 +30,13 @@ test('a freeze halts the worker and what it started, and is thawed', async () =>
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('a silent session is interrupted and resumed, and given up the second time; a tool is progress', async () => {
+test('a silent session is interrupted and resumed, and fails the second time; a running tool is progress', async () => {
   const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }], {}, { speed: 40 });
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
   await a.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
-  // Far longer than the limit passes while the tool runs.
+  // Much more than the limit passes while the tool runs.
   for (let meter = 0; meter < 4; meter += 1) await a.control('get_usage');
   expect(group.events().map((event) => event.type)).not.toContain('session_stalled');
   const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
@@ -50,7 +50,7 @@ test('a silent session is interrupted and resumed, and given up the second time;
   expect(group.state().usage.costUsd).toBeCloseTo(0.02);
 }, 20_000);
 
-test('a session that runs too long fails as such', async () => {
+test('a session that exceeds its timeout fails with that reason', async () => {
   const group = make([{ name: 'a', fields: { timeoutMs: 30_000 } }], {}, { speed: 40 });
   const run = group.run(rig.env);
   await obeyInterrupt(await begin(group, 'a'), 0.01);
@@ -75,14 +75,14 @@ test('a usage limit parks two groups of one login; after the reset one session g
   }
   const before = rig.invocations.length;
   await Promise.all(runs.map((run) => run.event('limit_reached')));
-  // The next one to come is the only one until the model has answered it.
+  // The next session runs alone until the model has answered it.
   const ids = [...['a', 'b', 'c'].map(first.claudeId), ...['d', 'e'].map(second.claudeId)];
   const coming = new Map(ids.map((id) => [id, rig.nextFor(id)]));
   const probe = await Promise.race(coming.values());
   expect(first.world.clock.now()).toBeGreaterThanOrEqual(resetsAt * 1000);
   await probe.prompt();
   await probe.init();
-  // The answer to a request comes from a runner that has looked at the gate and decided meanwhile.
+  // The runner answers a request only after it has checked the gate and decided.
   for (const run of runs) {
     await run.ask({ kind: 'thaw' });
     await run.ask({ kind: 'thaw' });
@@ -102,7 +102,7 @@ test('a usage limit parks two groups of one login; after the reset one session g
   expect(first.events().map((event) => event.type)).toContain('limit_lifted');
 }, 30_000);
 
-test('near the end of a five-hour window one session runs at a time, also when who told of it has ended', async () => {
+test('near the end of a five-hour window one session runs at a time', async () => {
   const names = ['a', 'b', 'c'];
   const group = make(
     names.map((name) => ({ name, after: name === 'a' ? [] : ['a'] })),
@@ -121,7 +121,7 @@ test('near the end of a five-hour window one session runs at a time, also when w
   await first.prompt();
   await first.init();
   await run.event('session_identified', first.claudeSessionId === group.claudeId('b') ? group.id('b') : group.id('c'));
-  // The answer to a request comes from a runner that has decided meanwhile.
+  // The runner answers a request only after it has decided.
   await run.ask({ kind: 'thaw' });
   await run.ask({ kind: 'thaw' });
   expect(group.state().running.size).toBe(1);
@@ -137,7 +137,7 @@ test('near the end of a five-hour window one session runs at a time, also when w
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('a plain 429 is told as throttling', async () => {
+test('a plain 429 is reported as throttling', async () => {
   const group = make([{ name: 'a' }], { onLimit: 'pause' });
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
@@ -149,7 +149,7 @@ test('a plain 429 is told as throttling', async () => {
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
 });
 
-test('on request a usage limit pauses the group instead', async () => {
+test('with the pause option a usage limit pauses the group', async () => {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }], { onLimit: 'pause' });
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
@@ -160,7 +160,7 @@ test('on request a usage limit pauses the group instead', async () => {
   expect(group.state().reason).toBe('limit');
 });
 
-test('a session that has nearly used up its slice gets a new one, in the same conversation', async () => {
+test('a session that has nearly spent its reservation gets a top-up in the same conversation', async () => {
   const group = make([{ name: 'a' }, { name: 'b' }], { maxBudgetUsd: 2, maxConcurrentSessions: 2 }, { speed: 20 });
   const run = group.run(rig.env);
   const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);

@@ -1,6 +1,6 @@
 /**
- * Promises: a request that the API did not serve is tried again, not for ever and never for money alone; an outage is
- * waited for. Time runs faster here, nothing else is different.
+ * Promises: a request that the API did not serve is retried, with a limit and without losing money, and an outage is
+ * waited out. Only the clock is faster here.
  */
 import { expect, test } from 'bun:test';
 import { resultLine } from '../../support/fake-claude-rig.ts';
@@ -10,7 +10,7 @@ withRig();
 
 const transientResult = resultLine(0, { is_error: true, result: 'API Error: 529 Overloaded.', api_error_status: 529 });
 
-test('a transient failure is tried again after a while, with the same conversation id', async () => {
+test('a transient failure is retried after a delay with the same conversation id', async () => {
   const group = make([{ name: 'a' }], {}, { speed: 40 });
   const run = group.run(rig.env);
   const first = await begin(group, 'a');
@@ -23,7 +23,7 @@ test('a transient failure is tried again after a while, with the same conversati
   expect(group.state().failed.size).toBe(0);
 });
 
-test('transient failures beyond the retries are failures', async () => {
+test('transient failures beyond the retries fail the session', async () => {
   const group = make([{ name: 'a', fields: { retries: 1 } }], {}, { speed: 40 });
   const run = group.run(rig.env);
   for (let attempt = 1; attempt <= 2; attempt += 1) await (await begin(group, 'a')).print(transientResult);
@@ -31,7 +31,7 @@ test('transient failures beyond the retries are failures', async () => {
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'api-error' } });
 });
 
-test('killed from outside, it is resumed, but not more often than its retries allow', async () => {
+test('a session killed from outside is resumed, but not more often than its retries allow', async () => {
   const group = make(
     [
       { name: 'a', fields: { retries: 1 } },
@@ -55,10 +55,10 @@ test('killed from outside, it is resumed, but not more often than its retries al
   expect(other.state().sessions.get(other.id('a'))?.state).toMatchObject({ failure: { reason: 'signalled' } });
 });
 
-/** As claude tells it: nothing was used. */
+/** As claude reports it: no tokens were used. */
 const unserved = { ...transientResult, modelUsage: {} };
 
-test('an API that served the group and serves nobody now is waited for, whatever is left of the retries', async () => {
+test('an API that served the group and is now unavailable is waited for, whatever retries are left', async () => {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 400 });
   const run = group.run(rig.env);
   await (await begin(group, 'a')).succeed();
@@ -68,7 +68,7 @@ test('an API that served the group and serves nobody now is waited for, whatever
   expect(group.state().sessions.get(group.id('b'))).toMatchObject({ attempts: 6 });
 });
 
-test('what only one request meets, what is paid for, and what others do not meet, is no outage', async () => {
+test('a failure of a single request, a paid failure, or one that other sessions do not meet is no outage', async () => {
   const paid = { ...unserved, total_cost_usd: 0.02 };
   for (const result of [{ ...unserved, api_error_status: 500 }, paid]) {
     const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 400 });
@@ -79,7 +79,7 @@ test('what only one request meets, what is paid for, and what others do not meet
   }
 });
 
-test('in an outage nothing new is begun, and the first answer lets everything go on', async () => {
+test('during an outage nothing new starts, and the first answer lets all sessions continue', async () => {
   const group = make(
     [{ name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c', after: ['a'] }],
     { maxConcurrentSessions: 1 },
@@ -90,7 +90,7 @@ test('in an outage nothing new is begun, and the first answer lets everything go
   await (await begin(group, 'b')).print(unserved);
   const again = await rig.nextFor(group.claudeId('b'));
   expect(group.state().sessions.get(group.id('c'))).toMatchObject({ attempts: 0 });
-  // The fake writes no conversation, so it is told everything; the real one is not, see tests/claude.
+  // The fake writes no conversation, so it receives the full prompt; the real claude does not, see tests/system/claude.
   expect(await again.prompt()).toContain('do b');
   await again.init();
   await again.succeed();

@@ -1,6 +1,6 @@
 /**
- * Promises: a session in a worktree finds the repositories beside its own where they are for the user. One that it
- * depends on is there with the work of all sessions before it. What commands change in the user's own is named.
+ * Promises: a session in a worktree finds the sibling repositories where the user has them. A sibling that it depends
+ * on has the work of all earlier sessions. Changes by commands in the user's own repositories are named.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const beside = (group: GroupFixture, name: string, other: string) => join(group.
 const warningsOf = (group: GroupFixture, name: string) =>
   (recordOf(group, name)?.warnings ?? []).filter(({ code }) => code === 'workspace').map(({ message }) => message);
 
-test('a session that depends on another finds the work of that, set up and unchanged', async () => {
+test('a session finds the work of its dependency set up and unchanged', async () => {
   const setup = 'echo made > ignored';
   const group = make([
     { name: 'lib', in: 'lib', fields: isolated({ setup }) },
@@ -43,11 +43,11 @@ test('a session that depends on another finds the work of that, set up and uncha
   expect(realpathSync(beside(group, 'app', 'lib'))).toBe(group.session('lib').worktree);
   expect(app.hello.env.CCA_DEP_LIB_DIR).toBe(beside(group, 'app', 'lib'));
   expect(git(group.session('lib').worktree, 'status', '--porcelain')).toBe('');
-  // Of what it does not depend on it sees what the user has.
+  // Other siblings are as the user has them.
   expect(realpathSync(beside(group, 'lib', 'app'))).toBe(group.project('app'));
 });
 
-test('the work of several sessions of a repository is merged, set up once, and gone with the worktree', async () => {
+test('work of several sessions of a repository is merged, set up once, and removed with the worktree', async () => {
   const setup = 'echo made >> ignored';
   const group = make([
     { name: 'a', in: 'lib', fields: isolated({ setup }) },
@@ -71,7 +71,7 @@ test('the work of several sessions of a repository is merged, set up once, and g
   expect(git(group.project('lib'), 'branch', '--format=%(refname:short)').split('\n')).toHaveLength(3);
 });
 
-test('a session that is retried builds on the commits when the worktree before it is gone', async () => {
+test('a retried session builds on the commits when the earlier worktree is gone', async () => {
   const group = make([
     { name: 'lib', in: 'lib', fields: isolated({ setup: 'echo made > ignored' }) },
     { name: 'app', in: 'app', after: ['lib'], fields: isolated({ accept: 'test -e go', acceptRetries: 0 }) },
@@ -89,7 +89,7 @@ test('a session that is retried builds on the commits when the worktree before i
   expect(lstatSync(lib).isDirectory()).toBe(true);
 });
 
-test('work before it that does not go together fails with the names of the files', async () => {
+test('conflicting work of earlier sessions fails the session with the names of the files', async () => {
   const group = make([
     { name: 'a', in: 'lib', fields: isolated() },
     { name: 'b', in: 'lib', fields: isolated() },
@@ -103,7 +103,7 @@ test('work before it that does not go together fails with the names of the files
   expect(failed?.status === 'failed' ? failed.failure.message : '').toContain('base.txt');
 });
 
-test('a linked repository that changed is named, once by whom, and what changed there by others is not', async () => {
+test('a changed linked repository is named once, with the session that changed it', async () => {
   const group = make([
     { name: 'a', in: 'app', fields: isolated({ setup: 'echo x > ../lib/by-setup.txt' }) },
     { name: 'b', in: 'lib', fields: { isolate: 'none' } },
@@ -127,7 +127,7 @@ test('a linked repository that changed is named, once by whom, and what changed 
   expect(warningsOf(group, 'c')).toEqual([]);
 });
 
-test('every session has ten ports of its own, and in a worktree a compose project unless one is named', async () => {
+test('every session has ten ports, and in a worktree a compose project unless one is named', async () => {
   const group = make([
     { name: 'a', in: 'app', fields: isolated() },
     { name: 'b', in: 'app', fields: isolated() },
@@ -152,7 +152,7 @@ test('every session has ten ports of its own, and in a worktree a compose projec
   expect(d?.hello.env.CCA_WORKSPACE).toBe(group.project('place'));
   for (const fake of fakes) await fake.succeed();
   expect(await run.result).toMatchObject({ status: 'completed' });
-  // From here what it changed can be seen later.
+  // From here on its changes can be detected.
   expect(readFileSync(group.session('d').begin, 'utf8')).toContain(git(group.project('place'), 'rev-parse', 'HEAD'));
   expect(['a', 'b', 'c', 'd'].map((name) => recordOf(group, name)?.portBase)).toEqual(ports);
 });

@@ -1,6 +1,7 @@
 /**
- * Promises: what the launcher runs is never older than its sources; a program that cannot be compiled is no trouble;
- * what was compiled works wherever the package lies, and obeys the folder it is called in as little as the sources do.
+ * Promises: the launcher never runs a compiled program older than its sources. A failed compilation is not an error.
+ * The compiled program works wherever the package is, and files of the current folder influence it as little as they do
+ * the sources.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
@@ -23,7 +24,7 @@ import { dirname, join } from 'node:path';
 import { packageRoot } from '../../support/cli.ts';
 
 const compiledPlace = 'dist/claude-code-agent';
-/** A package with the real launcher and a program that says which form of it runs. */
+/** A package with the real launcher and a program that prints which form of it runs. */
 let root = '';
 beforeEach(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), 'cca compiled ')));
@@ -53,57 +54,53 @@ function sh(words: readonly string[], env: object = {}) {
   return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
 }
 
-/** Where the launcher finds a Bun that is not in the package. */
+/** Where the launcher finds a Bun outside the package. */
 let withBun = '';
 const run = (env: object = {}) => sh([join(root, 'bin', 'claude-code-agent'), 'a b', 'c'], env).stdout;
 const build = (env: object = {}) => sh(['sh', join(root, 'scripts', 'build.sh')], env);
 const changedMs = (path: string) => lstatSync(join(root, path)).ctimeMs;
 
-/** Stands in for what was compiled: a little newer than the newest of its sources. */
+/** Stands in for the compiled program: slightly newer than the newest source. */
 function putCompiled(): number {
-  // A folder of its own for packages, for those of this package are of another age.
+  // A separate folder for packages, because this package's files have other times.
   rmSync(join(root, 'node_modules'), { recursive: true });
   write('node_modules/.package-lock.json', '{}');
   write(compiledPlace, '#!/bin/sh\necho compiled "$@" "$BUN_BE_BUN"\n', 0o755);
   const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => !path.startsWith('dist'));
-  // A whole millisecond, for no more can be set: nothing that is there may be newer by a fraction.
+  // A whole millisecond, the finest that can be set: nothing may be newer by a fraction.
   const at = new Date(Math.floor(Math.max(...paths.map(changedMs))) + 1);
   utimesSync(join(root, compiledPlace), at, at);
   later(at.getTime(), compiledPlace, () => chmodSync(join(root, compiledPlace), 0o755));
   return at.getTime();
 }
 
-/** Does `action` until the clock of the file system shows that it came later. */
+/** Repeats `action` until the file system's clock shows that it came later. */
 function later(thanMs: number, path: string, action: () => void): void {
   do action();
   while (changedMs(path) <= thanMs);
 }
 
 describe('the launcher', () => {
-  test('runs what was compiled, with the words it was given, and not as Bun', () => {
+  test('runs the compiled program with the given arguments, and not as Bun', () => {
     putCompiled();
     expect(run()).toBe('compiled a b c \n');
     expect(run({ BUN_BE_BUN: '1' })).toBe('compiled a b c \n');
   });
 
   test.each([
-    ['a source that was written to', 'src/core/form.ts', (path: string) => write(path, "export const form = 'new';")],
+    ['a changed source', 'src/core/form.ts', (path: string) => write(path, "export const form = 'new';")],
     ['a new source', 'src/core/new.ts', (path: string) => write(path, '')],
     [
-      'a source that went',
+      'a removed source',
       'src/core',
       () => {
         write('src/core/old.ts', '');
         rmSync(join(root, 'src/core/old.ts'));
       },
     ],
+    ['a source added with an old time', 'src/main.ts', (path: string) => utimesSync(join(root, path), 1, 1)],
     [
-      'a source that was put there with an old time',
-      'src/main.ts',
-      (path: string) => utimesSync(join(root, path), 1, 1),
-    ],
-    [
-      'a source of an old time that was moved there',
+      'a source with an old time moved into the tree',
       'src/main.ts',
       (path: string) => {
         renameSync(join(root, path), join(root, 'elsewhere'));
@@ -112,7 +109,7 @@ describe('the launcher', () => {
     ],
     ['another version', 'package.json', (path: string) => write(path, '{"version": "2"}')],
     ['other packages', 'node_modules/.package-lock.json', (path: string) => write(path, '{"b": 1}')],
-    ['another way to compile', 'scripts/build.ts', (path: string) => write(path, '')],
+    ['a changed build script', 'scripts/build.ts', (path: string) => write(path, '')],
   ])('runs the sources after %s', (_, path, change) => {
     const since = putCompiled();
     later(since, path, () => change(path));
@@ -120,26 +117,26 @@ describe('the launcher', () => {
     expect(run({ PATH: withBun })).toMatch(/^(?:sources|new)/);
   });
 
-  test('does not end with 2 where a part of it is missing, for as a hook that would forbid a compaction', () => {
+  test('does not exit with 2 when a part is missing, because a hook would then block a compaction', () => {
     rmSync(join(root, 'bin', 'find-compiled.sh'));
     expect(run({ PATH: withBun })).toBe('sources a b c\n');
     rmSync(join(root, 'bin', 'find-bun.sh'));
     expect(sh([join(root, 'bin', 'claude-code-agent'), 'hook', 'cpm', 'pre-compact']).code).toBe(127);
   });
 
-  test('runs what was published where there are no sources, and what was released by the link that it made', () => {
+  test('runs the published program where there are no sources, and a release through its symlink', () => {
     putCompiled();
     rmSync(join(root, 'src'), { recursive: true });
     write('dist/program/main.js', "console.log('published', ...process.argv.slice(2));\n");
     expect(run({ PATH: withBun })).toBe('published a b c\n');
-    // What is released has nothing published beside it.
+    // A release has no published files beside it.
     rmSync(join(root, 'dist/program'), { recursive: true });
     renameSync(join(root, compiledPlace), join(root, 'released'));
     symlinkSync(join(root, 'released'), join(root, compiledPlace));
     expect(run()).toBe('compiled a b c \n');
   });
 
-  test('says what to do where there is no Bun', () => {
+  test('names the next step when Bun is missing', () => {
     const tools = join(root, 'only');
     mkdirSync(tools);
     for (const tool of ['sh', 'uname', 'find']) symlinkSync(Bun.which(tool) ?? '', join(tools, tool));
@@ -148,7 +145,7 @@ describe('the launcher', () => {
     expect({ code, stderr }).toMatchObject({ code: 127, stderr: expect.stringContaining('https://bun.sh') });
   });
 
-  test('runs the sources where nothing is compiled, by the Bun asked for, and where find(1) knows no -cnewer', () => {
+  test('runs the sources when nothing is compiled, and where find(1) has no -cnewer', () => {
     putCompiled();
     const bun = { CLAUDE_CODE_AGENT_BUN: process.execPath };
     expect(run(bun)).toBe('sources a b c\n');
@@ -160,7 +157,7 @@ describe('the launcher', () => {
 });
 
 describe('build.sh', () => {
-  test('leaves one file, which runs, and does nothing more until a source changes', () => {
+  test('leaves one file that runs, and does nothing until a source changes', () => {
     expect(build()).toEqual({ code: 0, stdout: '', stderr: '' });
     expect(readdirSync(join(root, 'dist'))).toEqual(['claude-code-agent']);
     expect(run()).toBe('compiled a b c\n');
@@ -174,7 +171,7 @@ describe('build.sh', () => {
     expect(run()).toBe('changed a b c\n');
   });
 
-  test('tells what it could not compile, keeps what was there and is no failure of the installation', () => {
+  test('reports a failed compilation, keeps the earlier program and does not fail the installation', () => {
     build();
     const { ino, mtimeMs } = statSync(join(root, compiledPlace));
     later(mtimeMs, 'src/core/form.ts', () => write('src/core/form.ts', 'export const form = ;'));
@@ -191,8 +188,8 @@ const real = join(packageRoot, compiledPlace);
 const finder = join(packageRoot, 'bin', 'find-compiled.sh');
 const isCurrent = Bun.spawnSync(['sh', '-c', '. "$1"; find_compiled "$2"', 'sh', finder, packageRoot]).exitCode === 0;
 
-describe.skipIf(!isCurrent)('the program, compiled as it is now', () => {
-  test('finds its templates beside itself, wherever that is', () => {
+describe.skipIf(!isCurrent)('the compiled program', () => {
+  test('finds its templates next to itself, wherever that is', () => {
     cpSync(real, join(root, compiledPlace));
     write('templates/prompts/only-here.md', '---\ndescription: found\n---\nHello\n');
     const { code, stdout } = sh([join(root, compiledPlace), 'template', 'list', '--json']);
@@ -201,7 +198,7 @@ describe.skipIf(!isCurrent)('the program, compiled as it is now', () => {
     expect(stdout).not.toContain('code-review');
   });
 
-  test('no file of the folder it is called in decides what runs', () => {
+  test('ignores files of the current folder', () => {
     write('bunfig.toml', 'preload = ["./evil.ts"]\n');
     write('evil.ts', "console.log('EVIL');\n");
     write('.env', 'CLAUDE_CODE_AGENT_HOME=relative\n');
@@ -212,7 +209,7 @@ describe.skipIf(!isCurrent)('the program, compiled as it is now', () => {
     expect(listed.stderr).toStartWith('There are no groups.');
   });
 
-  test('is a hook too', () => {
+  test('works as a hook', () => {
     write('docs/plans/.cpm-progress-11.md', '**Skill**: cpm:do\n\nBANANAS\n');
     const input = Buffer.from('{"session_id":"11","source":"startup"}');
     const { exitCode, stdout } = Bun.spawnSync([real, 'hook', 'cpm', 'session-start'], {

@@ -1,8 +1,7 @@
 /**
- * Promises, in the long run, with an empty home and nothing on PATH but node, npm, git, claude and the tools of any
- * system: what npm installs from the tarball, its scripts switched off, is small, shows the dashboard of a group, and
- * rehearses a workflow over two repositories that it found; with each version of node that is maintained. What is
- * released as one file does the same. It asks the npm registry.
+ * Promises, in the long run, with an empty home and only node, npm, git, claude and standard tools on PATH: the
+ * installed tarball (scripts off) is small, shows a group's dashboard, and rehearses a workflow over two repositories,
+ * with each maintained version of node. So does the single-file release. It uses the npm registry.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import {
@@ -23,10 +22,10 @@ import { TestTerminal } from '../../support/terminal.ts';
 
 const timeoutMs = 300_000;
 const platform = `${process.platform}-${process.arch}`;
-/** Of all that an installation puts on the disk. */
+/** Size limit of all files that an installation writes. */
 const bytesMax = 140_000_000;
 const tools = ['sh', 'env', 'cat', 'dirname', 'head', 'ls', 'mkdir', 'readlink', 'rm', 'uname', 'git'];
-/** How to reach the registry, which an empty environment does not tell. */
+/** Registry settings, which an empty environment would not contain. */
 const ways = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'HTTPS_PROXY', 'https_proxy', 'NO_PROXY'];
 
 let folder = '';
@@ -49,7 +48,7 @@ async function run(words: readonly string[], cwd: string, env: Readonly<Record<s
   return stdout;
 }
 
-/** Somebody with an empty home and this much on PATH. */
+/** A user with an empty home and these programs on PATH. */
 class Newcomer {
   readonly folder = mkdtempSync(join(folder, 'user '));
   readonly #bin = join(this.folder, 'bin');
@@ -72,7 +71,7 @@ class Newcomer {
     return run([join(this.#bin, words[0] ?? ''), ...words.slice(1)], join(this.folder, 'work'), this.env);
   }
 
-  /** The first minutes with the program. */
+  /** A user's first minutes with the program. */
   async looksAround(): Promise<void> {
     expect(await this.run('cca', '--version')).toBe(`${manifest.version}\n`);
 
@@ -82,7 +81,7 @@ class Newcomer {
     expect(await terminal.exited).toBe(0);
     expect(terminal.text()).toContain('The demonstration is over');
     terminal.close();
-    // npm leaves something of its own there.
+    // npm keeps files of its own there.
     expect(readdirSync(join(this.folder, 'tmp')).filter((name) => name.startsWith('claude'))).toEqual([]);
 
     for (const name of ['api', 'web']) await this.run('git', 'init', '--quiet', name);
@@ -119,7 +118,7 @@ test.each([20, 22, 24])(
 );
 
 test.if(process.platform === 'linux')(
-  'what is released as one file',
+  'the single-file release',
   async () => {
     const released = join(folder, 'release');
     await run(['sh', 'scripts/bun.sh', 'scripts/release.ts', released, platform], packageRoot, process.env);
@@ -135,7 +134,7 @@ test.if(process.platform === 'linux')(
     user.has('cca', join(released, 'cca'));
     await user.looksAround();
 
-    // The launcher that hooks name finds the program where it lies now.
+    // The launcher that hooks name finds the program at its new path.
     const own = join(user.env.HOME ?? '', '.local', 'share', 'claude-code-agent');
     const launcher = join(own, readdirSync(own)[0] ?? '', 'bin', 'claude-code-agent');
     await run(['mv', 'cca', 'moved'], released, process.env);

@@ -1,7 +1,7 @@
 /**
- * Promises: the packed package holds what a user reads and runs, and nothing else; npm installs it without a warning;
- * its launcher and its plugin work; it can be imported by its name under Bun and runs a group; its types serve a strict
- * program; under Node one sentence says what to do. No test needs a network.
+ * Promises: the package contains what a user reads and runs, and nothing else. npm installs it without a warning; its
+ * launcher and plugin work. Under Bun it can be imported by name and runs a group; its types compile in strict mode;
+ * under Node one sentence names the fix. No network is used.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import {
@@ -25,7 +25,7 @@ import { packageRoot, pinnedClaude } from '../../support/cli.ts';
 import { runClaude, Sandbox } from '../../support/rehearsal/claude-process.ts';
 
 let folder = '';
-/** What npm printed as it installed the package. */
+/** The output of npm install. */
 let printed = '';
 
 beforeAll(() => {
@@ -35,7 +35,7 @@ beforeAll(() => {
   const [name = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
   const modules = join(folder, 'lib', 'node_modules');
   mkdirSync(modules, { recursive: true });
-  // Where a program beside it finds it by its name.
+  // Where a neighbouring program finds it by name.
   symlinkSync(modules, join(folder, 'node_modules'));
   const words = ['npm', 'install', '-g', '--prefix', folder, '--offline', '--omit=optional', join(folder, name)];
   const installed = spawn(words);
@@ -77,7 +77,7 @@ function write(name: string, text: string): string {
   return join(folder, name);
 }
 
-test('what is in it', () => {
+test('the package contains exactly the expected files', () => {
   const there = readdirSync(join(folder, 'node_modules', 'claude-code-agent')).sort();
   const [texts, folders] = [
     ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'],
@@ -95,12 +95,12 @@ test('what is in it', () => {
   expect(licences).toMatch(/^commander [\s\S]*^react [\s\S]*^zod [\s\S]*/m);
 });
 
-test('npm installs it without a warning of scripts that it would run', () => {
+test('npm installs it without a warning about install scripts', () => {
   expect(printed).toContain('added 1 package');
   expect(printed).not.toMatch(/warn|script/i);
 });
 
-test('the hook of its plugin puts the state of a session into the context', () => {
+test("the plugin's hook adds the session's state to the context", () => {
   const project = join(folder, 'planned');
   mkdirSync(join(project, 'docs', 'plans'), { recursive: true });
   writeFileSync(join(project, 'docs/plans/.cpm-progress-11.md'), '**Skill**: cpm:do\n\nBANANAS\n');
@@ -113,7 +113,7 @@ test('the hook of its plugin puts the state of a session into the context', () =
   expect(stdout.toString()).toContain('BANANAS');
 });
 
-test('claude loads the plugin of the package, and its hook reaches the model', async () => {
+test("claude loads the package's plugin, and its hook reaches the model", async () => {
   const script: RehearsalScript = { version: 1, sessions: { '*': { steps: [{ text: 'Seen.' }] } } };
   const api = startScriptedApi({ script, nameOf: () => undefined });
   const sandbox = new Sandbox();
@@ -131,7 +131,7 @@ test('claude loads the plugin of the package, and its hook reaches the model', a
   }
 }, 60_000);
 
-test('the launcher and the hooks run what was packed, with no source and no package beside it', () => {
+test('launcher and hooks run the packed program without sources or dependencies', () => {
   const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
   expect(spawn([launcher, '--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
   expect(spawn([launcher, 'doctor']).stdout).toMatch(/^ok +bun .*, as it was published$/m);
@@ -139,7 +139,7 @@ test('the launcher and the hooks run what was packed, with no source and no pack
   expect(spawn([launcher, 'hook', 'cpm', 'session-start'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('where no claude is installed a run and a rehearsal print the line that installs it', () => {
+test('without claude, a run and a rehearsal print the command that installs it', () => {
   const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
   const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
   for (const words of [['run', file], ['run', file, '--rehearse'], ['try']]) {
@@ -149,7 +149,7 @@ test('where no claude is installed a run and a rehearsal print the line that ins
   }
 }, 60_000);
 
-test('the demonstration of the package plays a group over three projects and leaves nothing', () => {
+test('the demonstration runs a group over three projects and leaves nothing', () => {
   const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary);
@@ -170,7 +170,7 @@ const progress: GroupProgress = await group.progress();
 console.log(result.status, progress.completed, result.sessions.map(({ name, status }) => \`\${name} \${status}\`));
 `;
 
-test('under Bun it is imported by its name and runs a group', () => {
+test('under Bun it is imported by name and runs a group', () => {
   const claude = { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() };
   const ran = spawn([process.execPath, write('program.ts', program)], folder, claude);
   expect(ran).toEqual({ code: 0, stdout: 'completed 1 [ "one completed" ]\n', stderr: '' });
@@ -178,7 +178,7 @@ test('under Bun it is imported by its name and runs a group', () => {
 
 const bundler = { module: 'preserve', moduleResolution: 'bundler' };
 
-/** What the compiler says about these files and about our types. */
+/** The compiler's messages on these files and on our types. */
 function mistakesIn(files: readonly string[], resolution: object): string[] {
   const options = { strict: true, noEmit: true, target: 'esnext', skipLibCheck: false, types: ['bun-types'] };
   write('tsconfig.json', JSON.stringify({ compilerOptions: { ...options, ...resolution }, files }));
@@ -186,7 +186,7 @@ function mistakesIn(files: readonly string[], resolution: object): string[] {
   return stdout.split('\n').filter((line) => /claude-code-agent|(?:typed|documented)/.test(line));
 }
 
-test('its types hold in a strict program, and see a mistake', () => {
+test('its types compile in a strict program, and a mistake is an error', () => {
   write('typed.ts', program);
   expect(mistakesIn(['typed.ts'], bundler)).toEqual([]);
   expect(mistakesIn(['typed.ts'], { module: 'nodenext', moduleResolution: 'nodenext' })).toEqual([]);
@@ -194,7 +194,7 @@ test('its types hold in a strict program, and see a mistake', () => {
   expect(mistakesIn(['typed.ts'], bundler)).toEqual([expect.stringContaining("'project' does not exist")]);
 }, 120_000);
 
-test('so do the programs in its documentation', () => {
+test('the programs in its documentation compile', () => {
   const doc = readFileSync(join(packageRoot, 'docs', 'library.md'), 'utf8');
   const blocks = [...doc.matchAll(/```ts\n(.*?)```/gs)].map(([, text = '']) => text);
   expect(blocks.length).toBe(2);
@@ -206,7 +206,7 @@ test('so do the programs in its documentation', () => {
   expect(named.filter((name) => !known.includes(name))).toEqual([]);
 }, 120_000);
 
-test('under Node one sentence says what to do, whatever is imported', () => {
+test('under Node one sentence names the fix for every import', () => {
   const names = Object.keys(library).sort();
   const stub = readFileSync(join(packageRoot, 'bin', 'needs-bun.mjs'), 'utf8');
   expect((/export let ([^;]+);/.exec(stub)?.[1] ?? '').split(', ').sort()).toEqual(names);

@@ -1,6 +1,6 @@
 /**
- * Promises: the simulation is not blind. For each promise there is a bug that breaks it, and some seed among the first
- * few notices; what it tells is short, and a tale that was made smaller is still about the same promise.
+ * Promises: the simulation detects violations. For each promise a planted bug breaks it, and one of the first seeds
+ * reports it. The report is short, and a shrunk scenario still breaks the same promise.
  */
 import { expect, test } from 'bun:test';
 import { aimOf } from '../../support/sim/aims.ts';
@@ -10,7 +10,7 @@ import { isEndless, scenarioOf, withPowerCuts } from '../../support/sim/scenario
 import { shrink, tell } from '../../support/sim/shrink.ts';
 import { simulate } from '../../support/sim/simulation.ts';
 
-/** Stories within which each bug has to be found. */
+/** Scenarios within which each bug must be found. */
 const storiesMax = 200;
 
 function firstSeed({ wrap, invariant, near }: PlantedBug): number | null {
@@ -27,7 +27,7 @@ function firstSeed({ wrap, invariant, near }: PlantedBug): number | null {
   return null;
 }
 
-test('there is a bug for every promise', () => {
+test('every promise has a planted bug', () => {
   expect([...new Set(plantedBugs.map(({ invariant }) => invariant))].sort()).toEqual(Object.values(invariants).sort());
 });
 
@@ -37,8 +37,8 @@ test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
   60_000,
 );
 
-test('what is told of a broken promise is the smallest story of it', () => {
-  // Of all stories, not only of those near its decision: the first one shrinks to a single session.
+test('a violation is reported with its smallest scenario', () => {
+  // Searched over all scenarios, not only those near the decision: the first shrinks to a single session.
   const { near: _, ...bug } = plantedBugs.find(({ invariant }) => invariant === invariants.completed) as PlantedBug;
   const scenario = scenarioOf(firstSeed(bug) ?? 0);
   const options = { wrap: bug.wrap, only: bug.invariant };

@@ -1,6 +1,6 @@
 /**
- * Promises: in stories in which sessions ask and a person answers, whatever dies meanwhile: the model gets one answer
- * to each item, sends no request while its session is parked, and caps hold.
+ * Promises: in scenarios with questions and answers, whatever process dies: the model gets one answer per item, sends
+ * no request while its session is parked, and caps hold.
  */
 import { expect, test } from 'bun:test';
 import { Coverage } from '../../support/sim/coverage.ts';
@@ -10,7 +10,7 @@ import { simulate } from '../../support/sim/simulation.ts';
 
 const seeds = Number(process.env.TEST_SEEDS ?? 200);
 
-test(`${seeds} stories with questions (TEST_SEEDS=N tries more)`, () => {
+test(`${seeds} scenarios with questions (TEST_SEEDS=N tries more)`, () => {
   const coverage = new Coverage();
   for (let seed = 3_000_000; seed < 3_000_000 + seeds; seed += 1) {
     const scenario = withQuestions(seed);

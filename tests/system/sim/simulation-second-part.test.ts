@@ -1,4 +1,4 @@
-/** Promises: what simulation.test.ts promises, for all seeds of the first part and for others. */
+/** Promises of simulation.test.ts, for all seeds of the first part and for others. */
 import { expect, test } from 'bun:test';
 import { cellName } from '../../support/sim/coverage.ts';
 import { firstPart, longPart, runPart, runSeeds } from '../../support/sim/seed-run.ts';
@@ -19,7 +19,7 @@ test.each([
 
 const seedCount = Number(process.env.TEST_SEEDS ?? 1_000);
 
-test(`every promise holds for ${seedCount} seeds of their own (TEST_SEEDS=N tries more)`, () => {
+test(`every promise holds for ${seedCount} further seeds (TEST_SEEDS=N tries more)`, () => {
   const { broken } = runSeeds(2_000_000, seedCount);
   if (broken !== null) throw new Error(broken);
 }, 3_600_000);

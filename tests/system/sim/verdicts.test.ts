@@ -1,6 +1,6 @@
 /**
  * Promises: `group why`, the dashboard, the report, progress.json and the JSON stream give the same reason code for
- * every session that is not running, whatever happens to its group.
+ * every session that is not running, at every moment of a group.
  */
 import { expect, test } from 'bun:test';
 import { Command } from '@commander-js/extra-typings';
@@ -31,9 +31,9 @@ import type { VirtualRunner } from '../../support/sim/virtual-runner.ts';
 
 const group = groupReference();
 const seeds = isLongRun ? 150 : 60;
-/** So many moments at which sessions rest for different reasons have to be seen. */
+/** The lowest number of moments at which sessions must wait for different reasons. */
 const statesMin = isLongRun ? 50 : 20;
-/** Met by the seeds of a long run, so that no kind of wait goes untested without a word. */
+/** Seeds of a long run reach these, so that every kind of wait is tested. */
 const reasonsMin = [
   ...['waiting', 'blocked', 'slot', 'cache', 'backoff', 'limit', 'memory', 'disk', 'budget', 'money', 'held'],
   ...['pausing', 'frozen', 'needs-person', 'error-threshold', 'not-asked-for', 'user', 'transient'],
@@ -42,13 +42,13 @@ const reasonsMin = [
 type Codes = Readonly<Record<SessionId, string>>;
 type Faces = Readonly<Record<string, Codes>>;
 
-/** Files of the real world are an object of functions, so what takes some of them over spreads it. */
+/** The real file layer is an object of functions, so an override spreads it. */
 function plainFiles(files: VirtualFiles): Files {
   const names = Object.getOwnPropertyNames(VirtualFiles.prototype).filter((name) => name !== 'constructor');
   return Object.fromEntries(names.map((name) => [name, Reflect.get(files, name).bind(files)])) as unknown as Files;
 }
 
-/** What others see of the machine while a runner is at work: they only read, so that no story goes another way. */
+/** What other processes see of the machine during a run. They only read, so that no scenario changes. */
 function readingWorld({ machine, process, world }: VirtualRunner): World {
   const { disk, timeline, watchers, trouble } = machine;
   const files = new VirtualFiles({ disk, timeline, watchers, trouble, owner: process });
@@ -65,7 +65,7 @@ function readingWorld({ machine, process, world }: VirtualRunner): World {
   };
 }
 
-/** What a command prints that is done at once: within a step of a story nothing else may go on. */
+/** The output of a command that finishes within one step of a scenario. */
 function printed(world: World, define: (command: Command, context: Context) => void, ...options: string[]): string {
   let text = '';
   const write = (said: string | Uint8Array): void => {
@@ -83,13 +83,13 @@ function printed(world: World, define: (command: Command, context: Context) => v
   return text;
 }
 
-/** Of a list of sessions in JSON, those that are not running. */
+/** The sessions of a JSON list that are not running. */
 function codesIn(sessions: readonly { id: string; status: string; reason?: string }[]): Codes {
   const resting = sessions.filter(({ status }) => status !== 'running' && status !== 'completed');
   return Object.fromEntries(resting.map(({ id, reason = 'none' }) => [id, reason]));
 }
 
-/** By the number of the session, in the text of a table or of the pane of the dashboard. */
+/** By session number, in the text of a table or of a dashboard pane. */
 function codesOf(state: GroupState, codeOf: (number: string, id: SessionId) => string | undefined): Codes {
   const resting = [...state.sessions].filter(
     ([
@@ -102,7 +102,7 @@ function codesOf(state: GroupState, codeOf: (number: string, id: SessionId) => s
   return Object.fromEntries(resting.map(([id]) => [id, codeOf(id.slice(0, 3), id) ?? 'none']));
 }
 
-/** What each of them says at this moment; `stream`: the codes that the JSON stream gave last. */
+/** What each of them reports at this moment; `stream`: the latest codes of the JSON stream. */
 function facesAt(world: World, stream: ReadonlyMap<SessionId, string>): { state: GroupState; faces: Faces } {
   const loaded = loadWithRunner(world, group);
   const events = readLog(world, group.paths.events);
@@ -142,26 +142,26 @@ function facesAt(world: World, stream: ReadonlyMap<SessionId, string>): { state:
 }
 
 interface Moments {
-  /** What rested for which reason, each once. */
+  /** The reason codes that occurred, each once. */
   readonly states: Set<string>;
   readonly reasons: Set<string>;
-  /** How often they were asked, by what the progress said. */
+  /** How often each was checked, by the codes in progress.json. */
   readonly asked: Map<string, number>;
-  /** The first moment at which not all said the same. */
+  /** The first moment at which they disagreed. */
   differing: Faces | null;
   readonly errors: unknown[];
 }
 
-/** How often they are asked about the same codes in a short run. */
+/** How often the same codes are checked in a short run. */
 const asksMax = 1;
 
-/** What the progress says of each session, in short. */
+/** The codes of all sessions in progress.json, in short. */
 function codesOfProgress(text: string): string {
   const { sessions } = JSON.parse(text) as { readonly sessions: readonly { status: string; reason?: string }[] };
   return sessions.map(({ status, reason = '' }) => `${status} ${reason}`).join();
 }
 
-/** Asks all of them whenever the runner of a story has written its progress, which `change` may alter on its way. */
+/** Checks all of them whenever the runner of a scenario writes its progress, which `change` may alter. */
 function askAlong(seed: number, moments: Moments, change: (progress: string) => string = (text) => text): void {
   const streams = new Map<VirtualRunner, Map<SessionId, string>>();
   const look = (runner: VirtualRunner): void => {
@@ -181,7 +181,7 @@ function askAlong(seed: number, moments: Moments, change: (progress: string) => 
         const asked = moments.asked.get(codesOfProgress(text)) ?? 0;
         moments.asked.set(codesOfProgress(text), asked + 1);
         if (!isLongRun && asked >= asksMax) return;
-        // Whoever writes the progress lets every error pass, also those of a face.
+        // An exception here would be swallowed by the caller, so failures are recorded instead.
         try {
           look(runner);
         } catch (error) {
@@ -211,7 +211,7 @@ const nothing = (): Moments => ({
   errors: [],
 });
 
-test(`all of them say the same in ${statesMin} states and more`, () => {
+test(`all of them agree in at least ${statesMin} states`, () => {
   const moments = nothing();
   for (let seed = 0; seed < seeds; seed += 1) {
     askAlong(seed, moments);
@@ -221,7 +221,7 @@ test(`all of them say the same in ${statesMin} states and more`, () => {
   if (isLongRun) expect([...moments.reasons].sort()).toEqual(expect.arrayContaining([...reasonsMin].sort()));
 });
 
-test('one that says something else is noticed', () => {
+test('a disagreement is detected', () => {
   const moments = nothing();
   const change = (text: string) => text.replaceAll('"reason":"waiting"', '"reason":"slot"');
   for (let seed = 0; moments.differing === null && seed < 20; seed += 1) askAlong(seed, moments, change);

@@ -1,6 +1,6 @@
 /**
- * Promises of an attempt on this machine: it prints, hears and ends as told, all that it started is ended with it, and
- * a later runner takes it over. The processes are real shells.
+ * Promises for an attempt on this machine: output, input and end are handled as specified, all its processes are ended
+ * with it, and a later runner adopts it. The processes are real shells.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,14 +19,14 @@ import { basePath, makeTempFolder, until, unwrap } from '../../support/system/ri
 
 const world = createRealWorld();
 const startedAt = '2026-01-02T03:04:05.000Z';
-/** Says what is written to it until it is told to end. */
+/** Echoes its input until it is asked to end. */
 const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "$line"; done';
 const works = `echo '{"type":"assistant"}'; ${echo}`;
 
 let temp: ReturnType<typeof makeTempFolder>;
 let program: string;
 let subject: AttemptSubject;
-/** Killed after the test, whatever came of it. */
+/** Killed after the test, whatever its outcome. */
 let born: ProcessIdentity[];
 let [attempts, sessions] = [0, 0];
 
@@ -81,11 +81,11 @@ async function start(script: string, of = subject): Promise<{ hosted: LocalAttem
 const printed = ({ paths } = subject): string =>
   existsSync(paths.transcript) ? readFileSync(paths.transcript, 'utf8') : '';
 
-/** Once it has printed that, with what follows in the line. */
+/** Resolves once it has printed that, with the rest of the line. */
 const said = (text: string, of = subject): Promise<string> =>
   until(() => new RegExp(`^${RegExp.escape(text)}(.*)\\n`, 'm').exec(printed(of))?.[1] ?? null);
 
-/** The process of which it printed the pid behind that. */
+/** The process whose pid it printed after that word. */
 async function named(text: string): Promise<ProcessIdentity> {
   const identity = world.processes.identify(Number(await said(text)));
   if (identity === null) throw new Error(`the process "${text}" does not live`);
@@ -106,7 +106,7 @@ function attemptOf(of: AttemptSubject, process?: ProcessIdentity): Attempt {
   return { id: of.attemptId, number: 1, kind: 'start', offset: 0, startedAt, identified: false, ...known };
 }
 
-test('it prints behind what was there, hears what is written, and its end is told, to late askers too', async () => {
+test('an attempt appends its output, receives input, and reports its end also to late listeners', async () => {
   writeFileSync(subject.paths.transcript, 'before\n');
   const { hosted } = await start(echo);
   const exited = exitOf(hosted);
@@ -118,7 +118,7 @@ test('it prints behind what was there, hears what is written, and its end is tol
   expect(await exitOf(hosted)).toEqual({ kind: 'exited', code: 3 });
 });
 
-test('all of it is halted and goes on, what its tools started too', async () => {
+test('freeze halts all processes of an attempt and thaw continues them', async () => {
   const { hosted, identity } = await start(`sleep 1000 & echo "tool $!"; ${echo}`);
   const tool = await named('tool ');
   hosted.halt(true);
@@ -129,7 +129,7 @@ test('all of it is halted and goes on, what its tools started too', async () => 
   await said('awake');
 });
 
-test('what is prepared for it is halted before there is a worker', async () => {
+test('preparation commands are halted before there is a worker', async () => {
   const hosted = attempt();
   const env = { PATH: basePath, [attemptMark]: subject.attemptId };
   const child = Bun.spawn(['sleep', '1000'], { env, stdio: ['ignore', 'ignore', 'ignore'] });
@@ -141,7 +141,7 @@ test('what is prepared for it is halted before there is a worker', async () => {
   expect(await hosted.endNow()).toBe(true);
   expect(lives(setUp)).toBe(false);
 });
-test('what it prints is here to the byte: no text, lines that are very long, an end without a line end', async () => {
+test('output arrives byte for byte: binary data, very long lines, a missing final newline', async () => {
   const script = [
     "printf '\\377\\376\\000 no text \\303'",
     'head -c 3000000 /dev/zero | tr "\\0" x',
@@ -159,7 +159,7 @@ test('what it prints is here to the byte: no text, lines that are very long, an 
   expect(readFileSync(subject.paths.transcript).equals(expected)).toBe(true);
 });
 
-test('what is written comes to it in order and whole, however much that is', async () => {
+test('input arrives complete and in order, whatever its size', async () => {
   const { hosted } = await start('while read -r line; do [ "$line" = end ] && exit 0; printf %s "$line" | wc -c; done');
   const lengths = [1, 100_000, 2, 40_000, 3];
   for (const length of lengths) hosted.write('y'.repeat(length));
@@ -168,12 +168,12 @@ test('what is written comes to it in order and whole, however much that is', asy
   expect(printed()).toBe(lengths.map((length) => `${length}\n`).join(''));
 });
 
-test('that a signal ended it is told', async () => {
+test('an end by a signal is reported with the signal', async () => {
   const { hosted } = await start('kill -9 $$');
   expect(await exitOf(hosted)).toEqual({ kind: 'signalled', signal: 'SIGKILL' });
 });
 
-test('who has let go of it is told nothing, and it works on', async () => {
+test('after detaching, the attempt continues and reports nothing', async () => {
   const { hosted, identity } = await start(works);
   await said('{');
   let told = 0;
@@ -188,7 +188,7 @@ test('who has let go of it is told nothing, and it works on', async () => {
   await exitOf(next);
   expect(told).toBe(0);
 });
-test('claude is told to end in the middle of its work, while its tools still live', async () => {
+test('claude is asked to exit in the middle of its work, while its tools still run', async () => {
   const { hosted } = await start(
     `sleep 1000 & tool=$!; trap 'kill -0 $tool && echo "with its tool"; exit 0' TERM; echo "tool $tool"; wait`,
   );
@@ -200,7 +200,7 @@ test('claude is told to end in the middle of its work, while its tools still liv
   expect(lives(tool)).toBe(false);
 });
 
-test('when it has ended, all that is left is ended, its files are tidied, and its last words are told', async () => {
+test('at its end its processes are ended, its files removed, and its last output reported', async () => {
   const { fifo, stderr, folder } = subject.paths;
   mkdirSync(folder, { recursive: true });
   writeFileSync(stderr, 'of an earlier attempt\n');
@@ -218,7 +218,7 @@ test('when it has ended, all that is left is ended, its files are tidied, and it
   expect((await again.hosted.reap()).stderrTail).toBe('first\nthe reason');
 });
 
-test('all of it can be ended at once, also by whoever knows no more than which attempt it is', async () => {
+test('all processes of an attempt can be ended by its id alone', async () => {
   for (const isKnown of [true, false]) {
     subject = newSubject();
     const { hosted, identity } = await start(`trap '' TERM; sleep 1000 & echo "tool $!"; ${echo}`);
@@ -228,7 +228,7 @@ test('all of it can be ended at once, also by whoever knows no more than which a
     expect([lives(identity), lives(tool)]).toEqual([false, false]);
   }
 });
-test('one that works is followed: it is written to, and its end is told', async () => {
+test('a running attempt is adopted: it receives input and reports its end', async () => {
   for (const isLogged of [true, false]) {
     subject = newSubject();
     const { hosted, identity } = await start(works);
@@ -246,7 +246,7 @@ test('one that works is followed: it is written to, and its end is told', async 
   }
 });
 
-test('one that said nothing is ended, to be begun again', async () => {
+test('an attempt without output is ended and can be started again', async () => {
   const { hosted, identity } = await start(`echo ready >&2; ${echo}`);
   await until(() => readFileSync(subject.paths.stderr, 'utf8').includes('ready'));
   hosted.leave();
@@ -256,7 +256,7 @@ test('one that said nothing is ended, to be begun again', async () => {
   expect(lives(identity)).toBe(false);
 });
 
-test('one that speaks only while it is being ended has begun to work', async () => {
+test('an attempt that prints only while it is being ended counts as started', async () => {
   const script = `trap 'echo "{\\"type\\":\\"assistant\\"}"; exit 0' TERM; echo ready >&2; sleep 1000 & wait`;
   const { hosted, identity } = await start(script);
   await until(() => readFileSync(subject.paths.stderr, 'utf8').includes('ready'));
@@ -266,7 +266,7 @@ test('one that speaks only while it is being ended has begun to work', async () 
   expect(lives(identity)).toBe(false);
 });
 
-test('of one that is gone, what was seen of it last is ended', async () => {
+test('the remaining processes of a dead attempt are ended by the recorded ids', async () => {
   const { hosted, identity } = await start(`env -i sleep 1000 & echo '{"type":"assistant"}'; echo "tool $!"; ${echo}`);
   const tool = await named('tool ');
   hosted.look();
@@ -280,7 +280,7 @@ test('of one that is gone, what was seen of it last is ended', async () => {
   expect(lives(tool)).toBe(false);
 });
 
-test('a program that is not there is told in a sentence, and nothing is left of it', async () => {
+test('a missing program gives one sentence and leaves nothing', async () => {
   rmSync(program);
   const hosted = attempt();
   const started = await hosted.start(spawnOf(subject, ''), 0);

@@ -71,7 +71,9 @@ test('the table of the last run names the pinned version, and breaks nothing', (
   expect(table.map(({ version }) => version)).toContain(devDependencies['@anthropic-ai/claude-code']);
   for (const { verdicts } of table) {
     expect(
-      verdicts.has(claimKey('tests/system/claude/payer.test.ts', 'is never written into a file of the session')),
+      verdicts.has(
+        claimKey('tests/system/claude/payer.test.ts', 'the login is never written into a file of the session'),
+      ),
     ).toBe(true);
     expect([...verdicts].filter(([, verdict]) => verdict === 'broken')).toEqual([]);
   }

@@ -1,6 +1,6 @@
 /**
- * Promises: the simulation of a fleet is not blind. For each of its promises there is a bug that breaks it, and some
- * seed among the first few notices.
+ * Promises: the fleet simulation detects violations. For each promise a planted bug breaks it, and one of the first
+ * seeds reports it.
  */
 import { expect, test } from 'bun:test';
 import { isLongRun } from '../../../support/long.ts';
@@ -8,7 +8,7 @@ import { type FleetBug, fleetBugs, withBug } from '../../../support/sim/fleet/fl
 import { fleetScenarioOf } from '../../../support/sim/fleet/fleet-scenario.ts';
 import { simulateFleet } from '../../../support/sim/fleet/fleet-simulation.ts';
 
-/** Stories within which each bug has to be found. */
+/** Scenarios within which each bug must be found. */
 const storiesMax = 100;
 
 function firstSeed(bug: FleetBug): number | null {
@@ -19,7 +19,7 @@ function firstSeed(bug: FleetBug): number | null {
   return null;
 }
 
-/** The others take more stories. */
+/** The others take more scenarios. */
 const quickBugs = fleetBugs.filter((_, index) => index % 4 === 1);
 
 test.each((isLongRun ? fleetBugs : quickBugs).map((bug) => [bug.name, bug] as const))(

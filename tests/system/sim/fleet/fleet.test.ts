@@ -1,8 +1,7 @@
 /**
- * Promises: whatever befalls machines of a fleet, the engine between them, or the runner: no two claudes of one session
- * work at once, no attempt is started twice, nothing is lost, the cap holds and the books are right. The real runner,
- * agents and guards run here over virtual machines. Not promised: anything about Redis itself; tests/hosts/fleet is for
- * that.
+ * Promises: whatever fault hits hosts, the engine or the runner, no two claudes of one session run at once, no attempt
+ * starts twice, nothing is lost, the cap holds and the books are right. The real runner, agents and guards run over
+ * virtual hosts. Redis itself is tested in tests/system/fleet.
  */
 import { expect, test } from 'bun:test';
 import { unaskedMs } from '../../../../src/fleet/agent/attempt.ts';
@@ -10,18 +9,18 @@ import { fleetScenarioOf } from '../../../support/sim/fleet/fleet-scenario.ts';
 import { runSeeds } from '../../../support/sim/fleet/fleet-seed-run.ts';
 import { simulateFleet } from '../../../support/sim/fleet/fleet-simulation.ts';
 
-/** The next ones are in fleet-second-part.test.ts. */
+/** Later seeds are in fleet-second-part.test.ts. */
 const quickSeeds = 20;
 const awaySeeds = 5;
 const longSeeds = 1_000;
 const minutes = 60_000;
 
-/** Replayed instead of everything else. */
+/** Replayed instead of all other seeds. */
 const { SIM_SEED: seedAsked } = process.env;
 const usually = test.skipIf(seedAsked !== undefined);
 
 if (seedAsked !== undefined) {
-  test('the seed it was requested', () => {
+  test('the requested seed', () => {
     const scenario = fleetScenarioOf(Number(seedAsked));
     const report = simulateFleet(scenario, { trace: true });
     console.log([JSON.stringify(scenario), ...report.trace].join('\n'));
@@ -60,10 +59,10 @@ usually('a runner that comes back after long finds what has ended meanwhile, tho
 });
 
 usually(
-  'every promise holds among machines, whatever befalls them',
+  'every promise holds among hosts, whatever the faults',
   () => {
     const events = runSeeds(1, quickSeeds);
-    // Machines are lost in these stories, and what they tell late is counted.
+    // Hosts are lost in these scenarios, and their late reports are counted.
     for (const type of ['session_host_lost', 'session_adopted', 'session_moved', 'session_completed']) {
       expect({ type, times: events.get(type) ?? 0 }).not.toEqual({ type, times: 0 });
     }

@@ -70,7 +70,7 @@ const breaks: Readonly<Record<string, () => void>> = {
       return null;
     };
   },
-  'counts cost anew': () => {
+  'restarts its cost at zero': () => {
     // As if the figures of the process before were added to what was asked for first, and not to what comes later.
     if (!isResume) return;
     fromClaude = (line) => {

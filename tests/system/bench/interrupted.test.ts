@@ -1,6 +1,6 @@
 /**
- * Promises: benchmarks leave no file and no process behind, whether they are interrupted, refuse what they are asked
- * for, or end by themselves. Real processes; the fakes of the benchmark say that it is at work.
+ * Promises: benchmarks leave no file and no process, whether they are interrupted, refuse their arguments, or end by
+ * themselves. With real processes; the fakes of the benchmark report that they run.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
@@ -38,10 +38,10 @@ const signals = [
 ] as const;
 
 test.if(process.platform === 'linux').each(signals)(
-  'in the middle of its work %s ends all of it',
+  '%s in the middle of a benchmark ends all of it',
   async (signal, code) => {
     const { child, left } = bench('--quick', 'size');
-    // The runner, a fake and its sleep are below what measures.
+    // The runner, a fake and its sleep are below the measuring process.
     await until(() => below(child.pid).length > 4 && left().length > 0);
     const [during, files] = [below(child.pid), left()];
     child.kill(signal);
@@ -55,7 +55,7 @@ test.if(process.platform === 'linux').each(signals)(
   },
 );
 
-test('a name that is none is refused with a usage, which can also be asked for', async () => {
+test('an unknown name is refused with the usage, which --help prints too', async () => {
   const refused = bench('--quikc', 'size');
   expect(await refused.child.exited).toBe(2);
   expect(await new Response(refused.child.stderr).text()).toContain('There is no benchmark --quikc. Usage: npm run');

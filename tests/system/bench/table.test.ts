@@ -1,6 +1,6 @@
 /**
- * Promises: the table of a benchmark says what was aimed at and missed, and peers that are absent are counted. Not
- * covered: the figures themselves, which nothing asserts.
+ * Promises: the table of a benchmark shows targets and misses, and counts missing peers. Not covered: the figures
+ * themselves, which no test asserts.
  */
 import { expect, test } from 'bun:test';
 import { atMost, type Figure, formatMs, measured, missing } from '../../../bench/support/figures.ts';
@@ -14,7 +14,7 @@ const figures: Figure[] = [
   { what: 'disk', value: formatMs(70), ratio: '2.50 × ours', aside: atMost(2.5, 3, String) },
 ];
 
-test('a table holds median, spread, target and verdict, and no column that is empty', () => {
+test('a table has median, spread, target and verdict, and no empty column', () => {
   expect(table(figures)).toEqual([
     '| what   |        median | spread                    | ratio       | target    | met   | note                   |',
     '|--------|--------------:|---------------------------|-------------|-----------|-------|------------------------|',
@@ -26,7 +26,7 @@ test('a table holds median, spread, target and verdict, and no column that is em
   expect(table([{ what: 'a', value: '1' }])[0]).toBe('| what | median |');
 });
 
-test('what was missed, what is told beside and what was absent is said once more', () => {
+test('missed targets, extra figures and missing peers are repeated below the table', () => {
   expect(verdict(figures)).toEqual([
     '1 of 2 targets met; 1 peers not installed.',
     '- missed: ours: 20.0 ms (target ≤ 15.0 ms)',
@@ -35,7 +35,7 @@ test('what was missed, what is told beside and what was absent is said once more
   ]);
 });
 
-test('contenders take turns, and whoever lacks a program is absent', async () => {
+test('contenders take turns, and one whose program is missing is absent', async () => {
   const turns: string[] = [];
   const contender = (name: string, needs: string[] = []) => ({ name, needs, run: () => turns.push(name) });
   const { taken, absent } = await inTurns([contender('a'), contender('b'), contender('c', ['no-such-program'])], 2);

@@ -1,6 +1,6 @@
 /**
- * Promises of `group merge`: it calls merged what is merged and nothing else, its advice leads where it says, and its
- * exit code tells whether all work was handed over.
+ * Promises of `group merge`: it reports as merged exactly what is merged, its advice works, and its exit code shows
+ * whether all work was merged.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -26,17 +26,17 @@ const person = ['AUTHOR', 'COMMITTER'].flatMap((who) => ['NAME', 'EMAIL'].map((w
 const shell = (command: string) =>
   Bun.spawnSync(['/bin/sh', '-c', command], { env: { ...user.env, ...Object.fromEntries(person) } });
 
-/** The commands that a sentence names in quotation marks; paths in it hold such marks themselves. */
+/** The commands quoted in a sentence; paths in it may contain such quotation marks. */
 const commandsIn = (text: string): string[] =>
   text.split(/"(?=git -C)/).flatMap((part) => /^(git -C .+?)"(?:,| then|;|$)/.exec(part)?.[1] ?? []);
 
-describe('work that does not go together', () => {
+describe('work with a merge conflict', () => {
   const clash: readonly WorkSketch[] = [
     { name: 'x', repository: one, tree: { 'shared.txt': 'X\ntwo\nthree\n' } },
     { name: 'y', repository: one, tree: { 'shared.txt': 'Y\ntwo\nthree\n' } },
   ];
 
-  test('with another session: its branch is named, and after that merge it goes through', async () => {
+  test('with another session: its branch is named, and after a merge by hand it goes through', async () => {
     const group = user.mergeGroup('shop', clash);
     const refused = await merge(group);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
@@ -44,7 +44,7 @@ describe('work that does not go together', () => {
     const commands = commandsIn(refused.stderr);
     expect(commands).toEqual([`git -C ${shellWord(group.path('y'))} merge ${group.branch('x')}`]);
     expect(shell(commands[0] as string).exitCode).toBe(1);
-    // As long as that is not resolved and committed, this is what is to be done.
+    // The required steps until the conflict is resolved and committed.
     writeTree(group.path('y'), { 'shared.txt': 'X and Y\ntwo\nthree\n' });
     const unfinished = await merge(group);
     expect(unfinished.code).toBe(1);
@@ -58,7 +58,7 @@ describe('work that does not go together', () => {
 describe('uncommitted work', () => {
   const plain: WorkSketch = { name: 'a', repository: one, fields: { commit: false } };
 
-  test('nothing else to merge: said, and not done', async () => {
+  test('with nothing else to merge: it is named, and the merge is refused', async () => {
     const group = user.mergeGroup('shop', [plain]);
     writeTree(group.path('a'), { 'work.txt': 'w\n', '.cpm-progress-1.md': 'ours' });
     const { code, stdout } = await merge(group);
@@ -73,7 +73,7 @@ describe('uncommitted work', () => {
     expect(git(user.folderOf(one), 'show', 'main:work.txt')).toBe('w');
   }, 20_000);
 
-  test('beside what is merged: that is merged, the rest is named', async () => {
+  test('next to other work: that is merged, the uncommitted rest is named', async () => {
     const group = user.mergeGroup('shop', [plain, { name: 'b', repository: one, tree: { 'b.txt': 'b\n' } }]);
     writeTree(group.path('a'), { 'work.txt': 'w\n' });
     const { code, stdout } = await merge(group);
@@ -84,7 +84,7 @@ describe('uncommitted work', () => {
   }, 20_000);
 });
 
-describe('merged into one branch, wished for in another', () => {
+describe('merged into one branch, requested for another', () => {
   beforeEach(() => {
     for (const name of [one, two]) git(user.folderOf(name), 'branch', 'integ');
   });
@@ -93,7 +93,7 @@ describe('merged into one branch, wished for in another', () => {
     { name: 'b', repository: two, tree: { 'b.txt': 'b\n' } },
   ];
 
-  test('says where it is, and the commands bring it there', async () => {
+  test('names the branch that has it, and the commands to bring it to the other', async () => {
     const group = user.mergeGroup('shop', both);
     expect(await merge(group, '--into', 'integ')).toMatchObject({ code: 0 });
     const before = user.tip(one);
@@ -114,7 +114,7 @@ describe('merged into one branch, wished for in another', () => {
   }, 20_000);
 });
 
-describe('branches that belong to sessions take nothing', () => {
+describe('session branches are no merge targets', () => {
   const sketch: WorkSketch = { name: 'a', repository: one, tree: { 'a.txt': 'a\n' } };
 
   test.each([
@@ -137,7 +137,7 @@ describe('branches that belong to sessions take nothing', () => {
   );
 });
 
-test('when no session worked on a branch nothing is merged, and the exit code says so', async () => {
+test('without work on a branch nothing is merged, and the exit code reports it', async () => {
   const group = user.mergeGroup('shop', [{ name: 'a', repository: one, isolated: false }]);
   git(user.folderOf(one), 'worktree', 'remove', '--force', group.path('a'));
   const { code, stdout } = await merge(group);
@@ -152,13 +152,13 @@ test('when no session worked on a branch nothing is merged, and the exit code sa
   });
 }, 20_000);
 
-test('--dry-run names a file that is in the way', async () => {
+test('--dry-run names a file in the way', async () => {
   const group = user.mergeGroup('shop', [
     { name: 'a', repository: one, tree: { 'new.txt': 'a\n', 'gone later.txt': 'x\n' } },
     { name: 'b', repository: one, after: ['a'], tree: { 'gone later.txt': null } },
     { name: 'c', repository: one, tree: { 'known.txt': 'same\n' } },
   ]);
-  // What the target has got or removed meanwhile is in nobody's way, nor is a place for a file that goes again.
+  // Files that the target gained or lost meanwhile do not conflict, nor does a path whose file is deleted.
   user.repository(one).commit({ 'known.txt': 'same\n', 'shared.txt': null });
   writeTree(user.folderOf(one), { 'gone later.txt': 'mine', 'shared.txt': 'mine' });
   expect(await merge(group, '--dry-run')).toMatchObject({ code: 0 });

@@ -1,6 +1,6 @@
 /**
- * Promises: whatever keeps a branch or a checkout from moving at the last moment, all others are put back; a checkout
- * that was left half-way is completed without touching what the user changed there since.
+ * Promises: if one branch or checkout cannot be moved at the last moment, all others are restored. A half-updated
+ * checkout is completed without changing the user's later edits.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,9 +28,9 @@ afterEach(() => {
 
 const merge = (...more: string[]) => user.run('group', 'merge', group.id, ...more);
 
-test('a branch that cannot be moved: the other one is put back, and the next merge goes through', async () => {
+test('a branch that cannot be moved: the other one is restored, and the next merge succeeds', async () => {
   const before = [user.snapshot(one), user.snapshot(two)];
-  // Its reflog cannot be written, which nothing but the move itself finds out.
+  // Its reflog cannot be written, which only the move itself discovers.
   const reflog = join(user.folderOf(two), '.git', 'logs', 'refs', 'heads', 'main');
   rmSync(reflog);
   mkdirSync(join(reflog, 'in the way'), { recursive: true });
@@ -46,7 +46,7 @@ test('a branch that cannot be moved: the other one is put back, and the next mer
   for (const name of [one, two]) user.expectSound(name);
 });
 
-test('a group that a runner holds is busy, and nothing is tried', async () => {
+test('a group with a live runner is busy, and nothing is tried', async () => {
   const held = openGroupWriter(user.world, user.data, group.id, 'run-1');
   if (!held.ok) throw new Error(held.failure.message);
   const before = user.snapshot(one);
@@ -56,19 +56,19 @@ test('a group that a runner holds is busy, and nothing is tried', async () => {
   expect(user.snapshot(one)).toEqual(before);
 });
 
-test('a locked worktree of a session is kept, and what it holds is merged', async () => {
+test("a session's locked worktree is kept, and its work is merged", async () => {
   git(user.folderOf(one), 'worktree', 'lock', '--reason', 'on a stick', group.path('a'));
   const { code, stdout } = await merge();
   expect(code).toBe(0);
   expect(stdout).toContain('Kept the worktree of 001 a: It is locked (on a stick)');
   expect([group.mergedInto('a'), group.worktrees()]).toEqual(['main', ['a']]);
   git(user.folderOf(one), 'worktree', 'unlock', group.path('a'));
-  // Merged is merged: the next one only tidies up.
+  // The work is merged already: the next merge only cleans up.
   expect(await merge()).toMatchObject({ code: 0 });
   expect(group.worktrees()).toEqual([]);
 });
 
-test('a repository that is gone, and one without the commit', async () => {
+test('a missing repository, and one without the commit', async () => {
   rmSync(join(user.folderOf(two), '.git'), { recursive: true });
   const before = user.snapshot(one);
   const refused = await merge();

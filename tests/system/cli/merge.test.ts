@@ -1,6 +1,6 @@
 /**
- * Promises of `group merge`: work goes in graph order into the branches it came from, in all repositories or in none;
- * what was tried and refused leaves every repository, every checkout and the group as they were.
+ * Promises of `group merge`: work goes in graph order into the branches it came from, in all repositories or in none. A
+ * refused merge leaves every repository, checkout and the group unchanged.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ afterEach(() => {
   user.remove();
 });
 
-/** B goes on from A; C needs A and D, which is in another repository. */
+/** B builds on A; C needs A and D, which is in another repository. */
 const shop: readonly WorkSketch[] = [
   { name: 'a', repository: one, tree: { 'a.txt': 'a\n', 'shared.txt': 'ONE\ntwo\nthree\n' } },
   { name: 'b', repository: one, after: ['a'], tree: { 'sub dir/b.txt': 'b\n', 'a.txt': 'a, then b\n' } },
@@ -33,7 +33,7 @@ const merge = (group: MergeGroup, ...more: string[]) => user.run('group', 'merge
 const status = (name: string) => git(user.folderOf(name), 'status', '--porcelain', '--untracked-files=all');
 const read = (name: string, path: string) => readFileSync(join(user.folderOf(name), path), 'utf8');
 
-/** The command fails with that code, its sentence holds the words, and nothing whatever has changed. */
+/** The command fails with this code, its message contains these words, and nothing has changed. */
 async function expectRefused(group: MergeGroup, code: number, words: readonly string[], ...more: string[]) {
   const before = [one, two].map((name): Snapshot => user.snapshot(name));
   const events = readFileSync(group.paths.events, 'utf8');
@@ -45,7 +45,7 @@ async function expectRefused(group: MergeGroup, code: number, words: readonly st
   expect(group.isTidy()).toBe(true);
 }
 
-test('both repositories get everything, the checkouts follow and the worktrees go', async () => {
+test('both repositories get all the work, the checkouts follow and the worktrees are removed', async () => {
   const group = user.mergeGroup('shop', shop);
   const before = { one: user.tip(one), two: user.tip(two) };
   writeFileSync(join(user.folderOf(one), 'mine.txt'), 'not tracked');
@@ -61,7 +61,7 @@ test('both repositories get everything, the checkouts follow and the worktrees g
   expect([read(one, 'a.txt'), read(one, 'sub dir/b.txt'), read(one, 'c.txt')]).toEqual(['a, then b\n', 'b\n', 'c\n']);
   expect(existsSync(join(user.folderOf(one), 'README.md'))).toBe(false);
   expect([status(one), status(two)]).toEqual(['?? mine.txt', '']);
-  // It comes before its dependents, and none of them is merged twice.
+  // It precedes its dependents, and each is merged once.
   const messages = git(user.folderOf(one), 'log', '--first-parent', '--format=%s', `${before.one}..main`);
   expect(messages.split('\n').at(0)).toBe(`Merge ${group.branch('c')}`);
   const merged = group.state.sessions.get(group.session('d'));
@@ -74,7 +74,7 @@ test('both repositories get everything, the checkouts follow and the worktrees g
   expect(again).toMatchObject({ code: 0, stdout: `All work of ${group.id} is already merged into main.\n` });
 });
 
-test('--json tells what was merged from where to where', async () => {
+test('--json lists what was merged, from which branch into which', async () => {
   const group = user.mergeGroup('shop', shop);
   const from = user.tip(two);
   const { code, stdout } = await merge(group, '--json');
@@ -100,7 +100,7 @@ test('--json tells what was merged from where to where', async () => {
   expect(document.cleaned.length).toBe(4);
 });
 
-test('--dry-run says what would be done and does nothing', async () => {
+test('--dry-run prints the steps and does nothing', async () => {
   const group = user.mergeGroup('shop', shop);
   const before = [user.snapshot(one), user.snapshot(two)];
   const { code, stdout } = await merge(group, '--dry-run');
@@ -111,7 +111,7 @@ test('--dry-run says what would be done and does nothing', async () => {
   expect([user.snapshot(one), user.snapshot(two)]).toEqual(before);
 });
 
-test('--into names a branch that is checked out nowhere', async () => {
+test('--into accepts a branch that is not checked out', async () => {
   const group = user.mergeGroup('shop', shop);
   for (const name of [one, two]) git(user.folderOf(name), 'branch', `next"1'`);
   const before = [status(one), user.tip(one), user.tip(two)];
@@ -122,7 +122,7 @@ test('--into names a branch that is checked out nowhere', async () => {
   expect(group.worktrees()).toEqual([]);
 }, 20_000);
 
-test('work that was corrected on its branch by hand is what is merged', async () => {
+test('work corrected by hand on its branch is merged as corrected', async () => {
   const group = user.mergeGroup('shop', shop);
   user.repository(one).commit({ 'shared.txt': 'EINS\ntwo\nthree\n' });
   await expectRefused(group, 1, [
@@ -136,12 +136,12 @@ test('work that was corrected on its branch by hand is what is merged', async ()
   expect(read(one, 'shared.txt')).toBe('EINS\ntwo\nthree\n');
 });
 
-describe('acceptance', () => {
+describe('acceptance checks', () => {
   const accept = (command: string, more: object = {}): Partial<WorkSketch> => ({
     fields: { accept: command, ...more },
   });
 
-  test('it judges the whole, in the project folder, once all is merged', async () => {
+  test('they run in the project folder on the merged whole', async () => {
     const seen = join(user.folder, 'seen');
     const list = `{ basename "$PWD"; ls; } >>'${seen}'`;
     const group = user.mergeGroup('shop', [
@@ -151,7 +151,7 @@ describe('acceptance', () => {
         repository: one,
         tree: { 'sub dir/b.txt': 'b' },
         project: 'sub dir',
-        // What a command leaves behind is not part of what the next one sees, nor of what is merged.
+        // Files left by a command reach neither the next command nor the merge.
         ...accept(`${list}; echo x >litter.txt; echo y >>a.txt; git commit --quiet -am Mine 2>/dev/null; true`),
       },
       { name: 'c', repository: one, tree: { 'sub dir/c.txt': 'c' }, project: 'sub dir', ...accept(list) },
@@ -164,7 +164,7 @@ describe('acceptance', () => {
     expect(status(one)).toBe('');
   });
 
-  test('one that fails keeps all branches of all repositories where they are', async () => {
+  test('a failing check keeps all branches of all repositories where they are', async () => {
     const group = user.mergeGroup('shop', [
       ...shop,
       {
@@ -180,7 +180,7 @@ describe('acceptance', () => {
     expect(readFileSync(log, 'utf8')).toContain('no good');
   });
 
-  test('it finds what set-up made of all that is merged, which runs once', async () => {
+  test('set-up of everything merged runs once before the checks', async () => {
     const counted = join(user.folder, 'set up');
     const setup = `echo once >>'${counted}'; cat *.need 2>/dev/null >have.ignored; true`;
     const fields = (need: string) => ({ setup, accept: `grep -q '${need}' have.ignored` });
@@ -223,9 +223,9 @@ describe('refused before anything is tried', () => {
   test.each([
     ['a file', 'd.txt', 'd.txt'],
     ['an ignored file', 'deep/d.ignored', 'deep/d.ignored'],
-    ['a file where a folder is to be', 'deep', 'deep'],
+    ['a file where a folder must be', 'deep', 'deep'],
     ['a folder where a file is to be', 'd.txt/inside', 'd.txt/inside'],
-  ])('%s that is not tracked in the way', async (_, path, named) => {
+  ])('an untracked %s in the way', async (_, path, named) => {
     const group = user.mergeGroup('shop', [
       { name: 'd', repository: two, tree: { 'd.txt': 'd\n', 'deep/d.ignored': 'd\n', 'deep/e.txt': 'e\n' } },
     ]);
@@ -234,7 +234,7 @@ describe('refused before anything is tried', () => {
     expect(read(two, path)).toBe('of the user\n');
   });
 
-  test('work that began on two branches', async () => {
+  test('work that started on two branches', async () => {
     const group = user.mergeGroup('shop', [
       shop[0] as WorkSketch,
       { ...(shop[3] as WorkSketch), after: [], target: 'next' },
@@ -243,7 +243,7 @@ describe('refused before anything is tried', () => {
     await expectRefused(group, 2, ['"main", "next"', '--into']);
   });
 
-  test('a group with sessions that are not completed, unless they are to be left out', async () => {
+  test('a group with incomplete sessions, unless they are left out', async () => {
     const sketches: WorkSketch[] = [
       ...shop.slice(0, 3),
       { ...(shop[3] as WorkSketch), status: 'failed' },
@@ -269,7 +269,7 @@ describe('refused before anything is tried', () => {
   });
 });
 
-test('nothing is left of a merge that the user interrupts', async () => {
+test('an interrupted merge leaves nothing', async () => {
   const began = join(user.folder, 'began');
   const group = user.mergeGroup('shop', [
     { ...(shop[2] as WorkSketch), fields: { accept: `touch '${began}'; sleep 1000` } },

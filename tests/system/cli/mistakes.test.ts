@@ -1,6 +1,7 @@
 /**
- * Promises: bad input gives one sentence with a next step on stderr, nothing on stdout, the exit code of the table, no
- * stack trace, and leaves nothing behind; mistyped commands and flags suggest the nearest; every level has an example.
+ * Promises: bad input gives one sentence with a next step on stderr, nothing on stdout, the documented exit code, no
+ * stack trace, and leaves nothing behind. Mistyped commands and options suggest the nearest; help of every level has an
+ * example.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -118,7 +119,7 @@ test.each<[string[], number, string]>([
   expect([readFileSync(log, 'utf8'), readdirSync(join(user.data, 'session-groups'))]).toEqual(before);
 });
 
-test('a reference that fits several groups lists them', async () => {
+test('an ambiguous reference lists the matching groups', async () => {
   const other = new User();
   try {
     const ids = [await other.ok('group', 'create', 'one'), await other.ok('group', 'create', 'two')];
@@ -168,13 +169,13 @@ test.each(levels.map((level) => [level]))('%j --help has a worked example, on st
   expect(stdout).toMatch(/\nExample:\n {2}\$ /);
 });
 
-test('help of hidden commands is not offered', async () => {
+test('hidden commands are not in the help', async () => {
   const { stdout } = await user.run('--help');
   expect(stdout).not.toContain('rehearsal-serve');
   expect(stdout).not.toContain('complete ');
 });
 
-test('nothing was left in the data folder but the group', () => {
+test('the data folder contains nothing but the group', () => {
   expect(readdirSync(user.data)).toEqual(['session-groups']);
   expect(existsSync(join(user.home, '.local'))).toBe(false);
 });

@@ -1,6 +1,6 @@
 /**
- * Promises, as a user meets them, with the real claude: sessions of fifty cents each under a cap below their sum; a
- * pause in the middle of a Bash call, told by the exit code of the run that it ends.
+ * Promises, with the real claude: sessions of fifty cents each stay under a cap below their sum. The exit code of a run
+ * reports a pause in the middle of a Bash call.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { isLongRun } from '../../support/long.ts';
 /** Ten times the tokens of a plain reply: ten cents. */
 const usage = { input: 10_000, output: 2_000 };
 const messageUsd = 0.1;
-/** Sessions, and the cap of their group in US dollars. */
+/** Number of sessions, and the cap of their group in US dollars. */
 const [count, capUsd] = isLongRun ? [10, 2] : [3, 0.75];
 const fiftyCents: readonly Step[] = [
   ...[1, 2, 3, 4].map((count): Step => ({ tool: 'Bash', input: { command: `echo ${count}` }, usage })),
@@ -71,7 +71,7 @@ interface Line {
   readonly type: string;
   readonly action?: string;
   readonly reason?: string;
-  /** Whose cap is meant. */
+  /** The owner of the cap. */
   readonly scope?: 'group' | 'session';
 }
 
@@ -81,11 +81,11 @@ const linesOf = (stdout: string): Line[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as Line);
 
-/** Of the type; what concerns a session's own cap, which it may or may not come near to, is left out. */
+/** Events of this type, without those about a session's own cap, which it may or may not approach. */
 const only = (lines: readonly Line[], type: string): Line[] =>
   lines.filter((line) => line.type === type && line.scope !== 'session');
 
-test('the cap holds; raised to ten dollars all complete, and the total is what was served', async () => {
+test('the cap holds; raised to ten dollars all sessions complete, and the total is what was served', async () => {
   const group = await sessions();
   const run = await user.run('group', 'run', group, '--output', 'json');
   expect(run.code).toBe(3);
@@ -115,7 +115,7 @@ test('the cap holds; raised to ten dollars all complete, and the total is what w
   expect(api.served.total.costUsd).toBeCloseTo(count * 0.5, 6);
 }, 120_000);
 
-test('with "warn" all complete, and passing the cap is said once', async () => {
+test('with "warn" all sessions complete, and exceeding the cap is reported once', async () => {
   const group = await sessions('--on-budget-exceeded', 'warn');
   const run = await user.run('group', 'run', group, '--output', 'json');
   expect(run.code).toBe(0);
@@ -124,7 +124,7 @@ test('with "warn" all complete, and passing the cap is said once', async () => {
   expect(api.served.total.costUsd).toBeCloseTo(count * 0.5, 6);
 }, 120_000);
 
-test('with "stop" the group fails for its budget', async () => {
+test('with "stop" the group fails with its budget as the reason', async () => {
   const group = await sessions('--on-budget-exceeded', 'stop');
   const run = await user.run('group', 'run', group, '--output', 'json');
   expect(run.code).toBe(1);
@@ -135,7 +135,7 @@ test('with "stop" the group fails for its budget', async () => {
   expect(await user.json('group', 'show', group)).toMatchObject({ status: 'failed', reason: 'budget' });
 }, 120_000);
 
-test('group pause in a Bash call: the run ends with 3, nothing is left, group resume goes on', async () => {
+test('group pause in a Bash call: the run exits with 3, no process is left, group resume continues', async () => {
   await api.stop();
   user.remove();
   const command = 'test -e begun && echo again && exit; (setsid env -i sleep 60 &) ; touch begun; sleep 60';

@@ -1,6 +1,6 @@
 /**
- * Promises of everything that removes worktrees: what a session left there and no branch has is named before it goes,
- * or the worktree stays; what setup made, or tools make again by themselves, does not count.
+ * Promises of every command that removes worktrees: work that is on no branch is named before it is deleted, or the
+ * worktree stays. Files made by set-up or recreated by tools do not count.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
@@ -22,7 +22,7 @@ afterEach(() => {
 const sketch: WorkSketch = { name: 'a', repository: shop, tree: { 'a.txt': 'a\n' } };
 const merge = (group: MergeGroup, ...more: string[]) => user.run('group', 'merge', group.id, ...more);
 
-describe('ignored files that a session wrote', () => {
+describe('ignored files written by a session', () => {
   let group: MergeGroup;
   beforeEach(() => {
     user.repository(shop).commit({ '.gitignore': 'out/\nnode_modules/\ntarget/\n*.log\n' });
@@ -39,7 +39,7 @@ describe('ignored files that a session wrote', () => {
   });
   const named = 'The worktree of 001 a holds files that git ignores: out/report.pdf.';
 
-  test('group merge --dry-run names them, and how they are kept', async () => {
+  test('group merge --dry-run names them and how to keep them', async () => {
     const { code, stdout } = await merge(group, '--dry-run');
     expect(code).toBe(0);
     expect(stdout).toContain(`${named} --keep-ignored keeps it.`);
@@ -70,8 +70,8 @@ describe('ignored files that a session wrote', () => {
   }, 20_000);
 });
 
-describe('commits that no ref holds', () => {
-  test('of a detached HEAD that the session left keep the worktree, or get a branch', async () => {
+describe('commits on no ref', () => {
+  test('commits on a detached HEAD keep the worktree or get a branch', async () => {
     const group = user.mergeGroup('aside', [sketch]);
     const path = group.path('a');
     git(path, 'checkout', '--quiet', '--detach');
@@ -106,9 +106,9 @@ describe('submodules in the worktree', () => {
     git(folder, 'commit', '--quiet', '-m', 'Use the library');
   });
 
-  test('go with it when all of their commits are pushed, else it stays', async () => {
+  test('are removed with it when all their commits are pushed, otherwise it stays', async () => {
     const group = user.mergeGroup('modules', [sketch, { ...sketch, name: 'b', tree: { 'b.txt': 'b\n' } }]);
-    // The one of the first is shallow, and knows no branch of its server any more.
+    // The first one's submodule is shallow and no longer knows a branch of its server.
     git(group.path('a'), ...file, 'submodule', '--quiet', 'update', '--init', '--depth', '1');
     git(join(group.path('a'), 'vendor/library'), 'remote', 'remove', 'origin');
     git(group.path('b'), ...file, 'submodule', '--quiet', 'update', '--init');
@@ -126,7 +126,7 @@ describe('submodules in the worktree', () => {
   }, 20_000);
 });
 
-test('group delete: of a group folder that is a link only the link goes', async () => {
+test('group delete: of a group folder that is a symlink only the symlink is removed', async () => {
   const group = user.mergeGroup('here', [sketch]);
   const target = join(user.folder, 'somewhere else');
   mkdirSync(target);

@@ -1,6 +1,6 @@
 /**
- * Promises: `onEvent` commands of the user and of the workflow are told each awaited event as one line of JSON, without
- * logins; what they do never harms the run; nothing of them is left. `--notify` rings terminals only.
+ * Promises: `onEvent` commands of the user and of the workflow get each subscribed event as one line of JSON, without
+ * logins. They cannot harm the run and leave no process. `--notify` rings terminals only.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ describe('in a run', () => {
     await fake.succeed(0.01);
   }
 
-  test('both commands get the event and no login; a failure is told once and harms nothing', async () => {
+  test('both commands get the event and no login; a failure is reported once and does not affect the run', async () => {
     const told = join(user.folder, 'told.json');
     const env = join(user.folder, 'env');
     const child = `sleep 987${process.pid}`;
@@ -65,7 +65,7 @@ describe('in a run', () => {
       `sessions:\n  api: { project: ${JSON.stringify(user.project('api'))}, prompt: Do it. }\n`;
     writeFileSync(flow, ofWorkflow('flow.json'));
     const group = await user.ok('group', 'create', 'auth', '--from', flow);
-    // It is the workflow of that time which counts.
+    // The workflow file as it was at that time applies.
     writeFileSync(flow, ofWorkflow('later.json'));
     const plan = await user.ok('group', 'plan', group);
     expect(plan).toContain('Command for events (end, pauses, limits)\n  cat >>');
@@ -83,7 +83,7 @@ describe('in a run', () => {
     expect(readdirSync(join(user.data, 'session-groups', group, 'on-event'))).toEqual(['output.log']);
   }, 60_000);
 
-  test('a pause is told as well, and the group is free before the command ends', async () => {
+  test('a pause is reported as well, and the group is free before the command ends', async () => {
     const [told, go] = [join(user.folder, 'told'), join(user.folder, 'go')];
     configure(`onEvent: "cat >>'${told}'; while [ ! -e '${go}' ]; do sleep 0.05; done"\n`);
     const group = await user.group('auth', { api: [] });
@@ -103,7 +103,7 @@ describe('in a run', () => {
     expect(types.map((line) => JSON.parse(line).type)).toEqual(['group_paused', 'group_completed']);
   }, 60_000);
 
-  test('a command that cannot be one is refused at its place', async () => {
+  test('an invalid command is refused with its location', async () => {
     const group = await user.group('auth', { api: [] });
     configure('prices: {}\nonEvent: "  "\n');
     const refused = await user.run('group', 'run', group);
@@ -120,7 +120,7 @@ describe('in a run', () => {
   }, 60_000);
 });
 
-describe('the commands', () => {
+describe('onEvent commands', () => {
   let folder: string;
   let warnings: string[];
   beforeEach(() => {
@@ -141,7 +141,7 @@ describe('the commands', () => {
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
 
-  test('one that takes too long is ended, one that is stopped too, and one that cannot run is told of', async () => {
+  test('a slow command and a stopped one are ended, and one that cannot start is reported', async () => {
     const slow = commands(100);
     slow.tell(event(1), [`exec sleep 986${process.pid}`, 'exit 1']);
     await slow.finish();
@@ -160,7 +160,7 @@ describe('the commands', () => {
   }, 60_000);
 });
 
-test('--notify rings terminals, in words that cannot do more than that', () => {
+test('--notify rings terminals, with text that cannot contain control codes', () => {
   const written: string[] = [];
   const output = (isTerminal: boolean) =>
     ({ isTerminal, write: (text: string) => written.push(text) }) as unknown as Output;

@@ -1,6 +1,6 @@
 /**
- * F1, F2: no name and no figure from outside makes a group that cannot be shown, stopped or deleted, nor one that keeps
- * others from that.
+ * Promises: no name and no figure from outside creates a group that cannot be shown, stopped or deleted, or that blocks
+ * others.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { User } from '../../support/cli/user.ts';
@@ -24,7 +24,7 @@ interface Shown {
   readonly sessions: readonly { readonly id: string; readonly status: string }[];
 }
 
-/** A group of one session; its id and the claude session id. */
+/** A group of one session; returns its id and the claude session id. */
 async function group(slug: string, ...options: string[]): Promise<readonly [string, string]> {
   const id = await user.ok('group', 'create', slug, '--max-budget-usd', '10');
   const session = await user.add(id, 'only', ...options);
@@ -44,7 +44,7 @@ function everyNumber(value: unknown, path = ''): string[] {
   return Object.entries(value).flatMap(([key, inner]) => everyNumber(inner, `${path}.${key}`));
 }
 
-/** Every command that reads a group, or all of them. */
+/** Every command that reads one group or all of them. */
 async function expectUsable(id: string): Promise<void> {
   for (const args of [
     ['group', 'show', id],
@@ -65,7 +65,7 @@ async function expectUsable(id: string): Promise<void> {
 }
 
 test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])(
-  'F1: a model called %s costs what it costs, and the group is like any other',
+  'a model called %s is charged like any other, and its group behaves normally',
   async (model) => {
     const isTyped = !model.startsWith('_');
     const [id, claudeId] = await group('odd', ...(isTyped ? ['--model', model] : []));
@@ -112,7 +112,7 @@ const figures: Readonly<Record<string, readonly string[]>> = {
   'a reset of 308 nines': [limit(nines)],
 };
 
-test.each(Object.keys(figures))('F2: %s end nothing but what they are about', async (name) => {
+test.each(Object.keys(figures))('%s affect only the session they belong to', async (name) => {
   const [id, claudeId] = await group('odd');
   const [other, otherClaude] = await group('plain');
   const run = user.start('group', 'run', id, '--output', 'json');

@@ -1,6 +1,6 @@
 /**
- * Promises of `group pr`: what was merged and accepted is pushed to one branch for each repository, without force and
- * without moving anything here; each gets one pull request, they name each other, and a second call goes on from there.
+ * Promises of `group pr`: merged and accepted work is pushed to one branch per repository, without force and without
+ * changing local branches. Each repository gets one pull request; they link each other, and a second call updates them.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -60,7 +60,7 @@ const calls = (): string[] =>
 const request = (name: string, branch = 'cca/shop'): PullRequest =>
   JSON.parse(readFileSync(join(gh, `${name} ${branch.replaceAll('/', '+')}.json`), 'utf8'));
 
-test('one branch and one pull request for each repository, and nothing moves here', async () => {
+test('one branch and one pull request per repository, and no local branch moves', async () => {
   const group = user.mergeGroup('shop', shop);
   const before = [user.snapshot(one), user.snapshot(two)];
   const { code, stdout } = await propose(group, '--draft');
@@ -84,12 +84,12 @@ test('one branch and one pull request for each repository, and nothing moves her
   expect(body).toContain('> b is done.');
   expect(body).toContain('https://example.org/pull/2');
   expect(request(two).body).toContain('https://example.org/pull/1');
-  // What a model wrote calls nobody, closes nothing and cannot end our part of the text.
+  // Text of a model mentions no user, closes no issue and cannot end our part of the text.
   expect(body).not.toMatch(/@team|Fixes #12|<!-- x/);
   expect([group.isTidy(), group.worktrees().length, group.mergedInto('a')]).toEqual([true, 3, undefined]);
 });
 
-test('called again, it adds what is new by an ordinary push and keeps what people wrote', async () => {
+test('a second call adds new work by an ordinary push and keeps what people wrote', async () => {
   const group = user.mergeGroup('shop', shop);
   expect(await propose(group)).toMatchObject({ code: 0 });
   const first = git(bare(one), 'rev-parse', 'cca/shop');
@@ -120,7 +120,7 @@ test('called again, it adds what is new by an ordinary push and keeps what peopl
   expect(request(one).body).toMatch(/-->\n\nThanks!$/);
 }, 20_000);
 
-test('pushed to where the user pushes to, such as a fork, and proposed to where the branch comes from', async () => {
+test("pushed to the user's push remote, such as a fork, and opened where the branch comes from", async () => {
   const fork = join(user.folder, 'fork.git');
   const folder = user.folderOf(two);
   git(folder, 'remote', 'add', 'fork', user.repository(two).bare(fork));
@@ -134,7 +134,7 @@ test('pushed to where the user pushes to, such as a fork, and proposed to where 
   expect(remoteBranches(two)).toEqual(['main']);
 });
 
-test('--dry-run prints commands that do the same, and does nothing', async () => {
+test('--dry-run prints equivalent commands and does nothing', async () => {
   const group = user.mergeGroup('shop', shop);
   const before = [user.snapshot(one), user.snapshot(two)];
   const { code, stdout } = await propose(group, '--dry-run');
@@ -142,7 +142,7 @@ test('--dry-run prints commands that do the same, and does nothing', async () =>
   expect([user.snapshot(one), user.snapshot(two)]).toEqual(before);
   expect([remoteBranches(one), calls()]).toEqual([['main'], []]);
   expect(group.isTidy()).toBe(true);
-  // A shell takes them as they stand.
+  // A shell accepts them as printed.
   const env = {
     ...user.env,
     GIT_AUTHOR_NAME: 'x',
@@ -160,7 +160,7 @@ test('--dry-run prints commands that do the same, and does nothing', async () =>
   rmSync(join(group.paths.folder, 'pull-request.md'));
 });
 
-test('without gh, or logged out, nothing is tried or pushed', async () => {
+test('without gh or its login, nothing is tried or pushed', async () => {
   const group = user.mergeGroup('shop', shop);
   writeFileSync(join(gh, 'logged-out'), '');
   const withoutGh = (user.env.PATH ?? '').split(':').slice(1).join(':');
@@ -176,7 +176,7 @@ test('without gh, or logged out, nothing is tried or pushed', async () => {
   }
 }, 20_000);
 
-test('when gh fails it says what is pushed; later it goes on', async () => {
+test('when gh fails, the message names what was pushed; a later call continues', async () => {
   const group = user.mergeGroup('shop', shop);
   writeFileSync(join(gh, 'broken'), two);
   const broken = await propose(group);

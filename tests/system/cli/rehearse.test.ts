@@ -1,6 +1,6 @@
 /**
  * Promises, with the real claude against the scripted API: `group run --rehearse` completes a group, prints pure JSON
- * lines, exits as the table says; transcripts read well; nothing keeps running.
+ * lines, and has the documented exit codes. Transcripts are readable, and no process is left.
  */
 import { expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
 }, 120_000);
 
-test('U4: whoever merges the work of a rehearsal is asked, and a script is told', async () => {
+test('merging the work of a rehearsal asks for confirmation, and a script gets an error', async () => {
   const repository = new Repository(user.project('api'));
   repository.commit({ 'base.txt': 'base\n' });
   const script = join(user.folder, 'script.yaml');
@@ -80,11 +80,11 @@ test('U4: whoever merges the work of a rehearsal is asked, and a script is told'
   expect(main()).not.toBe(before);
 }, 120_000);
 
-test('a rehearsal runs setup and acceptance as a real run does, and removes its branches and worktrees', async () => {
+test('a rehearsal runs setup and acceptance like a real run, and removes its branches and worktrees', async () => {
   const repository = new Repository(user.project('api'));
   repository.commit({ 'base.txt': 'base\n' });
   const group = await user.ok('group', 'create', 'auth');
-  // Package managers and toolchains need the home folder, registries and proxies their variables.
+  // Package managers and toolchains need the home folder; registries and proxies need their variables.
   const check = `test "$HOME" = "${user.home}" && test "$SHOP_REGISTRY" = mine && test -z "$ANTHROPIC_API_KEY"`;
   const own = ['--project', user.project('api'), '--isolate', 'worktree', '--setup', check, '--accept', check];
   await user.ok('session', 'add', group, ...own, '--prompt', 'x');
@@ -92,14 +92,14 @@ test('a rehearsal runs setup and acceptance as a real run does, and removes its 
   user.env.ANTHROPIC_API_KEY = 'key';
   const ran = await user.run('group', 'run', group, '--rehearse');
   expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('--keep keeps them') });
-  // What is gone is not suggested.
+  // Commands on removed branches are not suggested.
   expect(ran.stdout).not.toContain('group diff');
   expect(git(user.project('api'), 'branch', '--format=%(refname:short)')).toBe('main');
   expect(git(user.project('api'), 'worktree', 'list').split('\n')).toHaveLength(1);
   expect(readdirSync(join(user.data, 'w'))).toEqual([]);
 }, 120_000);
 
-test('a rehearsal that failed names the command that removes its branches and worktrees, and it does', async () => {
+test('a failed rehearsal names the command that removes its branches and worktrees, and it works', async () => {
   const project = user.project('api');
   new Repository(project).commit({ 'base.txt': 'base\n' });
   const group = await user.ok('group', 'create', 'auth');
@@ -135,19 +135,19 @@ test('a rehearsal obeys the hooks, rules and slash commands of the project', asy
   expect(readFileSync(join(project, 'hooked.jsonl'), 'utf8')).toContain('sh allowed.sh');
 }, 120_000);
 
-test('a conversation that is begun anew goes on by the script', async () => {
+test('a restarted conversation follows the script', async () => {
   const script = join(user.folder, 'script.json');
   const steps = [{ status: 400, message: 'Not this one.' }];
   await Bun.write(script, JSON.stringify({ version: 1, sessions: { api: { steps } } }));
   const group = await user.ok('group', 'create', 'auth');
   await user.ok('session', 'add', group, '--name', 'api', '--project', user.project('api'), '--prompt', 'x');
   expect((await user.run('group', 'run', group, '--rehearse', script)).code).toBe(1);
-  // Without the script it would list its files, and complete.
+  // Without the script it would list its files and complete.
   expect((await user.run('session', 'retry', `${group}/api`, '--fresh')).code).toBe(1);
   expect(await user.json('session', 'show', `${group}/api`)).toMatchObject({ status: 'failed', attempts: 2 });
 }, 120_000);
 
-test('a merge of sessions that changed nothing says that the branch has their work already', async () => {
+test('merging sessions that changed nothing says that the branch already has their work', async () => {
   new Repository(user.project('api')).commit({ 'base.txt': 'base\n' });
   const group = await user.ok('group', 'create', 'auth');
   await user.ok('session', 'add', group, '--project', user.project('api'), '--isolate', 'worktree', '--prompt', 'x');

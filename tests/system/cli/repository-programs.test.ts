@@ -1,7 +1,7 @@
 /**
- * Promises about files of a repository from which this program starts commands (`.claude-code-agent/`): a template of
- * the repository takes the place of no other one, an untrusted session gets nothing of them, claude's file tools do not
- * change them, and whoever takes over work is told that it changes them.
+ * Promises about `.claude-code-agent/` in a repository, whose files define commands that we run: its templates replace
+ * no others, an untrusted session gets none of them, claude's file tools cannot change them, and merge and pr name work
+ * that does.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ describe('a template of the repository', () => {
   const add = (...more: string[]) =>
     user.run('session', 'add', group, '--project', project, '--prompt', 'hi', '--isolate', 'none', ...more);
 
-  test('that has the name of a shipped one is an error that names both, unless it is chosen by its path', async () => {
+  test('with the name of a shipped one is an error that names both, unless it is chosen by its path', async () => {
     const { code, stdout, stderr } = await add('--config-template', 'faber');
     expect([code, stdout]).toEqual([2, '']);
     for (const text of [hostile, join('templates', 'configs', 'faber'), 'the program']) expect(stderr).toContain(text);
@@ -53,14 +53,14 @@ describe('a template of the repository', () => {
     expect(shown).toContain('Bash(curl:*)');
   });
 
-  test('that has the name of one of the user is such an error as well', async () => {
+  test("with the name of a user's template is such an error as well", async () => {
     write(join(project, own, 'templates', 'prompts', 'task.md'), 'theirs');
     const path = write(join(user.home, '.config/claude-code-agent/templates/prompts/task.md'), 'mine');
     const { code, stderr } = await add('--template', 'task');
     expect([code, stderr.includes(`the user (${path})`)]).toEqual([2, true]);
   });
 
-  test('does not exist for an untrusted session, whose project file has no effect either', async () => {
+  test('does not exist for an untrusted session, and the project file has no effect there', async () => {
     write(join(project, own, 'templates', 'configs', 'theirs', 'settings.json'), '{}');
     write(join(project, own, 'project.yaml'), 'accept: touch x\nisolate: none\n');
     const added = await add('--untrusted', '--config-template', 'faber', '--name', 'shipped');
@@ -70,7 +70,7 @@ describe('a template of the repository', () => {
     expect(await user.ok('session', 'show', `${group}/shipped`, '--config')).not.toContain('curl');
     expect((await add('--untrusted', '--config-template', 'theirs')).stderr).toContain('There is no config template');
     expect((await add('--untrusted', '--config-template', hostile)).stderr).toContain('a repository that is untrusted');
-    // What was taken from the project while it was trusted goes.
+    // Settings taken from the project while it was trusted are removed.
     expect((await add('--name', 'later')).code).toBe(0);
     expect((await user.json<{ accept?: string }>('session', 'show', `${group}/later`)).accept).toBe('touch x');
     await user.ok('session', 'edit', `${group}/later`, '--untrusted');
@@ -94,7 +94,7 @@ sessions:
   });
 });
 
-test('claude changes none of them with its file tools, in worktree or checkout, unless a rule allows it', async () => {
+test("claude's file tools change none of them, in worktree or checkout, unless a rule allows it", async () => {
   const input = (folder: string) => ({
     file_path: join(folder, own, 'project.yaml'),
     content: 'accept: touch x\n',

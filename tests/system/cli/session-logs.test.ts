@@ -1,6 +1,6 @@
 /**
- * Promises: `session logs` prints a transcript readably, raw and as JSON, from beginning to end and as it grows over
- * several attempts; half lines, large files and hostile content do no harm.
+ * Promises: `session logs` prints a transcript readably, raw and as JSON, from start to end and live over several
+ * attempts. Partial lines, large files and hostile content do no harm.
  */
 
 import { expect, test } from 'bun:test';
@@ -31,13 +31,13 @@ async function completed(): Promise<string> {
   return group;
 }
 
-test('--follow goes on over attempts and ends with the session', async () => {
+test('--follow continues over attempts and ends with the session', async () => {
   const group = await user.group('auth', { api: ['--retries', '0'], web: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [first, web] = [await user.begun(group, 'api'), await user.begun(group, 'web')];
   const follow = user.start('session', 'logs', `${group}/api`, '--follow');
   await first.print(said('before the pause'));
-  // The session ends badly and is tried again while the group goes on.
+  // The session fails and is retried while the group continues.
   first.die('SIGKILL');
   await user.event(group, 'session_failed');
   expect(await follow.finished).toMatchObject({ code: 0, stderr: '' });
@@ -72,7 +72,7 @@ test('--follow goes on over attempts and ends with the session', async () => {
   expect((await user.run('session', 'logs', `${group}/api`)).stdout).toBe(shown.stdout);
 }, 60_000);
 
-/** A stored group that this process runs, so to speak; its session `api` works. */
+/** A stored group as if this process ran it; its session `api` is running. */
 function held(ground: Ground, ...more: SessionPlan[]) {
   const group = ground.make('auth', [{ name: 'api' }, ...more], [story.started, story.intended, story.spawned]);
   const opened = openGroupWriter(ground.world, ground.data, group, 'the-runner');
@@ -80,7 +80,7 @@ function held(ground: Ground, ...more: SessionPlan[]) {
   return { group, writer: opened.value };
 }
 
-/** `session logs --follow` as it prints: `seen` resolves once the text is there. */
+/** `session logs --follow` while it prints: `seen` resolves once the text is there. */
 function following(ground: Ground, reference: string) {
   const command = [launcher, 'session', 'logs', reference, '--follow'];
   const child = Bun.spawn(command, { env: ground.env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
@@ -95,7 +95,7 @@ function following(ground: Ground, reference: string) {
   };
 }
 
-test('--follow names the cure when nobody runs the group any more, and fails when the group is gone', async () => {
+test('--follow names the next step when no runner is left, and fails when the group is gone', async () => {
   const ground = new Ground();
   try {
     const { group, writer } = held(ground, { name: 'web', needs: [1] });
@@ -109,7 +109,7 @@ test('--follow names the cure when nobody runs the group any more, and fails whe
           `The group was interrupted. Next: claude-code-agent group run ${group}`,
       ),
     });
-    // Its worker is of another machine and counts as gone with its runner.
+    // Its worker is on another host and counts as gone with its runner.
     expect((await gone.ended).stderr).toContain('is running, and its group has no runner.');
     const created = ground.make('later', [{ name: 'one' }]);
     const waiting = following(ground, `${created}/one`);
@@ -121,10 +121,10 @@ test('--follow names the cure when nobody runs the group any more, and fails whe
   }
 }, 60_000);
 
-test('--raw is byte for byte, with --grep the lines that match', async () => {
+test('--raw is byte for byte, with --grep the matching lines', async () => {
   const group = await completed();
   const path = transcriptOf(group, 'api');
-  // No UTF-8, and half a line at the end.
+  // Invalid UTF-8 and a partial line at the end.
   appendFileSync(path, Buffer.from([0x7b, 0xff, 0xfe, 0x0a]));
   appendFileSync(path, '{"type":"hal');
   const child = Bun.spawn([launcher, 'session', 'logs', `${group}/api`, '--raw'], { env: user.env, stdout: 'pipe' });
@@ -137,7 +137,7 @@ test('--raw is byte for byte, with --grep the lines that match', async () => {
   expect(Buffer.from(await new Response(grep.stdout).arrayBuffer())).toEqual(expected);
 }, 60_000);
 
-test('readable and JSON forms say the same, and torn or hostile lines harm neither', async () => {
+test('readable and JSON forms have the same content, and partial or hostile lines harm neither', async () => {
   const group = await completed();
   const evil = '\u001b]52;c;ZXZpbA==\u0007\u009b2J\u202e';
   appendFileSync(

@@ -1,6 +1,6 @@
 /**
- * Promises: what a set-up command makes or changes in a worktree, such as a lock file, is there for the session and its
- * checks and is no part of its work, until the session changes it; it keeps no worktree and is named nowhere as lost.
+ * Promises: a file that set-up creates or changes in a worktree, such as a lockfile, is available to the session and
+ * its checks but not part of its work until the session changes it. It keeps no worktree and is never listed as lost.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { git, Repository, writeTree } from '../../support/git/repository.ts';
 
 withNight();
 
-test('a commit and a merge are without what set-up alone left, and with what the session changed of it', async () => {
+test("commit and merge leave out changes made by set-up alone, and include the session's changes to them", async () => {
   const project = user.project('web');
   new Repository(project).commit({ 'lock.json': 'old\n', 'gone.txt': 'gone\n', 'src/a.ts': 'a\n' });
   const setup = 'echo new > lock.json; echo made > made.json; rm gone.txt';

@@ -1,13 +1,13 @@
 /**
- * Promises: one word does what a family has a command for, with the same options and refusals, for a group or a
- * session; `@`, `latest`, `@1` are groups by age; `help a b` is `a b --help`.
+ * Promises: short commands do the same as their long forms, with the same options and refusals, for groups and
+ * sessions. `@`, `latest` and `@1` are groups by age; `help a b` is `a b --help`.
  */
 import { expect, test } from 'bun:test';
 import { user, withUser } from '../../support/cli/user.ts';
 
 withUser();
 
-test('ls, ps, show and status are the commands of groups and sessions', async () => {
+test('ls, ps, show and status are group and session commands', async () => {
   const group = await user.makeGroup();
   const long = async (...words: string[]) => (await user.ok(...words)).replaceAll(/\d+s$/gm, '');
   for (const [short, line] of [
@@ -51,7 +51,7 @@ test('ls, ps, show and status are the commands of groups and sessions', async ()
   expect(await user.run('ps', '--status', 'created')).toMatchObject({ code: 2, stdout: '' });
 });
 
-test('without a group the one created last is meant, with and without the word "group" before', async () => {
+test('without a group the latest is meant, with and without the word "group"', async () => {
   await user.makeGroup('first');
   const group = await user.makeGroup('second');
   const seen = async (...words: string[]) => {
@@ -76,14 +76,14 @@ test('without a group the one created last is meant, with and without the word "
   expect(await user.run('retry', '--rehearse', '--output', 'quiet')).toMatchObject({ code: 0 });
 }, 120_000);
 
-test('a session is also known by the beginning of its id, where no group is', async () => {
+test('the beginning of a session id is enough where no group has it', async () => {
   const group = await user.makeGroup();
   const [api = { id: '' }] = await user.json<{ id: string }[]>('session', 'list', group);
   expect(await user.json('show', api.id)).toMatchObject({ id: api.id, name: 'api' });
   expect(await user.json('why', api.id)).toMatchObject({ sessions: [{ id: api.id }] });
 });
 
-test('what runs, is followed, paused, gone on with and read, by one word each', async () => {
+test('run, watch, pause, resume and logs work as one word each', async () => {
   const group = await user.makeGroup();
   expect(await user.run('pause', 'auth')).toMatchObject({ code: 2, stdout: '' });
   expect(await user.json('pause', 'auth/api')).toMatchObject({ group, status: 'pending' });
@@ -104,7 +104,7 @@ test('what runs, is followed, paused, gone on with and read, by one word each', 
   expect((await user.run('diff', 'auth/api')).stderr).toBe((await user.run('session', 'diff', `${group}/api`)).stderr);
 }, 120_000);
 
-test('logs of a group with one session are that session’s, also as it is', async () => {
+test('logs of a group with one session are those of the session, also with --raw', async () => {
   const group = await user.ok('group', 'create', 'one');
   await user.add(group, 'only');
   expect(await user.json('logs', 'one')).toEqual(await user.json('session', 'logs', `${group}/only`));
@@ -112,7 +112,7 @@ test('logs of a group with one session are that session’s, also as it is', asy
   expect(await user.run('logs', 'none')).toMatchObject({ code: 2, stdout: '' });
 });
 
-test('rm deletes several groups, or none when one of them is not known', async () => {
+test('rm deletes several groups, or none when one of them is unknown', async () => {
   const [a, b] = [await user.makeGroup('a'), await user.makeGroup('b')];
   const left = async () => (await user.json<{ id: string }[]>('ls')).map(({ id }) => id);
   expect(await user.run('rm', 'a', 'nothing', '--yes')).toMatchObject({ code: 2, stdout: '' });
@@ -124,11 +124,11 @@ test('rm deletes several groups, or none when one of them is not known', async (
   expect(await left()).toEqual([]);
 });
 
-test('@ is the group created last, @1 the one before it; in one second, too', async () => {
+test('@ is the latest group, @1 the one before it; also within one second', async () => {
   const ids: string[] = [];
   for (const slug of ['zebra', 'ant', 'moth']) {
     ids.push(await user.ok('group', 'create', slug));
-    // Inside one process two could be made in the same millisecond.
+    // Two created by one process could have the same millisecond.
     for (const now = Date.now(); Date.now() === now; ) await Bun.sleep(1);
   }
   const shown = async (reference: string) => (await user.json<{ id: string }>('show', reference)).id;
@@ -146,7 +146,7 @@ test.each<string[]>([
   ['group', 'delete', '--force'],
   ['rm', '--yes'],
   ['group', 'archive', '--force'],
-])('where something is destroyed, a slug that two groups have is refused: %s %s', async (...words) => {
+])('a destructive command refuses a slug that two groups have: %s %s', async (...words) => {
   const ids = [await user.makeGroup('twin'), await user.makeGroup('twin')];
   const refused = await user.run(...words, 'twin');
   expect(refused).toMatchObject({ code: 2, stdout: '' });
@@ -173,7 +173,7 @@ test('help a b is a b --help, and version is --version', async () => {
   }
 });
 
-test('the help of a short form says what it is short for, with the options of both', async () => {
+test('the help of a short form names its long form and has the options of both', async () => {
   const help = await user.ok('logs', '--help');
   expect(help).toContain('claude-code-agent session logs');
   expect(await user.ok('show', '--help')).toMatch(/claude-code-agent group show\n {2}claude-code-agent session show/);
@@ -208,7 +208,7 @@ test.each<[string[], string]>([
   expect(refused.stderr.split('\n')).toHaveLength(2);
 });
 
-test('help fills its lines up to 80 columns and breaks no sentence before', async () => {
+test('help wraps at 80 columns', async () => {
   const { stdout } = await user.runWith({ env: { COLUMNS: '80' } }, 'run', '--help');
   const description = stdout.split('\n\n')[1]?.split('\n') ?? [];
   for (const [index, line] of description.entries()) {
@@ -219,7 +219,7 @@ test('help fills its lines up to 80 columns and breaks no sentence before', asyn
   }
 }, 60_000);
 
-test('completion offers groups and sessions behind a short form', async () => {
+test('completion offers groups and sessions after a short form', async () => {
   await user.makeGroup();
   const offered = async (...words: string[]): Promise<string[]> => {
     const lines = (await user.ok('complete', '--', ...words)).split('\n');

@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude: repositories that lie beside each other are changed together in worktrees. Each
- * session finds the others where they are for the user; one that depends on another builds on the new work of that, in
- * setup, in the session, in acceptance and in the checks of the merge. Nothing of it touches the user's checkouts.
+ * Promises, with the real claude: sibling repositories are changed together in worktrees. Each session finds the others
+ * where the user has them. A dependent builds on its dependency's new work in setup, session, acceptance and the checks
+ * of the merge. The user's checkouts are not changed.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -75,7 +75,7 @@ class Known(unittest.TestCase):
   ],
 };
 
-/** Only the rules that deny keep it from the user's checkouts. */
+/** Only the deny rules protect the user's checkouts from it. */
 const free = ['--permission-mode', 'bypassPermissions'];
 const sessions: Readonly<Record<string, string[]>> = {
   money: ['--setup', 'npm ci --offline && npm run build', '--accept', 'npm test'],
@@ -90,7 +90,7 @@ const sessions: Readonly<Record<string, string[]>> = {
   ],
 };
 
-test('a library, the app beside it and a service are changed together in worktrees and merged as one', async () => {
+test('a library, its sibling app and a service are changed together in worktrees and merged together', async () => {
   const names = new Map<string, string>();
   const script = Object.fromEntries(Object.entries(scripts).map(([name, steps]) => [name, { steps }]));
   const served = startScriptedApi({ script: { version: 1, sessions: script }, nameOf: (id) => names.get(id) });
@@ -138,7 +138,7 @@ test('a library, the app beside it and a service are changed together in worktre
   expect(last).toContain(`CCA_PROJECT_DIR=${join(acme, 'web')}`);
   expect(last).toMatch(/COMPOSE_PROJECT_NAME=yen-[a-z0-9]{7}\b/);
   expect(last).toMatch(/CCA_PORT_BASE=2\d{3}0/);
-  // Neither in the user's checkout nor in the worktree of the session that it depends on.
+  // Neither in the user's checkout nor in the worktree of the dependency.
   for (const folder of [acme, join(paths.get('money') ?? '', '..')]) {
     expect(existsSync(join(folder, 'money/README.md'))).toBe(false);
   }

@@ -1,6 +1,6 @@
 /**
- * Promises: while a run looks at a claude that is new to the machine, and has begun nothing, whoever pauses its group
- * or stops everything ends that run: afterwards nothing starts to spend, and what is said of it is true.
+ * Promises: while a run checks a claude that is new to the machine and has started nothing, a pause or stop ends that
+ * run. Nothing starts to spend afterwards, and the output says what happened.
  */
 
 import { expect, test } from 'bun:test';
@@ -11,7 +11,7 @@ import { type Started, until } from '../../support/cli.ts';
 
 withNight();
 
-/** A run that tries a claude which says nothing: the trial lasts until somebody ends it. */
+/** A run that checks a claude without output: the check lasts until it is ended. */
 async function starting(group: string, ...words: string[]): Promise<Started> {
   const program = join(user.folder, 'silent-claude');
   const begun = join(user.folder, 'begun');
@@ -23,7 +23,7 @@ async function starting(group: string, ...words: string[]): Promise<Started> {
   return run;
 }
 
-/** The run is over without having begun, and nothing was logged. */
+/** The run has ended without starting, and nothing was logged. */
 async function expectNotBegun(run: Started, group: string): Promise<void> {
   const events = user.events(group).length;
   const { code, stdout, stderr } = await run.finished;
@@ -48,7 +48,7 @@ test.each(['stop --all', 'group pause GROUP', 'group pause GROUP --drain', 'grou
   60_000,
 );
 
-test('group delete does not take it away from under the run; with --force it ends the run first', async () => {
+test('group delete refuses a group with a live run; with --force it ends the run first', async () => {
   const group = await user.group('one', { a: [] });
   const run = await starting(group);
   expect((await user.run('group', 'delete', group, '--yes')).code).not.toBe(0);

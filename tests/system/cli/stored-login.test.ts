@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude, the commands as a user types them and a made-up login in claude's own store: a group
- * is paused, its runner is killed with -9, it is resumed and completes; what it says it cost is what the API served, to
- * the sixth digit; nothing of the login is copied. tests/system/claude/payer.test.ts covers its refresh.
+ * Promises, with the real claude and a made-up login in claude's own store: a group is paused, its runner is killed
+ * with -9, it is resumed and completes. Its cost is what the API served, to the sixth digit, and nothing of the login
+ * is copied. tests/system/claude/payer.test.ts covers the refresh.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -17,10 +17,10 @@ let machine: Machine;
 let api: ScriptedApi;
 let group = '';
 
-/** A command that says that it runs and ends when `go` is there. */
+/** A command that reports its start and ends when `go` exists. */
 const waiting = (mark: string, go: string) => `touch ${mark}; until [ -e ${go} ]; do sleep 0.1; done; echo over`;
 
-/** With such a login claude asks for a prompt cache of an hour, which has a price of its own. */
+/** With such a login claude requests a one-hour prompt cache, which has its own price. */
 const usage = { input: 1_000, output: 400, cacheRead: 3_000, cacheCreation: 20_000 };
 const steps: Step[] = [
   { usage, text: 'First this.', tool: 'Bash', input: { command: waiting('first', 'go-first') } },

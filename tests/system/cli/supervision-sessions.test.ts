@@ -1,6 +1,6 @@
 /**
- * Promises, through the real launcher, against a live runner and with the runner killed: one session is paused,
- * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
+ * Promises, through the real launcher, with a live runner and with a killed one: one session is paused, resumed,
+ * retried and sent messages while others continue. Each waiting session has a reason.
  */
 import { expect, test } from 'bun:test';
 import { closeSync, constants, existsSync, openSync, readdirSync } from 'node:fs';
@@ -25,7 +25,7 @@ async function reasons(group: string, ...session: string[]): Promise<Record<stri
   return Object.fromEntries(sessions.map(({ name, reason }) => [name, reason]));
 }
 
-test('a live runner pauses one session, the other goes on, and it is resumed', async () => {
+test('a live runner pauses one session, the other continues, and it is resumed', async () => {
   const group = await user.group('auth', { api: [], web: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
@@ -47,7 +47,7 @@ test('a live runner pauses one session, the other goes on, and it is resumed', a
   expect((await run.finished).code).toBe(0);
 }, 60_000);
 
-test('a session of a dead runner is paused and resumed alone, the other works on', async () => {
+test('a session of a dead runner is paused and resumed alone, the other continues', async () => {
   const group = await user.group('auth', { api: [], web: [] });
   const [api, web] = await user.abandoned(group, 'api', 'web');
   if (!api || !web) throw new Error('no fakes');
@@ -65,7 +65,7 @@ test('a session of a dead runner is paused and resumed alone, the other works on
   expect((await user.json<Why>('group', 'why', group)).status).toBe('completed');
 }, 60_000);
 
-test('resuming one session of a paused group runs no other', async () => {
+test('resuming one session of a paused group starts no other', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'], docs: [] }, '--concurrent', '1');
   const [api] = await user.abandoned(group, 'api');
   const pause = user.start('group', 'pause', group);
@@ -83,7 +83,7 @@ test('resuming one session of a paused group runs no other', async () => {
   expect(progress).toMatchObject({ completed: 1, pending: 2 });
 }, 60_000);
 
-test('a failed session is tried again with a word of the user, without a runner', async () => {
+test("a failed session is retried with a user's message, without a runner", async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -110,7 +110,7 @@ test('a failed session is tried again with a word of the user, without a runner'
 
 const said = (text: string) => ({ type: 'assistant', message: { id: text, content: [{ type: 'text', text }] } });
 
-/** What was said to a session and by it, and its attempts, in the order in which `session logs` shows them. */
+/** Messages to and from a session and its attempts, in the order of `session logs`. */
 async function conversation(session: string): Promise<(string | undefined)[]> {
   const { entries } = await user.json<{ entries: { kind: string; text?: string }[] }>('session', 'logs', session);
   const spoken = ['said', 'user-said'];
@@ -118,7 +118,7 @@ async function conversation(session: string): Promise<(string | undefined)[]> {
   return shown.map(({ kind, text }) => (spoken.includes(kind) ? text : kind));
 }
 
-test('what is said reaches a running session at once, also without a runner, and another one later', async () => {
+test('a message reaches a running session at once, also without a runner, and other sessions later', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -144,10 +144,10 @@ test('what is said reaches a running session at once, also without a runner, and
   api.die('SIGKILL');
   // Its socket may be closed a moment before its input.
   await until(() => !lives(api));
-  // What stands above it ends a moment after it.
+  // Its parent process ends a moment later.
   const started = user.events(group).find(({ type }) => type === 'session_started') as { process?: { pid: number } };
   await until(() => !existsSync(`/proc/${started.process?.pid}`));
-  // As a thread of it does that has not ended yet, somebody still holds its input.
+  // A thread that has not ended yet still holds its input open.
   const sessions = join(user.data, 'session-groups', group, 'sessions');
   const [folder = ''] = readdirSync(sessions).filter((name) => name.startsWith('001-'));
   const input = openSync(join(sessions, folder, 'stdin.fifo'), constants.O_RDWR | constants.O_NONBLOCK);
@@ -172,7 +172,7 @@ test('what is said reaches a running session at once, also without a runner, and
   expect(await conversation('auth/web')).toEqual(['to web', 'attempt-began', 'attempt-ended']);
 }, 60_000);
 
-test('a session that used up its own budget is given more and goes on, without a runner and with one', async () => {
+test('a session that spent its own cap gets more and continues, without and with a runner', async () => {
   const dry = (costUsd: number) => resultLine(costUsd, { subtype: 'error_max_budget_usd', is_error: true });
   const group = await user.group('auth', { api: ['--max-budget-usd', '0.5'], web: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -194,7 +194,7 @@ test('a session that used up its own budget is given more and goes on, without a
   expect((await run.finished).code).toBe(3);
   expect(user.events(group).findLast(({ type }) => type === 'group_paused')).toMatchObject({ reason: 'budget' });
   expect(await reasons(group)).toMatchObject({ api: 'budget' });
-  // S11: of the group's own money nothing is short.
+  // The group's own budget is sufficient.
   const next = `Continue with: claude-code-agent session resume ${group}/api --max-budget-usd 2.01`;
   expect((await user.run('group', 'show', group)).stdout).toContain(next);
   const last = user.start('session', 'resume', 'auth/api', '--max-budget-usd', '2');
@@ -202,7 +202,7 @@ test('a session that used up its own budget is given more and goes on, without a
   expect((await last.finished).code).toBe(0);
 }, 60_000);
 
-test('a session that has not started is held back, and the reason is told', async () => {
+test('a session that has not started is held back, and the reason is shown', async () => {
   const group = await user.group('auth', { api: [], web: [] }, '--concurrent', '1');
   expect(await reasons(group)).toEqual({ api: 'not-started', web: 'not-started' });
   const offered = (await user.ok('complete', '--', 'group', 'why', 'auth', '')).split('\n');
@@ -217,7 +217,7 @@ test('a session that has not started is held back, and the reason is told', asyn
   await api.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
   const told = async () => (await user.ok('group', 'why', group)).split('\n');
   let lines = await told();
-  // The runner shows what sessions do with a delay.
+  // The runner shows session activity with a delay.
   while (!lines[1]?.includes('make tests')) lines = await told();
   expect(lines[0]).toMatch(/^SESSION +STATUS +REASON +WHY$/);
   expect(lines[1]).toMatch(/^001 api +running +working +It is using a tool: Bash make tests$/);

@@ -1,6 +1,6 @@
 /**
- * Promises, through the real launcher, against a live runner and with the runner killed: a group is paused, drained,
- * frozen, thawed and resumed from any other process; everything is stopped at once; money is shown and raised.
+ * Promises, through the real launcher, with a live runner and with a killed one: a group is paused, drained, frozen,
+ * thawed and resumed from any other process, everything can be stopped at once, and money is shown and raised.
  */
 import { expect, test } from 'bun:test';
 import { lives, sayCost, user, withNight } from '../../support/cli/night.ts';
@@ -10,7 +10,7 @@ withNight();
 
 const statusOf = async (group: string) => (await user.json<{ status: string }>('group', 'show', group)).status;
 
-test('a live runner pauses, ends with 3, and the next command finds the group free', async () => {
+test('a live runner pauses and exits with 3, and the next command finds the group free', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -22,7 +22,7 @@ test('a live runner pauses, ends with 3, and the next command finds the group fr
     stderr: '',
   });
   expect({ lives: lives(api), status: await statusOf(group) }).toEqual({ lives: false, status: 'paused' });
-  // No other command of the runner's kind is in the way any more.
+  // The finished runner blocks no other command.
   const resume = user.start('group', 'resume', group, '--output', 'quiet');
   const again = await user.begun(group, 'api');
   await again.succeed(0.02);
@@ -32,7 +32,7 @@ test('a live runner pauses, ends with 3, and the next command finds the group fr
   expect(shown.progress.totalCost).toBeCloseTo(0.06);
 }, 60_000);
 
-test('what a dead runner left is paused, resumably, and paid once', async () => {
+test('a group left by a dead runner is paused, can be resumed, and is charged once', async () => {
   const group = await user.group('auth', { api: [], web: [], docs: ['--depends-on', 'api'] });
   const [api, web] = await user.abandoned(group, 'api', 'web');
   if (!api || !web) throw new Error('no fakes');
@@ -52,7 +52,7 @@ test('what a dead runner left is paused, resumably, and paid once', async () => 
   expect(shown.progress.totalCost).toBeCloseTo(0.13);
 }, 60_000);
 
-test('a drain lets running sessions finish, under a live runner and without one', async () => {
+test('a drain lets running sessions finish, with and without a live runner', async () => {
   const sessions = { api: [], web: [], docs: [] };
   const group = await user.group('auth', sessions, '--concurrent', '1');
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -74,7 +74,7 @@ test('a drain lets running sessions finish, under a live runner and without one'
   expect({ status, progress }).toMatchObject({ status: 'paused', progress: { completed: 2, pending: 1 } });
 }, 60_000);
 
-test('a frozen group says so everywhere and goes on when it is resumed', async () => {
+test('every command shows a frozen group as frozen, and it continues when it is resumed', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -151,7 +151,7 @@ test('the budget adds up while sessions run, with and without a runner', async (
   expect(shown).toMatch(/Spent: ~\$\d/);
   expect(shown).toMatch(/claude-opus-4-8\s+~\$/);
   expect(shown).toContain('~ estimated');
-  // Whoever is asked, nobody forgets what a session has used whose runner is gone.
+  // Every command includes the cost of a session whose runner is gone.
   const spent = /Spent: (~\$[\d.]+)/.exec(shown)?.[1] ?? 'no amount';
   for (const command of ['group show', 'group list', 'group watch', 'session list', 'session show', 'group report']) {
     const [noun = '', verb = ''] = command.split(' ');
@@ -163,7 +163,7 @@ test('the budget adds up while sessions run, with and without a runner', async (
   expect(await user.ok('group', 'report', group)).toContain('## auth: interrupted');
 }, 60_000);
 
-test('the cap is raised for a live runner and without one, but not below what is spent', async () => {
+test('the cap is raised with and without a live runner, but not below what is spent', async () => {
   const group = await user.group('auth', { api: [] }, '--max-budget-usd', '1');
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');

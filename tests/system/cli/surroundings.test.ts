@@ -1,6 +1,6 @@
 /**
- * Promises: nothing in the folder where a command is typed can change what runs; a reader that goes away is no
- * trouble; colours only on a terminal; completion offers commands, options, groups and sessions.
+ * Promises: files in the current folder cannot change what runs. A closed pipe is no error. Colours appear only on a
+ * terminal. Completion offers commands, options, groups and sessions.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { launcher, user, withUser } from '../../support/cli/user.ts';
 
 withUser();
 
-/** A program that leaves a trace when anything runs it. */
+/** A program that leaves a trace when it runs. */
 function trap(): { readonly code: string; wasSprung(): boolean } {
   const trace = join(user.folder, 'sprung');
   return {
@@ -19,7 +19,7 @@ function trap(): { readonly code: string; wasSprung(): boolean } {
   };
 }
 
-test('bunfig.toml, .env, package.json and node_modules of the current folder are not obeyed', async () => {
+test('bunfig.toml, .env, package.json and node_modules of the current folder are ignored', async () => {
   const cwd = join(user.folder, 'hostile');
   const { code, wasSprung } = trap();
   mkdirSync(join(cwd, 'node_modules', 'commander'), { recursive: true });
@@ -37,8 +37,8 @@ test('bunfig.toml, .env, package.json and node_modules of the current folder are
   expect(existsSync(join(user.home, '.local', 'claude-code-agent', 'session-groups'))).toBe(true);
 });
 
-// Bun looks for these upwards from the current folder, and takes `paths` even for programs that lie elsewhere.
-test.each(['tsconfig.json', 'jsconfig.json'])('%s of the current folder or one above is not obeyed', async (name) => {
+// Bun looks for these upwards from the current folder, and applies `paths` even to programs elsewhere.
+test.each(['tsconfig.json', 'jsconfig.json'])('%s of the current folder or one above is ignored', async (name) => {
   const cwd = join(user.folder, 'hostile', 'deeper');
   const { code, wasSprung } = trap();
   mkdirSync(cwd, { recursive: true });
@@ -55,14 +55,14 @@ test('the launcher works through a chain of symbolic links', async () => {
   expect(await new Response(child.stdout).text()).toBe(`${manifest.version}\n`);
 });
 
-test('a reader that stops reading ends the output, not the manners', async () => {
+test('a reader that stops reading ends the output without an error', async () => {
   const group = await user.ok('group', 'create', 'big');
   const prompt = 'x'.repeat(900_000);
   for (const name of ['a', 'b', 'c']) {
     const args = ['session', 'add', group, '--project', user.folder, '--name', name, '--prompt', '-'];
     expect(await user.runWith({ stdin: prompt }, ...args)).toMatchObject({ code: 0 });
   }
-  // More than a pipe holds, so the writer meets the closed end for certain.
+  // More than a pipe holds, so the writer certainly meets the closed end.
   const show = '"$0" session show big/a';
   const line = `${show} --json | head -c 10; ${show} | head -n 1; exit \${PIPESTATUS[0]}`;
   const child = Bun.spawn(['bash', '-c', line, launcher], {
@@ -95,7 +95,7 @@ test('colours appear on a terminal, and not with NO_COLOR', async () => {
 test.each([
   ['n\r', true],
   ['y\r', false],
-])('delete asks on a terminal: the answer %j leaves the group there: %p', async (answer, stays) => {
+])('delete asks on a terminal: after the answer %j the group is there: %p', async (answer, stays) => {
   const group = await user.makeGroup();
   let shown = '';
   let isAnswered = false;

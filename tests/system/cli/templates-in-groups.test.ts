@@ -1,5 +1,5 @@
 /**
- * Promises: which template counts and what it makes of a session, who wins among layers, and that nothing is added when
+ * Promises: which template applies, what it makes of a session, which layer wins, and that nothing is added when
  * anything is wrong. No session is run here.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
@@ -48,8 +48,8 @@ async function added(...more: string[]): Promise<Shown> {
   return user.json<Shown>('session', 'show', stdout.trim());
 }
 
-describe('the task', () => {
-  test('a template with its variables; defaults count where nothing is given', async () => {
+describe('the prompt', () => {
+  test('a template with its variables; defaults apply to variables without a value', async () => {
     expect(await added('--template', 'review', '--var', 'file=a=b.ts')).toMatchObject({
       prompt: 'Review a=b.ts of api in a kind way.',
       template: 'review',
@@ -57,7 +57,7 @@ describe('the task', () => {
     });
   });
 
-  test('a prompt beside a template fills its {{prompt}}, or replaces it', async () => {
+  test('a prompt given with a template fills its {{prompt}}, or replaces it', async () => {
     expect(await added('--template', 'frame', '--prompt', 'Do {{it}}.')).toMatchObject({
       prompt: 'Before.\nDo {{it}}.\nAfter.',
       template: 'frame',
@@ -67,7 +67,7 @@ describe('the task', () => {
     expect(replaced.template).toBeUndefined();
   });
 
-  test('the group’s template is for sessions that name none', async () => {
+  test('the group’s template applies to sessions without one', async () => {
     group = await user.ok(
       'group',
       'create',
@@ -81,8 +81,8 @@ describe('the task', () => {
   });
 });
 
-describe('who wins', () => {
-  test('those of the environment before the user’s; one of the project takes the place of neither', async () => {
+describe('precedence', () => {
+  test("the environment's templates win over the user's; a project's template replaces neither", async () => {
     const home = join(user.home, '.config', 'claude-code-agent', 'templates');
     const shared = join(user.folder, 'shared templates');
     write('prompts/review.md', 'of the user', home);
@@ -127,10 +127,10 @@ describe('refused, and nothing added', () => {
 
   test.each([
     ['a hook without hooks', '{"hooks":{"PreToolUse":[{"matcher":"*"}]}}', 'PreToolUse'],
-    ['a variable that is no text', '{"env":{"A":1}}', 'env'],
-    ['a mode that there is not', '{"permissions":{"defaultMode":"bogus"}}', 'defaultMode'],
-    ['a number written as a text', '{"cleanupPeriodDays":"x"}', 'cleanupPeriodDays'],
-    ['a socket that nothing beats', '{"env":{"ANTHROPIC_UNIX_SOCKET":"/s"}}', 'ANTHROPIC_UNIX_SOCKET'],
+    ['a variable that is not text', '{"env":{"A":1}}', 'env'],
+    ['an unknown mode', '{"permissions":{"defaultMode":"bogus"}}', 'defaultMode'],
+    ['a number written as text', '{"cleanupPeriodDays":"x"}', 'cleanupPeriodDays'],
+    ['a socket that our settings cannot replace', '{"env":{"ANTHROPIC_UNIX_SOCKET":"/s"}}', 'ANTHROPIC_UNIX_SOCKET'],
   ])('%s in a config template', async (_name, settings, words) => {
     write('configs/bad/settings.json', settings);
     const refused = await add('--prompt', 'x', '--config-template', 'bad');
@@ -173,7 +173,7 @@ sessions:
 
   const layersOf = ({ claudeMd }: View) => claudeMd.map(({ layer }) => layer);
 
-  test('S12: session add says the same by options; JSON or a file, and what is wrong with it is told', async () => {
+  test('session add accepts the same by options, as JSON or a file, and reports mistakes in them', async () => {
     const made = await user.ok(
       'group',
       'create',
@@ -231,7 +231,7 @@ sessions:
     expect(view.settings).toMatchObject({ model: 'opus', permissions: { deny: ['WebFetch'] } });
   });
 
-  test('what does not inherit gets nothing of the group', async () => {
+  test('a session that does not inherit gets nothing of the group', async () => {
     const view = await viewOf('{ inheritFromGroup: false }');
     expect(layersOf(view)).toEqual(['claude-code-agent', 'config template loose']);
     expect(view.settings).toEqual({});

@@ -1,6 +1,6 @@
 /**
- * Promises about several processes at one group: additions at the same moment all succeed with numbers of their own; a
- * live runner is asked and answers; what needs the group for itself is refused as busy; watchers see every event.
+ * Promises about several processes on one group: simultaneous additions all succeed with numbers of their own. A live
+ * runner handles requests, exclusive commands are refused as busy, and watchers see every event.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { answerRequests } from '../../../src/runner/request-answers.ts';
@@ -32,7 +32,7 @@ function hold(group: string): GroupWriter {
   return writer;
 }
 
-/** Answers requests as a runner does, until the promise is settled. */
+/** Answers requests as a runner does until the promise settles. */
 async function answering<T>(held: GroupWriter, pending: Promise<T>): Promise<T> {
   let isSettled = false;
   const settled = pending.finally(() => {
@@ -54,7 +54,7 @@ test('ten sessions added at the same moment', async () => {
   expect(listed.map(({ id }) => id)).toEqual([...ids].sort());
 }, 60_000);
 
-test('a live runner adds and removes sessions when asked, and its refusals are told', async () => {
+test('a live runner adds and removes sessions on request, and its refusals are printed', async () => {
   const group = await user.makeGroup();
   const held = hold(group);
   const added = await answering(held, user.add(group, 'docs', '--depends-on', 'web'));
@@ -67,7 +67,7 @@ test('a live runner adds and removes sessions when asked, and its refusals are t
   expect(held.state.sessions.has(added)).toBe(false);
 }, 60_000);
 
-test('when the runner goes without an answer, the command does it itself', async () => {
+test('when the runner exits without an answer, the command does it itself', async () => {
   const group = await user.makeGroup();
   hold(group);
   const pending = user.add(group, 'docs');
@@ -78,7 +78,7 @@ test('when the runner goes without an answer, the command does it itself', async
   expect(world.files.list(requests)).toEqual([]);
 }, 60_000);
 
-test('watchers are told what happened and what happens, and end with the group', async () => {
+test('watchers get past and new events, and end with the group', async () => {
   const group = await user.makeGroup();
   const held = hold(group);
   const [api, web] = [...held.state.sessions.keys()] as [string, string];

@@ -1,7 +1,6 @@
 /**
- * Promises: `try` shows a group at work in the dashboard without an account, from a data folder of its own; it ends
- * when it is left, after the given time or with its terminal, and nothing of it stays: no file, no process, no group of
- * the user's.
+ * Promises: `try` shows a running group in the dashboard without an account, from a data folder of its own. It ends on
+ * q, after the given time or with its terminal, and leaves no file, process or group.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
@@ -32,7 +31,7 @@ function open(...command: string[]): TestTerminal {
   return terminal;
 }
 
-/** Processes that were started below the temporary folder of this test, or for it. */
+/** Processes started below this test's temporary folder, or with it in their environment. */
 function left(): string[] {
   return readdirSync('/proc').filter((pid) => {
     try {
@@ -55,7 +54,7 @@ async function expectNothingLeft(): Promise<void> {
   expect(await user.json('ls')).toEqual([]);
 }
 
-test('the dashboard, until it is left with q', async () => {
+test('the dashboard, until q is pressed', async () => {
   const terminal = open(launcher, 'try');
   await terminal.shows('Cross-Project', 'auth-module', 'integration', 'running');
   expect(terminal.isAlternate).toBe(true);
@@ -71,7 +70,7 @@ test('the dashboard, until it is left with q', async () => {
 }, 120_000);
 
 test(
-  'what is asked to leave by itself does',
+  '--seconds ends it after that time',
   async () => {
     const terminal = open(launcher, 'try', '--seconds', '1');
     expect(await terminal.exited).toBe(0);
@@ -82,7 +81,7 @@ test(
 );
 
 test(
-  'its terminal may be closed',
+  'closing its terminal ends it',
   async () => {
     const terminal = open(launcher, 'try');
     await terminal.shows('auth-module', 'running');
@@ -94,14 +93,14 @@ test(
 );
 
 test(
-  'npm run demo is the same on a terminal',
+  'npm run demo does the same on a terminal',
   async () => {
     user.env.PATH = `${user.env.PATH}:${dirname(process.execPath)}`;
     const terminal = open('sh', join(packageRoot, 'examples', 'demo.sh'));
     await terminal.shows('Cross-Project', 'running');
     terminal.type('q');
     expect(await terminal.exited).toBe(0);
-    // In a clone the program has no name that a shell finds.
+    // In a clone the program is not on PATH.
     expect(terminal.text()).toContain(`Next: ${launcher} init`);
     await expectNothingLeft();
   },
@@ -109,13 +108,13 @@ test(
 );
 
 test(
-  'without a terminal it prints what happens',
+  'without a terminal it prints the events',
   async () => {
     const ran = await user.run('try', '--seconds', '1');
     expect(ran).toMatchObject({ code: 0 });
     expect(ran.stdout).toContain('4 sessions to do');
     expect(ran.stdout).toContain('The demonstration is over');
-    // Of what is removed nothing is advised.
+    // No advice refers to what is removed.
     expect(ran.stdout.match(/^(Next|Transcripts): .*$/gm)).toEqual([expect.stringMatching(/^Next: \S+ init /)]);
     await expectNothingLeft();
   },
@@ -128,7 +127,7 @@ test.each([['0'], ['x'], ['1.5'], ['9999'], ['']])('--seconds %j is refused', as
   expect(refused.stderr).toContain('a whole number from 1 to 3600');
 });
 
-test('without git, claude or a temporary folder it says what is missing and leaves nothing', async () => {
+test('without git, claude or a temporary folder it names what is missing and leaves nothing', async () => {
   const tools = join(user.folder, 'tools');
   mkdirSync(tools);
   for (const tool of ['sh', 'dirname', 'mkdir', 'readlink', 'find', 'uname']) {

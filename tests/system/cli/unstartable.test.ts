@@ -1,8 +1,8 @@
 /**
- * Promises: what would keep a session from starting is said when it is added and by the plan, and a run refuses it
- * before it starts anything: a repository without a commit, one without files, one whose owner is another user, a
- * branch in the way of ours. A permission mode that claude refuses to root, and commands whose program is missing, are
- * said.
+ * Promises: what would keep a session from starting is reported when it is added and by the plan, and a run refuses it
+ * before it starts anything: a repository without a commit, without files, owned by another user, or with a branch in
+ * the way of ours. A permission mode that claude refuses to root, and commands with a missing program, are reported
+ * too.
  */
 import { expect, test } from 'bun:test';
 import { user, withUser } from '../../support/cli/user.ts';
@@ -10,7 +10,7 @@ import { git as gitIn } from '../../support/git/repository.ts';
 
 withUser();
 
-test('session add and group plan say what a session cannot start with', async () => {
+test('session add and group plan report what keeps a session from starting', async () => {
   const [fresh, bare, taken, foreign] = ['fresh', 'bare', 'taken', 'foreign'].map((name) => user.project(name));
   const git = (folder: string | undefined, ...args: string[]) => gitIn(folder ?? '', ...args);
   git(fresh, 'init', '--quiet');
@@ -46,7 +46,7 @@ test('session add and group plan say what a session cannot start with', async ()
   expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
 }, 60_000);
 
-test('a program of a setup or acceptance command that is not on PATH is named by plan and run', async () => {
+test('plan and run name a setup or acceptance program that is not on PATH', async () => {
   const project = user.project('api');
   gitIn(project, 'init', '--quiet');
   const group = await user.ok('group', 'create', 'auth');
@@ -70,7 +70,7 @@ test('a program of a setup or acceptance command that is not on PATH is named by
 }, 60_000);
 
 test.if(process.getuid?.() === 0)(
-  'the mode that claude refuses to root is said, unless this is a sandbox',
+  'a permission mode that claude refuses to root is reported, unless in a sandbox',
   async () => {
     const group = await user.ok('group', 'create', 'auth', '--permission-mode', 'bypassPermissions');
     const given = ['session', 'add', group, '--project', user.project('api'), '--prompt', 'Do it.'];

@@ -1,6 +1,6 @@
 /**
- * Promises, as a user types them, with the real claude: a workflow becomes a group whose later prompts hold the earlier
- * results; what is generated is loaded and obeyed; what is frozen stays; a preview starts and writes nothing.
+ * Promises, with the real claude: a workflow becomes a group whose later prompts contain earlier results. Generated
+ * files are loaded and obeyed, recorded definitions stay, and a preview starts and writes nothing.
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -14,7 +14,7 @@ import { isLongRun } from '../../support/long.ts';
 
 let api: ScriptedApi;
 let user: User;
-/** Claude's session id to the session's name; filled in when a group exists. */
+/** Maps claude's session id to the session's name; filled in when a group exists. */
 const names = new Map<string, string>();
 
 function serve(sessions: RehearsalScript['sessions'], claude = pinnedClaude()): void {
@@ -68,10 +68,10 @@ sessions:
     dependsOn: "change[matrix.project]"
 `;
 
-/** Thirty-six sessions take their time. */
+/** Thirty-six sessions take a while. */
 const projects = isLongRun ? 12 : 2;
 
-test('three sessions for each of many projects: planned and rehearsed, each told what was found before', async () => {
+test('three sessions for each of many projects: planned and rehearsed, with earlier results', async () => {
   serve({ '*': { steps: [{ text: 'never asked' }] } }, pinnedClaude());
   for (let count = 1; count <= projects; count += 1) write(`services/s${count}/README.md`, 'a service');
   const file = write('everywhere.yaml', threeStages);
@@ -105,7 +105,7 @@ test('three sessions for each of many projects: planned and rehearsed, each told
   expect(readFileSync(join(folder, 'workflow.yaml'), 'utf8')).toBe(threeStages);
 }, 180_000);
 
-test('a session reads what the one does that it builds on, and changes nothing there', async () => {
+test("a session can read its dependency's project, and changes nothing there", async () => {
   const sessions: RehearsalScript['sessions'] = { api: { steps: [{ text: 'done' }] } };
   serve(sessions);
   for (const name of ['api', 'web', 'other']) write(`${name}/README.md`, `this is ${name}`);
@@ -132,7 +132,7 @@ sessions:
   expect(readdirSync(at('api'))).toEqual(['README.md']);
 }, 60_000);
 
-test('a later request holds an earlier result, its structured parts, and the path of what is too long', async () => {
+test('a later prompt contains an earlier result, its structured parts, and a file path for long results', async () => {
   const long = `BEGIN ${'much to say. '.repeat(1_000)}END`;
   const sessions: RehearsalScript['sessions'] = {
     scan: { steps: [{ tool: 'StructuredOutput', input: { found: [{ file: 'a.ts', why: 'old' }] } }] },
@@ -184,7 +184,7 @@ function folderOf(group: string, name: string): string {
   return join(folder, id);
 }
 
-test('a session that hands in no answer in the form of its schema has failed', async () => {
+test('a session without an answer that fits its schema fails', async () => {
   serve({ '*': { steps: [{ tool: 'StructuredOutput', input: { other: 1 } }, { text: 'I would rather not.' }] } });
   write('one/README.md', 'x');
   const schema = '{ type: object, properties: { n: { type: integer } }, required: [n] }';
@@ -201,12 +201,12 @@ function writeStrictTemplate(): void {
   write(`${folder}/settings.json`, '{"permissions":{"allow":["Bash(ls:*)"],"deny":["Bash(touch:*)"]}}');
   write(`${folder}/commands/greet.md`, 'Greet $ARGUMENTS.');
   write(`${folder}/skills/lookup/SKILL.md`, '---\nname: lookup\ndescription: looks things up\n---\nLook it up.\n');
-  // One that ends at once: claude waits half a minute for one that says nothing.
+  // One that ends at once: claude waits half a minute for a silent one.
   const server = { command: process.execPath, args: ['-e', ''] };
   write(`${folder}/mcp.json`, JSON.stringify({ mcpServers: { tiny: server } }));
 }
 
-test('claude loads what a config template brings and obeys it; a later change of it changes nothing', async () => {
+test('claude loads and obeys a config template; later changes of the template have no effect', async () => {
   serve({
     '*': { steps: [{ tool: 'Bash', input: { command: 'touch made' } }, { text: 'tried' }] },
   });
@@ -268,7 +268,7 @@ test('claude loads the plugins of a config template, with their hooks and comman
   });
 }, 60_000);
 
-test('a plan forecasts from what finished before, and says when there is nothing to forecast from', async () => {
+test('a plan forecasts from finished runs, and says when there are none', async () => {
   serve({ '*': { steps: [{ text: 'done' }] } });
   write('one/README.md', 'x');
   const file = write('w.yaml', 'version: 1\nsessions: { a: { project: one, prompt: do it, model: claude-opus-4-8 } }');
@@ -288,7 +288,7 @@ test('a plan forecasts from what finished before, and says when there is nothing
   expect(after.missing).toEqual([]);
 }, 60_000);
 
-test('the example commands of the specification work word for word', async () => {
+test('the example commands of the specification work verbatim', async () => {
   serve({ '*': { steps: [{ text: 'done' }] } });
   for (const name of ['project-a', 'project-b']) user.project(name);
   const folder = join(user.folder, 'projects');

@@ -1,6 +1,6 @@
 /**
- * Promises of the clean-up: merged worktrees and branches go, whatever is nowhere else stays unless --force is given,
- * no repository remembers a worktree that is gone, and the user's own checkout is as it was.
+ * Promises of the clean-up: merged worktrees and branches are removed, and unmerged work stays unless --force is given.
+ * No repository keeps an entry of a removed worktree, and the user's own checkout is unchanged.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ afterEach(() => {
 
 const archive = (group: WorktreeGroup, ...more: string[]) => user.run('group', 'archive', group.id, ...more);
 
-/** As after a hand-over: what is nowhere else stays. */
+/** As after a merge: unmerged work stays. */
 async function tidy(group: WorktreeGroup): Promise<CleanUpReport> {
   const context = quietContext(user, user.world);
   let outcome: Result<CleanUpReport> | undefined;
@@ -39,7 +39,7 @@ async function tidy(group: WorktreeGroup): Promise<CleanUpReport> {
   return outcome.value;
 }
 
-test('what is merged goes, and what was never worked in', async () => {
+test('merged and unused worktrees are removed', async () => {
   const group = user.group('auth', ['api', 'web', 'idle']);
   group.commit('api');
   const kept = group.commit('web');
@@ -52,14 +52,14 @@ test('what is merged goes, and what was never worked in', async () => {
   expect(user.branches()).toEqual([group.branch('web'), 'main']);
   expect(git(user.shop, 'rev-parse', group.branch('web'))).toBe(kept);
   expect(['api', 'web', 'idle'].map((name) => group.hasWorkspace(name))).toEqual([false, true, false]);
-  // Merged by hand afterwards, it goes with the group.
+  // Merged by hand afterwards, it is removed with the group.
   group.merge('web');
   expect(await archive(group)).toMatchObject({ code: 0 });
   expect(user.worktrees()).toEqual([]);
   expect(user.branches()).toEqual(['main']);
 });
 
-test('--force removes what is unmerged', async () => {
+test('--force removes unmerged work', async () => {
   const group = user.group('auth', ['api']);
   group.commit('api');
   writeFileSync(join(group.path('api'), 'more.txt'), 'x');
@@ -91,7 +91,7 @@ const inTheWay: readonly (readonly [string, (group: WorktreeGroup) => void, stri
     'on no branch',
   ],
   [
-    'a lock of somebody',
+    'a worktree lock',
     (group) => git(user.shop, 'worktree', 'lock', '--reason', 'mine for now', group.path('api')),
     'locked (mine for now)',
   ],
@@ -108,7 +108,7 @@ for (const [what, prepare, why] of inTheWay) {
   });
 }
 
-test('what git ignores and what we ourselves wrote is no work', async () => {
+test('ignored files and files of ours do not count as work', async () => {
   const group = user.group('auth', ['api']);
   writeFileSync(join(group.path('api'), 'debug.log'), 'x');
   writeFileSync(join(group.path('api'), '.cpm-progress-abc.md'), 'x');
@@ -116,14 +116,14 @@ test('what git ignores and what we ourselves wrote is no work', async () => {
   expect(user.worktrees()).toEqual([]);
 });
 
-test('nobody’s ground is removed under his feet', async () => {
+test("a worktree that is some process's current folder is not removed", async () => {
   const group = user.group('auth', ['api']);
   const inside = await user.runWith({ cwd: group.path('api') }, 'group', 'archive', group.id, '--force');
   expect(inside.stderr).toContain('You are in it');
   expect(group.isThere('api')).toBe(true);
 });
 
-/** A world that ends like a killed process at its `step`th call that changes something. */
+/** A world that ends like a killed process at its `step`th changing call. */
 function dyingWorld(world: World, step: number): { readonly world: World; readonly died: () => boolean } {
   let calls = 0;
   const changing = <A extends unknown[], R>(act: (...args: A) => R) => {
@@ -158,7 +158,7 @@ test('run again after a crash at any step, it finishes', async () => {
     const cleaning = group.writeAsync(async (writer) => {
       await cleanUpSessions(context, writer, [group.session('api')], { force: false });
     });
-    // Whether it throws or says that it could not go on: nothing more is changed from that step on.
+    // Whether it throws or returns a failure: nothing is changed from that step on.
     await cleaning.catch(() => {});
     const killed = died();
     if (killed) expect(await archive(group)).toMatchObject({ code: 0 });

@@ -1,7 +1,7 @@
 /**
- * Promises of `group delete` and `session remove` with worktrees: without --force nothing that is in no commit goes,
- * with it that is committed first; branches with unmerged commits stay and are named with their commits, and so is all
- * that git cannot keep; and git remembers no worktree that is gone.
+ * Promises of `group delete` and `session remove` with worktrees: without --force uncommitted work stays; with it the
+ * work is committed first. Branches with unmerged commits stay and are named with their commits, as is anything that
+ * git cannot keep. git keeps no entry of a removed worktree.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ afterEach(() => {
   user.remove();
 });
 
-/** As the commands do it after somebody said yes on a terminal; `force` as after --force. */
+/** As the commands do it after a confirmation on a terminal; `force` as after --force. */
 function release(group: WorktreeGroup, force: boolean) {
   const context = quietContext(user, user.world);
   const paths = groupPaths(user.data, group.id);
@@ -35,7 +35,7 @@ function release(group: WorktreeGroup, force: boolean) {
     .then((released) => (released.ok ? told : released));
 }
 
-test('without --force: commits stay on their branch, which is named; the worktrees go', async () => {
+test('without --force: commits stay on their branch, which is named; the worktrees are removed', async () => {
   const group = user.group('auth', ['api', 'web']);
   const work = group.commit('api');
   const told = await release(group, false);
@@ -46,7 +46,7 @@ test('without --force: commits stay on their branch, which is named; the worktre
   expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(work);
 });
 
-test('without --force: one file in no commit keeps everything', async () => {
+test('without --force: one uncommitted file keeps everything', async () => {
   const group = user.group('auth', ['api', 'web', 'docs']);
   writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
   writeFileSync(join(group.path('docs'), 'notes.txt'), 'x');
@@ -59,13 +59,13 @@ test('without --force: one file in no commit keeps everything', async () => {
   expect(user.worktrees()).toHaveLength(3);
 });
 
-/** Of the lines that were printed, the one that tells of this branch. */
+/** The printed line about this branch. */
 const lineOf = (stderr: string, branch: string): string =>
   stderr.split('\n').find((line) => line.includes(branch)) ?? '';
-/** Paths in the branch's last commit, by the commit before. */
+/** Paths that the branch's last commit changed. */
 const filesOf = (branch: string): string[] => git(user.shop, 'ls-tree', '-r', '--name-only', branch).split('\n');
 
-test('group delete --force: the group goes; all work stays on its branches, which are named', async () => {
+test('group delete --force: the group is removed; all work stays on its branches, which are named', async () => {
   const group = user.group('auth', ['api', 'web', 'docs', 'idle']);
   const api = group.commit('api');
   const docs = group.commit('docs');
@@ -91,7 +91,7 @@ test('group delete --force: the group goes; all work stays on its branches, whic
   expect(git(user.shop, 'rev-parse', `${web}^`)).toBe(user.base);
 });
 
-test('--force: what git cannot keep is named, and what cannot be committed keeps the group', async () => {
+test('--force: work that git cannot keep is named, and work that cannot be committed keeps the group', async () => {
   const group = user.group('auth', ['api', 'web']);
   mkdirSync(join(group.path('api'), 'vendor'));
   git(join(group.path('api'), 'vendor'), 'init', '--quiet');
@@ -110,7 +110,7 @@ test('--force: what git cannot keep is named, and what cannot be committed keeps
   expect(filesOf(group.branch('web'))).toContain('notes.txt');
 });
 
-test('group delete --force: what somebody locked keeps the group', async () => {
+test('group delete --force: a locked worktree keeps the group', async () => {
   const group = user.group('auth', ['api']);
   git(user.shop, 'worktree', 'lock', group.path('api'));
   const refused = await user.run('group', 'delete', group.id, '--force');
@@ -128,11 +128,11 @@ test('a damaged group is deleted with its worktrees', async () => {
   expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
   expect(user.worktrees()).toEqual([]);
   expect(existsSync(group.folder)).toBe(false);
-  // The other one holds nothing of its own.
+  // The other worktree contains no work.
   expect(user.branches()).toEqual([group.branch('api'), 'main']);
 });
 
-test('session remove: the worktree goes, with --force once its work is committed', async () => {
+test('session remove: the worktree is removed, with --force after its work is committed', async () => {
   const group = user.group('auth', ['api', 'web'], 'failed');
   const work = group.commit('api');
   writeFileSync(join(group.path('api'), 'notes.txt'), 'x');

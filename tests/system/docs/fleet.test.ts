@@ -1,7 +1,7 @@
 /**
- * Promises: each cell of the table in docs/fleet-security.md names a test that exists; the files in
- * docs/fleet are what the program writes and asks for, and a Redis of that configuration makes a fleet over TLS.
- * Not covered: docker and systemd themselves.
+ * Promises: each cell of the table in docs/fleet-security.md names an existing test. The files in docs/fleet match what
+ * the program writes and requires, and a Redis with that configuration serves a fleet over TLS. Not covered: docker and
+ * systemd themselves.
  */
 import { expect, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const read = (name: string) => readFileSync(join(packageRoot, 'docs', name), 'ut
 const table = (/\n## Who can do what\n([\s\S]*?)\nKnown limits/.exec(read('fleet-security.md'))?.[1] ?? '').split('\n');
 const rows = table.filter((line) => line.startsWith('| ')).slice(1);
 
-test('the table has all who may come into question', () => {
+test('the table has every relevant attacker', () => {
   const who = new Set(rows.map((row) => row.split(' | ')[0]?.replace('| ', '')));
   expect([...who]).toEqual([
     'the password of Redis',
@@ -44,7 +44,7 @@ test('the unit is what host join writes', () => {
   expect(unitText(place)).toBe(shown);
 });
 
-test('a unit keeps what the agent must know, with every character that means something there, and no login', () => {
+test('a unit contains what the agent needs, with every special character escaped, and no login', () => {
   const env = {
     PATH: '/a b:/c%d',
     CLAUDE_CODE_AGENT_HOME: '/data"x"\\y',
@@ -71,7 +71,7 @@ test('the compose file runs Redis with that configuration', () => {
 });
 
 test.skipIf(!hasRedis || Bun.which('openssl') === null)(
-  'a Redis of that configuration makes a fleet over TLS',
+  'a Redis of that configuration serves a fleet over TLS',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'cca-tls-'));
     const user = new User();

@@ -1,6 +1,6 @@
 /**
- * Promises: what docs/fleet.md shows can be typed, see commands.test.ts. The other machine is another home on this one,
- * and the way there an ssh that is played: fleet-hosts.test.ts goes over a real one.
+ * Promises: the commands in docs/fleet.md can be typed, see commands.test.ts. The other host is another home on this
+ * machine, reached by a simulated ssh; fleet-hosts.test.ts uses a real one.
  */
 import { test } from 'bun:test';
 import { fleetPage, typeAll } from '../../support/docs/reader.ts';

@@ -1,6 +1,6 @@
 /**
- * Promises: `host add` works from the npm package and from the one-file release, over a real sshd to a host with no
- * Bun: its agent takes work, and `host forget` leaves nothing there. From a checkout: tests/system/cli/fleet-hosts.
+ * Promises: `host add` works from the npm package and from the one-file release, over a real sshd to a host without
+ * Bun. Its agent takes work, and `host forget` leaves nothing there. From a checkout: tests/system/cli/fleet-hosts.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -65,7 +65,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
       writeFileSync(join(bin, 'claude'), '#!/bin/sh\necho "2.1.331 (Claude Code)"\n', { mode: 0o755 });
       noteTried(fleetPaths(join(user.folder, 'there', '.local', 'claude-code-agent')).folder, join(bin, 'claude'));
       const there = await startSshd(user.folder, { PATH: bin });
-      // A package that npm installed with its optional packages holds Bun itself.
+      // A package installed by npm with its optional packages contains Bun.
       const bun = join(user.folder, 'with-bun');
       mkdirSync(bun);
       symlinkSync(process.execPath, join(bun, 'bun'));

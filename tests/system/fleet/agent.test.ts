@@ -1,4 +1,4 @@
-/** Promises: a host does what a signed order says, once, and its runner hears all of it. */
+/** Promises: a host executes a signed order once, and its runner receives all output. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
   afterEach(() => rig.close());
 
-  test('an order is prepared, started, written to and followed to its end; then its slot is free', async () => {
+  test('an order is prepared, started, gets input and is followed to its end; then its slot is free', async () => {
     writeFileSync(join(rig.project, 'kept.txt'), 'changed\n');
     writeFileSync(join(rig.project, 'new.txt'), 'new\n');
     const files = [text('prompt.md', 'see {{cca:session}}/inputs'), text('claude-config/a/settings.json', '{}')];
@@ -38,7 +38,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const started = await rig.hear(attemptId, 'started');
     await until(() => rig.living(attemptId).includes(started.process.pid));
     await rig.say(token, { do: 'write', id: 'first', lines: 'one\ntwo' });
-    // What is repeated, by whoever it may be, is heard once.
+    // A repeated order, from any sender, has no effect.
     await rig.say(token, { do: 'write', id: 'first', lines: 'one\ntwo' });
     await rig.say(token, { do: 'write', id: crypto.randomUUID(), lines: 'end' });
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
@@ -55,7 +55,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     while (unwrap(await rig.leases.look([lease]))[0] !== null) await Bun.sleep(5);
   });
 
-  test('what was made comes back as files and commits, what was not committed too', async () => {
+  test('results return as files and commits, including uncommitted changes', async () => {
     const script = [
       'mkdir -p "$CLAUDE_CONFIG_DIR/projects/x" ignored',
       'printf "{\\"a\\":1}\\n{\\"half" >"$CLAUDE_CONFIG_DIR/projects/x/talk.jsonl"',
@@ -86,10 +86,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.news(attemptId).filter(({ say }) => say === 'checkpoint')).toHaveLength(1);
   });
 
-  test('a checkpoint with the work of a tool has its result in the conversation as well', async () => {
+  test('a checkpoint with the work of a tool also has its result in the conversation', async () => {
     const script = [
       speaks,
-      // The first checkpoint may be taken by then, and claude writes down a moment later what it prints.
+      // The first checkpoint may be done by then, and claude writes its output to the file a moment later.
       'mkdir -p "$CLAUDE_CONFIG_DIR/projects/x"; sleep 4',
       `echo made >made.txt; echo '{"type":"user","message":{"content":[{"type":"tool_result"}]}}'; sleep 0.4`,
       'echo result >"$CLAUDE_CONFIG_DIR/projects/x/talk.jsonl"',
@@ -102,13 +102,13 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(parcel.files.map(({ path }) => path)).toContain('claude-config/projects/x/talk.jsonl');
   });
 
-  test('a second order, for the same slot or the same attempt, starts nothing', async () => {
+  test('a second order for the same slot or attempt starts nothing', async () => {
     const { token, attemptId, order } = await rig.start({ script: `${speaks}; echo $$ >>../../starts; ${echo}` });
     const starts = join(rig.paths().folder, '..', 'starts');
     await rig.hear(attemptId, 'started');
     await rig.say(token, { do: 'order', order });
     await rig.say(token, { do: 'order', order: { ...order, attemptId: rig.newAttempt() } });
-    // One that was repeated word for word is no second one.
+    // A word-for-word repetition is not a second order.
     await rig.sendSigned({ kind: 'slot', token, groupId: order.groupId, command: { do: 'order', order } });
     await rig.say(await rig.takeSlot(), { do: 'order', order });
     await until(() => rig.told().split('was done before').length === 2);
@@ -117,7 +117,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(readFileSync(starts, 'utf8').trim().split('\n')).toHaveLength(1);
   });
 
-  test('an order that no accepted runner has signed, or that is not sealed, starts nothing', async () => {
+  test("an order without an accepted runner's signature, or unsealed, starts nothing", async () => {
     const token = await rig.takeSlot();
     const order = await rig.makeOrder({ script: 'touch ../../started' });
     const message = { kind: 'slot', token, groupId: order.groupId, command: { do: 'order', order } };
@@ -133,7 +133,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(order.attemptId)).toEqual([]);
   });
 
-  test('a parcel that leads out of its folder is refused, and nothing of it is written', async () => {
+  test('an archive that leads out of its folder is refused, and nothing of it is written', async () => {
     const files = [text('prompt.md', 'x'), text('../outside', 'x')];
     const { attemptId } = await rig.start({ script: echo, files });
     const { failure } = await rig.hear(attemptId, 'refused');
@@ -142,7 +142,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(existsSync(join(rig.paths().folder, '..', 'outside'))).toBe(false);
   });
 
-  test('the set-up runs once in a worktree, whose ignored files stay for the next attempt', async () => {
+  test('set-up runs once in a worktree, whose ignored files stay for the next attempt', async () => {
     const setup = { command: 'mkdir ignored; echo made >>ignored/made.txt; echo "set up"', timeoutMs: 20_000 };
     const one = await rig.start({ script: 'cat ignored/made.txt; echo stray >stray.txt', change: { setup } });
     await rig.hear(one.attemptId, 'ended');
@@ -153,7 +153,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.printed(two.attemptId)).toBe('made\nignored\nkept.txt\n');
   });
 
-  test('a set-up that fails is told, with what it printed', async () => {
+  test('a failed set-up is reported with its output', async () => {
     const setup = { command: 'echo "no such thing"; exit 4', timeoutMs: 20_000 };
     const { attemptId } = await rig.start({ script: echo, change: { setup } });
     const { failure } = await rig.hear(attemptId, 'refused');
@@ -164,7 +164,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(Buffer.from(log?.data ?? '', 'base64').toString()).toContain('no such thing');
   });
 
-  test('a command runs in the worktree and is answered, also when it is stopped', async () => {
+  test('a command runs in the worktree and returns its result, also when it is stopped', async () => {
     const { token, attemptId } = await rig.start({ script: 'exit 0' });
     await rig.hear(attemptId, 'ended');
     await rig.say(token, { do: 'run', id: 'a', command: 'cat kept.txt; exit 7', timeoutMs: 20_000 });
@@ -176,7 +176,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(stopped).toMatchObject({ exitCode: null, timedOut: false });
   });
 
-  test('a slot that is released is free again; what runs on it is ended', async () => {
+  test('a released slot is free again, and its processes are ended', async () => {
     const { token, attemptId } = await rig.start({ script: `trap '' TERM; ${speaks}; echo "pid $$"; ${echo}` });
     const pid = await rig.pidOf(attemptId, 'pid');
     await rig.say(token, { do: 'release' });
@@ -184,7 +184,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(attemptId)).not.toContain(pid);
   });
 
-  test('neither prompt, files nor login are to be read in Redis or in what it writes to its disk', async () => {
+  test('prompt, files and login cannot be read in Redis or in its files on disk', async () => {
     const files = [text('prompt.md', 'a secret prompt')];
     const { token, attemptId } = await rig.start({
       script: `cat ../prompt.md; echo a secret file >new; ${echo}`,
@@ -204,7 +204,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     }
   });
 
-  test('a host says which claude it has, and why that may not be used', async () => {
+  test('a host reports its claude, and why it may not be used', async () => {
     const says = (what: object) => {
       writeFileSync(join(rig.root, 'claude.json.new'), JSON.stringify(what));
       renameSync(join(rig.root, 'claude.json.new'), join(rig.root, 'claude.json'));

@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude and no systemd: an agent that is killed comes back, also when its guard was killed
- * with it, and adopts what runs; no claude outlives its lease when both are killed while Redis is gone.
+ * Promises, with the real claude and no systemd: a killed agent restarts, also if its guard was killed with it, and
+ * adopts what runs. No claude outlives its lease when both are killed while Redis is gone.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -57,14 +57,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     }
   }
 
-  /** Kills them at once, and waits until others are in their places. */
+  /** Kills them at once, and waits until new ones replace them. */
   async function killed(...which: readonly string[]): Promise<void> {
     const pids = which.map(pidOf);
     for (const pid of pids) kill(pid);
     await until(() => which.every((lock, index) => ![0, pids[index]].includes(pidOf(lock))));
   }
 
-  /** A session works there; its claude's pid. */
+  /** A session runs there; returns its claude's pid. */
   async function start(): Promise<{ group: string; run: ReturnType<User['run']>; pid: number }> {
     await user.ok('fleet', 'init', '--redis', server.url, '--lease', '10');
     const line = await user.ok('fleet', 'join-line');
@@ -86,7 +86,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     return { group, run, pid: pid() ?? 0 };
   }
 
-  test('an agent that is killed comes back, alone or with its guard, and the session it ran goes on', async () => {
+  test('a killed agent restarts, alone or with its guard, and its session continues', async () => {
     const { group, run, pid } = await start();
     await killed(agentLock());
     await killed(agentLock(), guardLock());
@@ -97,7 +97,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { progress } = await user.json<{ progress: { totalCost: number } }>('group', 'show', group);
     expect(api.requests.filter(({ kind }) => kind === 'step')).toHaveLength(2);
     expect(roundUsd(progress.totalCost)).toBe(roundUsd(api.served.total.costUsd));
-    // One that is told to end does not come back.
+    // An agent that is asked to end does not restart.
     expect((await user.runWith({ env: { CLAUDE_CODE_AGENT_HOME: root } }, 'host', 'forget', 'one', '-y')).code).toBe(0);
     expect([pidOf(agentLock()), pidOf(guardLock())]).toEqual([0, 0]);
   });
@@ -109,7 +109,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => !isAlive(pid));
     await server.restart();
     writeFileSync(join(user.home, 'go'), '');
-    // The machine came back as well, and the session goes on there.
+    // The host returned as well, and the session continues there.
     expect((await run).code).toBe(0);
   });
 });

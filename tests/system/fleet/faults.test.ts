@@ -1,7 +1,7 @@
 /**
- * Promises: a job of eight sessions in four waves, over three repositories and three hosts that were added by ssh from
- * the npm package, completes through each single fault: no session is accepted twice, none is lost, the commits of all
- * are in the user's repositories, and the books are what the API has served, or the difference is held.
+ * Promises: a job of eight sessions in four waves, over three repositories and three hosts added by ssh from the npm
+ * package, completes through each single fault. No session is accepted twice, none is lost, all commits are in the
+ * user's repositories, and the books equal what the API served, or the difference is held.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { hasRedis } from '../../support/redis-server.ts';
 import { hasSshd } from '../../support/ssh-server.ts';
 
 const timeoutMs = 600_000;
-/** Of history in one of the repositories. */
+/** Size of the history of one repository. */
 const bigBytes = isLongRun ? 300_000_000 : 1_000_000;
 const isPossible = hasRedis && hasSshd && canMakeHosts();
 

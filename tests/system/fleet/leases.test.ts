@@ -1,4 +1,4 @@
-/** Promises: a slot of a host is taken once, and held by its token alone. */
+/** Promises: a slot of a host is taken once, and its lease needs its token. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
 import { drainHost, resumeHost } from '../../../src/fleet/registry.ts';
@@ -28,7 +28,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     temp.remove();
   });
 
-  test('so many slots of a host are taken as there are, each once, and none of a drained host', async () => {
+  test("a host's slots are taken once each, up to their number, and none of a drained host", async () => {
     for (const token of ['a', 'b']) expect(unwrap(await leases.take({ host: 'one', token }, 2))).toBe(true);
     expect(unwrap(await leases.take({ host: 'one', token: 'c' }, 2))).toBe(false);
     expect(unwrap(await leases.take({ host: 'two', token: 'c' }, 2))).toBe(true);
@@ -42,7 +42,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await redis.client.keys('cca:s:*')).toEqual([]);
   });
 
-  test('a lease is renewed with its token alone, also by another process that knows it', async () => {
+  test('a lease is renewed only with its token, also by another process that knows it', async () => {
     const lease = { host: 'one', token: 'a' };
     unwrap(await leases.take(lease, 1));
     expect(unwrap(await leases.look([lease]))[0]).toBeLessThanOrEqual(60_000);
@@ -55,7 +55,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(unwrap(await leases.renew([lease]))).toEqual(new Set([lease]));
   });
 
-  test('a lease that is over cannot be renewed, and its slot is free', async () => {
+  test('an expired lease cannot be renewed, and its slot is free', async () => {
     const lease = { host: 'one', token: 'a' };
     unwrap(await new Leases(redis, 30).take(lease, 1));
     while (unwrap(await leases.look([lease]))[0] !== null) await Bun.sleep(5);
@@ -65,7 +65,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     unwrap(await leases.free(next));
   });
 
-  test('without an answer nothing is known, and afterwards everything goes on', async () => {
+  test('without an answer of Redis the state is unknown, and later everything continues', async () => {
     const lease = { host: 'one', token: 'a' };
     unwrap(await leases.take(lease, 1));
     await server.kill();

@@ -1,4 +1,4 @@
-/** Promises: whatever dies, nothing is started twice, nothing printed is lost, and nothing runs on without a lease. */
+/** Promises: whatever process dies, nothing starts twice, no output is lost, and nothing runs without a lease. */
 import { afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,10 +10,10 @@ import { until } from '../../support/system/rig.ts';
 
 const speaks = `echo '{"type":"assistant"}'`;
 const echo = 'while read -r line; do [ "$line" = end ] && exit 3; echo "heard $line"; done';
-/** Notes each start where the next attempt cannot miss it, and says its pid. */
+/** Records each start where the next attempt sees it, and prints its pid. */
 const works = `echo start >>../../starts; ${speaks}; echo "pid $$"; ${echo}`;
 
-test('a lease is over when it was not renewed for its length, or Redis said so', () => {
+test('a lease is over when it was not renewed for its length, or Redis reported its end', () => {
   const lease = { renewedAt: 1_000, leaseMs: 500 };
   expect([1_000, 1_499, 1_500, 9_000].map((uptime) => isOver(lease, uptime))).toEqual([false, false, true, true]);
   expect(isOver({ ...lease, renewedAt: -1 }, 0)).toBe(true);
@@ -28,14 +28,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       .split('\n');
   const lease = () => readLeases(world, fleetPaths(rig.root))[0];
 
-  /** Long enough for an agent to come back on a busy machine, unless its end is what is tried. */
+  /** Long enough for an agent to restart on a busy machine, unless the test is about its end. */
   const open = async (leaseMs = 12_000): Promise<void> => {
     rig = await FleetRig.open({ leaseMs, redis: ['appendonly yes', 'appendfsync always'] });
     rig.startAgent();
   };
   afterEach(() => rig.close());
 
-  test('an agent that is killed comes back with the same token: nothing is lost or started again', async () => {
+  test('a killed agent restarts with the same token: nothing is lost or started again', async () => {
     await open();
     const { token, attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -56,7 +56,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.slotFolders().length === 0);
   });
 
-  test('what ended while no agent was there is told by the next one, and kept until it is released', async () => {
+  test('an end without an agent is reported by the next one, and kept until it is released', async () => {
     await open();
     const { token, attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -74,7 +74,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('an agent that is killed while it prepares begins again with that, and starts once', async () => {
+  test('an agent killed during preparation prepares again, and starts once', async () => {
     await open();
     const setUps = join(rig.temp.path, 'set-ups');
     const command = `echo "$$" >>"$HOME/../set-ups"; [ -e "$HOME/../ready" ] || exec sleep 1000`;
@@ -89,7 +89,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('without agent and renewal the guard ends what runs, and the next agent tells so', async () => {
+  test('without agent and renewal the guard ends what runs, and the next agent reports it', async () => {
     await open(3_000);
     const script = `trap '' TERM; (trap '' TERM; setsid sleep 1000) & echo "tool $!"; ${works}`;
     const { attemptId } = await rig.start({ script });
@@ -104,7 +104,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('while Redis does not answer, the host ends what has no lease, and tells it later', async () => {
+  test('while Redis does not answer, the host ends attempts without a lease and reports it later', async () => {
     await open(3_000);
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -112,11 +112,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => !isAlive(pid));
     await rig.server.restart();
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
-    // The guard interrupts it first, which this one repeats.
+    // The guard sends an interrupt first, which this program repeats.
     expect(rig.printed(attemptId)).toStartWith(`{"type":"assistant"}\npid ${pid}\nheard {`);
   });
 
-  test('a lease that Redis knows no more is over at once', async () => {
+  test('a lease unknown to Redis is over at once', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -127,7 +127,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => lease() === undefined);
   });
 
-  test('Redis that is killed and comes back soon changes nothing', async () => {
+  test('a Redis that is killed and soon restarts changes nothing', async () => {
     await open();
     const { token, attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -143,7 +143,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('a guard that is killed is started again; without one nothing is taken or started', async () => {
+  test('a killed guard is started again; without one nothing is accepted or started', async () => {
     await open();
     const token = await rig.takeSlot();
     await rig.killAgent();
@@ -161,7 +161,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.guardPid() !== null && rig.guardPid() !== guard);
   });
 
-  test('the guard ends nothing whose lease holds, and nothing of another boot', async () => {
+  test('the guard ends nothing with a valid lease, and nothing of another boot', async () => {
     await open();
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -169,7 +169,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     if (known === undefined) throw new Error('no lease is noted');
     await rig.killAgent();
     const paths = fleetPaths(rig.root);
-    // As if a host had been started anew: its uptimes say nothing here.
+    // As after a reboot of the host: its uptimes have no meaning here.
     writeFileSync(paths.leases, JSON.stringify({ bootId: 'another', leases: [{ ...known, renewedAt: 0 }] }));
     const looked = guardUptime() ?? 0;
     await until(() => (guardUptime() ?? 0) > looked + 1_000);
@@ -178,7 +178,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const again = guardUptime() ?? 0;
     await until(() => (guardUptime() ?? 0) > again + 1_000);
     expect(isAlive(pid)).toBe(true);
-    // A host that slept wakes with a later uptime: the same as an earlier renewal.
+    // A host wakes from sleep with a later uptime: the same as an earlier renewal.
     writeLeases(world, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(world.files) - 900_000 }]);
     await until(() => !isAlive(pid));
   });

@@ -1,4 +1,4 @@
-/** Promises: streams and blobs through a real Redis are whole, sealed and bounded; every refusal has its sentence. */
+/** Promises: streams and blobs through a real Redis are complete, sealed and bounded; every refusal has a sentence. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { checkAddress, FleetRedis, withoutPassword } from '../../../src/fleet/redis.ts';
 import { newFleetKeys } from '../../../src/fleet/seal.ts';
@@ -26,18 +26,18 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     temp.remove();
   });
 
-  test('what is sent to a stream is read in order by whoever comes, and dropped once it was taken in', async () => {
+  test('a stream is read in order by any reader, and dropped once it is acknowledged', async () => {
     const ids = unwrap(await redis.send('cca:g:x', [bytes('one'), bytes('two')]));
     const entries = unwrap(await redis.read('cca:g:x', '0'));
     expect(entries.map((entry) => Buffer.from(entry.bytes ?? []).toString())).toEqual(['one', 'two']);
     expect(entries.map(({ id }) => id)).toEqual(ids);
     unwrap(await redis.drop('cca:g:x', ids));
     expect(unwrap(await redis.read('cca:g:x', '0'))).toEqual([]);
-    // Nothing stays of a group for good.
+    // No key of a group stays for ever.
     expect(await redis.client.ttl('cca:g:x')).toBeGreaterThan(3_600);
   });
 
-  test('what lies in Redis tells nothing, and what others put there is known for it', async () => {
+  test('data in Redis is unreadable, and data inserted by others is detected', async () => {
     unwrap(await redis.send('cca:h:one', [bytes('a secret prompt')]));
     unwrap(await redis.putBlob('b', bytes('a secret file')));
     const held = JSON.stringify([
@@ -51,7 +51,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(unwrap(await redis.read('cca:h:two', '0')).map((entry) => entry.bytes)).toEqual([null, null]);
   });
 
-  test('a blob of many pieces comes back as it was, may be put again, and is gone when it was dropped', async () => {
+  test('a blob of many pieces returns unchanged, may be stored again, and is gone when dropped', async () => {
     const large = Buffer.alloc(2_500_000, 'abc');
     const blob = unwrap(await redis.putBlob('large', large));
     expect(blob).toMatchObject({ id: 'large', pieces: 3, size: 2_500_000 });
@@ -67,7 +67,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await redis.client.exists('cca:b:large:0')).toBe(0);
   });
 
-  test('while it is away every question fails soon, and the next one after its return is answered', async () => {
+  test('without Redis every call fails soon, and the next one after its return succeeds', async () => {
     unwrap(await redis.send('cca:g:kept', [bytes('kept')]));
     const runId = unwrap(await redis.runId());
     const connected = Promise.withResolvers<void>();
@@ -82,7 +82,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(unwrap(await redis.runId())).not.toBe(runId);
   });
 
-  test('whoever is not let in is told why', async () => {
+  test('a refused login is reported with the reason', async () => {
     const locked = await startRedis(`${temp.path}/locked`, ['requirepass secret']);
     const [host] = [`127.0.0.1:${locked.port}`];
     const sentence = async (url: string): Promise<string> => {
@@ -103,7 +103,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
 });
 
-test('nothing goes unencrypted to another host unless somebody says so', () => {
+test('nothing is sent unencrypted to another host without --insecure', () => {
   for (const redis of ['rediss://a:b@redis.corp:6380', 'redis://127.0.0.1:1', 'redis://localhost', 'redis://[::1]:1']) {
     expect(checkAddress({ redis }).ok).toBe(true);
   }

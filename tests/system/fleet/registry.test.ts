@@ -1,4 +1,4 @@
-/** Promises: a host is known by what it says of itself, and by nothing that others put into its place. */
+/** Promises: a host is known by its own entry only, and entries inserted by others are ignored. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { FleetRedis } from '../../../src/fleet/redis.ts';
 import { drainHost, forgetHost, listHosts, registerHost, resumeHost } from '../../../src/fleet/registry.ts';
@@ -33,7 +33,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     return { name, labels: ['gpu'], slots: 4, used: 1, abilities, ...state };
   };
 
-  test('all hosts are listed by name, each with how long it has been silent', async () => {
+  test('all hosts are listed by name, each with the time since its last sign of life', async () => {
     const [b, a] = [await entry('b'), await entry('a')];
     unwrap(await registerHost(redis, { ...b, seenAt: b.seenAt - 60_000 }));
     unwrap(await registerHost(redis, a));
@@ -44,10 +44,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect((await redis.client.hgetBuffer('cca:hosts', 'a'))?.includes('team-a')).toBe(false);
   });
 
-  test('an entry that was made up, or moved to another name, is passed over', async () => {
+  test('a forged entry, or one moved to another name, is ignored', async () => {
     unwrap(await registerHost(redis, await entry('a')));
     await redis.client.hset('cca:hosts', 'c', (await redis.client.hgetBuffer('cca:hosts', 'a')) ?? '');
-    // All that a host would say, but not sealed, or with a key that is not the fleet's, or for another place.
+    // A host's complete entry, but unsealed, or sealed with another key, or for another name.
     const made = Buffer.from(JSON.stringify(await entry('d')));
     const strangers = new Seal(newFleetKeys().sealingKey, world.random);
     for (const bytes of [made, strangers.seal('cca:hosts/d', made), redis.seal.seal('cca:hosts/a', made)]) {
@@ -59,7 +59,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   const isDrained = async (name: string) =>
     unwrap(await listHosts(redis)).some((host) => host.name === name && host.isDrained);
 
-  test('it is drained, resumed and forgotten', async () => {
+  test('a host is drained, resumed and forgotten', async () => {
     unwrap(await registerHost(redis, await entry('e')));
     unwrap(await drainHost(redis, 'e'));
     expect(await isDrained('e')).toBe(true);

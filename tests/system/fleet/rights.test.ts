@@ -1,7 +1,7 @@
 /**
- * Promises: with the user of docs/fleet/users.acl, a fleet can do all that it does in Redis, and who has
- * stolen the password can reach nothing else there, read nothing of what is sent, and make nothing up.
- * Not covered: what such a thief can destroy, which is all of the fleet's keys.
+ * Promises: with the user of docs/fleet/users.acl, a fleet can do everything it needs in Redis. A stolen password
+ * reaches no other key, reads nothing that is sent, and forges nothing. Not covered: deleting the fleet's keys, which
+ * it can.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const [, ...words] = (users.split('\n')[1] ?? '').replace('PASSWORD', 'password').split(' ');
     expect(unwrap(await admin.ask((redis) => redis.call('ACL', 'SETUSER', ...words)))).toBe('OK');
     await admin.client.set('theirs', 'of another program');
-    // Now a user is asked for.
+    // From here on a user name is required.
     await admin.client.call('ACL', 'SETUSER', 'admin', 'on', '>admin', '~*', '&*', '+@all');
     await admin.client.config('SET', 'requirepass', 'nobody-knows');
   });
@@ -75,7 +75,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     for (const act of [drainHost, resumeHost, forgetHost]) unwrap(await act(redis, 'gpu1'));
   });
 
-  test('who has only the password of the fleet reaches nothing else', async () => {
+  test("the fleet's password alone reaches no other key", async () => {
     const thief = await as('cca', 'password');
     const refused: readonly string[][] = [
       ['GET', 'theirs'],
@@ -110,7 +110,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(await (await as('admin', 'admin')).client.get('theirs')).toBe('of another program');
   });
 
-  test('who has only a password reads nothing of what is sent, and nothing that they say is believed', async () => {
+  test('a password alone reads nothing that is sent, and its forged entries are ignored', async () => {
     const [owner, thief] = [await as('cca', 'password'), await as('cca', 'password', newFleetKeys().sealingKey)];
     const secret = 'ANTHROPIC_API_KEY in a prompt';
     const stream = toHostStream('gpu2');
@@ -134,7 +134,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   test.each([
     ['no user', () => server.url],
     ['a wrong password', () => server.url.replace('//', '//cca:wrong@')],
-  ])('who has %s is refused', async (_, url) => {
+  ])('a client with %s is refused', async (_, url) => {
     const redis = unwrap(await FleetRedis.open(world, { redis: url(), sealingKey }));
     opened.push(redis);
     const asked: Result<unknown> = await redis.health();

@@ -1,6 +1,6 @@
 /**
- * Promises: resume files of the handover system that git ignores go to another host with the session, come back
- * while it works, and go on to the next machine; no other ignored file does.
+ * Promises: ignored resume files of the handover system go to another host with the session, return while it runs, and
+ * go on to the next host. No other ignored file does.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ afterEach(async () => {
 
 const longFleetTest = test.if(hasRedis);
 
-/** Begun by the session. */
+/** Created by the session. */
 const further = '02-projects/29-c/01-planning/resume-context.md';
 const toolResult = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't', content: 'ok' }] } };
 const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
@@ -61,7 +61,7 @@ longFleetTest('they go with the session from host to host, and to the project', 
   write(first.hello.cwd, 'ignored', 'made here');
   write(first.hello.cwd, '02-projects/28-b/notes.md', 'made here');
   await first.print(toolResult);
-  // A checkpoint brings them while it works.
+  // A checkpoint brings them during the attempt.
   const here = group.session('a').worktree;
   await until(() => read(here).includes('"build"') && read(here, further) !== '');
   for (const path of ['ignored', '02-projects/28-b/notes.md']) expect(existsSync(join(here, path))).toBe(false);

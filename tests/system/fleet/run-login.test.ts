@@ -1,6 +1,6 @@
 /**
- * Promises: a host whose login is refused stops nobody but itself. Its session goes on elsewhere, it gets nothing
- * more until its login is another one or a person says so, and a group pauses only when no host is left for it.
+ * Promises: a host with a refused login affects only itself. Its session continues on another host, it gets no more
+ * work until its login changes or the user allows it, and a group pauses only when no host is left.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { readGroupProgress } from '../../../src/app/watch/live-view.ts';
@@ -36,7 +36,7 @@ async function begin(name: string): Promise<Invocation> {
 
 const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
 
-/** As claude does without a login that works. */
+/** As claude behaves without a valid login. */
 async function refuse(fake: Invocation): Promise<void> {
   await fake.print(resultLine(0, { is_error: true, result: 'Not logged in · Please run /login', modelUsage: {} }));
   fake.exit(1);
@@ -59,7 +59,7 @@ longFleetTest('the session goes on elsewhere, and the host gets nothing more', a
   const again = await begin('a');
   expect(machineOf(again)).toBe('two');
   const redis = await ground.redis();
-  // It may have taken the session before it told that its guard is there.
+  // It may have taken the session before it reported its guard.
   let standing: (readonly [string, boolean])[] = [];
   while (!standing.some(([, takes]) => takes)) {
     const hosts = await listHosts(redis);
@@ -70,12 +70,12 @@ longFleetTest('the session goes on elsewhere, and the host gets nothing more', a
     ['one', false],
     ['two', true],
   ]);
-  // Those who watch see how the hosts stand.
+  // Watching processes see the state of the hosts.
   const { paths } = ground.group;
   const seen = () => readGroupProgress(createRealWorld(), paths.progress, ground.group.state()).fleet;
   await until(() => seen()?.up === 1);
   expect(seen()).toMatchObject({ up: 1, refusing: 1, lost: 0, drained: 0, slots: 4 });
-  // What runs there may still end well.
+  // Sessions that run there may still complete.
   await second.succeed();
   await again.succeed();
   const last = await begin('c');
@@ -97,7 +97,7 @@ longFleetTest('a group for which no host is left pauses and names them; a person
   expect([...tried].toSorted()).toEqual(['one', 'two']);
   const { reason, message } = ground.group.state();
   expect([reason, message]).toEqual(['no-host', expect.stringContaining('the login was refused on one and two.')]);
-  // Nothing was mended: nothing is begun.
+  // Nothing was fixed: nothing starts.
   const before = rig.invocations.length;
   expect(await ground.group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'paused' });
   expect(rig.invocations.length).toBe(before);

@@ -1,4 +1,4 @@
-/** Promises: work that was made on three hosts in two repositories is merged in both of them, or in none. */
+/** Promises: work made on three hosts in two repositories is merged in both of them, or in none. */
 import { afterEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -59,7 +59,7 @@ fleetTest('both repositories get all of it', async () => {
   expect([read('app', 'a.txt'), read('app', 'b.txt'), read('lib', 'c.txt')]).toEqual(['a', 'b', 'c']);
 });
 
-test.if(hasRedis)('a conflict in the second one leaves both as they were', async () => {
+test.if(hasRedis)('a conflict in the second repository leaves both unchanged', async () => {
   await workOnThree({ a: { 'a.txt': 'a\n' }, b: { 'b.txt': 'b\n' }, c: { 'base.txt': 'changed there\n' } });
   new Repository(folderOf('lib')).commit({ 'base.txt': 'changed here\n' });
   const before = tips();

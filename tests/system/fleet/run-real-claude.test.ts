@@ -1,7 +1,7 @@
 /**
- * Promises, with the real claude, a scripted API and a real Redis: three sessions of a repository work on two hosts;
- * one of these burns in the middle of a tool, and its session goes on on the other one: the same conversation to the
- * byte, its branch, what was not committed; claude is told what may be lost; what it cost is what the API has served.
+ * Promises, with the real claude, a scripted API and a real Redis: three sessions of a repository run on two hosts. One
+ * host is lost in the middle of a tool, and its session continues on the other with the same conversation, branch and
+ * uncommitted changes. claude is told what may be missing, and the cost is what the API served.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ const script: RehearsalScript = {
       steps: [
         bash('echo one > one.txt; git add one.txt; git -c user.name=T -c user.email=t@t commit -qm one'),
         bash('echo two > two.txt'),
-        // It does not end before the host burns; on the next one there is nothing to wait for.
+        // It does not end before the host is lost; on the next host it ends at once.
         bash('if [ -e "$HOME/burns" ]; then touch waits; sleep 600; fi'),
         { text: 'b is done' },
       ],
@@ -49,7 +49,7 @@ afterEach(async () => {
 const names = new Map<string, string>();
 
 test.if(hasRedis)(
-  'a host that burns in the middle of a tool',
+  'a host lost in the middle of a tool',
   async () => {
     const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
     const claude = { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() };
@@ -86,12 +86,12 @@ test.if(hasRedis)(
     await until(() => existsSync(join(work, 'waits')));
     const kept = () => git(group.project('app'), 'ls-tree', '--name-only', checkpointRef).split('\n');
     await until(() => existsSync(join(group.project('app'), '.git', checkpointRef)) && kept().includes('two.txt'));
-    // What claude has not told of its last answer yet would be held, and not known.
+    // The cost of an answer that claude has not reported yet would be held.
     const known = () => (JSON.parse(readFileSync(group.paths.progress, 'utf8')) as GroupProgress).totalCost;
     await until(() => roundUsd(known()) === roundUsd(api.served.total.costUsd));
     const attempts = group.events().flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));
     const before = api.requests.filter(({ name, kind }) => name === 'b' && kind === 'step').at(-1)?.body.messages ?? [];
-    // claude writes down a moment later what it has told the model, and then it comes here.
+    // claude writes its output to the file a moment later, and then it is transferred.
     const told = before.flatMap(blocksOf).flatMap((block) => block.tool_use_id ?? []);
     const { config } = sessionPaths(group.paths, group.id('b'));
     await until(() => told.every((id) => conversationsIn(config).includes(`"tool_use_id":"${id}"`)));
@@ -102,7 +102,7 @@ test.if(hasRedis)(
     expect(api.problems).toEqual([]);
     const resumed = api.requests.filter(({ name, kind }) => name === 'b' && kind === 'step');
     const after = resumed[3]?.body.messages ?? [];
-    // Where the prompt cache is to begin anew is marked at the end of each request.
+    // The end of each request carries the prompt cache mark.
     expect(withoutMarks(after.slice(0, before.length))).toEqual(withoutMarks(before));
     expect(JSON.stringify(after.slice(before.length))).toContain('The host that ran this session was lost.');
     const { path = '' } = branch() ?? {};
@@ -115,13 +115,13 @@ test.if(hasRedis)(
   240_000,
 );
 
-/** The text of all conversations that are kept in this config dir. */
+/** The text of all conversations in this config dir. */
 function conversationsIn(config: string): string {
   const files = [...new Bun.Glob('projects/**/*.jsonl').scanSync({ cwd: config })];
   return files.map((file) => readFileSync(join(config, file), 'utf8')).join('');
 }
 
-/** The last message of a request is marked for the prompt cache, for which its text is put into a block. */
+/** The last message of a request has the prompt cache mark, for which its text is put into a block. */
 function withoutMarks(messages: readonly Message[]): unknown {
   const plain = messages.map((message) => ({ role: message.role, content: blocksOf(message) }));
   return JSON.parse(JSON.stringify(plain, (key, inner) => (key === 'cache_control' ? undefined : inner)));

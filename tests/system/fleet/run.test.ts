@@ -1,6 +1,6 @@
 /**
- * Promises: sessions of a group work on other hosts as they do here; when one of these burns they go on elsewhere,
- * in the same conversation, on their branches, with what they had not committed, and the money is counted once.
+ * Promises: sessions run on other hosts as they do here. When a host is lost, they continue on another in the same
+ * conversation, on their branches, with their uncommitted changes, and the money is counted once.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 const fleetTest = test.if(hasRedis);
-/** These sit through leases. */
+/** These wait for leases to end. */
 const longFleetTest = test.if(hasRedis);
 const inFleet = { where: 'fleet', maxBudgetUsd: 20, maxConcurrentSessions: 10 } as const;
 
@@ -82,7 +82,7 @@ const nextCall = {
 const checkpointOf = (name: string) =>
   join(project(), '.git', 'refs', 'claude-code-agent', ground.group.id(name), 'checkpoint');
 
-/** In the middle of a tool's work, with a file that is not committed, and a checkpoint of that. */
+/** In the middle of a tool, with an uncommitted file and a checkpoint of it. */
 async function inMidTool(name: string): Promise<Invocation> {
   const fake = await begin(name);
   git(fake.hello.cwd, 'commit', '--allow-empty', '--quiet', '-m', 'on the host');
@@ -100,7 +100,7 @@ const attemptOf = (name: string): Attempt => {
 };
 
 longFleetTest(
-  'a host that burns is told of, and the session goes on elsewhere with what it had',
+  'a lost host is reported, and its session continues on another with its work',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000 });
     const warned: string[] = [];
@@ -110,7 +110,7 @@ longFleetTest(
     const second = ground.addMachine('two', {});
     await ground.machines.one?.burn([id]);
     expect(await run.event('session_host_lost')).toMatchObject({ host: 'one', attemptId: id, held: 2 });
-    // Before it counted as lost.
+    // Before the host counts as lost.
     expect(warned).toContainEqual(expect.stringMatching(/^Host one has not responded for \d s\. If it stays/));
     const again = await rig.nextFor(ground.group.claudeId('a'));
     expect(again.hello.cwd).toStartWith(second.root);
@@ -131,7 +131,7 @@ longFleetTest(
 );
 
 longFleetTest(
-  'late books: what a host that is there again tells replaces what was held',
+  'late books: the report of a returned host replaces what was held',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000 });
     const run = ground.group.run(rig.env);
@@ -144,7 +144,7 @@ longFleetTest(
     expect(record('a').usage).toMatchObject({ costUsd: 2, heldUsd: 2 });
     ground.machines.one?.start();
     expect(await run.event('session_booked')).toMatchObject({ attemptId: id });
-    // Claude was killed in mid-tool: of what was held, one message that nobody saw is left.
+    // Claude was killed in the middle of a tool: of the held amount one unseen message remains.
     expect(record('a').usage).toMatchObject({ heldUsd: 0.5125 });
     const again = await begin('a');
     expect(readFileSync(join(again.hello.cwd, 'two.txt'), 'utf8')).toBe('uncommitted\n');
@@ -156,7 +156,7 @@ longFleetTest(
 );
 
 longFleetTest(
-  'one that is to be waited for works on however long its host is out of reach',
+  'a session on an unreachable host that is waited for continues',
   async () => {
     await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 5_000, config: { onLost: 'wait' } });
     const run = ground.group.run(rig.env);
@@ -223,10 +223,10 @@ longFleetTest('what a user says and asks for reaches a session elsewhere', async
   await run.result;
 });
 
-/** Stops its attempt and lets it go on at once; the next attempt. */
+/** Stops its attempt and resumes it at once; returns the next attempt. */
 async function again(name: string, fake: Invocation, run: RunningGroup): Promise<Invocation> {
   const sessionId = ground.group.id(name);
-  // One that is not known to be there yet is ended without being asked.
+  // An attempt that is not known to have started is ended without an interrupt.
   await until(() => attemptOf(name).identified === true);
   await run.ask({ kind: 'pause-session', sessionId });
   const asked = await fake.control('interrupt');
@@ -239,7 +239,7 @@ async function again(name: string, fake: Invocation, run: RunningGroup): Promise
 const machineOf = ({ hello }: Invocation): string => /\/machine (\w+)\//.exec(hello.cwd)?.[1] ?? '';
 
 longFleetTest(
-  'the next attempt works where its files and what set-up made still lie, unless that host takes nothing',
+  'the next attempt runs on the host with its files and set-up, unless that host takes no work',
   async () => {
     const fields = { setup: 'echo set up >>ignored' };
     await open([{ name: 'a', fields }, { name: 'b' }], { machines: { one: { slots: 3 }, two: { slots: 3 } } });
@@ -268,7 +268,7 @@ longFleetTest(
   120_000,
 );
 
-/** Bundled with its hooks, as what is published. */
+/** Bundled with its hooks, as in the published package. */
 async function bundledMachine(folder: string): Promise<string> {
   const entrypoints = [machineMain, join(packageRoot, 'src', 'hook-main.ts')];
   const outdir = join(folder, 'an "installed" program', 'dist', 'program');
@@ -301,7 +301,7 @@ fleetTest.each(['from sources', 'installed as a bundle'])(
     expect(ran.stdout.toString()).toContain('do a');
     const isOfBundle = task?.args.some((arg) => arg.includes('hook-main.js')) === true;
     expect(isOfBundle).toBe(kind !== 'from sources');
-    // Nothing of how this program is installed here goes there.
+    // Nothing about the installation here is sent there.
     const here = settings(ground.group.session('a').config);
     for (const path of [packageRoot, process.execPath]) expect(here).not.toContain(path);
     await fake.succeed(0.1);

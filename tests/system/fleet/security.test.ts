@@ -1,6 +1,6 @@
 /**
- * Promises: the cells of the table in docs/fleet-security.md that no other test holds: what a host that was
- * stolen, and who may run groups, can do and cannot. Not covered: other users of the same host (files.test.ts).
+ * Promises: the cells of the table in docs/fleet-security.md that no other test covers: what a stolen host and a user
+ * who may run groups can and cannot do. Not covered: other users of the same host (files.test.ts).
  */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
@@ -35,7 +35,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   });
   afterEach(() => rig.close());
 
-  /** Whoever has all that the host keeps. */
+  /** A thief with everything that the host stores. */
   async function stolen(): Promise<FleetRedis> {
     return unwrap(
       await FleetRedis.open(world, unwrap(readHost(world.files, rig.root)) ?? { redis: '', sealingKey: '' }),
@@ -64,7 +64,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const token = await rig.takeSlot();
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const message = { kind: 'slot', token, groupId: wanted.groupId, command: { do: 'order', order: wanted } };
-    // All of its keys are the runner's public one, and what it signs with one of its own is no runner's.
+    // Its only runner key is the public one, and a signature by a key of its own is not accepted.
     const host = unwrap(readHost(world.files, rig.root));
     expect(JSON.stringify(host)).not.toContain(rig.keys.signingKey);
     const stream = toHostStream('one');
@@ -77,7 +77,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(wanted.attemptId)).toEqual([]);
   });
 
-  test('what an order brings along cannot be exchanged by another host', async () => {
+  test('the content of an order cannot be replaced by another host', async () => {
     const ordered = (prompt: string) =>
       rig.makeOrder({
         script: 'cat ../prompt.md',
@@ -103,14 +103,14 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.living(evil.attemptId)).toEqual([]);
   });
 
-  test('an order that was recorded starts nothing again, on that host or another', async () => {
+  test('a recorded order starts nothing again, on the same host or another', async () => {
     const stream = toHostStream('one');
     const { token, attemptId, order: ordered } = await rig.start({ script: 'echo x >>../../starts' });
     const starts = join(rig.paths().folder, '..', 'starts');
     await rig.hear(attemptId, 'ended');
     const message = { kind: 'slot', token, groupId: ordered.groupId, command: { do: 'order', order: ordered } };
     const thief = await stolen();
-    // As the runner signed it, which a thief of Redis and of the sealing key has seen.
+    // As the runner signed it, visible to a thief with Redis and the sealing key.
     const signed = new Signer(rig.keys.signingKey).sign(stream, JSON.stringify(message));
     const replay = async (): Promise<void> => void unwrap(await thief.send(stream, [signed]));
     await replay();
@@ -124,7 +124,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await until(() => rig.slotFolders().length === 0);
     await replay();
     await until(() => rig.told().includes('it was done before'));
-    // One that was signed for another host is nothing here.
+    // An order signed for another host is invalid here.
     const other = new Signer(rig.keys.signingKey).sign(toHostStream('two'), JSON.stringify(message));
     unwrap(await thief.send(stream, [other]));
     await until(() => rig.told().includes('no runner that this host accepts has signed it'));
@@ -132,7 +132,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(readFileSync(starts, 'utf8')).toBe('x\n');
   });
 
-  test('an order that is for another group than who sent it starts nothing', async () => {
+  test("an order for another group than its sender's starts nothing", async () => {
     const token = await rig.takeSlot();
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const command = { do: 'order', order: wanted };
@@ -142,7 +142,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(existsSync(join(rig.paths().folder, '..', 'started'))).toBe(false);
   });
 
-  test('who has only a password can take slots, and show a lease to one and not to the other', async () => {
+  test('a password alone can take slots and present a lease to some hosts only', async () => {
     const thief = unwrap(
       await FleetRedis.open(world, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),
     );

@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude and a scripted model: runner and claude are killed before, while and after an answer
- * is given, and the machine is started anew. The next run goes on, and the model gets exactly one answer.
+ * Promises, with the real claude and a scripted model: runner and claude are killed before, during and after an answer,
+ * and the machine reboots. The next run continues, and the model gets exactly one answer.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { AskingUser, askCurl, askDatabase, count } from '../../support/asking.ts';
@@ -14,13 +14,13 @@ afterEach(() => asking.close());
 const question = [askDatabase, { text: 'done' }];
 const permission = [askCurl, { text: 'done' }];
 
-/** Answers to the question that the model got. */
+/** Answers to the question that the model received. */
 function answersTo(name: string, answer: string): number {
   const heard = asking.heard(name);
   return count(heard, `=\\"${answer}\\"`) + count(heard, `Answer: ${answer}`);
 }
 
-/** The permission reached the model: its call has a result of its own, or the answer is quoted. */
+/** The permission reached the model: its call has a result, or the answer is quoted. */
 function permissionsOf(name: string, item: string | undefined): number {
   const heard = asking.heard(name);
   return count(heard, 'Bash completed with no output') + count(heard, `(item ${item})`);
@@ -35,11 +35,11 @@ function end(group: string, name: string): void {
   try {
     process.kill(asking.claude(group, name), 'SIGKILL');
   } catch {
-    // It was quicker.
+    // It ended first.
   }
 }
 
-test('the runner is killed before, while and after the answer: claude is adopted and gets it once', async () => {
+test('the runner is killed before, during and after the answer: claude is adopted and gets it once', async () => {
   asking = new AskingUser({ before: question, during: question, after: permission });
   const group = await asking.group(['before', 'during', 'after']);
   const first = asking.startAltered(group, { at: 'after log item_answered' });
@@ -64,7 +64,7 @@ test('the runner is killed before, while and after the answer: claude is adopted
   expect(attempts.length).toBe(3);
 });
 
-test('claude is killed before and after the answer, and the machine started anew: one answer each', async () => {
+test('claude is killed before and after the answer, and the machine rebooted: one answer each', async () => {
   asking = new AskingUser({ before: question, after: question, allowed: permission, rebooted: question });
   const group = await asking.group(
     ['before', 'after', 'allowed', 'rebooted'],
@@ -90,7 +90,7 @@ test('claude is killed before and after the answer, and the machine started anew
   await answer(before, 'Postgres');
   first.kill('SIGKILL');
   await first.finished;
-  // What a reboot ends.
+  // The processes that a reboot ends.
   for (const name of ['before', 'after', 'allowed', 'rebooted']) end(group, name);
   const bootId = 'another-boot';
   await answer(rebooted, 'SQLite');

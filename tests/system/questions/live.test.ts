@@ -1,6 +1,6 @@
 /**
  * Promises, with the real claude and a scripted model: with `ask: wait` a permission request and a question wait in the
- * inbox. An answer given while the runner is alive reaches the model exactly once, and a second one is refused.
+ * inbox. An answer with a live runner reaches the model exactly once, and a second answer is refused.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ setDefaultTimeout(patienceMs);
 let asking: AskingUser;
 afterEach(() => asking.close());
 
-test('an answer while the runner is alive reaches claude once, and a second one exits with 2', async () => {
+test('an answer with a live runner reaches claude once, and a second one exits with 2', async () => {
   asking = new AskingUser({
     api: [askCurl, { text: 'done' }],
     web: [askDatabase, { text: 'done' }],

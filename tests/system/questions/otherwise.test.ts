@@ -1,6 +1,6 @@
 /**
  * Promises, with the real claude and a scripted model: `--always` allows such calls in the whole group, `answerBy`
- * gives the default answers, a pause keeps what is asked, `session say` withdraws it, and `onEvent` gets it.
+ * applies the default answers, a pause keeps items, `session say` withdraws them, and `onEvent` gets them.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ setDefaultTimeout(2 * patienceMs);
 let asking: AskingUser;
 afterEach(() => asking.close());
 
-test('always allows the call in later and in other sessions, and no file of the user is changed', async () => {
+test('--always allows the call later and in other sessions, and changes no file of the user', async () => {
   asking = new AskingUser({ api: [askCurl, askCurl, { text: 'done' }], web: [askCurl, { text: 'done' }] });
   const { user } = asking;
   const group = await asking.group(['api', 'web'], '--concurrent', '1');
@@ -29,7 +29,7 @@ test('always allows the call in later and in other sessions, and no file of the 
   expect(await Bun.file(join(user.project('api'), '.claude')).exists()).toBe(false);
 });
 
-test('a pause keeps what is asked, say withdraws it, and onEvent gets how many wait', async () => {
+test('a pause keeps the items, say withdraws them, and onEvent gets their number', async () => {
   asking = new AskingUser({ api: [askCurl, { text: 'done' }], web: [askDatabase, { text: 'done' }] });
   const { user } = asking;
   const told = join(user.folder, 'told.jsonl');
@@ -56,7 +56,7 @@ test('a pause keeps what is asked, say withdraws it, and onEvent gets how many w
   expect((await user.run('answer', `${group}/api`, 'allow')).code).toBe(2);
   await user.ok('answer', `${group}/web`, '--option', '1');
   const later = asking.start(group);
-  // The scripted model repeats a step that a pause has cut off.
+  // The scripted model repeats a step that a pause interrupted.
   await asking.asked(2);
   await user.ok('answer', `${group}/api`, 'deny');
   await user.ok('answer', `${group}/web`, '--option', '2');
@@ -66,7 +66,7 @@ test('a pause keeps what is asked, say withdraws it, and onEvent gets how many w
   expect(count(asking.heard('web'), 'Answer: Postgres')).toBe(1);
 });
 
-test('said to a session that waits, the words are the answer that it gets', async () => {
+test('a message to a session that waits for an answer becomes that answer', async () => {
   asking = new AskingUser({ api: [askCurl, { text: 'done' }] });
   const group = await asking.group(['api']);
   const run = asking.start(group);
@@ -77,7 +77,7 @@ test('said to a session that waits, the words are the answer that it gets', asyn
   expect(count(asking.heard('api'), 'The user has not answered this.')).toBe(1);
 });
 
-test('after answerBy the default answers apply, also where no runner was there', async () => {
+test('after answerBy the default answers apply, also without a runner', async () => {
   asking = new AskingUser({ api: [askCurl, { text: 'done' }], web: [askDatabase, { text: 'done' }] });
   const { user } = asking;
   const group = await asking.group(['api', 'web'], '--ask-timeout', '1s', '--answer-by', '07:00');

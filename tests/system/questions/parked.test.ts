@@ -1,6 +1,6 @@
 /**
- * Promises, with the real claude and a scripted model: a session that waits too long is parked, which costs nothing and
- * keeps nothing; everything else goes on. Its answer is quoted when it goes on, and given to the same call once.
+ * Promises, with the real claude and a scripted model: a session that waits too long is parked, costs nothing and holds
+ * nothing, and the rest of the group continues. Its answer is quoted when it resumes, and given to the same call once.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ setDefaultTimeout(patienceMs);
 let asking: AskingUser;
 afterEach(() => asking.close());
 
-test('parked sessions cost and keep nothing, and go on with their answers after the run', async () => {
+test('parked sessions cost and hold nothing, and resume with their answers after the run', async () => {
   asking = new AskingUser({
     api: [askCurl, askCurl, askCurl, { text: 'done' }],
     web: [askDatabase, { text: 'done' }],
@@ -36,14 +36,14 @@ test('parked sessions cost and keep nothing, and go on with their answers after 
   const [permission, question] = await asking.inbox();
   expect(await user.ok('why', group)).toContain(`answer ${permission?.id} allow`);
   expect((await user.run('session', 'resume', `${group}/api`)).code).toBe(2);
-  // Nothing was answered, so nothing goes on.
+  // Nothing was answered, so nothing resumes.
   expect((await asking.start(group).finished).code).toBe(3);
   expect(asking.requests('api') + asking.requests('web')).toBe(asked);
 
   expect(await user.ok('answer', permission?.id ?? '', 'allow')).toContain(`group resume ${group}`);
   await user.ok('answer', question?.id ?? '', 'Postgres, please');
   const later = asking.start(group);
-  // The answer counts for one call: the next one of the same kind asks again.
+  // The answer counts for one call: the next call of the same kind is a new item.
   const [again] = await asking.asked(1);
   expect(again).toMatchObject({ text: permission?.text });
   expect(again?.id).not.toBe(permission?.id);

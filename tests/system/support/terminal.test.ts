@@ -1,8 +1,8 @@
-/** Promise: a test sees what a person sees, which is never half of what a program draws as one picture. */
+/** Promise: a test sees complete frames of the terminal, as a user does. */
 import { expect, test } from 'bun:test';
 import { TestTerminal } from '../../support/terminal.ts';
 
-test('half a picture is not on the screen yet', async () => {
+test('an incomplete frame is not on the screen yet', async () => {
   const draw = "printf '\\033[?2026htop'; read -r line; printf '\\033[2;1Hbottom\\033[?2026l'; read -r line";
   const env = { PATH: process.env.PATH ?? '' };
   const shown = new TestTerminal(['sh', '-c', `stty -echo; ${draw}`], { cwd: '/', env, rows: 3 });

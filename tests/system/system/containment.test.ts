@@ -1,6 +1,7 @@
 /**
- * F4: nothing of an attempt survives its end, whatever it did to get away, however it ended: by the process tree alone,
- * and in a control group where this machine lets us make one. Children that this process has started are left to it.
+ * Promises: no process of an attempt survives its end, however it tried to escape and however the attempt ended: by the
+ * process tree alone, and in a control group where this machine allows one. Children that this process started itself
+ * are left alone.
  */
 
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
@@ -33,7 +34,7 @@ afterEach(() => {
 });
 afterAll(() => temp.remove());
 
-/** Pids of the processes that have this name as an argument. */
+/** Pids of the processes that have this argument. */
 function bearing(name: string): number[] {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
   return pids.filter((pid) => argumentsOf(pid).includes(name)).map(Number);
@@ -47,26 +48,26 @@ function argumentsOf(pid: string): string[] {
   }
 }
 
-/** Each starts something that bears "$1" and is not in the session, the process group or the environment any more. */
+/** Each starts a process with the argument "$1" outside the session, the process group and the environment mark. */
 const escapes = {
   'a session of its own with an emptied environment': 'setsid env -i sh -c "sleep 600; :" sh "$1" &',
   'a fork of a fork': '(setsid env -i sh -c "(sleep 600; :) & wait" sh "$1" & exec true) & wait $!',
-  'one that no polite signal ends': `setsid env -i sh -c "trap '' TERM HUP INT; sleep 600; sleep 600; :" sh "$1" &`,
+  'one that no polite signal ends': `one that ignores SIGTERM, SIGHUP and SIGINT`,
   'one whose parent was killed': 'sh -c \'setsid env -i sh -c "sleep 600; :" sh "$1" & kill -9 $$\' sh "$1" &',
-  'one after the other, each of which ends at once': 'setsid env -i sh "$2" "$1" "$2" &',
-  'one after the other, each in a new session': 'setsid env -i sh "$3" "$1" "$3" &',
+  'a chain of processes, each of which exits at once': 'setsid env -i sh "$2" "$1" "$2" &',
+  'a chain of processes, each in a new session': 'setsid env -i sh "$3" "$1" "$3" &',
 } as const;
 
 const ends = {
-  'it ends by itself': { script: 'exit 3', isKilled: false },
-  'it starts something as the last it does': {
+  'it exits by itself': { script: 'exit 3', isKilled: false },
+  'its last action starts a process': {
     script: 'trap \'setsid env -i sh -c "sleep 600; :" sh "$1" &\' EXIT; exit 3',
     isKilled: false,
   },
   'it is killed from outside': { script: 'echo ready; while :; do sleep 1; done', isKilled: true },
 } as const;
 
-/** The files of the two chains: each link starts the next one and ends. */
+/** The scripts of the two chains: each process starts the next one and exits. */
 const chain = join(temp.path, 'chain');
 const newSessions = join(temp.path, 'new sessions');
 writeFileSync(chain, 'sh "$2" "$1" "$2" &\n');
@@ -90,8 +91,8 @@ function start(processes: Processes, name: string, script: string): RunningProce
 
 const cases = Object.keys(escapes).flatMap((way) => Object.keys(ends).map((end) => [way, end] as const));
 
-describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
-  test('it says how', () => expect(processes.containment()).toBe(way as 'tree'));
+describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
+  test('the method is reported', () => expect(processes.containment()).toBe(way as 'tree'));
 
   test.each(cases)(
     '%s: nothing is left when %s',
@@ -119,7 +120,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
   );
 
   test.each(Object.keys(escapes))(
-    '%s: a neighbour goes on, and nothing is left when that has ended too',
+    '%s: a neighbour is not affected, and nothing is left when it has ended too',
     async (one) => {
       for (let round = 0; round < rounds; round += 1) {
         const [name, other] = [crypto.randomUUID(), crypto.randomUUID()];
@@ -127,7 +128,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
         const neighbour = start(processes, other, 'sleep 600 & sleep 600; :');
         await exitOf(start(processes, name, `${escapes[one as keyof typeof escapes]}\nsleep 0.2; exit 3`));
         await until(() => processes.endContained(name));
-        // Of an orphan without a mark the process tree does not show whose it is.
+        // The process tree does not show the owner of an unmarked orphan.
         if (way === 'cgroup') expect(bearing(name)).toEqual([]);
         expect(processes.isAlive(neighbour.identity)).toBe(true);
         expect(bearing(other).length).toBeGreaterThan(0);
@@ -140,7 +141,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
     120_000,
   );
 
-  test('an orphan that was seen before, is in a session that was seen, or has the mark ends with its own', async () => {
+  test('an orphan that was seen before, is in a known session, or has the mark ends with its attempt', async () => {
     const [name, other] = [crypto.randomUUID(), crypto.randomUUID()];
     names.push(name, other);
     const neighbour = start(processes, other, 'sleep 600; :');
@@ -160,7 +161,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
     await until(() => processes.endContained(other));
   });
 
-  test('the program has the arguments and the environment that it was given, and its own pid is known', async () => {
+  test('the program has its arguments and environment, and its own pid is known', async () => {
     const name = crypto.randomUUID();
     const worker = start(processes, name, 'echo "$1 $MARK $$"; env | cut -d= -f1 | sort; exit 0');
     await exitOf(worker);
@@ -173,7 +174,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
   });
 
   test.skipIf(way !== 'cgroup')(
-    'another process finds everything, and ends it',
+    'another process finds all processes and ends them',
     async () => {
       const name = crypto.randomUUID();
       names.push(name);
@@ -191,7 +192,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
     60_000,
   );
 
-  test('nothing is left when the runner was killed before, and another one has taken over', async () => {
+  test('nothing is left when the runner was killed before and another one has adopted', async () => {
     for (let round = 0; round < rounds; round += 1) {
       const name = crypto.randomUUID();
       names.push(name);
@@ -219,7 +220,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
 const withTree = createProcesses(createProcTable(), withoutGroups);
 
 describe.skipIf(!isLinux)('by the process tree', () => {
-  test('what a helper program such as git leaves running is not ended', async () => {
+  test('a process left by a helper program such as git is not ended', async () => {
     const name = crypto.randomUUID();
     names.push(name);
     start(withTree, name, 'sleep 600; :');

@@ -1,4 +1,4 @@
-/** Promises: a short program's output and exit code come back; a hanging one is ended with all its helpers. */
+/** Promises: a short program returns its output and exit code; a hanging one is ended with all its helpers. */
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const run = (script: string, options: Partial<CommandOptions> = {}): ReturnType<
     ...options,
   });
 
-test('output of both kinds and the exit code come back', async () => {
+test('output of both streams and the exit code are returned', async () => {
   expect(unwrap(await run('printf "ü\\n"; pwd; echo bad >&2; cat; exit 4'))).toEqual({
     exitCode: 4,
     stdout: `ü\n${temp.path}\n`,
@@ -29,12 +29,12 @@ test('output of both kinds and the exit code come back', async () => {
   });
 });
 
-test('much output on both streams is neither lost nor a deadlock', async () => {
+test('large output on both streams is neither lost nor a deadlock', async () => {
   const { stdout, stderr } = unwrap(await run('head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2'));
   expect([stdout.length, stderr.length]).toEqual([3_000_000, 2_000_000]);
 });
 
-test('the timeout ends the program and its helpers, and what was printed is kept', async () => {
+test('the timeout ends the program and its helpers, and keeps the printed output', async () => {
   const mark = crypto.randomUUID();
   const env = { PATH: basePath, CCA_TEST_RUN: mark };
   const output = unwrap(await run('echo begun; sleep 600 & sleep 600', { env, timeoutMs: 2_000 }));
@@ -48,7 +48,7 @@ test('a background process that holds the output open is not waited for', async 
   expect(processes.signal(processes.identify(Number(stdout))!, 'SIGKILL')).toBe(true);
 });
 
-test('what is missing is named', async () => {
+test('a missing program is named', async () => {
   const reasons = await Promise.all([
     run('', { program: 'no-such-program' }),
     run('', { program: '/etc/passwd' }),
@@ -61,9 +61,9 @@ test('what is missing is named', async () => {
   ]);
 });
 
-test('each line of standard error is told when it is whole, while the program runs', async () => {
+test('each complete line of standard error is reported while the program runs', async () => {
   const lines: string[] = [];
-  // It goes on only when its first line was heard.
+  // It continues only when its first line was received.
   const go = join(temp.path, 'go');
   const onStderrLine = (line: string): void => {
     lines.push(line);

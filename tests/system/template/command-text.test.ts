@@ -1,10 +1,10 @@
-/** Promises: a command reaches the shell as it was written; nothing that could be a value is ever put into one. */
+/** Promises: a command reaches the shell as written, and no value is ever inserted into one. */
 import { describe, expect, test } from 'bun:test';
 import { checkedCommand, shellCommand, wholeVariable } from '../../../src/template/workflow/work-settings.ts';
 import { fc } from '../../support/property.ts';
 
 describe('a command', () => {
-  test('is taken as it stands, without blanks around it', () => {
+  test('is taken verbatim, without surrounding spaces', () => {
     const text = fc.string({ unit: 'binary' }).filter((one) => !one.includes('{{') && !one.includes('\0'));
     fc.assert(
       fc.property(text, (one) => {
@@ -14,7 +14,7 @@ describe('a command', () => {
     );
   });
 
-  test('may hold braces that mean nothing to us, and escaped ones', () => {
+  test('may contain braces without meaning to us, and escaped ones', () => {
     for (const one of [
       "go list -f '{{.Dir}}' ./...",
       'echo $'.concat('{{ x }}'),
@@ -29,7 +29,7 @@ describe('a command', () => {
     });
   });
 
-  test('is refused with a variable in it, wherever that stands', () => {
+  test('is refused with a variable anywhere in it', () => {
     const around = fc.constantFrom('', ' ', "'", '"', '$(', 'a', '\n', '`');
     fc.assert(
       fc.property(around, around, (before, after) => {
@@ -39,7 +39,7 @@ describe('a command', () => {
     );
   });
 
-  test('is refused when it is blank, holds a NUL or is no command any more', () => {
+  test('is refused when it is blank, contains a NUL or is only comments', () => {
     const cases: readonly (readonly [string, string])[] = [
       ['', 'the command is blank'],
       [' \n\t', 'the command is blank'],
@@ -53,13 +53,13 @@ describe('a command', () => {
   });
 });
 
-test('a variable is the whole text or it is not', () => {
+test('a variable is the whole text or none of it', () => {
   expect(wholeVariable(' {{ check }}\n')).toBe('check');
   for (const text of ['', 'x', '{{a}}{{b}}', '{{a}} x', '\\{{a}}', '$'.concat('{{a}}'), '{{.a}}']) {
     expect(wholeVariable(text)).toBeUndefined();
   }
 });
 
-test('what the value of a variable holds has no meaning to us', () => {
+test('the content of a variable has no meaning to us', () => {
   expect(checkedCommand('echo {{end}} \\{{x}}')).toEqual({ ok: true, command: 'echo {{end}} \\{{x}}' });
 });

@@ -1,6 +1,6 @@
 /**
- * Promises, through the program and with the real git: a pack from a repository installs, updates and goes;
- * what is wrong with one is said by the file's name and nothing is copied; a password is kept nowhere.
+ * Promises, through the program and with the real git: a pack from a repository can be installed, updated and removed.
+ * A problem in a pack is reported with its file name, and nothing is copied. A password is stored nowhere.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ function note(name: string): { source: string; ref?: string; commit?: string; ad
   return JSON.parse(readFileSync(join(packs, name, 'pack.json'), 'utf8'));
 }
 
-test('a pack from a repository installs, is found, updates after a new commit and goes', async () => {
+test('a pack from a repository installs, is found, updates after a new commit and is removed', async () => {
   const first = repository.commit(good);
   const added = await user.run('template', 'add', url(), '--name', 'team');
   expect(added).toMatchObject({ code: 0, stderr: expect.stringContaining('templates') });
@@ -103,7 +103,7 @@ test('--ref names a tag; update stays with it until another is named', async () 
   expect(note('bare')).toMatchObject({ ref: 'main', commit: second });
 }, 60_000);
 
-test('a repository on this machine is taken as it was committed, a folder without one is refused', async () => {
+test('a local repository is taken as committed, and a folder without one is refused', async () => {
   const commit = repository.commit(good);
   writeTree(repository.folder, { 'templates/prompts/fix.md': prompt('Not committed:') });
   await user.ok('template', 'add', './team templates', '--name', 'here');
@@ -116,13 +116,13 @@ test('a repository on this machine is taken as it was committed, a folder withou
   expect(installed()).toEqual(['here']);
 }, 60_000);
 
-test('links beside the templates are of no concern, and nothing is read through them', async () => {
+test('symlinks next to the templates are ignored and not followed', async () => {
   repository.commit({ 'prompts/one.md': 'One.\n', 'docs/link': { link: '/etc/passwd' }, templates: { link: '/etc' } });
   await user.ok('template', 'add', url(), '--name', 'team');
   expect(await user.ok('template', 'render', 'one')).toBe('One.');
 }, 60_000);
 
-test('an update that fails for one pack is made for the others', async () => {
+test('an update that fails for one pack is still done for the others', async () => {
   repository.commit(good);
   const other = new Repository(join(user.folder, 'plain'));
   other.commit({ 'prompts/one.md': 'One.\n' });
@@ -141,7 +141,7 @@ test.each<[string, Tree, string]>([
   ['a link instead of a folder', { prompts: { link: '/etc' } }, 'prompts:1:1: is a symlink'],
   ['a link', { 'prompts/a.md': { link: '/etc/passwd' } }, 'prompts/a.md:1:1: is a symlink'],
   [
-    'a link that leads out',
+    'a symlink that leads out',
     { 'configs/c/CLAUDE.md': { link: '../../../../x' } },
     'configs/c/CLAUDE.md:1:1: is a symlink',
   ],
@@ -156,9 +156,9 @@ test.each<[string, Tree, string]>([
     { 'prompts/a.md': '---\nname: a\n---\n\nDo {{it}}.\n' },
     'prompts/a.md:5:4: there is no variable "it"',
   ],
-  ['settings that are no JSON', { 'configs/c/settings.json': '{"permissions":' }, 'configs/c/settings.json:1:'],
-  ['a file that belongs nowhere', { 'configs/c/run.sh': 'x' }, 'configs/c/run.sh:1:1: does not belong here'],
-  ['a workflow that is none', { 'workflows/w.yaml': 'version: 1\nsesions: {}\n' }, 'workflows/w.yaml:2:1'],
+  ['settings that are not JSON', { 'configs/c/settings.json': '{"permissions":' }, 'configs/c/settings.json:1:'],
+  ['a misplaced file', { 'configs/c/run.sh': 'x' }, 'configs/c/run.sh:1:1: does not belong here'],
+  ['an invalid workflow', { 'workflows/w.yaml': 'version: 1\nsesions: {}\n' }, 'workflows/w.yaml:2:1'],
   ['no template', { 'src/a.ts': 'x' }, 'There are no templates'],
 ])(
   '%s in a pack is refused, and nothing is installed',
@@ -175,7 +175,7 @@ test.each<[string, Tree, string]>([
   60_000,
 );
 
-test('a bad new version leaves the old one in place', async () => {
+test('a faulty new version leaves the old one in place', async () => {
   repository.commit(good);
   await user.ok('template', 'add', url(), '--name', 'team');
   const before = note('team');
@@ -187,7 +187,7 @@ test('a bad new version leaves the old one in place', async () => {
   expect(await user.ok('template', 'render', 'fix', '--var', 'what=it')).toBe('Mend it');
 }, 60_000);
 
-test('a name that is taken is refused with the next step', async () => {
+test('a taken name is refused with the next step', async () => {
   repository.commit(good);
   await user.ok('template', 'add', url(), '--name', 'team');
   const again = await user.run('template', 'add', url(), '--name', 'team');
@@ -251,7 +251,7 @@ test('files that can start programs are named, of an added pack and of an update
   expect((await user.run('template', 'update')).stderr).toContain('  configs/c/settings.json: sets hooks\n');
 }, 60_000);
 
-test('an update without packs says so; a pack from nowhere can be removed', async () => {
+test('an update without packs says so; a pack whose source is gone can be removed', async () => {
   expect(await user.run('template', 'update')).toMatchObject({
     code: 0,
     stdout: '',
@@ -265,7 +265,7 @@ test('an update without packs says so; a pack from nowhere can be removed', asyn
 });
 
 test('a password in a URL is neither stored nor shown', async () => {
-  // The certificate of nobody: git gets as far as trying to reach a port that no server has.
+  // A certificate for no server: git gets as far as connecting to a port without one.
   const secret = 'hunter2-secret';
   const failed = await user.run('template', 'add', `https://me:${secret}@127.0.0.1:1/x.git`);
   expect(failed.code).toBe(2);

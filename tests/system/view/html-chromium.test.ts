@@ -1,6 +1,6 @@
 /**
- * Promises, in a real browser: the report of a group with a failure, a pause and a limit opens without a complaint and
- * without a request, is readable on a phone, follows the colour scheme, and filters without a script.
+ * Promises, in a real browser: the report of a group with a failure, a pause and a limit opens without errors and
+ * requests, is readable on a phone, follows the colour scheme, and filters without a script.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ describe.skipIf(chromiumProgram === null)('the report in Chromium', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('a page that does complain and does ask for something is seen doing so', async () => {
+  test('a page with errors and requests is detected', async () => {
     const bad = join(folder, 'bad.html');
     writeFileSync(bad, '<img src="http://127.0.0.1:9/x.png"><script>console.error("boom")</script>');
     const { requests, complaints } = await browser.visit(bad, desk);
@@ -44,25 +44,25 @@ describe.skipIf(chromiumProgram === null)('the report in Chromium', () => {
     expect(complaints.join('\n')).toContain('boom');
   });
 
-  test('nothing is requested and nothing is complained about', async () => {
+  test('there is no request and no error', async () => {
     for (const look of [desk, phone]) {
       expect(await browser.visit(report, look)).toEqual({ requests: [pathToFileURL(report).href], complaints: [] });
     }
   });
 
-  test('a phone needs not scroll sideways, but for pictures and tables in their frames', async () => {
+  test('on a phone only pictures and tables scroll sideways, inside their frames', async () => {
     await browser.visit(report, phone);
     expect(await browser.evaluate('document.documentElement.scrollWidth')).toBe(phone.width);
   });
 
-  test('on a desk all columns of all sessions are in sight', async () => {
+  test('on a wide screen all columns of all sessions are visible', async () => {
     await browser.visit(report, desk);
     const overhang = `Math.max(...[...document.querySelectorAll('#sessions .wide')]
       .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`;
     expect(await browser.evaluate(overhang)).toBe(0);
   });
 
-  test('the colours follow the scheme, in page and pictures', async () => {
+  test('page and pictures follow the colour scheme', async () => {
     const colours = `[getComputedStyle(document.body).backgroundColor,
       getComputedStyle(document.querySelector('svg text.strong')).fill]`;
     await browser.visit(report, desk);
@@ -71,7 +71,7 @@ describe.skipIf(chromiumProgram === null)('the report in Chromium', () => {
     expect(await browser.evaluate(colours)).toEqual(['rgb(13, 17, 23)', 'rgb(230, 237, 243)']);
   });
 
-  test('every session, its result and its picture are there, and nothing that was smuggled in', async () => {
+  test('every session, its result and its picture are there, and no injected content', async () => {
     await browser.visit(report, desk);
     expect(await browser.evaluate('document.querySelectorAll("article").length')).toBe(6);
     expect(await browser.evaluate('document.querySelectorAll("#graph svg a").length')).toBe(6);
@@ -87,7 +87,7 @@ describe.skipIf(chromiumProgram === null)('the report in Chromium', () => {
     );
   });
 
-  test('the filter leaves the sessions with a problem', async () => {
+  test('the filter keeps the sessions with a problem', async () => {
     await browser.visit(report, desk);
     const shown = '[...document.querySelectorAll("article")].filter((one) => one.checkVisibility()).length';
     expect(await browser.evaluate(shown)).toBe(6);

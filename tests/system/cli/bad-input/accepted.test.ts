@@ -1,6 +1,6 @@
 /**
- * Promises: input that looks wrong and is not is taken as it is. Prompts reach the model to the letter, whatever they
- * begin with; projects are stored by their real path; a group whose log lost its end goes on.
+ * Promises: unusual but valid input is accepted. Prompts reach the model verbatim whatever they begin with, projects
+ * are stored by their real path, and a group with a truncated log can be used.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import {
@@ -49,7 +49,7 @@ const prompts: readonly string[] = [
 ];
 
 describe('prompts', () => {
-  test('are kept to the letter, whatever they begin with', async () => {
+  test('are kept verbatim, whatever they begin with', async () => {
     for (const [index, prompt] of prompts.entries()) {
       await ground.ok('session', 'add', 'prompts', '--project', '.', '--prompt', prompt);
       expect((await show(`prompts/${index + 1}`)).prompt).toBe(prompt);
@@ -73,7 +73,7 @@ describe('prompts', () => {
     expect((await show(`prompts/${id}`)).prompt).toBe('from a pipe');
   });
 
-  test('reach the model as they are, behind the first words of every conversation, or alone as a command', async () => {
+  test('reach the model verbatim, after the introduction of every conversation, or alone as a command', async () => {
     const group = ground.make('sent');
     const sent = ['-p', '--', '/tmp is full'];
     for (const prompt of sent) await ground.ok('session', 'add', 'sent', '--project', '.', '--prompt', prompt);
@@ -89,7 +89,7 @@ describe('prompts', () => {
   }, 120_000);
 });
 
-/** What the user said first in the only conversation below claude's folder of projects. */
+/** The first user message in the only conversation below claude's projects folder. */
 function firstMessage(projects: string): string {
   const names = readdirSync(projects, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jsonl'));
   const lines = readFileSync(join(projects, names[0] as string), 'utf8')
@@ -126,7 +126,7 @@ test('projects are stored by their real path', async () => {
   expect(shown).toContain('real/line break');
 });
 
-test('a log that lost its end is read, and the next change goes on after its last whole line', async () => {
+test('a truncated log is read, and the next change follows its last complete line', async () => {
   const { events } = ground.paths(ground.groups.find((id) => id.endsWith('-torn')) as string);
   const whole = readFileSync(events, 'utf8');
   appendFileSync(events, '{"seq":3,"at":"2026-');
@@ -137,7 +137,7 @@ test('a log that lost its end is read, and the next change goes on after its las
   expect((await ground.json<unknown[]>('session', 'list', 'torn')).length).toBe(1);
 });
 
-test.skipIf(!existsSync('/dev/full'))('output that a full disk did not take is no success', async () => {
+test.skipIf(!existsSync('/dev/full'))('output that a full disk did not accept is no success', async () => {
   const child = Bun.spawn(['sh', '-c', '"$0" group list --json >/dev/full', launcher], {
     env: ground.env,
     stderr: 'pipe',
@@ -146,7 +146,7 @@ test.skipIf(!existsSync('/dev/full'))('output that a full disk did not take is n
   expect(await child.exited).toBe(1);
 });
 
-test('a link to a group is only unlinked, a damaged group is deleted whole', async () => {
+test('a symlink to a group is only unlinked, a damaged group is deleted completely', async () => {
   const kept = ground.make('kept', [{ name: 'one' }]);
   const folder = ground.paths(kept).folder;
   const linked = '20260909-090909-linked';
@@ -159,7 +159,7 @@ test('a link to a group is only unlinked, a damaged group is deleted whole', asy
 });
 
 test.each(['/nowhere/claude', 'nowhere', '/dev/null', ' '])(
-  'no program at %p fails the session and pauses the group',
+  'a missing program at %p fails the session and pauses the group',
   async (path) => {
     const group = ground.make(`missing-${[...path].filter((letter) => /[a-z]/.test(letter)).join('') || 'blank'}`, [
       { name: 'one' },

@@ -1,8 +1,7 @@
 /**
  * Promises, for every row of the tables in tests/support/cli/bad-input: the exit code, one sentence that names the
- * culprit and one
- * that says what to do, nothing that moves a cursor, no stack trace, not one byte of the data root changed, and every
- * intact group still listed afterwards.
+ * problem and one with the next step, no cursor movement, no stack trace, no changed byte of the data root, and every
+ * intact group is still listed afterwards.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Lock } from '../../../../src/system/world.ts';
@@ -31,7 +30,7 @@ const patienceMs = 60_000;
 const grounds: Ground[] = [];
 const locks: Lock[] = [];
 
-/** A data root of its own, with a group in every status; another process seems to run the last one. */
+/** A data root with a group in every status; another process seems to run the last one. */
 function newGround(): Ground {
   const ground = new Ground();
   grounds.push(ground);
@@ -44,7 +43,7 @@ function newGround(): Ground {
   return ground;
 }
 
-/** Commits the mistakes side by side, then looks at each outcome and at what is left of the ground. */
+/** Runs the mistakes in parallel, then checks each outcome and the data root. */
 function describeTable(
   title: string,
   ground: Ground,
@@ -79,7 +78,7 @@ function describeTable(
 
 const ground = newGround();
 const groups = [...ground.groups];
-// One after the other: two runners of one group would meet each other.
+// One after another: two runners of one group would conflict.
 describeTable('wrong moments', ground, groups, wrongMoments(ground), 1);
 describeTable('rehearsal scripts', ground, groups, scripts(ground));
 describeTable('environments', ground, groups, environments(ground));

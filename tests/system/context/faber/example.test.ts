@@ -1,6 +1,6 @@
 /**
- * Promises of examples/faber-run: as its reader would start it, with the real claude and a scripted model, it makes a
- * run of FABER whose five phases are recorded by five sessions; nothing is denied, and what was built works.
+ * Promises of examples/faber-run: started as its README describes, with the real claude and a scripted model, it makes
+ * a FABER run whose five phases are recorded by five sessions. Nothing is denied, and the result works.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -65,7 +65,7 @@ test.if(claudeBinary !== undefined)(
   120_000,
 );
 
-test('setup refuses a project that is there, and the scripts are plain POSIX sh', async () => {
+test('setup refuses an existing project, and the scripts are plain POSIX sh', async () => {
   expect(await sh('setup.sh', folder)).toMatchObject({ code: 0, stderr: '' });
   expect(await sh('setup.sh', folder)).toMatchObject({ code: 2, stdout: '' });
   expect(await sh('setup.sh')).toMatchObject({ code: 2 });

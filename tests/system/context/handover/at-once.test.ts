@@ -1,6 +1,6 @@
 /**
- * Promises: hooks that write one resume file at the same time lose nothing of each other, whatever the moment; a hook
- * that is killed leaves a whole file behind and holds up no other.
+ * Promises: hooks that write one resume file at the same time lose no changes. A killed hook leaves a complete file and
+ * blocks no other.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, readdirSync, statSync, symlinkSync } from 'node:fs';
@@ -25,7 +25,7 @@ const note = (files: ContextFiles, id: string, nowMs = Date.now()) => noteInProj
 const ids = () => readResumeFile(root.read(root.resume('28-b'))).sessionIds;
 const entries = () => readdirSync(dirname(file));
 
-/** The real files, with `before` called ahead of every call. */
+/** The real files, with `before` called before every call. */
 function watched(before: (call: string, index: number) => void): ContextFiles {
   let index = 0;
   return new Proxy(realFiles, {
@@ -52,7 +52,7 @@ function callsOfOneNote(): string[] {
   return calls;
 }
 
-test('killed at every moment: the file is whole, and the next session gets in', () => {
+test('killed at every moment: the file is complete, and the next session can write', () => {
   const calls = callsOfOneNote();
   for (const moment of calls.keys()) {
     reset();
@@ -74,7 +74,7 @@ test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mo
   expect(statSync(file).mode & 0o777).toBe(mode);
 });
 
-test('a link in the place of the new file is neither followed nor removed', () => {
+test('a symlink in place of the new file is neither followed nor removed', () => {
   const victim = root.write('victim.txt', 'kept');
   symlinkSync(victim, join(dirname(file), '.resume-context.md.new'));
   expect(note(realFiles, 'mine')).toMatchObject({ failure: { reason: 'write-failed' } });
@@ -82,7 +82,7 @@ test('a link in the place of the new file is neither followed nor removed', () =
   expect(ids()).toEqual(['first']);
 });
 
-test('20 real hooks at once: every id is in the list, and all else of the file is as it was', async () => {
+test('20 real hooks at once: every id is in the list, and the rest of the file is unchanged', async () => {
   const text = '---\nsession_id: ""\nsession_ids: []\nnote: "stays"\n---\nBody \u00e4\n';
   const folder = join(root.folder, 'project');
   root.write('project/01-planning/resume-context.md', text);
@@ -112,7 +112,7 @@ test('20 real hooks at once: every id is in the list, and all else of the file i
   expect(readdirSync(join(folder, '01-planning'))).toEqual(['resume-context.md']);
 });
 
-test('hooks that are killed at any time: who ended well is in the list, and no lock outlives its owner', async () => {
+test('hooks killed at any time: each completed one is in the list, and no lock outlives its owner', async () => {
   const folder = join(root.folder, 'project');
   root.write('project/01-planning/resume-context.md', '---\nsession_ids: []\nnote: "stays"\n---\nBody\n');
   const script = join(packageRoot, 'src', 'hook-main.ts');

@@ -1,6 +1,6 @@
 /**
- * Promises: with the real claude and the hooks as `hook install` writes them, a session that worked on one of two
- * projects is written into that one by a compaction, and gets it back after the compaction, a resume and /compact.
+ * Promises, with the real claude and hooks written by `hook install`: a session that worked on one of two projects is
+ * recorded in that one by a compaction, and gets it back after the compaction, a resume and /compact.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -58,7 +58,7 @@ test.if(claudeBinary !== undefined)(
       used.api.requests.filter(({ kind }) => kind === 'step').map(({ body }) => JSON.stringify(body));
 
     await run(used, '--session-id', session, '--', 'Work on the second project.');
-    // Nobody knows the session yet, so the start shows the project that was updated last.
+    // The session is new, so the start shows the project that was updated last.
     expect(requests()[0]).toContain('NEXT-27-a');
     const resume = (id: string) =>
       readFileSync(join(used.project, '02-projects', id, '01-planning', 'resume-context.md'), 'utf8');

@@ -1,16 +1,16 @@
-/** Every place in the sources that advises a command, read from their text: a new one is found without being listed. */
+/** Finds every place in the sources that advises a command by reading their text, so that new ones need no list. */
 import { blankComments, readSources, type SourceFile } from './tidy-source.ts';
 
 export interface AdviceSite {
   /** `src/cli/commands/group/run.ts:72`. */
   readonly where: string;
-  /** Its words; what is only known when it is shown stands for itself in angle brackets. */
+  /** Its words; a part known only at run time is its name in angle brackets. */
   readonly words: readonly string[];
 }
 
 const family = '(?:group|session|template|doctor|stop|run|faber|cpm|handover|hook|init|try|logs|ls|rm|fleet|host)';
 const opening = new RegExp(`(?:\\[|\\bsee\\()\\s*'${family}'`, 'g');
-/** Lists of other words: context systems, actions, hooks, fields of a workflow, rows of the dashboard. */
+/** Lists of other words: context systems, actions, hooks, workflow fields, dashboard rows. */
 const noCommand = new RegExp(
   [
     /^\s*'(?:cpm|faber|handover)', '(?:cpm|faber|handover)'/,
@@ -23,7 +23,7 @@ const noCommand = new RegExp(
     .join('|'),
 );
 
-/** What a short form stands for, and the subject of an example; what git is told is no advice either. */
+/** The long form of a short form, and the subject of an example; git arguments are no advice either. */
 const meant = /\b(?:(?:short|looking)Form|withOptions)\([^()]*\)/g;
 
 export function adviceSites(root: string): AdviceSite[] {
@@ -38,7 +38,7 @@ export function adviceSites(root: string): AdviceSite[] {
   });
 }
 
-/** Where the bracket is closed before which `start` stands. */
+/** The position of the bracket that opens before `start` and is closed after it. */
 function endOf(code: string, start: number): number {
   let depth = 1;
   let quote = '';
@@ -58,12 +58,12 @@ function wordsOf(inside: string): string[] {
     const literal = /^'(.*)'$/.exec(part)?.[1];
     if (literal !== undefined) return [literal];
     if (!part.startsWith('...')) return [`<${part}>`];
-    // What is only added sometimes; of a list that is handed in nothing is known.
+    // Parts that are added conditionally. The content of a list passed in is unknown.
     return [...part.matchAll(/\[([^[\]]+)\]/g)].flatMap(([, more = '']) => wordsOf(more));
   });
 }
 
-/** Split at commas that stand in no bracket and no text. */
+/** Splits at commas outside brackets and strings. */
 function partsOf(inside: string): string[] {
   const parts: string[] = [];
   let from = 0;
@@ -80,21 +80,21 @@ function partsOf(inside: string): string[] {
   return parts;
 }
 
-/** Where the name of a command may stand in a text of the sources: what it is for. */
+/** Where a text of the sources may contain a command's name, and why. */
 const named: Readonly<Record<string, RegExp>> = {
   'src/cli/entries.ts': /^ {2,4}\[?'/,
   'src/cli/program.ts': /\$ \$\{programName\}/,
   'src/template/workflow/schema.ts': /\.describe\(/,
-  // What scripts have always found in `group show --json`; `why` stands beside it.
+  // The key that scripts read in `group show --json`, next to `why`.
   'src/core/progress.ts': /Retry with: group run --retry-failed\./,
-  // For claude, whose permissions name the program so.
+  // For claude, whose permission rules use this name of the program.
   'src/context/faber/prime.ts': /claude-code-agent faber phase/,
   'src/worker/prepare/session-context.ts': /Bash\(claude-code-agent faber/,
 };
-/** Help: what a command does, and examples. */
+/** Help: descriptions and examples. */
 const help = /\.description\(|\bsummary: |^ {2}\$ |^\s+Paused .* Resume with: |^Merges and|^Paused sessions continue/;
 
-/** Lines that name a command in a text, to be shown or to be looked for; advice is data. */
+/** Lines that name a command inside a text; advice must be data. */
 export function commandsInTexts(files: readonly SourceFile[], program: string): string[] {
   const paths = [...program.matchAll(/(?:\[|^ {4})'([a-z]+ [a-z-]+)',/gm)].map(([, path]) => path);
   const command = new RegExp(`(?:\\\\b|\\b)(?:${paths.join('|')})\\b`);

@@ -1,8 +1,8 @@
 /**
- * The real world with trouble that a test asked for: the process ends itself by SIGKILL, at a named moment;
- * processes are looked up by ps(1). Moments are named `before X` and `after X`, where X is one of the
- * calls below: `log TYPE`, `write NAME`, `spawn`, `prompt`, `signal SIGTERM` ... A program that is waited for, such as
- * in `run git merge`, has a moment `during X` as well.
+ * The real world with a fault that a test requests: the process kills itself by SIGKILL at a named moment, or processes
+ * are looked up by ps(1). Moments are named `before X` and `after X`, where X is one of the calls below: `log TYPE`,
+ * `write NAME`, `spawn`, `prompt`, `signal SIGTERM` ... A program that is waited for, such as in `run git merge`, also
+ * has a moment `during X`.
  */
 import { basename } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
@@ -16,9 +16,9 @@ export interface Alteration {
   readonly nth?: number;
   /** Moments before this one do not count. */
   readonly since?: string;
-  /** `frozen`: the worker spawned last is stopped first, so that it says nothing. */
+  /** `frozen`: the last spawned worker is stopped first, so that it prints nothing. */
   readonly how?: 'kill' | 'frozen';
-  /** `blind`: as where ps shows no environment of others. */
+  /** `blind`: ps shows no environment of other processes. */
   readonly table?: 'ps' | 'blind';
   /** As after a reboot. */
   readonly bootId?: string;
@@ -38,7 +38,7 @@ export function alterWorld(real: World, alteration: Alteration): World {
   };
 }
 
-/** What macOS would be asked, on Linux in the words of its own ps. `bootId` stands in for sysctl. */
+/** The macOS queries, answered on Linux by its own ps. `bootId` replaces sysctl. */
 function psTable(bootId: string, sight: 'ps' | 'blind') {
   const table = createPsTable((program, args) => {
     const spoken = process.platform === 'linux' && args[0] === '-axEww' ? ['axeww', ...args.slice(1)] : args;
@@ -76,7 +76,7 @@ class Moments {
   #end(): void {
     if (this.#alteration.how === 'frozen' && this.worker !== undefined) process.kill(this.worker.pid, 'SIGSTOP');
     process.kill(process.pid, 'SIGKILL');
-    // The signal takes a moment: nothing of this process runs any more.
+    // The signal takes a moment; nothing of this process runs any more.
     for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   }
 }
@@ -151,7 +151,7 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
   };
 }
 
-/** What a program such as git was asked to do: its first argument that is no option. */
+/** The subcommand of a program such as git: its first argument that is no option. */
 function subcommand(args: readonly string[]): string {
   return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
 }

@@ -1,4 +1,4 @@
-/** Sessions that ask: the program as a user types it, the real claude, and a scripted model that is watched. */
+/** Sessions that ask questions: the program as a user types it, the real claude, and a scripted model that records. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../src/rehearsal/script.ts';
@@ -9,7 +9,7 @@ import { User } from './cli/user.ts';
 import { pinnedClaude, type Started, until } from './cli.ts';
 import { alteredProgram, startCommand } from './crash-rig.ts';
 
-/** Needs a permission; nothing listens there. */
+/** Needs a permission; no server listens there. */
 export const curl = 'curl -s http://127.0.0.1:9/ >> tried.txt; echo ran >> ran.txt';
 
 export const askDatabase: Step = {
@@ -61,7 +61,7 @@ export class AskingUser {
 
   readonly #ids = new Map<string, string>();
 
-  /** A group with `ask: wait` and one session for each script; its id. */
+  /** Creates a group with `ask: wait` and one session per script; returns its id. */
   async group(names: readonly string[], ...options: string[]): Promise<string> {
     const more = ['--ask', 'wait', '--model', modelOfKnownPrice, '--max-budget-usd', '1', '--retries', '5'];
     const group = await this.user.ok('group', 'create', 'auth', ...more, ...options);
@@ -105,7 +105,7 @@ export class AskingUser {
     return (await this.user.json<{ items: Waiting[] }>('inbox')).items;
   }
 
-  /** Waits until so many items are open. */
+  /** Waits until this many items are open. */
   async asked(count: number): Promise<Waiting[]> {
     for (;;) {
       const items = await this.inbox();
@@ -124,7 +124,7 @@ export class AskingUser {
     await until(() => this.events(group).some((event) => event.type === type));
   }
 
-  /** All that the model was sent in its last request of this session. */
+  /** The content of the last request of this session to the model. */
   heard(name: string): string {
     const last = this.api.requests.findLast((request) => request.name === name && request.kind === 'step');
     return JSON.stringify(last?.body.messages ?? []);

@@ -1,4 +1,4 @@
-/** What is held for a claude that was killed. */
+/** The amount held for a killed claude. */
 import { estimateCost, shippedPrices } from '../../src/claude/pricing.ts';
 import { noTokens } from '../../src/core/group.ts';
 

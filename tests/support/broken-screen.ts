@@ -1,4 +1,4 @@
-/** A program with an open dashboard screen that ends by an exception nobody catches, as soon as a key is pressed. */
+/** A program with an open dashboard screen that throws an uncaught exception at the first key press. */
 import { loadScreen } from '../../src/cli/dashboard/screen.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 

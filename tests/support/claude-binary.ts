@@ -9,7 +9,7 @@ const found = findClaude(createRealWorld(), named === '' ? {} : { CLAUDE_CODE_AG
   packageRoot,
   preferPinned: true,
 });
-// Without the pinned one tests are skipped; the one it was requested must be there.
+// Without the pinned claude tests are skipped; a requested one must exist.
 if (!found.ok && named !== '') throw new Error(`TEST_CLAUDE: there is no file ${named}`);
 
 /** Absolute path; undefined when no claude is installed. */

@@ -10,7 +10,7 @@ import { noteTried } from './tried.ts';
 export const packageRoot = resolve(import.meta.dir, '../..');
 export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 
-/** Path of the claude that is tested. Throws when none is installed: then nothing here can be believed. */
+/** Path of the tested claude. Throws when none is installed, because no result would be valid. */
 export function pinnedClaude(): string {
   if (claudeBinary === undefined) throw new Error('claude is not installed');
   return claudeBinary;
@@ -23,12 +23,12 @@ export interface Started {
 }
 
 export class Machine {
-  /** A blank in the path, so that unquoted ones show. */
+  /** The path has a space, so that missing quotes show. */
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca cli ')));
   readonly home = join(this.folder, 'home');
   readonly data = join(this.folder, 'data');
   readonly env: Record<string, string>;
-  /** What is run. One that is not this package's launcher never runs inside the process of the test. */
+  /** The launcher to run. One of another package never runs inside the test's process. */
   program = launcher;
 
   constructor(env: Readonly<Record<string, string>> = {}) {
@@ -44,7 +44,7 @@ export class Machine {
     if (claude !== undefined) noteTried(this.data, claude);
   }
 
-  /** Absolute path of a project folder, made when it is missing. */
+  /** Absolute path of a project folder, created if missing. */
   project(name: string): string {
     const path = join(this.folder, 'projects', name);
     mkdirSync(path, { recursive: true });
@@ -89,7 +89,7 @@ export class Machine {
   }
 }
 
-/** Resolves when `condition` holds; looks again whenever the event loop is idle for a moment. Throws after a while. */
+/** Resolves when `condition` holds; checks whenever the event loop is idle. Throws after a while. */
 export async function until(condition: () => boolean): Promise<void> {
   const giveUpAt = performance.now() + patienceMs;
   while (!condition()) {
@@ -98,7 +98,7 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Pids of living processes whose working folder is the project. */
+/** Pids of live processes whose working folder is the project. */
 export function processesIn(project: string): string[] {
   return readdirSync('/proc').filter((pid) => {
     try {

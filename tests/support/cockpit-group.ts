@@ -1,6 +1,6 @@
 /**
- * A group of any size in the middle of its run, as files that a dashboard reads: this process holds it like a runner,
- * and no session has a process. All times lie hours back, so that what is shown of them stands still for a while.
+ * A group of any size in the middle of its run, as files that a dashboard reads. This process holds its lock like a
+ * runner, and no session has a process. All times are hours ago, so that their display is stable.
  */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,17 +26,17 @@ export interface CockpitGroup {
   readonly env: Readonly<Record<string, string>>;
   readonly ids: readonly SessionId[];
   readonly writer: GroupWriter;
-  /** Writes what the running sessions do now. */
+  /** Writes the current activity of the running sessions. */
   show(live: ReadonlyMap<SessionId, LiveSession>): void;
   remove(): void;
 }
 
-/** 2 h 03 m and some seconds before now: it takes a while until another minute is shown. */
+/** 2 h 03 m and some seconds ago: the shown minute stays the same for a while. */
 const ageMs = 2 * 3_600_000 + 3 * 60_000 + 10_000;
 const minuteMs = 60_000;
 
 const words = ['schema', 'api', 'web', 'mobile', 'notes', 'worker'];
-/** Of each six, by their places, whom they wait for. */
+/** For each six sessions, by index, their dependencies. */
 const after: readonly (readonly number[])[] = [[], [0], [0], [1], [2, 3], [0]];
 
 function usage(costUsd: number, thousands: number, durationMs: number): Usage {
@@ -46,7 +46,7 @@ function usage(costUsd: number, thousands: number, durationMs: number): Usage {
 
 type End = 'completed' | 'failed' | 'running' | 'pending';
 
-/** How each of the six stands: the first ones are in the middle of it. */
+/** The state of each six sessions: the first ones are running. */
 function endOf(index: number, count: number): End {
   const [block, place] = [Math.floor(index / 6), index % 6];
   if (count === 1) return 'running';
@@ -106,7 +106,7 @@ export function makeCockpitGroup(count: number): CockpitGroup {
   };
 }
 
-/** Logs how it came to where it stands; what the running ones do. */
+/** Logs the events that led to this state, and the activity of the running sessions. */
 function play(writer: GroupWriter, ids: readonly SessionId[], count: number, pass: (ms: number) => void) {
   const live = new Map<SessionId, LiveSession>();
   const runner = writer.state.run?.runner ?? createRealWorld().machine.self;

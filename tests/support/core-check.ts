@@ -1,4 +1,4 @@
-/** Properties of core/, which are cheap: more cases of each. */
+/** Properties of core/, which are cheap and so run with more cases. */
 import { isLongRun } from './long.ts';
 import { fc } from './property.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The smallest runner there can be: does what `decide` says, ends sessions as the test says, and after every step
- * checks the promises of a run against books of its own. What it knows of a session it has not read from GroupState.
+ * The smallest possible runner: it does what `decide` returns, ends sessions as the test says, and after every step
+ * checks the promises of a run against its own books, which do not use GroupState.
  */
 
 import { buildGraph } from '../../src/core/graph.ts';
@@ -76,7 +76,7 @@ export class CoreDriver {
     return Math.max(0, roundUsd((cap ?? Number.POSITIVE_INFINITY) - (this.spentBy.get(id) ?? 0)));
   }
 
-  /** Does what `decide` says until there is nothing to do but wait; returns the end of the run when it came to one. */
+  /** Does what `decide` returns until it waits; returns the outcome once the run has ended. */
   step(): Settled | null {
     const decisions = decide(this.log.state, capacity);
     this.checkStarts(decisions.filter((decision): decision is Start => decision.do === 'start'));
@@ -103,18 +103,18 @@ export class CoreDriver {
     this.known.set(id, outcome);
     this.reserved.delete(id);
     this.spentBy.set(id, (this.spentBy.get(id) ?? 0) + (used?.costUsd ?? 0));
-    // Here every pause that cost something is one for money, and goes on by itself while the own cap leaves any.
+    // Here every pause with a cost is for budget, and resumes by itself while the session's cap allows.
     if (outcome === 'paused' && used !== undefined && this.ownLeft(id) > 0) this.open.add(id);
   }
 
-  /** A later run, in which every failed session is tried again. */
+  /** A later run, in which every failed session is retried. */
   resume(): void {
     const failed = this.sessions.filter(({ id }) => this.known.get(id) === 'failed').map(({ id }) => id);
     this.log.run(failed);
     for (const { id } of this.sessions) if (this.known.get(id) !== 'completed') this.open.add(id);
   }
 
-  /** Sessions that could start now, the one to be started first in front; made from scratch. */
+  /** Sessions that could start now in starting order, computed from scratch. */
   readyFromScratch(): SessionId[] {
     const ready = this.sessions.filter(
       ({ id, dependsOn }) =>
@@ -122,13 +122,13 @@ export class CoreDriver {
         this.known.get(id) !== 'running' &&
         (!this.config.respectDependencies || dependsOn.every((other) => this.known.get(other) === 'completed')),
     );
-    // A stable sort keeps the order of adding among equals.
+    // A stable sort keeps the order of definition among equals.
     return ready.map(({ id }) => id).sort((a, b) => (this.chain.get(b) ?? 0) - (this.chain.get(a) ?? 0));
   }
 
   private checkStarts(starts: readonly Start[]): void {
     const free = this.config.maxConcurrentSessions - this.running.length;
-    // claude takes no cap below a tenth of a cent.
+    // claude accepts no cap below a tenth of a cent.
     const payable = this.readyFromScratch().filter((id) => this.ownLeft(id) >= 0.001);
     const wanted = payable.slice(0, starts.length);
     this.check(starts.length <= free, 'a start without a free slot');
@@ -193,7 +193,7 @@ export class CoreDriver {
   }
 }
 
-/** Longest path that begins with each session, by definition instead of by order. */
+/** The longest path from each session, by definition instead of by the schedule's order. */
 function chainsOf(sessions: readonly SessionDefinition[]): Map<SessionId, number> {
   const graph = buildGraph(sessions);
   if (!graph.ok) throw new Error(graph.failure.message);

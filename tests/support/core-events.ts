@@ -1,6 +1,6 @@
 /**
- * Hand-made groups and logs for tests of core: short names become session ids, events get their numbers and times,
- * and every event is folded at once, so that a test reads as the story of a run.
+ * Hand-made groups and logs for tests of core: short names become session ids, events get numbers and times, and every
+ * event is reduced at once, so that a test reads as the history of a run.
  */
 import type { AttemptKind, EventBody, GroupEvent, PauseReason, ProcessIdentity } from '../../src/core/event.ts';
 import type { SessionFailureReason } from '../../src/core/failure.ts';
@@ -19,7 +19,7 @@ import { type GroupState, initialState } from '../../src/core/state.ts';
 export const groupId = '20260102-030405-test';
 const beganMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-/** The session id behind a number; the uuid part is made from it. */
+/** The session id of a number; the uuid part is derived from it. */
 export function sid(number: number): SessionId {
   const digits = String(number).padStart(3, '0');
   return `${digits}-00000000-0000-4000-8000-${digits.padStart(12, '0')}`;
@@ -58,14 +58,14 @@ export function usage(costUsd: number, output = 0): Usage {
 
 export const processIdentity: ProcessIdentity = { pid: 100, startTime: '7', host: 'here', bootId: 'boot' };
 
-/** The id of the attempt that `sid(number)` makes the `attempt`th time. */
+/** The id of the `attempt`th attempt of `sid(number)`. */
 export function attemptId(sessionId: SessionId, attempt: number): string {
   return `${sessionId.slice(0, 3)}#${attempt}`;
 }
 
 export type Outcome = 'completed' | 'failed' | 'paused';
 
-/** A log and its fold. One second passes with every event. */
+/** A log and its reduced state. One second passes with every event. */
 export class CoreLog {
   readonly events: GroupEvent[] = [];
   readonly state: GroupState;
@@ -76,7 +76,7 @@ export class CoreLog {
     this.state = initialState(first);
   }
 
-  /** The event that would come next; nothing happens yet. */
+  /** The next event, without applying it. */
   next(body: EventBody): GroupEvent {
     const seq = this.events.length + 1;
     return { seq, at: new Date(beganMs + seq * 1000).toISOString(), groupId, ...body };
@@ -95,14 +95,14 @@ export class CoreLog {
     return this.add({ type: 'session_added', sessionId: definition.id, session: definition });
   }
 
-  /** Begins the first run, or a later one in which the sessions of `retry` start again. */
+  /** Starts the first run, or a later one in which the sessions of `retry` start again. */
   run(retry: readonly SessionId[] = []): this {
     const run = { id: 'run', runner: processIdentity };
     if (this.state.status === 'created') return this.add({ type: 'group_started', run });
     return this.add({ type: 'group_resumed', run, retry });
   }
 
-  /** The whole start of an attempt, up to the line in which claude says who it is. */
+  /** The whole start of an attempt, up to the line in which claude identifies itself. */
   start(sessionId: SessionId, kind: AttemptKind = 'start', reservedUsd?: number): this {
     const attempt = this.intend(sessionId, kind, reservedUsd);
     const type = { start: 'session_started', resume: 'session_resumed', retry: 'session_retrying' } as const;
@@ -122,7 +122,7 @@ export class CoreLog {
     return number;
   }
 
-  /** Only the intent of an attempt on another machine. */
+  /** Only the intent of an attempt on another host. */
   intendAt(sessionId: SessionId, host = 'one', reservedUsd?: number): this {
     const number = (this.state.sessions.get(sessionId)?.attempts ?? 0) + 1;
     const id = attemptId(sessionId, number);
@@ -133,7 +133,7 @@ export class CoreLog {
     return this.add({ type: 'session_starting', sessionId, attempt });
   }
 
-  /** The machine of the running attempt is lost, and with it the attempt. */
+  /** The host of the running attempt is lost, and with it the attempt. */
   loseHost(sessionId: SessionId, used: Usage): this {
     const of = this.attemptOf(sessionId);
     this.add({ type: 'session_host_lost', ...of, host: 'one', held: used.heldUsd ?? 0 });

@@ -1,10 +1,10 @@
-/** Runs a piece of code once for every sequence of choices it can make, so that small worlds are tested whole. */
+/** Runs code once for every sequence of choices it can make, so that small state spaces are tested completely. */
 export class Choices {
-  /** The choice taken at each point and how many there were. */
+  /** The choice made at each point, and the number of options there. */
   private readonly path: { taken: number; of: number }[] = [];
   private at = 0;
 
-  /** A number from 0 to `count` - 1; over all runs every one of them is returned at this point. */
+  /** A number from 0 to `count` - 1; over all runs each value is returned at this point. */
   choose(count: number): number {
     const known = this.path[this.at];
     if (known === undefined) this.path.push({ taken: 0, of: count });
@@ -13,7 +13,7 @@ export class Choices {
     return known?.taken ?? 0;
   }
 
-  /** Goes on to the next sequence; false after the last one. */
+  /** Moves to the next sequence; false after the last one. */
   advance(): boolean {
     this.at = 0;
     for (let last = this.path.at(-1); last !== undefined; last = this.path.at(-1)) {
@@ -25,7 +25,7 @@ export class Choices {
   }
 }
 
-/** Calls `run` once for every sequence of choices; returns how often that was. */
+/** Calls `run` once for every sequence of choices; returns the number of calls. */
 export function forEveryChoice(run: (choices: Choices) => void): number {
   const choices = new Choices();
   let runs = 0;
@@ -37,8 +37,8 @@ export function forEveryChoice(run: (choices: Choices) => void): number {
 }
 
 /**
- * Every acyclic graph over `count` sessions as lists of dependencies by index. With `sorted` only those whose
- * sessions depend on earlier ones: every shape once or more, but not every order of adding.
+ * Every acyclic graph over `count` sessions as lists of dependencies by index. With `sorted` only those whose sessions
+ * depend on earlier ones: every shape at least once, but not every order of definition.
  */
 export function everyGraph(count: number, sorted: boolean): number[][][] {
   const edges: [number, number][] = [];

@@ -1,6 +1,6 @@
 /**
- * What tests of crashes share: a group on disk run by real processes of the program, which end where a test says;
- * fakes that answer by themselves; and what must hold whatever happened.
+ * Shared by crash tests: a group on disk, run by real processes of the program that die where a test says; fakes that
+ * answer by themselves; and checks of what must always hold.
  */
 
 import { expect } from 'bun:test';
@@ -21,7 +21,7 @@ const bunFlags = ['--no-env-file', '--config=/dev/null', '--no-install'];
 /** Runs on the world that TEST_WORLD describes. */
 export const alteredProgram = [process.execPath, ...bunFlags, join(import.meta.dir, 'altered-main.ts')];
 
-/** Starts a command as a user would, with an emptied environment plus `env`. */
+/** Starts a command with an emptied environment plus `env`. */
 export function startCommand(command: readonly string[], env: Readonly<Record<string, string>>): Started {
   const child = Bun.spawn([...command], {
     env: { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', ...env },
@@ -59,7 +59,7 @@ export class Runners {
     return startCommand([...alteredProgram, 'group', 'run', this.group.groupId, '--output', 'quiet'], env);
   }
 
-  /** `group run` that must end itself by SIGKILL. */
+  /** `group run` that must kill itself by SIGKILL. */
   async crash(alteration: Alteration): Promise<void> {
     const finished = await this.startAltered(alteration).finished;
     if (finished.code === null) return;
@@ -74,19 +74,19 @@ export class Runners {
   }
 }
 
-/** The line that a fake prints before its result; it names the process and the attempt that did the work. */
+/** The line that a fake prints before its result, with the process and the attempt that did the work. */
 function workLine(fake: Invocation): object {
   const text = JSON.stringify({ pid: fake.hello.pid, attempt: fake.hello.env[attemptMark] });
   return { type: 'assistant', message: { id: `m${fake.hello.pid}`, content: [{ type: 'text', text }] } };
 }
 
-/** Lets a fake take its prompt and say who it is. */
+/** Lets a fake read its prompt and identify itself. */
 export async function begin(fake: Invocation): Promise<void> {
   await fake.prompt();
   await fake.init();
 }
 
-/** Lets a fake that has begun work once and succeed. */
+/** Lets a started fake work once and succeed. */
 export async function finish(fake: Invocation, costUsd = 0.01, result = 'done'): Promise<void> {
   await fake.print(workLine(fake));
   await fake.succeed(costUsd, result);
@@ -97,19 +97,19 @@ export async function work(fake: Invocation): Promise<void> {
   await finish(fake);
 }
 
-/** Every fake of these sessions works as soon as it is started. */
+/** Every fake of these sessions works as soon as it starts. */
 export function answerAll(rig: Rig, claudeSessionIds: readonly string[]): void {
   for (const id of claudeSessionIds) rig.answerEach(id, work);
 }
 
 export interface Spoken {
-  /** The attempts that worked, in order, one entry for each process that did. */
+  /** The attempts that worked in order, one entry per process. */
   readonly workers: readonly { readonly pid: number; readonly attempt: string }[];
   readonly results: number;
   readonly costUsd: number;
 }
 
-/** What the workers of a session printed, from the transcript. */
+/** The workers' output of a session, from the transcript. */
 export function spoken(group: GroupFixture, name: string): Spoken {
   const lines = readFileSync(group.session(name).transcript, 'utf8').split('\n');
   const messages = lines.filter((line) => line !== '').map((line) => JSON.parse(line));
@@ -123,7 +123,7 @@ export function spoken(group: GroupFixture, name: string): Spoken {
   };
 }
 
-/** The log folds, every snapshot says what it says, costs are those that were printed, no process is left. */
+/** The log can be reduced, every snapshot matches it, costs are those printed, and no process is left. */
 export function expectSettled(group: GroupFixture): void {
   const loaded = loadGroup(group.world, group.root, group.groupId);
   if (!loaded.ok) throw new Error(loaded.failure.message);
@@ -139,19 +139,19 @@ export function expectSettled(group: GroupFixture): void {
   expect(markedProcesses(group)).toEqual([]);
 }
 
-/** Removes a group and what still lives of it: after a failed test a worker that was stopped cannot end by itself. */
+/** Removes a group and its live processes; after a failed test a stopped worker cannot exit by itself. */
 export function removeGroup(group: GroupFixture): void {
   for (const pid of markedProcesses(group)) kill(pid);
   group.remove();
 }
 
-/** Living processes that carry the mark of any attempt in the log. */
+/** Live processes that carry the mark of an attempt in the log. */
 export function markedProcesses(group: GroupFixture): number[] {
   const attempts = group.events().flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));
   return attempts.flatMap((id) => group.world.processes.findMarked(attemptMark, id).map(({ pid }) => pid));
 }
 
-/** Each session was worked on by one process of one attempt, and what that cost is what is on record. */
+/** Each session was worked on by one process of one attempt, and its cost is recorded. */
 export function expectWorkedOnce(group: GroupFixture, names: readonly string[]): void {
   const state = group.state();
   for (const name of names) {

@@ -1,6 +1,6 @@
 /**
- * A way to a server that can be cut as a network is: nothing comes through, in either direction or in one of them, and
- * nobody is told so; what is connected stays connected, and what was sent waits. Healed, all of it goes on.
+ * A connection to a server that can be cut like a network: nothing passes in either or in one direction, without an
+ * error. Connections stay open and sent data waits. After healing everything continues.
  */
 import { connect, createServer, type Socket } from 'node:net';
 
@@ -30,7 +30,7 @@ export async function startProxy(targetPort: number, address = '127.0.0.1'): Pro
     socket.on('error', () => {});
     socket.on('close', () => {
       ways.delete(one);
-      // Whoever is cut off does not hear of it.
+      // The cut-off side is not informed.
       if (isCut.length === 0) other.destroy();
     });
     if (isCut.includes(way)) socket.pause();

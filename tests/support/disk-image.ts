@@ -1,6 +1,6 @@
 /**
- * A real ext4 in a file, mounted: what has reached the file at an instant is what a power cut at that instant leaves.
- * It takes root and a loop device; where these cannot be had, tests that need one are skipped, and so counted.
+ * A real ext4 in a file, mounted: the file's content at an instant is what a power cut at that instant leaves. Needs
+ * root and a loop device; tests that need one are skipped and counted elsewhere.
  */
 import { dlopen } from 'bun:ffi';
 import {
@@ -17,14 +17,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** More than a run wants to find free; hardly any of it is ever written. */
+/** More than a run requires to be free; little of it is ever written. */
 const bytes = 800_000_000;
 const seekData = 3;
 const seekHole = 4;
-/** While something is being written to it no two readings are the same; that takes some milliseconds. */
+/** During a write no two readings are equal; it takes some milliseconds. */
 const readingsMax = 200;
 
-/** What stands at a place of a file that has holes. */
+/** The data at an offset of a sparse file. */
 interface Extent {
   readonly offset: number;
   readonly data: Buffer;
@@ -78,7 +78,7 @@ export class DiskImage {
     truncateSync(this.#file, bytes);
   }
 
-  /** Makes the file system; false where there are no tools for that. */
+  /** Creates the file system; false without the tools. */
   format(): boolean {
     return succeeds(['mkfs.ext4', '-q', '-J', 'size=4', this.#file]);
   }
@@ -94,7 +94,7 @@ export class DiskImage {
     if (this.#isMounted) throw new Error(`${this.folder} is still in use`);
   }
 
-  /** What the disk holds at one instant: a reading that a second one, after its end, finds unchanged. */
+  /** The disk's content at one instant: a reading that a second, later reading confirms. */
   powerCut(): DiskContents {
     let before = readExtents(this.#file);
     for (let readings = 0; readings < readingsMax; readings += 1) {
@@ -105,7 +105,7 @@ export class DiskImage {
     throw new Error('the disk is never at rest');
   }
 
-  /** Goes on with what a power cut left. Throws when it cannot be mounted. */
+  /** Continues with what a power cut left. Throws when it cannot be mounted. */
   restore(contents: DiskContents): void {
     this.unmount();
     writeFileSync(this.#file, '');
@@ -122,7 +122,7 @@ export class DiskImage {
   }
 }
 
-/** Whether such a disk can be had here. */
+/** Whether such a disk is possible here. */
 export function canMountImages(): boolean {
   if (process.platform !== 'linux' || process.getuid?.() !== 0 || Bun.which('unshare') === null) return false;
   const image = new DiskImage();

@@ -1,6 +1,6 @@
 /**
- * The story of a group in which something of every kind happens: a usage limit, a failure with what it blocks, a
- * pause of a night, a transient failure, work in a worktree that is judged, a warning, and texts that mean harm.
+ * A group with an event of every kind: a usage limit, a failure and what it blocks, an overnight pause, a transient
+ * failure, accepted work in a worktree, a warning, and hostile texts.
  */
 import type { EventBody, GroupEvent } from '../../src/core/event.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId, type Usage } from '../../src/core/group.ts';
@@ -40,7 +40,7 @@ class Story {
   private atMs = begin;
   private readonly attempts = new Map<Name, number>();
 
-  /** Lets time pass. */
+  /** Advances the clock. */
   pass(minutes: number): this {
     this.atMs += minutes * minute;
     return this;

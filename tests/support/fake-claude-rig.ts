@@ -1,7 +1,6 @@
 /**
- * The test's side of fake-claude.ts: hands out one Invocation per started fake, by session,
- * and lets the test step it. Nothing here waits for time; everything waits for a message, and one that does not come
- * is named after a while.
+ * The test's side of fake-claude.ts: returns one Invocation per started fake, by session, and lets the test step it.
+ * Nothing waits for time; everything waits for a message, and a missing message is named after a while.
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -22,7 +21,7 @@ const seenCharactersMax = 300;
 
 export class Invocation {
   readonly #inputs = new Mailbox<string>();
-  /** The beginnings of the last lines written into its stdin. */
+  /** The beginnings of the last lines written to its stdin. */
   readonly #seen: string[] = [];
   #hasEnded = false;
   readonly #answers = new Mailbox<Record<string, unknown>>();
@@ -39,7 +38,7 @@ export class Invocation {
     });
   }
 
-  /** Which fake this is and what it was told last, for messages. */
+  /** This fake and its last instruction, for messages. */
   describe(): string {
     const { pid } = this.hello;
     const kind = this.resumed ? 'resumed' : 'new';
@@ -72,13 +71,13 @@ export class Invocation {
     return this.hello.args.includes('--resume');
   }
 
-  /** The next line written into its stdin, parsed; `wanted` is what it is hoped to be, for messages. */
+  /** The next line written to its stdin, parsed; `wanted` names the expected one in messages. */
   async input(wanted = 'a line'): Promise<Record<string, unknown>> {
     const line = await this.#inputs.next(() => `${wanted} to ${this.describe()}`);
     return JSON.parse(line) as Record<string, unknown>;
   }
 
-  /** Waits for the first user message, passing over control requests; the prompt's text. */
+  /** Waits for the first user message, skipping control requests; returns the prompt's text. */
   async prompt(): Promise<string> {
     for (;;) {
       const line = await this.input('a prompt');
@@ -86,7 +85,7 @@ export class Invocation {
     }
   }
 
-  /** Waits for the next control request of the given subtype; its request id. */
+  /** Waits for the next control request of the given subtype; returns its request id. */
   async control(subtype: string): Promise<string> {
     for (;;) {
       const line = await this.input(`a control request ${subtype}`);
@@ -100,13 +99,13 @@ export class Invocation {
     await this.#order({ do: 'print', text });
   }
 
-  /** Prints one stream-json line; after a result also `idle`, as the real one does where no turn follows. */
+  /** Prints one stream-json line; after a result also `idle`, as the real one does when no turn follows. */
   async print(message: object): Promise<void> {
     const isResult = 'type' in message && message.type === 'result';
     await this.printAll(isResult ? [message, idleLine] : [message]);
   }
 
-  /** Prints these lines and no others, in one write. */
+  /** Prints exactly these lines in one write. */
   async printAll(messages: readonly object[]): Promise<void> {
     const lines = messages.map((message) => JSON.stringify({ session_id: this.claudeSessionId, ...message }));
     await this.printRaw(`${lines.join('\n')}\n`);
@@ -121,7 +120,7 @@ export class Invocation {
     await this.print({ type: 'system', subtype: 'init', cwd: this.hello.cwd, model, claude_code_version: version });
   }
 
-  /** A successful result that cost `costUsd` in all. */
+  /** A successful result with a total cost of `costUsd`. */
   async succeed(costUsd = 0.01, result = 'done'): Promise<void> {
     await this.print(resultLine(costUsd, { result }));
   }
@@ -138,24 +137,24 @@ export class Invocation {
     this.#send({ do: 'die', signal });
   }
 
-  /** Makes it survive the signal. */
+  /** Makes it ignore the signal. */
   async ignore(signal: NodeJS.Signals): Promise<void> {
     await this.#order({ do: 'ignore', signal });
   }
 
-  /** Closes its stdout and lives on. */
+  /** Closes its stdout and keeps running. */
   async closeOutput(): Promise<void> {
     await this.#order({ do: 'close-output' });
   }
 
-  /** Starts a detached child in a session of its own; its pid. */
+  /** Starts a detached child in its own session; returns its pid. */
   async spawn(command: string[], env: 'kept' | 'wiped' = 'kept'): Promise<number> {
     const { pid } = await this.#order({ do: 'spawn', command, env });
     if (typeof pid !== 'number') throw new Error('the fake ended before it could start a child');
     return pid;
   }
 
-  /** Resolves when it was obeyed. One that is ended by what it did may not come as far as saying so. */
+  /** Resolves when the instruction was executed. A fake that it ends may not confirm it. */
   async #order(command: object): Promise<Record<string, unknown>> {
     this.#send(command);
     const describe = () => `its answer to ${JSON.stringify(command).slice(0, seenCharactersMax)} by ${this.describe()}`;
@@ -192,7 +191,7 @@ export function resultLine(costUsd: number, fields: Record<string, unknown> = {}
 export interface Rig {
   /** Path of a program to be used as claude. */
   readonly program: string;
-  /** What the runner's environment must hold so that fakes find the rig. */
+  /** Environment that the runner needs so that fakes find the rig. */
   readonly env: Readonly<Record<string, string>>;
   /** Fakes started so far. */
   readonly invocations: readonly Invocation[];
@@ -203,14 +202,14 @@ export interface Rig {
   stop(): void;
 }
 
-/** Starts the rig. Fakes that are still connected when it stops end themselves. */
+/** Starts the rig. Fakes that are still connected when it stops exit. */
 export async function startRig(): Promise<Rig> {
   const folder = mkdtempSync(join(tmpdir(), 'cca-rig-'));
   const socketPath = join(folder, 's');
   const program = join(folder, 'claude');
   const fake = join(import.meta.dir, 'fake-claude.ts');
   const flags = '--no-env-file --config=/dev/null --no-install';
-  // Asked at each run whose claude is a script; a shell answers with a tenth of what a start of Bun takes.
+  // Called at each run with a script as claude; a shell answers in a tenth of the time that Bun needs to start.
   const asked = `case $1 in
 --version) exec echo '2.1.332 (Fake Claude)' ;;
 auth)
@@ -253,7 +252,7 @@ esac`;
     nextFor: (id) => mailbox(id).next(() => `a fake for session ${id}; ${describeAll()}`),
     answerEach: (id, answer) =>
       mailbox(id).forEach((fake) => {
-        // One that ended meanwhile takes no more answers. Of others we are told; whether it matters the test sees.
+        // A fake that ended takes no more answers. Other errors are thrown; the test decides whether they matter.
         answer(fake).catch((error) => fake.hasEnded || console.error(String(error)));
       }),
     stop: () => {

@@ -1,8 +1,8 @@
 /**
- * A claude that does exactly what a test tells it, for what the real one cannot be made to do on cue. Started by the
- * runner like the real one; it connects to the rig's socket, says how it was started, forwards its input line by line
- * and then only obeys. The tests start thousands of it, so it has only what Bun brings: node's own streams and sockets
- * would take four times as long to load.
+ * A claude that does exactly what a test says, for cases that the real one cannot produce on demand. The runner starts
+ * it like the real one. It connects to the rig's socket, reports its start, forwards its input by line, and then only
+ * obeys. Tests start thousands of it, so it uses only what Bun brings: node's streams and sockets load four times as
+ * slowly.
  */
 import { closeSync, writeSync } from 'node:fs';
 import { lineSplitter } from './lines.ts';
@@ -16,7 +16,7 @@ type Command =
   | { do: 'close-output' }
   | { do: 'spawn'; command: string[]; env: 'kept' | 'wiped' };
 
-/** Takes UTF-8 in pieces. */
+/** Accepts UTF-8 in pieces. */
 function pieces(onLine: (line: string) => void): (chunk: Uint8Array) => void {
   const split = lineSplitter(onLine);
   const decoder = new TextDecoder();
@@ -63,7 +63,7 @@ function obey(command: Command): void {
   }
 }
 
-/** What the socket has not taken yet. */
+/** Data that the socket has not accepted yet. */
 let untold = Buffer.alloc(0);
 
 function tell(message: object): void {
@@ -76,7 +76,7 @@ function tellRest(): void {
 }
 
 const commands = pieces((line) => obey(JSON.parse(line) as Command));
-// Without its test a fake has no reason to live: it must not outlive the test run.
+// A fake must not outlive its test run.
 const leave = () => process.exit(99);
 const socket = await Bun.connect({
   unix: process.env.FAKE_CLAUDE_SOCKET ?? '',

@@ -1,4 +1,4 @@
-/** What has to be true after a group on hosts to which something happened: each once, paid exactly, nothing left. */
+/** Checks after a fault on the hosts of a group: each session once, paid exactly, nothing left. */
 import { expect } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,10 +11,10 @@ import { type ChaosResult, describe, keysLeft, runChaos, stepsOfEach, storyOf, t
 import { git } from './git/repository.ts';
 import { type Noted, stepUsd } from './stepping-claude.ts';
 
-/** What was said last is dropped a moment later. */
+/** The last message is dropped a moment later. */
 const looksMax = 100;
 
-/** Lets all of it happen. `opened` is given what ends the group and its hosts, also after a failure. */
+/** Runs the whole scenario. `opened` gets the function that ends the group and its hosts, also after a failure. */
 export async function expectAllOnce(trouble: Trouble, opened: (close: () => Promise<void>) => void): Promise<void> {
   let story = (): string => '';
   try {
@@ -36,7 +36,7 @@ async function expectOnce({ ground, noted, trouble }: ChaosResult): Promise<void
   const events = group.events();
   const state = group.state();
   expect(state.status).toBe('completed');
-  // Two at one time, a conversation that is begun twice, or one that was to be there and is not.
+  // Two at one time, a conversation that was started twice, or a missing one.
   expect(noted.filter(({ word }) => ['second', 'again', 'forgot'].includes(word))).toEqual([]);
   const lost = new Set(events.flatMap((event) => (event.type === 'session_host_lost' ? [event.attemptId] : [])));
   for (const [id, { workspace }] of state.sessions) {
@@ -49,7 +49,7 @@ async function expectOnce({ ground, noted, trouble }: ChaosResult): Promise<void
   await until(() => markedProcesses(ground.group).length === 0);
   expectPaid(ground);
   for (const { root } of Object.values(machines)) await until(() => readdirSync(fleetPaths(root).slots).length === 0);
-  // What came back with an old Redis is nobody's any more.
+  // Data that returned with an old Redis belongs to no session any more.
   if (trouble.kind !== 'redis as it was') {
     for (let looks = 0; keysLeft(ground).length > 0 && looks < looksMax; looks += 1) await Bun.sleep(100);
     expect(keysLeft(ground)).toEqual([]);
@@ -64,8 +64,8 @@ function expectWork(own: readonly Noted[], written: readonly number[], lost: Rea
   for (const begin of own.filter(({ word }) => word === 'begin')) {
     const [done = 0, asked = 0] = begin.numbers;
     const did = Math.max(0, ...numbersOf(before, 'did'));
-    // One whose host was lost goes on from what had come back by then; any other where it was, and what it was in
-    // the middle of may have been finished without its knowing.
+    // A session of a lost host continues from its last checkpoint; any other continues where it was, and its
+    // interrupted step may have been finished unrecorded.
     if (before.length > 0 && !lost.has(before[0]?.attemptId ?? '')) expect([did, did + 1]).toContain(done);
     if (asked > done) repeated.add(done + 1);
     before = own.filter(({ attemptId }) => attemptId === begin.attemptId);
@@ -81,7 +81,7 @@ function expectWork(own: readonly Noted[], written: readonly number[], lost: Rea
   expect(written.filter((step) => !steps.includes(step))).toEqual([]);
 }
 
-/** What their claudes printed on all hosts, which is what the model was asked. */
+/** The output of its claudes on all hosts, which shows the model's requests. */
 function expectPaid({ group, machines }: ChaosResult['ground']): void {
   let asked = 0;
   for (const { root } of Object.values(machines)) {
@@ -95,7 +95,7 @@ function expectPaid({ group, machines }: ChaosResult['ground']): void {
     })();
     for (const id of folders) {
       const path = join(sessions, id, 'transcript.jsonl');
-      // It may have been ordered here, and have begun elsewhere.
+      // It may have been ordered here and started on another host.
       const transcript = existsSync(path) ? readFileSync(path, 'utf8') : '';
       asked += transcript.split('\n').filter((line) => line.includes('"type":"assistant"')).length;
     }
@@ -103,7 +103,7 @@ function expectPaid({ group, machines }: ChaosResult['ground']): void {
   const { usage, reservedUsd } = group.state();
   const { costUsd, heldUsd = 0 } = usage;
   expect(reservedUsd).toBeCloseTo(0, 9);
-  // Of a claude that was killed one message more is held, whether it was asked for or not.
+  // For a killed claude one more message is held, whether it was requested or not.
   const attempts = group.events().filter(({ type }) => type === 'session_starting').length;
   expect(heldUsd).toBeLessThanOrEqual((attempts - 1) * firstMessageUsd);
   expect(costUsd - heldUsd).toBeCloseTo(asked * stepUsd, 9);

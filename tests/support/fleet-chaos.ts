@@ -1,4 +1,4 @@
-/** A group on three hosts to which one thing happens. It heals, and the group must come to its end. */
+/** A group on three hosts with one fault, which heals; then the group must complete. */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { launcher } from './cli.ts';
@@ -8,11 +8,11 @@ import { type Noted, steppingClaude, stepsNoted } from './stepping-claude.ts';
 import { noteTried } from './tried.ts';
 
 export const leaseMs = 3_000;
-/** A runner takes a host for lost so long after its lease. */
+/** A runner counts a host as lost this long after its lease. */
 const fenceMs = 20_000;
 const shape = { machines: 3, sessions: 5, steps: 16, stepSeconds: 0.7 };
 export const stepsOfEach = shape.steps;
-/** Steps that were done in all when the trouble begins, and those after which Redis is copied to come back so. */
+/** Completed steps when the fault begins, and those after which Redis is copied to return in that state. */
 const beginsAt = 8;
 const copiedAt = 2;
 const lookMs = 50;
@@ -33,7 +33,7 @@ export interface Trouble {
   readonly way: CutWay;
 }
 
-/** Each by itself, long enough to be noticed where that is possible. */
+/** Each fault alone, long enough to be noticed where possible. */
 export const singleTroubles: readonly Trouble[] = [
   { kind: 'machine cut off', way: 'both', lastsMs: 60_000 },
   { kind: 'machine cut off', way: 'up', lastsMs: 2 * leaseMs },
@@ -46,10 +46,10 @@ export const singleTroubles: readonly Trouble[] = [
   { kind: 'redis as it was', way: 'both', lastsMs: 0 },
 ];
 
-/** Of what all hosts need, not of one of them. */
+/** Faults of a shared part, not of one host. */
 export const isOfCenter = (kind: Trouble['kind']): boolean => /^(runner|redis)/.test(kind);
 
-/** What is left in Redis but what lies there for good: the registry, and what the engine keeps of its queues. */
+/** Keys left in Redis, except permanent ones: the registry and the engine's queue keys. */
 export function keysLeft({ server }: FleetGround): string[] {
   const ask = (...args: string[]): string => {
     const asked = Bun.spawnSync(['redis-cli', '-p', String(server.port), ...args]);
@@ -58,11 +58,11 @@ export function keysLeft({ server }: FleetGround): string[] {
   const keys = ask('keys', '*').split('\n');
   const isKept = (key: string): boolean =>
     /^cca:(hosts|drained|label-sets|slots-[^:]+:(id|meta|marker|events))$/.test(key);
-  // What nobody needs any more goes by itself in time.
+  // Keys without a reader expire in time.
   return keys.filter((key) => !isKept(key) && Number(ask('ttl', key)) < 0);
 }
 
-/** What happened, for whoever has to find out why. */
+/** The history of the run, for the reader of a failure. */
 export function storyOf({ group, machines }: FleetGround): string {
   const names = new Map([...group.state().sessions.values()].map(({ definition }) => [definition.id, definition.name]));
   const events = group.events().map((event) => {
@@ -85,10 +85,10 @@ export interface ChaosResult {
 export const describe = ({ kind, lastsMs, way }: Trouble): string =>
   `${kind}${kind.endsWith('cut off') ? ` ${way}` : ''} ${lastsMs / 1_000}s`;
 
-/** Each waits a moment for hosts that were started a moment ago. */
+/** Each waits a moment for newly started hosts. */
 const bookingsMax = 6;
 
-/** `opened` gets the ground and what closes it. Throws when the group does not complete. */
+/** `opened` gets the fixture and its cleanup. Throws when the group does not complete. */
 export async function runChaos(
   trouble: Trouble,
   opened: (ground: FleetGround, close: () => Promise<void>) => void,
@@ -103,7 +103,7 @@ class Chaos {
   readonly #proxies: readonly CuttableProxy[];
   readonly #runnerProxy: CuttableProxy;
   readonly #machines: readonly Machine[];
-  /** Sooner than they would by themselves, once the group is over. */
+  /** Sooner than they would expire, once the group is over. */
   readonly #hurry = Promise.withResolvers<void>();
   #runner: Bun.Subprocess | null = null;
   #runnerMayRun: Promise<void> = Promise.resolve();
@@ -166,7 +166,7 @@ class Chaos {
     if (!isOver) this.#healing = this.#happen(trouble);
     await running.finally(() => this.#hurry.resolve());
     await this.#healing;
-    // What a host that was lost when all was done has to tell is booked by the next command.
+    // The late report of a lost host is recorded by the next command.
     for (let more = 0; more < bookingsMax && this.#isHeld; more += 1) await this.#runToEnd();
     return { ground: this.#ground, noted: stepsNoted(folder), trouble };
   }
@@ -179,7 +179,7 @@ class Chaos {
     return join(this.#ground.group.folder, 'redis as it was');
   }
 
-  /** Starts a runner again for each that was killed. */
+  /** Starts a new runner for each one that was killed. */
   async #runToEnd(): Promise<void> {
     for (;;) {
       await this.#runnerMayRun;
@@ -209,7 +209,7 @@ class Chaos {
     return child;
   }
 
-  /** Resolves when it has healed. */
+  /** Resolves when the fault has healed. */
   async #happen({ kind, lastsMs, way }: Trouble): Promise<void> {
     const index = this.#busy();
     const machine = this.#machines[index] as Machine;

@@ -1,4 +1,4 @@
-/** The single faults of a fleet, and what has to be true after each of them: all done once, and the books right. */
+/** The single faults of a fleet, and the checks after each: all sessions done once, and the books right. */
 import { expect } from 'bun:test';
 import { join } from 'node:path';
 import { roundUsd } from '../../src/core/group.ts';
@@ -13,8 +13,8 @@ export interface Fault {
   readonly leaseSeconds?: number;
   readonly diskBytes?: number;
   /**
-   * Two sessions are in the middle of a tool, one of them on `host`. Resolves when all that a fault takes away by
-   * itself is back; what it returns is done once the group has ended.
+   * Two sessions are in the middle of a tool, one of them on `host`. Resolves when everything that recovers by itself
+   * is back; the returned function runs once the group has ended.
    */
   happen(fleet: FaultyFleet, host: NamespacedHost): Promise<void | (() => Promise<void>)>;
 }
@@ -36,7 +36,7 @@ function startAgent(host: NamespacedHost): void {
 
 async function redisAway(fleet: FaultyFleet, seconds: number): Promise<void> {
   await fleet.redis.kill('SIGTERM');
-  // What one of them does meanwhile is reported later; the other one is still at work when Redis is back.
+  // One reports later what it does meanwhile; the other is still running when Redis returns.
   fleet.release('five');
   await Bun.sleep(seconds * 1_000);
   await fleet.redis.restart();
@@ -143,17 +143,17 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/** Each waits a moment for hosts that were started a moment ago. */
+/** Each waits a moment for newly started hosts. */
 const bookingsMax = 6;
 
-/** Attempts whose host was lost, and has not told what they cost since it is back. */
+/** Attempts whose host was lost and has not reported their cost since its return. */
 function unbooked({ events }: FaultyFleet): readonly string[] {
   const booked = new Set(events.flatMap((event) => (event.type === 'session_booked' ? [event.attemptId] : [])));
   const lost = events.flatMap((event) => (event.type === 'session_host_lost' ? [event.attemptId] : []));
   return lost.filter((attemptId) => !booked.has(attemptId));
 }
 
-/** Does the job while the fault happens. Throws with all that happened when something is not as it has to be. */
+/** Runs the job during the fault. Throws with the whole history when a check fails. */
 export async function expectJobDone(program: string, fault: Fault, bigBytes: number): Promise<void> {
   const { leaseSeconds = 15, diskBytes } = fault;
   const fleet = await FaultyFleet.open(program, { leaseSeconds, bigBytes, ...(diskBytes ? { diskBytes } : {}) });
@@ -199,7 +199,7 @@ async function expectAllOnce(fleet: FaultyFleet): Promise<void> {
   expect(commits.toSorted()).toEqual(names.flatMap((name) => [`${name} 1`, `${name} 2`]).toSorted());
 }
 
-/** What a claude that was killed may have cost besides what is known is held, one message at most for each. */
+/** The possible further cost of a killed claude is held, at most one message each. */
 function expectBooks({ state, events, api }: FaultyFleet): void {
   const { costUsd, heldUsd = 0 } = state.usage;
   const asked = api.served.total.costUsd;

@@ -1,6 +1,6 @@
 /**
- * A job on three hosts, each a set of namespaces with an sshd of its own, to which one fault happens. The program is
- * the npm package, all is done by commands that a user types, and the real claude works for a scripted API.
+ * A job on three hosts, each a set of namespaces with its own sshd, with one fault. The program is the npm package, all
+ * steps are user commands, and the real claude works for a scripted API.
  */
 import {
   appendFileSync,
@@ -32,7 +32,7 @@ import { git, Repository } from './git/repository.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 import { noteTried } from './tried.ts';
 
-/** Name, repository and what it waits for: four waves. */
+/** Name, repository and dependencies: four waves. */
 export const job = [
   ['one', 'api', []],
   ['two', 'web', []],
@@ -44,12 +44,12 @@ export const job = [
   ['eight', 'web', ['six', 'seven']],
 ] as const;
 export const repositories = ['api', 'web', 'big'] as const;
-/** The sessions of the second wave, in the middle of a tool when the fault comes. */
+/** The sessions of the second wave, which are in the middle of a tool when the fault happens. */
 const held = ['four', 'five'] as const;
 type HeldName = (typeof held)[number];
 
 const lookMs = 100;
-/** Longer than a lost host takes to be given up, on a busy machine. */
+/** Longer than it takes to give up a lost host, on a busy machine. */
 const patienceMs = 300_000;
 
 export async function untilTrue(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
@@ -62,9 +62,9 @@ export async function untilTrue(condition: () => boolean | Promise<boolean>, wha
 
 export interface FleetOptions {
   readonly leaseSeconds: number;
-  /** Of a disk for the data folder of each host; absent = they share that of the tests. */
+  /** Size of a disk for the data folder of each host; absent = they share that of the tests. */
   readonly diskBytes?: number;
-  /** Of history in the repository `big`. */
+  /** Size of the history of the repository `big`. */
   readonly bigBytes: number;
 }
 
@@ -137,7 +137,7 @@ export class FaultyFleet {
     return this.user.ok('host', 'add', host.name, '--ssh', host.sshd.destination, '--slots', '2', '--login', 'team-a');
   }
 
-  /** Defines the job and begins with it. */
+  /** Defines the job and starts it. */
   async begin(): Promise<void> {
     const { user } = this;
     this.group = await user.ok('group', 'create', 'job', '--max-budget-usd', '50', '--where', 'fleet');
@@ -157,7 +157,7 @@ export class FaultyFleet {
     this.runner = this.user.start('group', 'run', this.group, '--output', 'text');
   }
 
-  /** Resolves when a runner has come to an end by itself, with its exit code and what it said. */
+  /** Resolves when a runner has ended by itself, with its exit code and output. */
   async end(): Promise<{ readonly code: number | null; readonly said: string }> {
     const ended = await this.runner?.finished;
     if (ended === undefined) throw new Error('there is no runner');
@@ -170,7 +170,7 @@ export class FaultyFleet {
     await untilTrue(() => held.every((name) => existsSync(join(this.#marks, `${name}.waits`))), 'both sessions work');
   }
 
-  /** The session's tool comes to its end, wherever it runs. */
+  /** The session's tool ends, on whichever host it runs. */
   release(...names: readonly HeldName[]): void {
     for (const name of names) writeFileSync(join(this.#marks, `${name}.go`), '');
   }
@@ -180,7 +180,7 @@ export class FaultyFleet {
     await untilTrue(() => existsSync(join(this.#marks, `${name}.done`)), `${name} is done`);
   }
 
-  /** Names of sessions, once for each time that one was accepted. */
+  /** Names of sessions, once for each acceptance. */
   get accepted(): readonly string[] {
     return readFileSync(join(this.#marks, 'accepted'), 'utf8').trim().split('\n');
   }
@@ -197,7 +197,7 @@ export class FaultyFleet {
     return loaded.value;
   }
 
-  /** The host on which the session works. */
+  /** The host on which the session runs. */
   hostOf(name: HeldName): NamespacedHost {
     const session = [...this.state.sessions.values()].find(({ definition }) => definition.name === name);
     const at = session?.state.status === 'running' ? session.state.attempt.place?.host : undefined;
@@ -206,7 +206,7 @@ export class FaultyFleet {
     return host;
   }
 
-  /** Copies what Redis has on its disk, to be put back later. */
+  /** Copies the files of Redis, to be restored later. */
   copyRedis(): void {
     cpSync(join(this.redis.folder, 'appendonlydir'), join(this.user.folder, 'redis as it was'), { recursive: true });
   }
@@ -217,7 +217,7 @@ export class FaultyFleet {
     cpSync(join(this.user.folder, 'redis as it was'), log, { recursive: true });
   }
 
-  /** What happened, for the reader of a failure. */
+  /** The history of the run, for the reader of a failure. */
   story(): string {
     const lines = this.events.map(({ at, type, ...rest }) => `${at} ${type} ${JSON.stringify(rest).slice(0, 300)}`);
     const logs = this.hosts.map((host) => join(this.user.folder, 'hosts', host.name, 'there'));
@@ -242,12 +242,12 @@ export class FaultyFleet {
 
 type Rest = readonly [RedisServer, ScriptedApi, CuttableProxy, string, Map<string, string>];
 
-/** Succeeds once all is there, and notes each time that it did. */
+/** Succeeds once all inputs are there, and records each success. */
 function acceptance(name: string, marks: string): string {
   return `test -s ${name}-1.txt && test -s ${name}-2.txt && echo ${name} >>'${join(marks, 'accepted')}'`;
 }
 
-/** Each session commits twice; those of the second wave wait between that. */
+/** Each session commits twice; those of the second wave wait in between. */
 function scriptOf(marks: string): RehearsalScript {
   const bash = (command: string): Step => ({ text: 'Working.', tool: 'Bash', input: { command } });
   const commit = (name: string, n: number) =>
@@ -269,7 +269,7 @@ function scriptOf(marks: string): RehearsalScript {
   return { version: 1, sessions: Object.fromEntries(sessions) };
 }
 
-/** `bytes`: of a file that no compression makes smaller, in its history alone. */
+/** Adds a file of this many incompressible bytes to the history only. */
 function makeRepository(folder: string, bytes: number): void {
   const repository = new Repository(folder);
   for (const [key, value] of [

@@ -1,6 +1,6 @@
 /**
- * A group that runs with a fleet: a real redis-server, and hosts that are an agent and a guard each, processes of
- * their own with data roots of their own. The claude on them is what the environment says.
+ * A group that runs with a fleet: a real redis-server, and hosts with an agent and a guard each, as processes with
+ * their own data roots. Their claude is set by the environment.
  */
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,10 +20,10 @@ import { type RedisServer, startRedis } from './redis-server.ts';
 
 const world = createRealWorld();
 
-/** The program of hosts, from its sources. */
+/** The program of hosts, run from its sources. */
 export const machineMain = join(import.meta.dir, 'fleet-machine-main.ts');
 
-/** A host that works for others. */
+/** A host that runs sessions of others. */
 export class Machine {
   readonly root: string;
   readonly home: string;
@@ -32,7 +32,7 @@ export class Machine {
   readonly #within: readonly string[];
   #agent: Bun.Subprocess | null = null;
 
-  /** `within`: a command that starts another one, elsewhere. */
+  /** `within`: a command prefix that starts a program elsewhere. */
   constructor(
     root: string,
     home: string,
@@ -47,7 +47,7 @@ export class Machine {
     this.#main = main;
   }
 
-  /** Nothing when its agent runs. */
+  /** Undefined when its agent does not run. */
   start(): void {
     if (this.#agent !== null && this.#agent.exitCode === null && this.#agent.signalCode === null) return;
     this.#agent = Bun.spawn([...this.#within, process.execPath, '--no-install', this.#main, 'agent', this.root], {
@@ -56,7 +56,7 @@ export class Machine {
     });
   }
 
-  /** Of the agent. */
+  /** Pid of the agent. */
   get pid(): number {
     return this.#agent?.pid ?? 0;
   }
@@ -77,13 +77,13 @@ export class Machine {
     await until(() => this.#guard !== pid);
   }
 
-  /** What the agent and the guard have told people. */
+  /** The messages of agent and guard. */
   told(): string {
     const logs = ['agent.log', 'guard.log', 'agent.stderr'].map((name) => join(this.root, name)).filter(existsSync);
     return logs.map((path) => readFileSync(path, 'utf8')).join('');
   }
 
-  /** All of it at once, as when the host is switched off; `attemptIds`: what it works on. */
+  /** Kills all of it at once, as when the host is switched off; `attemptIds`: its running attempts. */
   async burn(attemptIds: readonly string[]): Promise<void> {
     this.#agent?.kill('SIGKILL');
     const guard = this.#guard;
@@ -97,9 +97,9 @@ export interface FleetGround {
   readonly group: GroupFixture;
   readonly server: RedisServer;
   readonly machines: Readonly<Record<string, Machine>>;
-  /** A further one, which is started. */
+  /** Adds and starts another host. */
   addMachine(name: string, options: MachineOptions): Machine;
-  /** A connection to be closed by whoever asked for it. */
+  /** A connection that the caller closes. */
   redis(): Promise<FleetRedis>;
   close(): Promise<void>;
 }
@@ -107,13 +107,13 @@ export interface FleetGround {
 export interface MachineOptions {
   readonly slots?: number;
   readonly labels?: readonly string[];
-  /** Besides that of all. */
+  /** In addition to the common environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Port of loopback by which it reaches Redis; absent = its own. */
+  /** Port of loopback on which it reaches Redis; absent = its own. */
   readonly redisPort?: number;
-  /** Address by which it does so; absent = loopback. */
+  /** Address at which it reaches Redis; absent = loopback. */
   readonly redisAddress?: string;
-  /** A command that starts another one, elsewhere. */
+  /** A command prefix that starts a program elsewhere. */
   readonly within?: readonly string[];
   /** Its program; absent = `machineMain`. */
   readonly main?: string;
@@ -121,23 +121,23 @@ export interface MachineOptions {
 
 export interface GroundOptions {
   readonly machines: Readonly<Record<string, MachineOptions>>;
-  /** Of the agents. */
+  /** Environment of the agents. */
   readonly env: Readonly<Record<string, string>>;
-  /** More of it, for which the folder of all must be known. */
+  /** More environment that depends on the common folder. */
   readonly envOf?: (folder: string) => Readonly<Record<string, string>>;
-  /** Makes the program that the agents start, in the folder of the ground; absent = what their environment says. */
+  /** Creates the agents' claude in the fixture's folder; absent = as the environment says. */
   readonly claude?: (folder: string) => string;
   /** Variables of a login that each host holds; absent = that of the environment. */
   readonly login?: Readonly<Record<string, string>>;
-  /** Absent = so long that a busy machine does not lose it. */
+  /** Absent = long enough that a busy machine does not lose it. */
   readonly leaseMs?: number;
   readonly config?: Partial<GroupConfig>;
   readonly files?: Readonly<Record<string, string>>;
-  /** Lines of the configuration of Redis. */
+  /** Extra lines of the Redis configuration. */
   readonly redis?: readonly string[];
 }
 
-/** Sessions work in the repositories of their projects, `app` unless they name one. The agents are started. */
+/** Sessions work in the repositories of their projects, `app` by default. The agents are started. */
 export async function openGround(sketches: readonly SessionSketch[], options: GroundOptions): Promise<FleetGround> {
   const { leaseMs = 10_000, env, config = {}, files = {}, login } = options;
   let projects = '';

@@ -12,7 +12,7 @@ import { createRealWorld } from '../../src/system/real-world.ts';
 const [mode, root = ''] = process.argv.slice(2);
 const real = createRealWorld();
 const freePath = join(root, 'free-bytes');
-/** `free-bytes` in the root says how much is free on the disk. */
+/** `free-bytes` in the root sets the reported free disk space. */
 const freeBytes = (path: string) =>
   existsSync(freePath) ? Number(readFileSync(freePath, 'utf8')) : real.files.freeBytes(path);
 const world = { ...real, files: { ...real.files, freeBytes } };
@@ -26,7 +26,7 @@ const startGuard = () => {
 
 const saidPath = join(root, 'claude.json');
 
-/** As it says itself, once for each file; `claude.json` in the root says otherwise. */
+/** As the file itself reports, once per file; `claude.json` in the root overrides it. */
 async function untried(): Promise<Result<ChosenProgram>> {
   if (existsSync(saidPath)) {
     const { refusal } = JSON.parse(readFileSync(saidPath, 'utf8'));

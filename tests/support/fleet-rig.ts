@@ -1,6 +1,6 @@
 /**
- * A fleet of one host on this one: a real redis-server, an agent and a guard as processes of their own with a data
- * root of their own, and a runner that says and hears exactly what a test wants, signed and sealed as a real one.
+ * A fleet of one host on this machine: a real redis-server, an agent and a guard as processes with their own data root,
+ * and a runner that sends and receives what a test wants, signed and sealed like a real one.
  */
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ import { basePath, makeTempFolder, until, unwrap } from './system/rig.ts';
 
 export const world = createRealWorld();
 
-/** Does what its second argument says, as a shell; a version and a help are all that it has of claude. */
+/** Runs its second argument as a shell script; only `--version` and `--help` resemble claude. */
 const claude = `#!/bin/sh
 case "$1" in
   --version) echo '2.1.331 (Claude Code)' ;;
@@ -54,7 +54,7 @@ export interface OrderOptions {
   readonly files?: readonly ParcelFile[];
   readonly attemptId?: string;
   readonly change?: Partial<Order>;
-  /** Of the project at that moment; absent = as it was when the rig was made. */
+  /** The project at that moment; absent = as when the rig was created. */
   readonly work?: Order['work'];
   readonly branch?: string;
 }
@@ -67,9 +67,9 @@ export class FleetRig {
   readonly root: string;
   readonly keys = newFleetKeys();
   readonly leaseMs: number;
-  /** All that came, in its order, repetitions too. */
+  /** All messages in order, including repetitions. */
   readonly heard: ToGroup[] = [];
-  /** Attempts of which nothing is acknowledged. */
+  /** Attempts whose messages are not acknowledged. */
   readonly silent = new Set<string>();
   #env: Readonly<Record<string, string>>;
   #agent: Bun.Subprocess | null = null;
@@ -145,7 +145,7 @@ export class FleetRig {
     await this.#agent?.exited;
   }
 
-  /** What the agent has told people. */
+  /** The agent's messages to the user. */
   told(): string {
     const path = join(this.root, 'agent.log');
     return existsSync(path) ? readFileSync(path, 'utf8') : '';
@@ -153,7 +153,7 @@ export class FleetRig {
 
   guardPid(): number | null {
     const { pid = 0 } = world.locks.holder(fleetPaths(this.root).guardLock)?.identity ?? {};
-    // One that has the lock and has not yet said who it is.
+    // A process that has the lock but no record yet.
     return pid === 0 ? null : pid;
   }
 
@@ -161,11 +161,11 @@ export class FleetRig {
     const pid = this.guardPid();
     if (pid === null) return;
     kill(pid);
-    // Another that was started meanwhile may have its place at once.
+    // Another one started meanwhile may replace it at once.
     await until(() => this.guardPid() !== pid);
   }
 
-  /** Also those that agents have started and that do not guard yet. */
+  /** Also guards started by agents that do not guard yet. */
   async killGuards(): Promise<void> {
     for (const pid of readdirSync('/proc').map(Number).filter(Boolean)) if (this.#isGuard(pid)) kill(pid);
     await this.killGuard();
@@ -221,7 +221,7 @@ export class FleetRig {
     this.git('commit', '--quiet', '-m', 'first');
   }
 
-  /** The project as it lies there: what is committed, and what is not. */
+  /** The project as it is, committed and uncommitted. */
   async shipWork(): Promise<Order['work']> {
     const head = this.git('rev-parse', 'HEAD');
     this.git('add', '--all');
@@ -235,7 +235,7 @@ export class FleetRig {
     return { repository: 'abc123', head, snapshot, branch: 'cca/group/001-one', settings: [] };
   }
 
-  /** The one of the project, on the host. */
+  /** The project's worktree on the host. */
   get repositoryThere(): string {
     return join(fleetPaths(this.root).repositories, 'abc123');
   }
@@ -274,7 +274,7 @@ export class FleetRig {
   async takeSlot(): Promise<string> {
     const lease = { host: 'one', token: `one:${crypto.randomUUID()}` };
     while (!unwrap(await listHosts(this.redis)).some(takesNew)) await Bun.sleep(20);
-    // One that was just released is free in a moment.
+    // A slot that was just released is free in a moment.
     while (!unwrap(await this.leases.take(lease, 2))) await Bun.sleep(20);
     return lease.token;
   }
@@ -285,7 +285,7 @@ export class FleetRig {
 
   async sendSigned(message: unknown, signer = new Signer(this.keys.signingKey)): Promise<void> {
     const stream = toHostStream('one');
-    // A server that is just away is asked again; what was said twice is taken in once.
+    // An unreachable server is tried again; repeated messages count once.
     while (this.#isOpen) {
       const sent = await this.redis.send(stream, [signer.sign(stream, JSON.stringify(message))]);
       if (sent.ok) return;
@@ -306,7 +306,7 @@ export class FleetRig {
     return { attemptId, attempt: 1, args: ['run', script], untrusted: false, ...place, ...change };
   }
 
-  /** Gets a slot and has something started on it. */
+  /** Takes a slot and starts something on it. */
   async start(
     options: OrderOptions,
     session: SessionId = sid(1),
@@ -317,7 +317,7 @@ export class FleetRig {
     return { token, attemptId: order.attemptId, order };
   }
 
-  /** What was said of the attempt, each once. */
+  /** The messages about the attempt, each once. */
   news(attemptId: string): AttemptNews[] {
     const once = new Map<string, AttemptNews>();
     for (const message of this.heard) {
@@ -326,7 +326,7 @@ export class FleetRig {
       const which = news.say === 'printed' ? news.offset : news.say === 'checkpoint' ? news.n : '';
       const key = `${news.say} ${news.say === 'ran' ? news.id : which}`;
       const known = once.get(key);
-      // Another agent may begin again with a larger piece.
+      // Another agent may start again with a larger piece.
       const isMore = known?.say === 'printed' && news.say === 'printed' && news.data.length > known.data.length;
       if (known === undefined || isMore) once.set(key, news);
     }
@@ -337,7 +337,7 @@ export class FleetRig {
     return until(() => this.news(attemptId).find((news) => news.say === say) as Told<S> | undefined);
   }
 
-  /** What it printed, as far as it has come here: pieces must join without a gap. */
+  /** Its output received so far: pieces must join without a gap. */
   printed(attemptId: string): string {
     let all = Buffer.alloc(0);
     for (const news of this.news(attemptId)) {
@@ -348,7 +348,7 @@ export class FleetRig {
     return all.toString();
   }
 
-  /** The pid that it printed behind that. */
+  /** The pid that it printed after that word. */
   async pidOf(attemptId: string, text: string): Promise<number> {
     const found = await until(() => new RegExp(`^${text} (\\d+)$`, 'm').exec(this.printed(attemptId))?.[1] ?? null);
     this.#born.push(Number(found));

@@ -1,4 +1,4 @@
-/** Texts kept beside the tests. With UPDATE_GOLDEN=1 they are written anew, to be read before they are kept. */
+/** Texts kept next to the tests. UPDATE_GOLDEN=1 rewrites them, to be read before they are committed. */
 import { expect } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

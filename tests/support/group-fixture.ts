@@ -50,29 +50,29 @@ export interface GroupFixture {
 export interface RunWish {
   readonly overrides?: Partial<GroupConfig>;
   readonly retryFailed?: boolean;
-  /** Which claude is started; absent = the one of the environment, untried. */
+  /** The claude to start; absent = the one of the environment, unchecked. */
   readonly claude?: ClaudeGate;
   /** Called for every event, after it was logged. */
   readonly onEvent?: (event: GroupEvent) => void;
-  /** Called when the run stands still, with the reason and the sentence. */
+  /** Called when the run waits, with the reason and the sentence. */
   readonly onWaiting?: (reason: string, message: string) => void;
   readonly onWarning?: (message: string) => void;
 }
 
 export interface RunningGroup {
   readonly result: Promise<RunResult>;
-  /** As if this process got the signal. */
+  /** As if this process received the signal. */
   signal(signal: RunnerSignal): void;
-  /** Asks the runner as another process would; its answer. */
+  /** Sends the runner a request as another process would; returns its answer. */
   ask(body: RequestBody): Promise<RequestAnswer | 'runner-gone'>;
   /** Resolves with the first event of the given type (and session), past or future. */
   event(type: GroupEvent['type'], sessionId?: string): Promise<GroupEvent>;
 }
 
-/** The graces of a stop (worker/attempt/worker.ts): a fake obeys in real time, so these stay what they are. */
+/** The grace periods of a stop (worker/attempt/worker.ts): a fake answers in real time, so these are not scaled. */
 const graces: ReadonlySet<number> = new Set([5_000, 8_000]);
 
-/** The real world in which time passes `speed` times as fast: waits of minutes can be sat through in a test. */
+/** The real world with a clock that runs `speed` times as fast, so that tests can wait for minutes. */
 function fastWorld(speed: number): World {
   const world = createRealWorld();
   const begin = world.clock.now();
@@ -85,15 +85,15 @@ function fastWorld(speed: number): World {
 }
 
 export interface FixtureOptions {
-  /** Time passes so many times as fast. */
+  /** Factor of the clock. */
   readonly speed?: number;
   /** Data root shared with another fixture. */
   readonly root?: string;
-  /** Gets the fixture's folder before the sessions are defined; projects are to be in `projects/`. */
+  /** Gets the fixture's folder before the sessions are defined; projects must be in `projects/`. */
   readonly beforeSessions?: (folder: string) => void;
 }
 
-/** Numbers the sessions in the order given; every session has a project folder of its own unless told otherwise. */
+/** Numbers the sessions in the given order; each has its own project folder by default. */
 export function makeGroup(
   sketches: readonly SessionSketch[],
   config: Partial<GroupConfig> = {},
@@ -134,7 +134,7 @@ export function makeGroup(
       description: 'a group for a test',
       slug: 'fixture',
       createdAt: new Date(now).toISOString(),
-      // Fakes are silent until they are told to speak; whoever waited for one would wait for the limit.
+      // Fakes are silent until they are stepped, so waiting for warm caches would always time out.
       config: { ...defaultGroupConfig, warmCache: false, ...config },
     },
     sessions,

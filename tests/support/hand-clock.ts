@@ -1,4 +1,4 @@
-/** Time that passes when it is told to. */
+/** A clock that advances only on request. */
 export class HandClock {
   #nowMs: number;
   #timers: { readonly atMs: number; readonly action: () => void }[] = [];

@@ -1,6 +1,6 @@
 /**
- * The program as src/main.ts runs it, but inside the process of the test: a process of its own costs a tenth of a
- * second of CPU, and the tests run thousands of commands.
+ * Runs the program like src/main.ts but in the test's process: a separate process costs a tenth of a second of CPU, and
+ * the tests run thousands of commands.
  */
 import { Writable } from 'node:stream';
 import manifest from '../../package.json' with { type: 'json' };
@@ -25,16 +25,16 @@ export interface CommandLine {
   readonly world?: World;
 }
 
-/** They go on until something else happens, are called by another program, or print through a library. */
+/** These run until something else happens, are called by another program, or print through a library. */
 const families = 'hook (?:all|cpm|faber|handover)|group (?:run|resume|watch)';
 const outside = new RegExp(`^(?:run|stop|complete|watch|resume|try|rehearsal-serve|${families})(?: |$)`);
 const tried = new Set<string>();
 let isBusy = false;
 
 /**
- * Whether a command line that is refused may run here. The first of its kind in a process never does, so that each
- * command still starts as its user starts it; nor does one that would run beside another, because they must see each
- * other as processes; nor one that reads standard input. In a long run none does.
+ * Whether a refused command line may run here. Not the first of its kind in a process, so that each command is still
+ * started as a user starts it; nor one that runs next to another, because they must see each other as processes; nor
+ * one that reads standard input. In a long run none does.
  */
 export function mayBeRefusedInProcess(args: readonly string[]): boolean {
   if (isLongRun || isBusy || args.includes('-')) return false;
@@ -44,7 +44,7 @@ export function mayBeRefusedInProcess(args: readonly string[]): boolean {
   return isKnown;
 }
 
-/** The same for one that may succeed. */
+/** The same for a command that may succeed. */
 export function mayRunInProcess(args: readonly string[]): boolean {
   return !outside.test(args.join(' ')) && mayBeRefusedInProcess(args);
 }

@@ -1,7 +1,7 @@
-/** Splits a stream on LF only: Bun's readline also splits on U+2028, which may stand inside a JSON string. */
+/** Splits a stream on LF only: Bun's readline also splits on U+2028, which JSON strings may contain. */
 import type { Readable } from 'node:stream';
 
-/** Takes a text in pieces, and calls `onLine` for every whole line of it. */
+/** Accepts text in pieces, and calls `onLine` for every complete line. */
 export function lineSplitter(onLine: (line: string) => void): (chunk: string) => void {
   let parts: string[] = [];
   return (chunk) => {
@@ -16,7 +16,7 @@ export function lineSplitter(onLine: (line: string) => void): (chunk: string) =>
   };
 }
 
-/** Calls `onLine` for every whole line of a stream of UTF-8. */
+/** Calls `onLine` for every complete line of a UTF-8 stream. */
 export function onLines(stream: Readable, onLine: (line: string) => void): void {
   stream.setEncoding('utf8');
   stream.on('data', lineSplitter(onLine));

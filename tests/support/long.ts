@@ -1,6 +1,6 @@
-/** More cases of what is tried anyway: `TEST_LONG=1 npm run test:system`. */
+/** More cases of the same tests: `TEST_LONG=1 npm run test:system`. */
 
-/** Whether the long run was asked for. */
+/** Whether the long run was requested. */
 export const isLongRun = process.env.TEST_LONG === '1';
 
 /** Every row in a long run, otherwise the first and every `step`th after it. */

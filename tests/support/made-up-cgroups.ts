@@ -1,4 +1,6 @@
-/** A tree of control groups in a folder that answers as the kernel does (cgroups(7), version 2), without processes. */
+/**
+ * A fake tree of control groups in a folder that behaves like the kernel (cgroups(7), version 2), without processes.
+ */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CgroupSystem } from '../../src/system/processes/cgroup.ts';
@@ -8,11 +10,11 @@ const files: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   pids: { 'pids.max': 'max', 'pids.events': 'max 0\n' },
 };
 
-/** With the rules of the kernel for moving, for enabling controllers and for the end of groups. */
+/** With the kernel's rules for moving processes, enabling controllers and removing groups. */
 export class MadeUpCgroups implements CgroupSystem {
-  /** The group in which everything begins; not the root of all groups, but what of the tree can be seen. */
+  /** The initial group; not the root of the hierarchy, but the root of the visible part. */
   readonly own: string;
-  /** Whatever was written, the file beside its group's name. */
+  /** Everything that was written, with the file and its group's name. */
   readonly written: string[] = [];
 
   /** `controllers`: what is delegated; `pids`: of the processes in the first group. */
@@ -69,7 +71,7 @@ export class MadeUpCgroups implements CgroupSystem {
     for (const [name, text] of Object.entries(files[controller] ?? {})) writeFileSync(join(group, name), `${text}\n`);
   }
 
-  /** A group of whose groups some are limited may have no process itself. */
+  /** A group with limited child groups may contain no process itself. */
   #move(group: string, pid: number): void {
     if (words(join(group, 'cgroup.subtree_control')).length > 0) throw systemError('EBUSY');
     for (const folder of treeOf(this.own)) {

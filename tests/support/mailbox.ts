@@ -1,9 +1,9 @@
-/** A queue between what comes by itself and a test that waits for it; who waits in vain is told what it waited for. */
+/** A queue between asynchronous messages and a test that waits for them; a timeout names what was missing. */
 
-/** Longer than anything takes on a busy machine, and shorter than the limit of a test, which says nothing. */
+/** Longer than any step on a busy machine, and shorter than the test timeout, which gives no details. */
 export const patienceMs = 40_000;
 
-/** What is thrown when patience is over. */
+/** The error thrown on timeout. */
 export function impatience(what: string): Error {
   return new Error(`Waited ${patienceMs / 1000} s in vain for ${what}.`);
 }
@@ -18,7 +18,7 @@ export class Mailbox<T> {
     else this.#items.push(item);
   }
 
-  /** Waits until something was put in; rejects when patience is over, with what `describe` says then. */
+  /** Waits for the next item; rejects on timeout with the text of `describe`. */
   next(describe: () => string): Promise<T> {
     const waiting = new Promise<T>((resolve, reject) => {
       const item = this.#items.shift();
@@ -31,16 +31,16 @@ export class Mailbox<T> {
         this.#takers.splice(this.#takers.indexOf(taker), 1);
         reject(impatience(describe()));
       }, patienceMs);
-      // What nobody awaits any more keeps no process alive.
+      // An abandoned wait keeps no process alive.
       timer.unref();
       this.#takers.push(taker);
     });
-    // It may be awaited only later, and a test may end without what it was prepared for.
+    // It may be awaited later, and a test may end without it.
     waiting.catch(() => {});
     return waiting;
   }
 
-  /** Calls `take` with everything that is put in, as often as something is, without an end. */
+  /** Calls `take` for every item, without an end. */
   forEach(take: (item: T) => void): void {
     for (const item of this.#items.splice(0)) take(item);
     const taker = (item: T): void => {

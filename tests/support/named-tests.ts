@@ -6,15 +6,15 @@ import { packageRoot } from './cli.ts';
 import { blankComments } from './tidy-source.ts';
 
 /**
- * Whether the file is there and some text in it begins so, outside of comments. Names may stand in tables and lists, so
- * only what cannot be one is left out: what is handed to a method, as what is expected, and the value of a field.
+ * Whether the file exists and one of its strings begins so, outside comments. Names may be in tables and lists, so only
+ * impossible positions are excluded: method arguments, expected values and field values.
  */
 export function isThere({ file, begin }: NamedTest): boolean {
   const path = join(packageRoot, file);
   return existsSync(path) && hasName(blankComments(readFileSync(path, 'utf8')), begin);
 }
 
-/** The same of such a source. */
+/** The same for a source text. */
 export function hasName(source: string, begin: string): boolean {
   return new RegExp(`(?<!\\.\\w+\\(\\s*|\\w:\\s+)['"\`]${RegExp.escape(begin)}`).test(source);
 }

@@ -1,10 +1,10 @@
-/** Whether the program takes a command line, without doing what it says. */
+/** Checks whether the program accepts a command line, without executing it. */
 import type { Command } from '@commander-js/extra-typings';
 import { createContext } from '../../src/cli/context.ts';
 import { buildProgram } from '../../src/cli/program.ts';
 import { packageRoot } from './cli.ts';
 
-/** Throws commander's refusal; help is none. Whatever the command does is not done. */
+/** Throws commander's refusal; help is none. The command's action does not run. */
 export async function parseCommand(argv: readonly string[]): Promise<void> {
   const program = await buildProgram(createContext(packageRoot), argv, '0');
   const { path } = argv.reduce<{ readonly path: Command; readonly done: boolean }>(

@@ -1,6 +1,6 @@
 /**
- * Runs before any test file: no test can see the developer's HOME, logins, config folders or keys. Whatever a test
- * needs it sets for the processes it starts, never for this one.
+ * Runs before any test file: no test can see the developer's HOME, logins, config folders or keys. A test sets what it
+ * needs for the processes it starts, never for this one.
  */
 import { afterAll } from 'bun:test';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,13 +1,13 @@
-/** Each command that the program advises while tests run is one that it takes, as it stands where it is printed. */
+/** Checks that each command advised during tests is accepted by the program exactly as printed. */
 import { parseCommand } from './parse-command.ts';
 
-/** After what it is for, to the end of the line; a sequence is typed in one. */
+/** After its purpose, to the end of the line; a sequence is typed in one line. */
 const advised = /(?:(?<!Usage): |&& )claude-code-agent ([a-z]+ [^\n`·"]*)/g;
-/** What a shell takes for one word, as `shellWord` writes it. */
+/** One shell word as `shellWord` writes it. */
 const shellWords = /(?:'[^']*'|\\'|[^\s'\\])+/g;
 const seen = new Set<string>();
 
-/** Throws where a command in `text` is one that the program does not take. */
+/** Throws if `text` contains a command that the program does not accept. */
 export async function checkPrinted(text: string): Promise<void> {
   for (const [, line = ''] of text.matchAll(advised)) {
     for (const part of line.split(' && claude-code-agent ')) {

@@ -1,6 +1,6 @@
 /**
- * fast-check with the same cases in every `npm test`, so that a run that was green stays green. The long run draws new
- * ones each time, and TEST_SEED=N others; a failure prints its seed and the smallest example.
+ * fast-check with the same cases in every `npm test`, so that a green run stays green. The long run draws new ones each
+ * time, and TEST_SEED=N others; a failure prints its seed and the smallest example.
  */
 import fc from 'fast-check';
 import { testSeed } from './draw.ts';

@@ -10,7 +10,7 @@ const program = Bun.which('redis-server');
 
 export const hasRedis = orFailure('redis-server', program !== null);
 
-/** Where the tests of a fleet must run, what they need must be there. */
+/** Where fleet tests must run, their programs are required. */
 export function orFailure(name: string, isThere: boolean): boolean {
   if (!isThere && process.env.TEST_FLEET === '1')
     throw new Error(`There is no ${name}, which the tests of a fleet need`);
@@ -23,7 +23,7 @@ export interface RedisServer {
   readonly folder: string;
   readonly pid: number;
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** The same again, with what it had written by then. */
+  /** Restarts it with what it had written by then. */
   restart(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export async function startRedis(parent: string, options: readonly string[] = []
   const folder = join(parent, 'redis');
   mkdirSync(folder, { recursive: true });
   const port = await freePort();
-  // Relative, for a path in its configuration must hold no quotes.
+  // Relative, because a path in its configuration must contain no quotes.
   const config = 'redis.conf';
   const lines = [`port ${port}`, 'bind 127.0.0.1', 'save ""', 'maxmemory-policy noeviction', ...options];
   writeFileSync(join(folder, config), `${lines.join('\n')}\n`);
@@ -68,7 +68,7 @@ async function start(config: string, folder: string, port: number): Promise<Bun.
   return child;
 }
 
-/** One that has a configuration of its own, with TLS alone; what is returned ends it. */
+/** A server with its own configuration and TLS only; returns the function that ends it. */
 export async function startRedisWith(folder: string, config: string): Promise<() => Promise<void>> {
   const log = join(folder, 'log');
   const child = Bun.spawn([program ?? 'redis-server', config], {
@@ -87,7 +87,7 @@ export async function startRedisWith(folder: string, config: string): Promise<()
   };
 }
 
-/** Also one that asks for a password answers. */
+/** A server that requires a password answers too. */
 async function answers(port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   try {

@@ -1,4 +1,4 @@
-/** A rig of fake claudes for one file of tests, and the groups that its tests make. */
+/** A rig of fake claudes for one test file, and the groups of its tests. */
 import { afterAll, afterEach, beforeAll } from 'bun:test';
 import { removeGroup } from './crash-rig.ts';
 import { type Invocation, type Rig, resultLine, startRig } from './fake-claude-rig.ts';
@@ -7,7 +7,7 @@ import { type GroupFixture, makeGroup } from './group-fixture.ts';
 export let rig: Rig;
 const groups: GroupFixture[] = [];
 
-/** Once in each file of tests; `remove` for groups that lie in the folder of another one, and go with it. */
+/** Called once per test file; `remove` is for groups inside another one's folder. */
 export function withRig(remove: (group: GroupFixture) => void = removeGroup): void {
   beforeAll(async () => {
     rig = await startRig();
@@ -18,14 +18,14 @@ export function withRig(remove: (group: GroupFixture) => void = removeGroup): vo
   });
 }
 
-/** A group that is removed after the test, with whatever is left of its processes. */
+/** A group that is removed after the test, with its remaining processes. */
 export function make(...args: Parameters<typeof makeGroup>): GroupFixture {
   const group = makeGroup(...args);
   groups.push(group);
   return group;
 }
 
-/** The next claude of the session, which has read its prompt and said who it is. */
+/** The session's next claude, after it has read its prompt and identified itself. */
 export async function begin(group: GroupFixture, name: string): Promise<Invocation> {
   const fake = await rig.nextFor(group.claudeId(name));
   await fake.prompt();

@@ -1,6 +1,6 @@
 /**
- * All that ever went through a Redis with a log on its disk, as whoever has the key of the fleet reads it: what is
- * sealed is opened, and files within it are decoded. What git has packed stays packed.
+ * Everything that ever went through a Redis with a log on disk, as readable with the fleet's key: sealed data is
+ * opened, and files inside are decoded. Git packs stay packed.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ function withFiles(text: string): string {
   return [text, ...files].join('\n');
 }
 
-/** As Redis writes them: `*2`, then `$3` and three bytes for each word, every line ended by two bytes. */
+/** In the format of Redis: `*2`, then `$3` and three bytes for each word, each line ended by CRLF. */
 function* commandsIn(log: Buffer): Generator<Buffer[]> {
   let at = 0;
   const count = (): number => {

@@ -1,6 +1,6 @@
 /**
- * An sshd of the tests' own, on a free port of loopback unless told otherwise, with keys of its own, in which whoever
- * logs in has a home of the tests. Where none is installed, tests that need one are skipped, and so counted.
+ * An sshd of the tests, on a free port of loopback by default, with its own keys; accounts have a home of the tests.
+ * Where none is installed, tests that need one are skipped and counted.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,11 +13,11 @@ const isThere = program !== null && client !== null && Bun.which('ssh-keygen') !
 export const hasSshd = orFailure('sshd', isThere);
 
 export interface SshServer {
-  /** What `--ssh` takes. */
+  /** The value of `--ssh`. */
   readonly destination: string;
   /** Folder with an `ssh` that knows the server and has a key for it. */
   readonly bin: string;
-  /** What `ssh` there is configured with: a block for this server alone. */
+  /** The ssh configuration block for this server. */
   readonly config: string;
   readonly home: string;
   stop(): Promise<void>;
@@ -26,11 +26,11 @@ export interface SshServer {
 export interface SshdOptions {
   readonly address?: string;
   readonly port?: number;
-  /** A command that starts another one, elsewhere. */
+  /** A command prefix that starts a program elsewhere. */
   readonly within?: readonly string[];
 }
 
-/** `env`: of whoever logs in. A second server of the same folder has the same keys. */
+/** `env`: of logged-in users. A second server in the same folder has the same keys. */
 export async function startSshd(
   parent: string,
   env: Readonly<Record<string, string>>,
@@ -39,7 +39,7 @@ export async function startSshd(
   const folder = join(parent, 'sshd');
   const [home, bin] = [join(parent, 'there'), join(parent, 'ssh-bin')];
   for (const path of [folder, home, bin]) mkdirSync(path, { recursive: true });
-  // Its own, which the package leaves to systemd to make.
+  // Its own folder, which the package leaves to systemd to create.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
   const [hostKey, userKey] = [newKey(join(folder, 'host')), newKey(join(folder, 'user'))];
   const port = given ?? (await freePort());

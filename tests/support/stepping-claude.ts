@@ -1,13 +1,13 @@
 /**
- * A claude that works step by step and keeps a conversation as the real one does, so that it goes on where that ends,
- * wherever it is. It notes all it does in a log outside of the product, and holds a lock as long as it or one of its
- * tools lives, so that a second one of its session is seen at once.
+ * A claude that works step by step and keeps a conversation like the real one, so that it continues where that ends, on
+ * any host. It records its steps in a log outside the product, and holds a lock while it or one of its tools lives, so
+ * that a second claude of its session is detected at once.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 
-/** Of one step: 2,000 tokens of input at the price of the model that it names. */
+/** Cost of one step: 2,000 input tokens at the price of the model that it names. */
 export const stepUsd = 0.01;
 
 export interface SteppingOptions {
@@ -104,7 +104,7 @@ export function steppingClaude(folder: string, { steps, stepSeconds }: SteppingO
 export type Word = 'second' | 'again' | 'forgot' | 'begin' | 'ask' | 'asked' | 'did' | 'result';
 
 export interface Noted {
-  /** Of the machine since its start, milliseconds. */
+  /** Uptime of the machine, milliseconds. */
   readonly atMs: number;
   readonly claudeSessionId: string;
   readonly attemptId: string;
@@ -112,7 +112,7 @@ export interface Noted {
   readonly numbers: readonly number[];
 }
 
-/** What all of them noted, in the order in which they did. */
+/** The records of all of them in order. */
 export function stepsNoted(folder: string): readonly Noted[] {
   if (!existsSync(logOf(folder))) return [];
   const lines = readFileSync(logOf(folder), 'utf8').split('\n').slice(0, -1);

@@ -1,6 +1,6 @@
 /**
- * Worlds for tests of the store: the real files and locks of a temporary folder, a clock that only the test moves,
- * and files that fail or die at a chosen call.
+ * Worlds for tests of the store: the real files and locks of a temporary folder, a clock that only the test moves, and
+ * files that fail or die at a chosen call.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ export function temporaryFolder(): { readonly path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Time stands still until the test moves it; due actions then happen in order. */
+/** Time stands still until the test advances it; due actions then run in order. */
 export class SteppedClock implements Clock {
   #nowMs = Date.UTC(2026, 0, 2, 3, 4, 5);
   #timers: { readonly dueMs: number; readonly action: () => void }[] = [];
@@ -51,7 +51,7 @@ export interface SteppedWorld extends World {
   readonly clock: SteppedClock;
 }
 
-/** The real world with a stepped clock; without watches, so that only the clock makes anything happen. */
+/** The real world with a stepped clock; without watches, so that only the clock triggers anything. */
 export function steppedWorld(files?: Partial<Files>): SteppedWorld {
   const real = createRealWorld();
   return { ...real, clock: new SteppedClock(), files: { ...real.files, watch: () => () => {}, ...files } };
@@ -66,10 +66,10 @@ export class Trouble extends Error {
   }
 }
 
-/** Which changing call goes wrong, counted from 1, and how. */
+/** Which changing call fails, counted from 1, and how. */
 export interface Fault {
   readonly call: number;
-  /** `dies`: nothing after it happens either, as when the process is killed. `fails`: only this call. */
+  /** `dies`: nothing after it runs either, as when the process is killed. `fails`: only this call. */
   readonly how: 'dies' | 'fails';
   readonly code?: string;
 }
@@ -164,7 +164,7 @@ export function modesBelow(path: string): string[] {
     .map((name) => `${(statSync(join(path, name)).mode & 0o777).toString(8)} ${name}`);
 }
 
-/** The value of a Result that must have gone well. */
+/** The value of a Result that must be a success. */
 export function unwrap<T>(
   result: { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: unknown },
 ): T {

@@ -1,4 +1,4 @@
-/** A small story of a group, told as event bodies, for tests that need a log with many kinds of events. */
+/** A small history of a group as event bodies, for tests that need a log with many kinds of events. */
 import type { EventBody } from '../../src/core/event.ts';
 import { noUsage } from '../../src/core/group.ts';
 import { attemptId, processIdentity, sessionDefinition, sid, usage } from './core-events.ts';
@@ -6,7 +6,7 @@ import { attemptId, processIdentity, sessionDefinition, sid, usage } from './cor
 const first = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
 const second = { sessionId: sid(2), attemptId: attemptId(sid(2), 1) };
 
-/** Sixteen events after creation, with names and texts that need more than one byte a character. */
+/** Sixteen events after creation, with names and texts of multi-byte characters. */
 export const storyBodies: readonly EventBody[] = [
   {
     type: 'session_added',

@@ -1,10 +1,10 @@
-/** A folder for each test of a file, with an awkward name, which is gone after the test. */
+/** A folder for each test of a file, with an awkward name, removed after the test. */
 import { afterEach, beforeEach } from 'bun:test';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Its path holds blanks, quotes and letters beyond ASCII. */
+/** Its path has spaces, quotes and non-ASCII letters. */
 export function withTempFolder(): { readonly path: string } {
   let path = '';
   beforeEach(() => {

@@ -1,6 +1,6 @@
 /**
- * A terminal with a program in it: a real pty, and an emulator that shows what a person would see. Nothing here waits
- * for time; tests wait until something stands on the screen.
+ * A terminal with a program in it: a real pty and an emulator that shows what a user would see. Nothing waits for time;
+ * tests wait for text on the screen.
  */
 import { type IUnicodeVersionProvider, Terminal } from '@xterm/headless';
 
@@ -9,11 +9,11 @@ export interface TerminalWish {
   readonly rows?: number;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What it answers when it is asked for its background, such as `rgb:ffff/ffff/ffff`; absent = it does not. */
+  /** Its answer to the query for its background, such as `rgb:ffff/ffff/ffff`; absent = no answer. */
   readonly background?: string;
 }
 
-/** Widths as today's terminals have them, where the emulator's own table is from 2010. */
+/** Character widths of today's terminals; the emulator's own table is from 2010. */
 const widths: IUnicodeVersionProvider = {
   version: 'today',
   wcwidth: (codePoint) => {
@@ -47,7 +47,7 @@ export class TestTerminal {
   readonly #child: Bun.Subprocess;
   readonly #waiting = new Set<() => void>();
   readonly exited: Promise<number>;
-  /** Everything that was sent to the terminal. */
+  /** All bytes sent to the terminal. */
   raw = '';
   #isOver = false;
 
@@ -70,7 +70,7 @@ export class TestTerminal {
         exit: () => closed.resolve(),
       },
     });
-    // What it is asked for, as any terminal answers it.
+    // The answers of an ordinary terminal.
     this.#emulator.onData((answer) => this.#child.terminal?.write(answer));
     if (background !== undefined) {
       this.#emulator.parser.registerOscHandler(11, (question) => {
@@ -78,7 +78,7 @@ export class TestTerminal {
         return true;
       });
     }
-    // What it printed last may still be on its way, through the terminal and through the emulator.
+    // Its last output may still be on its way through the pty and the emulator.
     this.exited = Promise.all([this.#child.exited, closed.promise]).then(([code]) => {
       this.#isOver = true;
       return new Promise((resolve) => {
@@ -98,7 +98,7 @@ export class TestTerminal {
     return this.#child.signalCode;
   }
 
-  /** The rows as they stand on the screen, blanks at their ends left out. */
+  /** The rows on the screen without trailing blanks. */
   lines(): string[] {
     const buffer = this.#emulator.buffer.active;
     const from = buffer.viewportY;
@@ -111,7 +111,7 @@ export class TestTerminal {
     return this.lines().join('\n');
   }
 
-  /** The character that stands in this column of a row, whether it is shown in reverse, and its colours of the 256. */
+  /** The character in this column of a row, whether it is in reverse, and its colours (of 256). */
   cell(row: number, column: number): ShownCell {
     const buffer = this.#emulator.buffer.active;
     const cell = buffer.getLine(buffer.viewportY + row)?.getCell(column);
@@ -128,7 +128,7 @@ export class TestTerminal {
     return this.#emulator.buffer.active.type === 'alternate';
   }
 
-  /** Typed characters are shown and gathered to lines, as a shell needs it. */
+  /** Typed characters are echoed and collected to lines, as a shell needs it. */
   get isCooked(): boolean {
     const flags = this.#child.terminal?.localFlags ?? 0;
     return (flags & echoFlag) !== 0 && (flags & canonicalFlag) !== 0;
@@ -138,7 +138,7 @@ export class TestTerminal {
     return this.#emulator.modes.wraparoundMode;
   }
 
-  /** Clicks are told to the program. */
+  /** Clicks are sent to the program. */
   get tracksMouse(): boolean {
     return this.#emulator.modes.mouseTrackingMode !== 'none';
   }
@@ -162,8 +162,8 @@ export class TestTerminal {
   }
 
   /**
-   * Resolves when `condition` holds of a whole picture: what a program draws as one is shown to nobody before it is
-   * complete. Fails with what is on the screen when the program ends before.
+   * Resolves when `condition` holds for a complete frame; incomplete frames are not shown. Rejects with the screen's
+   * text when the program ends first.
    */
   until(condition: (text: string) => boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -184,12 +184,12 @@ export class TestTerminal {
     return this.until((screen) => texts.every((text) => screen.includes(text)));
   }
 
-  /** The window is closed: the program loses its terminal. */
+  /** Closes the window: the program loses its terminal. */
   hangUp(): void {
     this.#child.terminal?.close();
   }
 
-  /** When the program has ended, whatever became of its terminal. */
+  /** Resolves when the program has ended, whatever happened to its terminal. */
   get ended(): Promise<number> {
     return this.#child.exited;
   }

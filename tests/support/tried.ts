@@ -1,15 +1,15 @@
-/** Claudes of tests are remembered as checked, so that a run starts at once; the check has tests of its own. */
+/** Marks the claudes of tests as checked, so that a run starts at once; the check has tests of its own. */
 import { type CheckResult, checks, holds } from '../../src/app/claude-check/checks.ts';
 import { remember } from '../../src/app/claude-check/gate.ts';
 import { programFile } from '../../src/claude/launch/program.ts';
 import { createRealWorld } from '../../src/system/real-world.ts';
 
 const world = createRealWorld();
-/** By path: it is the same as long as a file of tests runs. */
+/** By path; the program is constant during one test file. */
 const versions = new Map<string, string>();
 const logins = ['api-key', 'oauth-token', 'helper', 'store', 'provider'] as const;
 
-/** Writes into the data root that every check of this program held with every login, except `others`. */
+/** Records in the data root that every check of this program passed with every login, except `others`. */
 export function noteTried(root: string, program: string, ...others: readonly CheckResult[]): void {
   const file = programFile(world, program);
   if (file === null) return;

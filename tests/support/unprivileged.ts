@@ -1,6 +1,6 @@
 /**
- * Somebody to whom file permissions apply, for tests of what the system refuses: whoever runs the tests, or nobody
- * when root does, by setpriv(1). Tests that need it are skipped, and so counted, only where neither can be had.
+ * A user to whom file permissions apply, for tests of what the system refuses: the tests' own user, or uid 65534 by
+ * setpriv(1) when root runs them. Tests that need one are skipped, and counted, only where neither is possible.
  */
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,9 +11,9 @@ const nobody = 65_534;
 
 export interface Unprivileged {
   readonly isPossible: boolean;
-  /** That this is not who runs the tests, so that she may have nothing but what was given to her. */
+  /** Whether that is another user than the tests' own, who needs files of their own. */
   readonly isOther: boolean;
-  /** What stands before a command that she runs. */
+  /** Command prefix that runs a program as that user. */
   readonly prefix: readonly string[];
 }
 
@@ -26,9 +26,9 @@ function findOut(): Unprivileged {
 }
 
 /**
- * Whether who runs commands by `prefix` is let into temporary folders, the package and Bun, but not into a closed
- * file: some containers forbid the change of user, some file systems know no permissions, and some users have the
- * capabilities of root.
+ * Whether commands with `prefix` can enter temporary folders, the package and Bun, but not a closed file: some
+ * containers forbid the change of user, some file systems have no permissions, and some users have the capabilities of
+ * root.
  */
 function isRefused(prefix: readonly string[]): boolean {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca unprivileged ')));
@@ -46,7 +46,7 @@ function isRefused(prefix: readonly string[]): boolean {
   return tried.stdout.toString().endsWith('refused\n');
 }
 
-/** Makes her the owner of these files and folders and of all below them. */
+/** Makes that user the owner of these files and folders and of all below them. */
 export function giveToUnprivileged(...paths: readonly string[]): void {
   if (!unprivileged.isOther) return;
   const { success } = Bun.spawnSync(['chown', '-R', '-h', `${nobody}:${nobody}`, ...paths]);

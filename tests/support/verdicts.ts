@@ -1,4 +1,4 @@
-/** The verdicts on all sessions that are not running, in the order in which they were added. */
+/** The verdicts on all waiting sessions, in order of definition. */
 import type { SchedulingContext } from '../../src/core/plan/decision.ts';
 import { verdictsOf } from '../../src/core/plan/verdicts.ts';
 import type { GroupState } from '../../src/core/state.ts';

@@ -1,4 +1,4 @@
-/** A machine on which something is odd: its data root, its environment, or the way commands are started on it. */
+/** A machine with one oddity: its data root, its environment, or the way commands are started on it. */
 import { expect } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ export interface Oddity {
   readonly data?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly without?: readonly string[];
-  /** What stands before the program on the command line. */
+  /** Prefix of the program on the command line. */
   readonly prefix?: readonly string[];
   readonly program?: readonly string[];
 }
@@ -51,14 +51,14 @@ export class OddMachine {
     return this.start(...args).finished;
   }
 
-  /** Runs a command that must succeed without a word on stderr; its trimmed stdout. */
+  /** Runs a command that must succeed with an empty stderr; returns its trimmed stdout. */
   async ok(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await this.run(...args);
     expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
     return stdout.trim();
   }
 
-  /** Runs a command that must end with `code`, nothing on stdout and one line on stderr; that line. */
+  /** Runs a command that must end with `code`, an empty stdout and one line on stderr; returns that line. */
   async refused(code: number, ...args: string[]): Promise<string> {
     const finished = await this.run(...args);
     expect({ args, ...finished, stderr: '' }).toEqual({ args, code, stdout: '', stderr: '' });
@@ -78,7 +78,7 @@ export class OddMachine {
     return (await this.ok('session', 'add', group, ...common, ...more)).slice('001-'.length);
   }
 
-  /** Its claude needs no trial; `root` is where this process finds the data root. */
+  /** Its claude needs no check; `root` is where this process finds the data root. */
   knowClaude(root = this.#root()): void {
     noteTried(root, this.#rig.program);
   }
@@ -88,7 +88,7 @@ export class OddMachine {
     return chosen ?? join(HOME, '.local', 'claude-code-agent');
   }
 
-  /** A group of two sessions, one after the other, whose workers answer by themselves. */
+  /** A group of a chain of two sessions whose workers answer by themselves. */
   async makeGroup(): Promise<string> {
     if (!existsSync(join(this.#root(), 'tried-claudes.json'))) this.knowClaude();
     const group = await this.ok('group', 'create', 'odd');
@@ -103,7 +103,7 @@ export class OddMachine {
     const group = await this.makeGroup();
     const said = await this.ok('group', 'run', group, '--output', 'text');
     expect(said).toContain('2 of 2 sessions completed');
-    // Nobody asked for colours and nothing here is a terminal.
+    // Colours were not requested, and no stream here is a terminal.
     expect(said).not.toContain('\u001b');
     await this.expectCompleted(group);
     return group;
@@ -125,7 +125,7 @@ export class OddMachine {
   }
 
   remove(): void {
-    // Under some umasks Bun closes folders of its own to the user it runs as.
+    // Under some umasks Bun removes its own access to folders that it creates.
     Bun.spawnSync(['chmod', '-R', 'u+rwX', this.folder]);
     rmSync(this.folder, { recursive: true, force: true });
   }

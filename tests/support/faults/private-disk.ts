@@ -1,13 +1,13 @@
 /**
- * A small disk for one test: a tmpfs in a mount namespace of its own. A process that ends with the test keeps the
- * namespace alive, so that a test that is killed leaves neither a mount nor memory in use. Commands enter by `prefix`;
- * the test itself reaches the files through /proc.
+ * A small disk for one test: a tmpfs in its own mount namespace. A process that ends with the test keeps the namespace
+ * alive, so that a killed test leaves neither a mount nor used memory. Commands enter by `prefix`; the test itself
+ * reaches the files through /proc.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Whether this machine lets us mount; without it tests that need a disk are reported as skipped. */
+/** Whether this machine allows mounts; without them tests that need a disk are reported as skipped. */
 export function canMount(): boolean {
   if (['unshare', 'nsenter', 'mount'].some((program) => Bun.which(program) === null)) return false;
   const folder = mkdtempSync(join(tmpdir(), 'cca mount '));
@@ -24,7 +24,7 @@ export class PrivateDisk {
     this.#holder = holder;
   }
 
-  /** Begins the namespace; nothing is mounted yet. */
+  /** Starts the namespace; nothing is mounted yet. */
   static async begin(): Promise<PrivateDisk> {
     const holder = Bun.spawn(['unshare', '-m', 'sh', '-c', 'echo ready; exec cat'], { stdin: 'pipe', stdout: 'pipe' });
     const { value } = await holder.stdout.getReader().read();
@@ -36,12 +36,12 @@ export class PrivateDisk {
     return ['nsenter', '-t', String(this.#holder.pid), '-m'];
   }
 
-  /** The path under which this process finds what commands on the disk find at `path`. */
+  /** The path under which this process finds the disk's `path`. */
   inside(path: string): string {
     return `/proc/${this.#holder.pid}/root${path}`;
   }
 
-  /** Throws when mount(8) refuses: nothing may be written to what is no disk of ours. */
+  /** Throws when mount(8) refuses, because nothing may be written to another disk. */
   mount(...args: readonly string[]): void {
     const { success, stderr } = Bun.spawnSync([...this.prefix, 'mount', ...args]);
     if (!success) throw new Error(`mount ${args.join(' ')}: ${stderr}`);

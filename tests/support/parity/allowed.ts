@@ -1,4 +1,4 @@
-/** The list of allowed differences: the tables in docs/parity.md, whose first column says what the test sees. */
+/** The list of allowed differences: the tables in docs/parity.md, whose first column is what the test sees. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,12 +1,12 @@
 /**
- * A user's home with two repositories that use what a project or a user can tell claude. `app` is trusted and has
+ * A user's home with two repositories that use every project and user feature of claude. `app` is trusted and has
  * everything; `lib` was never opened in plain claude, and has AGENTS.md instead of CLAUDE.md.
  */
 import { join } from 'node:path';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { Repository, writeTree } from '../git/repository.ts';
 
-/** Appends its first word, or the variables of settings, and where it runs, to the file that PARITY_RAN names. */
+/** Appends its first word, or the variables of settings, and its folder to the file named by PARITY_RAN. */
 const noteScript = `#!/bin/sh
 note() { echo "$1 in $PWD" >> "$PARITY_RAN"; }
 if [ "$1" != variables ]; then note "$1"; exit; fi
@@ -15,7 +15,7 @@ note "LOCAL $LOCAL_VARIABLE"
 note "USER $USER_VARIABLE"
 `;
 
-/** A server with one tool, `probe`; its start is noted as well. */
+/** A server with one tool, `probe`; its start is recorded as well. */
 const serverScript = `const { appendFileSync } = require('node:fs');
 const name = process.argv[2];
 appendFileSync(process.env.PARITY_RAN, 'mcp ' + name + ' in ' + process.cwd() + '\\n');
@@ -64,7 +64,7 @@ const permissions = {
   additionalDirectories: ['../beside'],
 };
 
-/** What a project has in any case, by path. */
+/** Files of both projects, by path. */
 function common(name: string): Record<string, string> {
   return {
     'note.sh': noteScript,
@@ -143,7 +143,7 @@ function libFiles(): Record<string, string> {
   };
 }
 
-/** Not in the repository: of the user, in this checkout. */
+/** Outside the repository: the user's files in this checkout. */
 const localFiles = {
   'CLAUDE.local.md': 'LOCAL MEMORY OF app\n',
   '.claude/settings.local.json': JSON.stringify({
@@ -206,7 +206,7 @@ export function makeFixture(home: string): Fixture {
 const bash = (command: string) => ({ tool: 'Bash', input: { command } });
 const note = (word: string) => bash(`sh note.sh ${word}`);
 
-/** What the model does in every run. */
+/** The model's steps in every run. */
 export function stepsIn(): readonly Step[] {
   const words = ['allowed', 'variables', 'denied', 'asked', 'local', 'unlisted', 'user'];
   return [
@@ -221,7 +221,7 @@ export function stepsIn(): readonly Step[] {
   ];
 }
 
-/** claude takes absolute paths only; the scripted model puts the project in. */
+/** claude accepts absolute paths only; the scripted model inserts the project. */
 function read(path: string) {
   return { tool: 'Read', input: { file_path: `{{project}}/${path}` } };
 }

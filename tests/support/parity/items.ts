@@ -6,9 +6,9 @@ export interface RunOfClaude {
   /** claude's stream-json. */
   readonly stdout: string;
   readonly stderr: string;
-  /** What hooks, commands and servers noted. */
+  /** Records of hooks, commands and servers. */
   readonly ran: string;
-  /** Paths and words that differ between any two runs, and what stands for them; the longest first. */
+  /** Paths and words that differ between any two runs, and their placeholders; the longest first. */
   readonly names: readonly (readonly [text: string, name: string])[];
 }
 
@@ -19,7 +19,7 @@ export function itemsOf(run: RunOfClaude): Items {
   const put = (name: string, text = ''): void => {
     const key = plain(name, run);
     const known = items.get(key);
-    // claude repeats some reminders as often as it likes.
+    // claude repeats some reminders at will.
     if (known?.includes(plain(text, run)) !== true) items.set(key, `${known ?? ''}${plain(text, run)}`);
   };
   const [first] = run.requests;
@@ -42,7 +42,7 @@ const refusals = /requires approval|you haven't granted it|can't be checked befo
 
 type Put = (name: string, text?: string) => void;
 
-/** Calls of one kind are told apart by what they were given. */
+/** Calls of one kind are distinguished by their input. */
 function putMessages(put: Put, messages: NonNullable<MessagesBody['messages']>): void {
   const calls = new Map<string, string>();
   for (const message of messages) {
@@ -61,7 +61,7 @@ function putMessages(put: Put, messages: NonNullable<MessagesBody['messages']>):
   }
 }
 
-/** A text in parts that each have a heading, a file or a hook as their first line. */
+/** A text in parts, each with a heading, a file or a hook as its first line. */
 function putSections(put: Put, where: string, text: string): void {
   for (const part of text.split(beginOfPart)) {
     const [heading = '', ...rest] = part
@@ -79,7 +79,7 @@ function putSections(put: Put, where: string, text: string): void {
 const words = ['Contents of ', 'As you answer ', 'This is ambient ', 'The following ', 'Available agent types '];
 const beginOfPart = new RegExp(`^(?=#{1,2} |<system-reminder>$|[A-Z]\\w+(?::\\w+)? hook |${words.join('|')})`, 'm');
 
-/** Names that say nothing of how the session works. */
+/** Names without information about the session's behaviour. */
 const unrelated = new Set(['type', 'subtype', 'cwd', 'session_id', 'uuid', 'messaging_socket_path', 'original_cwd']);
 
 function putInit(put: Put, stdout: string): void {

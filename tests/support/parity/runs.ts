@@ -117,7 +117,7 @@ export class ParityGround {
   #names(project: string, cwd: string, config: string): [string, string][] {
     const original = this.fixture[project as keyof Fixture];
     const below = relative(this.machine.home, original);
-    // A worktree has the folders above it that the project has.
+    // A worktree has the same folders above it as the project.
     const above = cwd.endsWith(`/${below}`) ? cwd.slice(0, -below.length - 1) : '';
     return [
       [join(config, '.claude.json'), 'STATE'],

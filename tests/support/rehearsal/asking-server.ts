@@ -1,4 +1,4 @@
-/** An MCP server over standard input whose only tool, `ask`, asks the person something and prints what was answered. */
+/** An MCP server over standard input with one tool, `ask`, which asks the user and prints the answer. */
 import { createInterface } from 'node:readline';
 
 interface Message {

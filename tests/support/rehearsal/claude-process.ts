@@ -1,6 +1,6 @@
 /**
- * The real claude in an emptied environment, talking to a scripted API: one process per call, its input kept open so
- * that it can be interrupted.
+ * The real claude in an emptied environment with a scripted API: one process per call, whose input stays open so that
+ * it can be interrupted.
  */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { modelOfKnownPrice } from '../claude/rig.ts';
 import { pinnedClaude } from '../cli.ts';
 
-/** A line of claude's stream, as far as tests look into it. */
+/** A line of claude's stream, as far as tests read it. */
 export interface Line {
   readonly type: string;
   readonly subtype?: string;
@@ -18,7 +18,7 @@ export interface Line {
   readonly [key: string]: unknown;
 }
 
-/** Folders of one test; `project` holds a blank so that unquoted paths show. */
+/** Folders of one test; `project` has a space so that unquoted paths show. */
 export class Sandbox {
   readonly root = realpathSync(mkdtempSync(join(tmpdir(), 'cca-rehearsal-')));
   readonly project = join(this.root, 'my project');
@@ -50,11 +50,11 @@ export interface ClaudeOptions {
 
 export interface Claude {
   readonly pid: number;
-  /** Asks claude to stop what it does. */
+  /** Sends claude an interrupt. */
   interrupt(): void;
   /** Sends a signal to claude alone. */
   kill(signal: NodeJS.Signals): void;
-  /** The first question of claude's that waits for an answer. */
+  /** claude's first open question. */
   readonly asked: Promise<Line>;
   answer(question: Line, response: object): void;
   /** Resolves after the first `result` line or, without one, at the end: all lines up to there. */

@@ -72,7 +72,7 @@ export function edit(fake: Invocation, from: string, to: string): void {
   writeFileSync(join(fake.hello.cwd, resume), before.replace(from, to));
 }
 
-/** The session changes the file and commits that itself; the project has it when the run is over. */
+/** The session changes the file and commits it; the project has the change after the run. */
 export async function commitsItsState(group: GroupFixture): Promise<void> {
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
@@ -83,7 +83,7 @@ export async function commitsItsState(group: GroupFixture): Promise<void> {
   expect(facts(group).nextAction).toBe('build');
 }
 
-/** What the real hook prints in the worker. */
+/** The real hook's output in the worker. */
 export function hook(fake: Invocation, event: string, sessionId: string): string {
   const ran = Bun.spawnSync(
     [process.execPath, ...isolatedBunFlags, join(packageRoot, 'src', 'hook-main.ts'), 'handover', event],

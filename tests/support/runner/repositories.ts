@@ -7,13 +7,13 @@ import { Repository } from '../git/repository.ts';
 import type { GroupFixture, SessionSketch } from '../group-fixture.ts';
 import { begin, make as makeFixture } from '../rig-ground.ts';
 
-/** `of`: the project whose repository it is, when it is a further checkout of that one. */
+/** `of`: the project whose repository it shares, for another checkout of that one. */
 export type Sketch = SessionSketch & { readonly in: string; readonly of?: string };
 
 /** A group whose sessions work in repositories with one commit each. */
 export function make(sketches: readonly Sketch[], config: Partial<GroupConfig> = {}, speed = 1): GroupFixture {
   const folderOf = new Map<string, string>();
-  // The fixture makes the folders; what the sessions say of them is known only afterwards.
+  // The fixture creates the folders; their session definitions are complete only afterwards.
   const fields = sketches.map((sketch) => {
     const late: Partial<SessionDefinition> = {
       get repository() {
@@ -38,7 +38,7 @@ export function make(sketches: readonly Sketch[], config: Partial<GroupConfig> =
   });
 }
 
-/** The fake writes the files where it works and says that it is done. */
+/** The fake writes the files in its folder and reports success. */
 export async function work(
   group: GroupFixture,
   name: string,

@@ -20,7 +20,7 @@ export function sessionId(number: number): string {
   return `${digits}-${digits.repeat(3).slice(0, 8)}-1111-4111-8111-111111111111`;
 }
 
-/** Folds events of which one happens every second. */
+/** Reduces events that are one second apart. */
 export function fold(bodies: readonly EventBody[]): { readonly state: GroupState; readonly notes: AttemptNotes } {
   let state: GroupState | undefined;
   const notes: AttemptNotes = new Map();
@@ -115,7 +115,7 @@ export interface Wanted {
   readonly ascii?: true;
 }
 
-/** The scene as a frame, of the list alone where nothing else is wanted. */
+/** The scene as a frame, by default of the list alone. */
 export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {}): Frame {
   const { state, notes } = fold(sceneEvents);
   const nowMs = startMs + 95_000;
@@ -137,7 +137,7 @@ export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {})
   return frameOf({ material, ...shown }, { ...firstUi, pane: 'none', ...ui }, { columns, rows, glyphs });
 }
 
-/** The frame as text, blanks at the ends of rows left out. */
+/** The frame as text without trailing blanks. */
 export function textOf({ rows }: Frame): string {
   return `${rows.map((row) => plainRow(row).trimEnd()).join('\n')}\n`;
 }

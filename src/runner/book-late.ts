@@ -1,4 +1,4 @@
-/** Books what the attempts of lost hosts have cost when the group is over. */
+/** Records the cost of attempts on lost hosts after the group has ended. */
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { World } from '../system/world.ts';
@@ -7,7 +7,7 @@ import { Elsewhere, type ElsewhereOptions } from './elsewhere.ts';
 import { bookedEvents } from './fact-events.ts';
 import type { LinkFleet } from './open-fleet.ts';
 
-/** How long hosts are waited for that may still be gone, milliseconds. */
+/** How long to wait for reports of hosts that may still be gone, milliseconds. */
 const waitMs = 10_000;
 
 export async function bookLate(world: World, writer: GroupWriter, link: LinkFleet): Promise<number> {
@@ -54,7 +54,7 @@ export async function bookLate(world: World, writer: GroupWriter, link: LinkFlee
 
 const none: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** Without those that a person has settled: nothing is held for them, and their host may be gone for good. */
+/** Counts lost attempts with held money. Attempts that a user settled hold none, and their host may never return. */
 function lostIn({ sessions }: GroupState): number {
   const lost = [...sessions.values()].flatMap((record) => record.lost ?? []);
   return lost.filter(({ attempt, usage }) => attempt.reservedUsd === undefined || usage.heldUsd !== undefined).length;

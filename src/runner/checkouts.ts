@@ -1,6 +1,6 @@
 /**
- * Sessions without a worktree take turns in each repository: those of one group because `decide` says so, those of
- * several groups by a small file for each repository beside the groups, which names the group that works there.
+ * Sessions without a worktree take turns in each repository. Within a group `decide` orders them. Between groups a
+ * small file per repository, next to the groups, names the group that works there.
  */
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
@@ -17,10 +17,10 @@ interface Claim {
   readonly runner: ProcessIdentity;
 }
 
-/** What was seen of another group is believed for so long: behind a runner that died lies a whole log to be read. */
+/** How long an observation of another group is reused, because without a live runner its whole log must be read. */
 const trustMs = 1_000;
 
-/** What other groups of this data root do, as seen from `groupId`; changes nothing. */
+/** The checkouts that other groups of this data root use, as seen from `groupId`; read only. */
 export function otherGroups(world: World, root: string, groupId: GroupId): OtherGroups {
   const seen = new Map<string, { readonly atMs: number; readonly holder: GroupId | undefined }>();
   return {
@@ -47,8 +47,8 @@ export class Checkouts {
   readonly others: OtherGroups;
 
   /**
-   * `root`: data root. `isNested`: a session of some group runs this one, and would wait for itself if this one had to
-   * wait for its checkout.
+   * `root`: data root. `isNested`: a session of another group started this run, and would wait for itself if this run
+   * waited for its checkout.
    */
   constructor(world: World, root: string, groupId: GroupId, runId: string, isNested: boolean) {
     this.#world = world;
@@ -72,8 +72,8 @@ export class Checkouts {
   }
 
   /**
-   * What was decided, without the starts in whose checkout another group has begun to work just now. To be asked at
-   * every step, for what this group does not use any more is given back here.
+   * The decisions without starts in checkouts that another group has just claimed. Call at every step, because it also
+   * releases checkouts that this group no longer uses.
    */
   claimed(state: GroupState, decisions: readonly Decision[]): readonly Decision[] {
     this.#giveBack(state);
@@ -106,7 +106,7 @@ export class Checkouts {
   }
 }
 
-/** The group that works in the repository's checkouts now: under its runner, or with workers whose runner has gone. */
+/** The group that works in the repository's checkouts: with a live runner, or with workers whose runner is gone. */
 function holderOf(world: World, root: string, repository: string): GroupId | undefined {
   const claim = parseOwn<Claim>(world.files.readText(claimPath(root, repository)));
   if (claim === null) return undefined;

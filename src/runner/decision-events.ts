@@ -1,4 +1,4 @@
-/** What decisions become in the log, before anything is done about them. */
+/** Converts decisions to log events, before they are executed. */
 import { createHash } from 'node:crypto';
 import { answersLeft } from '../claude/conversation.ts';
 import { defined } from '../core/defined.ts';
@@ -107,7 +107,7 @@ function startingEvent(
 
 const [firstPort, rangeSize, rangesMax] = [20_000, 10, 1_000];
 
-/** Reserves ranges of ports. Two groups rarely begin at the same one, and a range in use is left out. */
+/** Reserves port ranges. The start varies by group to avoid collisions, and ranges in use are skipped. */
 function portRanges(world: World, { group, sessions }: GroupState): (record: SessionRecord) => number | undefined {
   const taken = new Set([...sessions.values()].flatMap(({ portBase }) => portBase ?? []));
   const first = createHash('sha256').update(group.id).digest().readUInt32BE(0);
@@ -130,14 +130,14 @@ export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt
   return session.attempt;
 }
 
-/** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */
+/** Throws LogLost when nothing can be recorded any more, even if there is nothing to record now. */
 export function assertLog({ lost }: GroupWriter): void {
   if (lost !== null) throw lost;
 }
 
 /**
- * Resolves when no process of a running attempt is left, to what is to be said of it. The workers report nothing any
- * more.
+ * Resolves when no process of a running attempt is left, with the message for the user. The workers report nothing
+ * afterwards.
  */
 export async function endWorkers(
   state: GroupState,

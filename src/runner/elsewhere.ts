@@ -1,4 +1,4 @@
-/** The part of a run that is on other hosts: its attempts there, what was lost, and what comes late. */
+/** The part of a run on other hosts: its attempts there, lost hosts, and late reports. */
 
 import { join } from 'node:path';
 import {
@@ -31,7 +31,7 @@ import { earlierThan } from '../worker/attempt/worker-options.ts';
 import { type Fact, isRefusedLogin } from '../worker/facts.ts';
 import type { HostedCommand } from '../worker/host.ts';
 
-/** Makes the fleet of a run, which tells by these what has changed. */
+/** Creates the fleet of a run; the callbacks report changes. */
 export type OpenFleet = (told: Pick<FleetOptions, 'onChange' | 'onLost'>) => Fleet;
 
 export interface ElsewhereOptions {
@@ -48,9 +48,9 @@ export class Elsewhere {
   readonly #world: World;
   readonly #options: ElsewhereOptions;
   readonly #fleet: Fleet | null;
-  /** Worktrees that are not on record yet, by attempt. */
+  /** Worktrees that are not logged yet, by attempt. */
   readonly #made = new Map<string, Workspace>();
-  /** Attempts that have or had a slot, by their ids. */
+  /** Attempts that have or had a slot, by id. */
   readonly #placed = new Map<string, Attempt>();
 
   #refusedHere: string | undefined;
@@ -76,7 +76,7 @@ export class Elsewhere {
     return this.#fleet && { ...this.#fleet.view, ...defined({ refusedHere }) };
   }
 
-  /** Asks the hosts on which sessions have worked what is there still. */
+  /** Asks the hosts on which sessions ran for what they still have. */
   begin(): void {
     const { state } = this.#options;
     const hosts = new Set<string>();
@@ -87,7 +87,7 @@ export class Elsewhere {
     for (const host of hosts) this.#fleet?.hello(host);
   }
 
-  /** What was decided is on record, and what is not used of it is given back. */
+  /** Requests the slots that the logged decisions need, and releases unused ones. */
   want(decisions: readonly Decision[]): void {
     this.#fleet?.want(decisions.filter((decision): decision is SlotWish => decision.do === 'wish'));
   }
@@ -96,7 +96,7 @@ export class Elsewhere {
     return this.#options.state().group.config.where === 'local' ? undefined : this.#fleet?.standing;
   }
 
-  /** The attempt in its place; `isRecalled`: an earlier runner has begun it. */
+  /** The attempt on its host; `isRecalled`: an earlier runner started it. */
   attempt(sessionId: SessionId, attempt: Attempt, place: SlotLease, isRecalled = false): RemoteAttempt {
     const fleet = this.#fleet;
     this.#placed.set(attempt.id, attempt);
@@ -117,7 +117,7 @@ export class Elsewhere {
     return isRecalled ? fleet.recall(input) : fleet.attempt(input);
   }
 
-  /** To be called before it is on record, so that nothing more is decided for hosts whose logins were refused. */
+  /** Call before the facts are logged, so that nothing more is placed on hosts whose logins were refused. */
   noteLogins(facts: readonly Fact[]): void {
     for (const fact of facts) {
       if (fact.kind !== 'ended' || !isRefusedLogin(fact.outcome)) continue;
@@ -140,7 +140,7 @@ export class Elsewhere {
     );
   }
 
-  /** What is lacking for sessions of this run, each once; nothing before it is known which hosts there are. */
+  /** New unsatisfiable requirements of sessions in this run, each once; none before the hosts are known. */
   newLacks(): string[] {
     const { state } = this.#options;
     const view = this.#fleet?.view;
@@ -155,7 +155,7 @@ export class Elsewhere {
     this.#made.set(attemptId, workspace);
   }
 
-  /** Runs a command where the session's running attempt worked; undefined when that is this machine. */
+  /** Runs a command where the session's running attempt worked; undefined for this host. */
   runnerOf(sessionId: SessionId): ((command: string, timeoutMs: number) => HostedCommand) | undefined {
     const session = this.#options.state().sessions.get(sessionId)?.state;
     if (session?.status !== 'running' || session.attempt.place === undefined) return undefined;
@@ -164,7 +164,7 @@ export class Elsewhere {
     return (command, timeoutMs) => this.attempt(sessionId, attempt, place).run(command, timeoutMs);
   }
 
-  /** Slots are given back once it is on record what became of their attempts. */
+  /** Releases slots once the outcome of their attempts is logged. */
   tell(event: GroupEvent): void {
     const fleet = this.#fleet;
     if (fleet === null) return;
@@ -219,26 +219,26 @@ export class Elsewhere {
     this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd, onForgotten });
   }
 
-  /** Gives back what was not used; what runs works on. */
+  /** Releases unused slots; running attempts continue. */
   async close(): Promise<void> {
     await this.#fleet?.close();
   }
 }
 
-// What an attempt has cost in all, by what its host reported when it was back.
+// The total cost of an attempt, from the report of a host that has returned.
 
 export interface LateInput {
   readonly record: SessionRecord;
   readonly attempt: Attempt;
   readonly paths: SessionPaths;
-  /** File with all that it printed. */
+  /** File with all its output. */
   readonly path: string;
   readonly prices: PriceTable;
 }
 
 export function lateUsage(world: World, { record, attempt, paths, path, prices }: LateInput): Usage {
   const earlier = earlierThan(attempt, world, paths, record);
-  // What is booked by now is not what was booked then.
+  // The attempt's baseline is computed from what was recorded before it, not from today's totals.
   const stream = emptyStream(prices, earlier && { findBase: earlier.findBase });
   for (const line of linesOf(world, [path])) foldMessage(stream, parseLine(line));
   const startedAtMs = Date.parse(attempt.startedAt);
@@ -247,15 +247,15 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const isTold = stream.sawInit && !stream.isAtWork;
   const atEnd = isTold ? null : totalsAtEnd(world, late, own, startedAtMs);
   if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
-  // Some of its conversation came before the host was lost, the rest with what came late. What its session has said
-  // since lies where the former does, and only the names of messages, not their times, tell them apart.
+  // Part of the conversation arrived before the host was lost, the rest with the late report. The first folder also has
+  // later attempts of the session; only message ids, not times, separate them.
   const folders = stream.sawInit ? [paths.config, late] : [late];
   const kept = (ids: readonly string[]): KeptMessage[] => {
     const all = folders.flatMap((folder) => {
       const messages = keptMessages(world, folder, new Set([own, ...ids]), prices);
       return folder === late ? messages : messages.map((message) => ({ ...message, atMs: Number.NaN }));
     });
-    // The clock of the other host may differ, so times do not separate the messages of earlier attempts.
+    // The host's clock may differ, so times cannot exclude messages of earlier attempts.
     const before = printedMessages(world, paths.transcript, attempt.offset);
     const messages = new Map(all.map((message) => [message.id, message]));
     return [...messages.values()].filter(({ id }) => !before.has(id));

@@ -1,4 +1,4 @@
-/** Pure: what a fact means for the log. */
+/** Pure: converts facts to log events. */
 import { defined } from '../core/defined.ts';
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import { needsPerson, type SessionFailureReason } from '../core/failure.ts';
@@ -20,15 +20,15 @@ import { needsAcceptance } from '../worker/attempt/acceptance.ts';
 import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
 import { askedEvents, unaskedEvents, withdrawals } from './item-events.ts';
 
-/** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
+/** By attempt id: attempts started by an earlier runner, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
 
 export interface FactContext {
   readonly adopted: Adopted;
   readonly nowMs: number;
-  /** Drawn at random, 0..1: sessions that failed together are not tried again together. */
+  /** Random, 0..1: spreads the retries of sessions that failed together. */
   readonly jitter: number;
-  /** The model has answered no session of this run for as long as this one's attempt has lasted. */
+  /** The model has answered no session of this run for as long as this attempt has lasted. */
   readonly isUnserved: (sessionId: SessionId) => boolean;
   readonly isRefusedHere?: boolean;
 }
@@ -39,7 +39,7 @@ export function bookedEvents({ sessions }: GroupState, { sessionId, attemptId, u
   return isAwaited ? [{ type: 'session_booked', sessionId, attemptId, usage }] : [];
 }
 
-/** The events a fact about an attempt leads to; none when the attempt is not the running one any more. */
+/** The events that follow from a fact about an attempt; none when the attempt is no longer the running one. */
 export function eventsOf(state: GroupState, fact: WorkerFact, context: FactContext): EventBody[] {
   if (fact.kind === 'activity' || fact.kind === 'answered') return [];
   const record = state.sessions.get(fact.sessionId);
@@ -89,7 +89,7 @@ function identifiedEvents(
 ): EventBody[] {
   const { sessionId, attemptId, claudeSessionId, model, claudeVersion } = fact;
   const known = record.claudeSessionIds.at(-1) === claudeSessionId && record.model === (model ?? record.model);
-  // An adopted worker is read again from its beginning; what is on record already is not news.
+  // The transcript of an adopted worker is read from its start again; events already logged are skipped.
   if (attempt.identified && known) return [];
   return [
     {
@@ -118,7 +118,7 @@ function warn(sessionId: SessionId, warning: Warning): EventBody {
   return { type: 'session_warning', sessionId, warning };
 }
 
-/** What the acceptance of the work leads to; the usage was counted when the worker ended. */
+/** The events that follow from an acceptance. The usage was counted when the worker ended. */
 function judgedEvents(
   record: SessionRecord,
   attempt: Attempt,
@@ -154,13 +154,13 @@ function judgedEvents(
 
 type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
-/** `served`: what all attempts of the group before this one have used. */
+/** `served`: total usage of the group's earlier attempts. */
 type OutageContext = Pick<FactContext, 'isUnserved'> & { readonly served: Usage };
 type EndContext = FactContext & OutageContext & { readonly onLimit: GroupConfig['onLimit'] };
 
 /**
- * When a session that met the limit of its model goes on, ms since 1970; null when all sessions of the login have to
- * wait, or the group is to pause.
+ * When a session that reached its model's limit resumes, ms since 1970; null when all sessions of the login must wait,
+ * or the group must pause.
  */
 export function parkedUntilMs({ outcome }: Ended, onLimit: GroupConfig['onLimit'], nowMs: number): number | null {
   if (outcome.status !== 'paused' || outcome.limitedModel === undefined || onLimit === 'pause') return null;
@@ -182,12 +182,12 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     ...events,
     { ...pausedEvent(fact, asks ? whileAsking(reason) : reason), message, ...defined({ retryAt }), ...unread },
   ];
-  // A stop that an earlier runner began is over once this run was asked for: the session is to go on.
+  // A stop begun by an earlier runner is obsolete in this run, which was started to continue the session.
   const stopBegun = context.adopted.get(attemptId)?.stopBegun === true;
   const stopped = attempt.stopping === 'user' && !stopBegun ? 'user' : 'interrupted';
   switch (outcome.status) {
     case 'completed': {
-      // claude ended between its answer and what it was told last: the work is not what the user wants yet.
+      // claude ended between its answer and the last message to it, so the work does not reflect that message yet.
       if (lost.length > 0) return paused(stopped, 'It was told something more, and goes on with that.');
       return [...events, completedEvent(record, { sessionId, attemptId }, outcome, usage)];
     }
@@ -202,9 +202,9 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       if (!outcome.transient) return [...withdrawals(record), ...failed(outcome.reason, outcome.message, outcome.next)];
       if (asks) return paused('transient', outcome.message);
       const isOutage = isInOutage(fact, context);
-      // Whatever killed it, such as a lack of memory, may do so again each time it has got so far.
+      // The cause of the kill, such as a lack of memory, may recur at the same point.
       const isKilled = outcome.reason === 'signalled';
-      // Every other session would be refused too, and a person has to know.
+      // Every other session would be refused too, and the user must act.
       const triesMax = needsPerson(outcome.reason) ? 1 : Number.POSITIVE_INFINITY;
       const tries = { progressed: fact.progressed && !isKilled, isOutage, triesMax };
       const retryAt = retryTime(record, tries, context);
@@ -237,12 +237,12 @@ function pausedEvent({ sessionId, attemptId, usage, progressed }: Ended, reason:
   return { type: 'session_paused', sessionId, attemptId, reason, usage, ...counted };
 }
 
-/** What would go on by itself waits for its answer first. */
+/** A session with an open item waits for its answer before it resumes by itself. */
 function whileAsking(reason: PauseReason): PauseReason {
   return reason === 'transient' || reason === 'interrupted' ? 'waits-for-answer' : reason;
 }
 
-/** What claude did not read any more and nothing keeps for the next attempt yet. */
+/** Messages that claude did not read and that are not kept for the next attempt yet. */
 function lostTexts({ messages }: SessionRecord, { unread }: Ended): string[] {
   return unread.filter((text) => !messages.includes(text));
 }
@@ -258,44 +258,44 @@ function completedEvent(
   return { type, ...of, result, ...defined({ structured }), usage };
 }
 
-/** The end of an attempt that has cost nothing and is not to be begun again now, because a usage limit holds. */
+/** The end of an attempt without cost that is not restarted now, because a usage limit is in force. */
 export function notStarted(sessionId: SessionId, attempt: Attempt, why: string): EventBody {
   const message = `It was being started when its runner ended, and by now ${why}.`;
   return { type: 'session_paused', sessionId, attemptId: attempt.id, reason: 'interrupted', message, usage: noUsage };
 }
 
-/** The end of an attempt that was to begin on another machine, which has not heard of it. */
+/** The end of an attempt that another host was to start but never received. */
 export function neverStarted(sessionId: SessionId, { id: attemptId }: Attempt): WorkerFact {
   const message = 'It had not been begun on its host when its runner ended.';
   const outcome = { status: 'paused', reason: 'interrupted', message, warnings: [] } as const;
   return { kind: 'ended', sessionId, attemptId, outcome, usage: noUsage, progressed: false, unread: [] };
 }
 
-/** Milliseconds before the second attempt; each further one waits four times as long. */
+/** Delay before the second attempt in milliseconds; each further delay is four times as long. */
 const backoffMs = 5_000;
 const backoffMsMax = 10 * 60_000;
-/** After the first time that a session was interrupted for want of disk. */
+/** Delay after the first interruption for a full disk. */
 const fillingMs = 2_000;
 
-/** However much a session gets done in between: so often it is resumed after a silence. */
+/** Maximum number of resumes after silences, however much progress is made in between. */
 const stallsMax = 10;
 
-/** However much they got done in between: so often in all, times the attempts that a session may have in a row. */
+/** Maximum number of transient retries in all, as a multiple of a session's consecutive attempts. */
 const transientRounds = 10;
 
-/** A second silence of a session that got nothing done since the first, or one of many. */
+/** The second silence without progress in between, or one of too many. */
 function isStuck({ stalls, stallsInAll = 0 }: SessionRecord, progressed: boolean): boolean {
   return (stalls > 0 && !progressed) || stallsInAll >= stallsMax;
 }
 
-/** Ever later: what it does itself may be what fills the disk, and frees it again as soon as it is interrupted. */
+/** Grows with each interruption: the session itself may fill the disk, and free it when it is interrupted. */
 function timeAfterFilling({ diskPauses = 0 }: SessionRecord, { nowMs }: FactContext): string {
   return new Date(nowMs + Math.min(backoffMsMax, fillingMs * 4 ** diskPauses)).toISOString();
 }
 
 /**
- * An API that has served this group and now serves no session will probably recover; one that never served it is more
- * likely not there. Only attempts that cost nothing wait for that: where a reply was begun, the API is there.
+ * An API that served this group before and now serves no session will probably recover; one that never answered is
+ * probably wrong. Only attempts without cost wait for it: a paid reply proves that the API is there.
  */
 export function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUnserved }: OutageContext): boolean {
   const isFree = usage.costUsd === 0 && !isAnswered(usage);
@@ -305,8 +305,8 @@ export function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUns
 }
 
 /**
- * When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. In an outage the
- * ceiling alone counts, which is some hours with the default; who asks for no retries gets none then either.
+ * When a session is retried after a transient failure, ISO 8601; null when it has no retries left. During an outage
+ * only the total maximum counts, some hours by default. With zero retries there are none in an outage either.
  */
 function retryTime(
   record: SessionRecord,
@@ -322,17 +322,17 @@ function retryTime(
   return new Date(nowMs + Math.round(delayMs)).toISOString();
 }
 
-// Pure: which running attempts have run or been silent for too long, and what is to be done about it.
+// Pure: which running attempts are overdue or silent, and the events for them.
 
 export interface WorkerTimes {
   readonly ageMs: number;
   readonly silentMs: number;
 }
 
-/** Between the notice and the interruption another quarter of the time passes. */
+/** Between notice and interrupt another quarter of the time passes. */
 const interruptShare = 1.25;
 
-/** The events that are due for a running attempt. `noticed`: attempts whose silence was noticed; kept up to date. */
+/** The events due for a running attempt. `noticed`: attempts whose silence was reported; updated here. */
 export function overdueEvents(record: SessionRecord, times: WorkerTimes, noticed: Set<string>): EventBody[] {
   if (record.state.status !== 'running') return [];
   const { attempt } = record.state;

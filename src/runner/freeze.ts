@@ -1,4 +1,4 @@
-/** Halting what belongs to running sessions for a short break, without asking them, and its end. */
+/** Freeze and thaw: halts the processes of running sessions for a short break, without their cooperation. */
 import type { EventBody } from '../core/event.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
@@ -13,7 +13,7 @@ export function freezeWorkers(state: GroupState, workers: ReadonlyMap<string, { 
   }
 }
 
-/** As a run that resumes the group would, it tries failed sessions again: else the run would end with them. */
+/** Like a run that resumes the group, it retries failed sessions; otherwise the run would end with them. */
 export function thawEvents({ sessions, only }: GroupState): EventBody[] {
   const again = [...sessions].filter(
     ([id, { state, queued, takenOver }]) =>

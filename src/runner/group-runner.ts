@@ -1,6 +1,6 @@
 /**
- * runner/: one run of one group. The loop drains one inbox at its own pace: facts, events, log (fsync), reduce,
- * decide, act. Logged before reduced, reduced before shown.
+ * runner/: one run of one group. The loop drains one inbox: facts, events, log (fsync), reduce, decide, act. Events are
+ * logged before they are reduced, and reduced before they are shown.
  */
 
 import { itemId } from '../claude/questions.ts';
@@ -37,7 +37,7 @@ import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
 
-/** How often requests, timeouts and the surroundings are looked at, whatever else happens. */
+/** How often requests, timeouts and the machine are checked, in any case. */
 const tickMs = 500;
 
 export interface GroupRunnerOptions extends SurroundingsOptions {
@@ -48,7 +48,7 @@ export interface GroupRunnerOptions extends SurroundingsOptions {
   readonly openFleet?: OpenFleet | null;
 }
 
-/** How a run ended for the process that carried it. */
+/** How a run ended for its process. */
 export type RunEnd = 'settled' | 'left';
 
 export class GroupRunner {
@@ -74,7 +74,7 @@ export class GroupRunner {
   #leaving = false;
   #settled = false;
   #isDiskFull = false;
-  /** Nothing is left to be done, but what was left behind may still have to be ended. */
+  /** All work is done, but remaining processes may still have to be ended. */
   #isOver = false;
 
   constructor(world: World, options: GroupRunnerOptions) {
@@ -100,7 +100,7 @@ export class GroupRunner {
     this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);
   }
 
-  /** Puts a fact into the inbox. Never does anything else, so it may be called from anywhere. */
+  /** Puts a fact into the inbox and does nothing else, so it may be called from anywhere. */
   readonly enqueue = (fact: Fact): void => {
     if (fact.kind === 'activity') {
       this.#board.note(fact.sessionId);
@@ -151,7 +151,7 @@ export class GroupRunner {
     }
   }
 
-  /** What cannot be written down on a full disk is done once there is room. */
+  /** What cannot be written to a full disk is retried once there is space. */
   #turnUnlessFull(): RunEnd | 'again' | 'rest' {
     try {
       return this.#turn();
@@ -165,7 +165,7 @@ export class GroupRunner {
   #turn(): RunEnd | 'again' | 'rest' {
     const facts = this.#inbox;
     this.#inbox = [];
-    // Facts first: what is asked of a session that has ended is asked of its next attempt.
+    // Facts first: a request about a session that has ended applies to its next attempt.
     this.#handleFacts(facts);
     // The next runner handles requests that arrive now. This one could neither carry them out nor undo them.
     if (this.#leaving) return 'left';
@@ -201,7 +201,7 @@ export class GroupRunner {
     this.#cancelTick = this.#world.clock.after(tickMs, tick);
   }
 
-  /** True when any was answered. A pause of a run that is over is left alone: there is nothing to pause. */
+  /** True when a request was answered. A pause request after the run's end is ignored. */
   #handleRequests(): boolean {
     const { lastSeq } = this.#writer.state;
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
@@ -216,7 +216,7 @@ export class GroupRunner {
     const told = facts.filter((fact) => 'sessionId' in fact);
     let events: GroupEvent[];
     try {
-      // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
+      // The events of one drained inbox are on disk, by one fsync, before any is executed.
       events = this.#writer.record(this.#meaningOf(facts, told));
     } catch (error) {
       this.#inbox.unshift(...facts.filter(({ kind }) => kind !== 'tick'));
@@ -228,7 +228,7 @@ export class GroupRunner {
   }
 
   #meaningOf(facts: readonly Fact[], told: readonly WorkerFact[]): EventBody[] {
-    // What a session did last is shown, and counted for the gate, before its end is.
+    // A session's last activity is shown, and counted for the gate, before its end.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
     this.#surroundings.noteLimits(this.#writer.state, facts);
     this.#elsewhere.noteLogins(facts);
@@ -252,7 +252,7 @@ export class GroupRunner {
     if (!active) return;
     if (fact.kind === 'asked') this.#answerItem(fact.sessionId, itemId(fact.attemptId, fact.request));
     if (fact.kind === 'spawned') {
-      // It was on its way already when everything was halted.
+      // It was on its way when everything was halted.
       if (this.#writer.state.frozenUntil !== undefined) this.#halt();
       active.worker.sendPrompt();
     }
@@ -262,7 +262,7 @@ export class GroupRunner {
     this.#acceptances.begin(this.#writer.state, fact.sessionId);
   }
 
-  /** Also what was answered before this runner had the worker. */
+  /** Also items answered before this runner had the worker. */
   #answerItem(sessionId: SessionId, itemId: string): void {
     const item = this.#writer.state.sessions.get(sessionId)?.items?.find(({ id }) => id === itemId);
     if (item !== undefined) this.#workers.get(sessionId)?.worker.answer(item);
@@ -271,7 +271,7 @@ export class GroupRunner {
   /** First Ctrl-C or SIGTERM: pause all. Second: leave, workers go on. SIGHUP: leave at once. */
   #onSignal(signal: RunnerSignal, bodies: EventBody[]): void {
     const { pausing, draining, frozenUntil } = this.#writer.state;
-    // What is halted could neither hear that it is to pause nor work on without us.
+    // Halted processes could neither receive the pause nor continue without a runner.
     if (frozenUntil !== undefined) bodies.push({ type: 'group_thawed' });
     const isPausing = (pausing !== undefined && !draining) || bodies.some((body) => body.type === 'group_pausing');
     if (signal === 'SIGHUP' || isPausing) this.#leaving = true;
@@ -293,7 +293,7 @@ export class GroupRunner {
       this.#surroundings.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
         const record = state.sessions.get(sessionId) as SessionRecord;
-        // The time that a slot or an answer takes is not limited.
+        // Waiting for a slot or an answer does not count against the timeout.
         const waits = this.#slots.isWaiting(sessionId) || openItems(record).length > 0;
         if (!waits) worker.notes.tick(tickMs, worker.stream);
         bodies.push(...parkingEvents(state, record, worker.stream, this.#world.clock.now()));
@@ -303,7 +303,7 @@ export class GroupRunner {
     this.#recordAndAct(bodies);
   }
 
-  /** While the disk is full nothing can be asked of sessions, because no answer could be written down. */
+  /** While the disk is full sessions get no requests, because their answers could not be written. */
   #isHaltedByDisk(): boolean {
     const isFull = this.#writer.state.running.size > 0 && this.#surroundings.isDiskFull;
     if (isFull) this.#haltOnFullDisk();
@@ -326,7 +326,7 @@ export class GroupRunner {
     this.#acceptances.halt(false);
   }
 
-  /** Done again at every tick, because a process may have been born while the others were being halted. */
+  /** Repeated at every tick, because a process may have started while the others were halted. */
   #halt(): void {
     freezeWorkers(this.#writer.state, this.#workers);
     this.#acceptances.halt(true);
@@ -349,7 +349,7 @@ export class GroupRunner {
     if (wait !== undefined && wait.reason !== this.#waitTold) {
       this.#reporter.waiting(wait.reason, wait.message, this.#writer.state);
     }
-    // What starts in between, the first session after a limit for example, does not make the wait a new one.
+    // A start in between, such as the first session after a limit, does not make the wait a new one.
     if (wait !== undefined || !decisions.some((decision) => decision.do === 'start')) this.#waitTold = wait?.reason;
   }
 
@@ -365,7 +365,7 @@ export class GroupRunner {
       case 'session_stopping': {
         this.#acceptances.stop(event.sessionId, event.reason);
         const worker = this.#workers.get(event.sessionId)?.worker;
-        // What is halted could not hear it.
+        // Halted processes could not receive it.
         if (worker && (this.#isDiskFull || this.#writer.state.frozenUntil !== undefined)) worker.halt(false);
         worker?.stop(event.reason);
         return;
@@ -378,7 +378,7 @@ export class GroupRunner {
         this.#workers.get(event.sessionId)?.worker.say(event.text);
         return;
       case 'session_changed':
-        // While it works only the model can be another one.
+        // While it runs only the model can change.
         if (event.session.model !== undefined) {
           this.#workers.get(event.sessionId)?.worker.changeModel(event.session.model);
         }
@@ -469,14 +469,14 @@ export class GroupRunner {
     if (found.do === 'adopt') {
       const { stopping } = runningAttempt(this.#writer.state, sessionId);
       worker.adopt(found.process, stopping, found.signalled);
-      // An earlier runner may have died while it had everything frozen.
+      // An earlier runner may have died during a freeze.
       worker.halt(false);
     } else {
       void worker.finalizeDead(attempt.stopping ?? (wasInterrupted ? 'signal' : undefined), found.signalled);
     }
   }
 
-  /** Begins the same attempt once more: so far it has cost nothing. */
+  /** Starts the same attempt again, which has cost nothing so far. */
   #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
     const offset = terminatePartialLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
     const attempt = { id, number, kind, offset, ...defined({ reservedUsd }) };

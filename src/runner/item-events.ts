@@ -1,4 +1,4 @@
-/** The log events for questions of sessions to a person, the same for every source of the answer. Pure. */
+/** Pure: the log events for items (questions of sessions), identical for every source of the answer. */
 
 import { runningAgents } from '../claude/at-work.ts';
 import { rulesFor } from '../claude/permission-rules.ts';
@@ -23,7 +23,7 @@ const defaultAskTimeoutMs = 5 * 60_000;
 
 type FactOf<K extends WorkerFact['kind']> = Extract<WorkerFact, { readonly kind: K }>;
 
-/** None when it is on record: an adopted worker is read again from its beginning. */
+/** None when the item is logged already: the transcript of an adopted worker is read from its start again. */
 export function askedEvents(
   { group }: GroupState,
   record: SessionRecord,
@@ -49,7 +49,7 @@ export function askedEvents(
   return isAllowed ? answered({ text: 'allow' }, 'rule') : [opened];
 }
 
-/** The next local time of this kind, ISO 8601. */
+/** The next occurrence of this local time, ISO 8601. */
 function nextClock(clock: string, nowMs: number): string {
   const [hours = 0, minutes = 0] = clock.split(':').map(Number);
   const next = new Date(nowMs);
@@ -61,7 +61,7 @@ function nextClock(clock: string, nowMs: number): string {
 const inTime = 'Nobody answered in time.';
 const standardAnswer = `${inTime} Decide yourself, and say what you assumed.`;
 
-/** The default answers to items whose time has come. */
+/** The default answers to items whose deadline has passed. */
 export function deadlineEvents({ group, sessions, status }: GroupState, nowMs: number): EventBody[] {
   if (nextGroupStatus(status, 'item_answered') === null) return [];
   const { permission = 'deny', question = standardAnswer } = group.config.answers ?? {};
@@ -94,7 +94,7 @@ export function withdrawals(record: SessionRecord): EventBody[] {
   return openItems(record).map(({ id: item }) => ({ type: 'item_withdrawn', sessionId, item }));
 }
 
-/** Ends claude when all that the session does is to wait for a person. */
+/** Ends claude when the session does nothing but wait for an answer. */
 export function parkingEvents(
   { group }: GroupState,
   record: SessionRecord,

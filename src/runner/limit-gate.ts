@@ -17,19 +17,19 @@ import type { World } from '../system/world.ts';
 export interface GateReading {
   readonly untilMs: number;
   readonly limitType?: string;
-  /** Who may send the first session after the reset. */
+  /** Which run may send the first session after the reset. */
   readonly probe: 'none' | 'mine' | 'other';
 }
 
 export interface LimitGate {
-  /** null while no limit holds. */
+  /** null without a limit. */
   read(): GateReading | null;
-  /** Closes it until `resetsAtMs`, or for a growing while when claude named no time that is to come within a month. */
+  /** Closes the gate until `resetsAtMs`, or for a growing time when claude named no reset within a month. */
   close(resetsAtMs: number | undefined, limitType: string | undefined): void;
-  /** True when this run may let its first session through now. */
+  /** True when this run may start its first session now. */
   claimProbe(): boolean;
   open(): void;
-  /** Remembers for everybody that a limit is near until its window ends at `untilMs`. */
+  /** Records for all runs that a limit is near until its window ends at `untilMs`. */
   noteNear(untilMs: number): void;
   /** A limit is near: sessions run one at a time. */
   isNear(): boolean;
@@ -38,16 +38,16 @@ export interface LimitGate {
 interface GateFile {
   readonly untilMs: number;
   readonly limitType?: string;
-  /** Consecutive times that a session was let through after the gate closed and met the limit again. */
+  /** How often in a row a session started after the gate closed and met the limit again. */
   readonly guesses: number;
   readonly probe?: { readonly runId: string; readonly runner: ProcessIdentity; readonly atMs: number };
   /** A limit is near until then, ms since 1970. */
   readonly nearUntilMs?: number;
 }
 
-/** A run that has claimed the probe and then sends nothing must not hold up all others. */
+/** A run that has claimed the probe and sends nothing must not block the others for longer. */
 const probeMsMax = 10 * 60_000;
-/** Without a known reset: half a minute, doubled for each episode in a row, at most a quarter of an hour. */
+/** Without a known reset: half a minute, doubled for each consecutive episode, at most a quarter of an hour. */
 const guessMs = 30_000;
 const guessMsMax = 15 * 60_000;
 
@@ -56,17 +56,17 @@ export interface LimitGateOptions {
   /** Names the login, see `gateKey`. */
   readonly key: string;
   readonly runId: string;
-  /** Is told once in a sentence when the file cannot be used. */
+  /** Called once with a sentence when the file cannot be used. */
   readonly warn?: (message: string) => void;
 }
 
-/** A name for the login that tells nothing about its secret. */
+/** An identifier of the login that reveals nothing about its secret. */
 export function gateKey({ caller, login }: UserLogin): string {
   const text = loginIdentity(caller, login);
   return `${login.kind}-${new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
-/** A rehearsal has limits of its own, which concern no login. */
+/** A rehearsal has its own limits, independent of any login. */
 export function rehearsalGateKey(groupId: GroupId): string {
   return `rehearsal-${groupId}`;
 }
@@ -90,10 +90,10 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   let untilMs = standing;
   if (resetsAtMs > nowMs) untilMs = Math.max(resetsAtMs, guesses > 1 ? guess(guesses - 1) : 0);
   else if (isNew) untilMs = Math.max(standing, guess(guesses));
-  // Who reports late that the limit was met whose reset is over by now tells nothing new.
+  // A late report of a limit that has been reset carries no information.
   else if (standing <= nowMs && (resetsAtMs === 0 || resetsAtMs > standing)) untilMs = guess(guesses);
   const { nearUntilMs, limitType: known } = file ?? {};
-  // Its kind goes with the time it ends.
+  // The limit's type belongs to the time it ends.
   const limitType = untilMs === standing ? (known ?? told) : (told ?? known);
   return {
     untilMs,
@@ -128,7 +128,7 @@ function gateFile(world: World, { root, key, runId, warn = () => {} }: LimitGate
     if (found !== undefined) known = found;
     return known;
   };
-  /** True when it was changed; `change` returning null leaves it, as does another run that writes it just now. */
+  /** True when it was changed. It stays when `change` returns null, or when another run is writing it. */
   const update = (change: (file: GateFile | null) => GateFile | null): boolean => {
     const done = attempt(() => {
       files.makeFolder(folder);
@@ -200,7 +200,10 @@ export function openLimitGate(world: World, options: LimitGateOptions): LimitGat
   };
 }
 
-/** Null while there is none: it is read several times at each step of a run, and an exception would cost more. */
+/**
+ * Null when there is no file, which is the usual case: it is read several times at each step of a run, and an exception
+ * would cost more.
+ */
 function readGate({ files, clock }: World, path: string): GateFile | null {
   if (files.info(path)?.kind !== 'file') return null;
   const file = parseOwn<GateFile>(files.readText(path));

@@ -1,4 +1,7 @@
-/** What sessions do right now, and why they do not run: shown to reporters and noted for others, never logged. */
+/**
+ * The current activity of sessions and their reasons for waiting: shown to reporters and written to progress.json,
+ * never logged.
+ */
 import { defined } from '../core/defined.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Verdicts, WaitReason } from '../core/plan/decision.ts';
@@ -18,9 +21,9 @@ import type { CommandSlots } from '../worker/attempt/command-slots.ts';
 import type { ActiveWorker } from '../worker/attempt/worker.ts';
 import { liveNow } from '../worker/attempt/worker.ts';
 
-/** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */
+/** Shortest time between two updates of activity: a tenth of a second, longer for large groups. */
 const showMs = 100;
-/** A Redis that is started again at once is not worth a warning. */
+/** A Redis that restarts within this time is not worth a warning. */
 const redisPatienceMs = 5_000;
 
 export interface LiveBoardOptions {
@@ -37,12 +40,12 @@ export class LiveBoard {
   readonly #world: World;
   readonly #options: LiveBoardOptions;
   readonly #changed = new Set<SessionId>();
-  /** Reason codes as they were told last, of sessions that do not run. */
+  /** The last reported reason codes of waiting sessions. */
   readonly #reasons = new Map<SessionId, string>();
-  /** Hosts of which nothing was heard for too long, with the milliseconds. */
+  /** Hosts without a sign of life for too long, with the milliseconds. */
   #silent: ReadonlyMap<string, number> = new Map();
   #isRedisSilent = false;
-  /** As they were told last, in JSON. */
+  /** The last report as JSON. */
   #machines: string | undefined;
   #cancel: (() => void) | null = null;
   #isClosed = false;
@@ -58,7 +61,7 @@ export class LiveBoard {
     this.show();
   };
 
-  /** Shows what running sessions do, coalesced: however much they print, at most every `showMs`. */
+  /** Shows the activity of running sessions, at most every `showMs`. */
   show(): void {
     if (this.#cancel || this.#isClosed) return;
     const delay = Math.min(2_000, showMs * Math.max(1, this.#options.writer.state.sessions.size / 200));
@@ -92,12 +95,12 @@ export class LiveBoard {
     this.#noteProgress();
   }
 
-  /** The session has changed, so the reason why it waits is reported again. */
+  /** The session has changed, so its reason for waiting is reported again. */
   forget(sessionId: SessionId): void {
     this.#reasons.delete(sessionId);
   }
 
-  /** Time has passed: without any event only what keeps those that could start may be another reason. */
+  /** Time has passed: without an event only the reasons of sessions that are ready can have changed. */
   look(): void {
     this.#lookAtMachines();
     const { writer, verdicts } = this.#options;
@@ -129,7 +132,7 @@ export class LiveBoard {
     reporter.warning?.(message, writer.state);
   }
 
-  /** Told as soon as it is noticed: what runs there may be lost when the lease of its host is over. */
+  /** Reported at once: work there may be lost when the host's lease ends. */
   #lookAtSilent(standing: FleetStanding | undefined): void {
     const { reporter, writer } = this.#options;
     const before = this.#silent;
@@ -161,7 +164,7 @@ export class LiveBoard {
     return host === undefined ? undefined : this.#silent.get(host);
   }
 
-  /** Put together when it is written: in a large group that is much less often than something happens. */
+  /** Built only when it is written, which in a large group is much rarer than events. */
   #noteProgress(): void {
     this.#options.writer.progress(() => this.#progress());
   }
@@ -175,7 +178,7 @@ export class LiveBoard {
     return fleet === undefined ? progress : { ...progress, fleet };
   }
 
-  /** Tells which are others than before; returns all of them. */
+  /** Reports those that changed; returns all of them. */
   #tellVerdicts(): ReadonlyMap<SessionId, WaitReason> {
     const { reporter, verdicts, writer } = this.#options;
     const found = new Map<SessionId, WaitReason>();

@@ -1,4 +1,4 @@
-/** The fleet that is set up here, for one run. Loaded where there is one. */
+/** Opens the configured fleet for one run. Loaded only when there is a fleet. */
 import { ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
 import type { OpenEngine } from '../fleet/engine.ts';
@@ -16,7 +16,7 @@ export interface FleetHere {
   readonly openEngine?: OpenEngine;
 }
 
-/** Begins to hear what machines say to the group. Fails with `usage` when Redis can never be asked like that. */
+/** Starts to receive the hosts' messages to the group. Fails with `usage` when Redis can never be used like this. */
 export type LinkFleet = (groupId: GroupId) => Promise<Result<OpenFleet>>;
 
 export function readFleetHere(world: World, here: FleetHere): Result<LinkFleet | null> {

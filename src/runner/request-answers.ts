@@ -1,6 +1,6 @@
 /**
- * What a command of a user means for the log: asked of the live runner by another process, or carried out by a command
- * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
+ * Converts a user's command to log events: requested from the live runner by another process, or executed by a command
+ * that holds the lock itself. An answer is logged with its effects, then the request file is removed.
  */
 import { messageBefore } from '../claude/conversation.ts';
 import { type Advice, advise, adviseInOrder, see } from '../core/advice.ts';
@@ -47,15 +47,15 @@ import { answerEvents, closedText, withdrawals } from './item-events.ts';
 const namesShownMax = 8;
 
 export interface AnswerOptions {
-  /** The session has given its last answer, though its end is not on record yet. */
+  /** The session has given its last answer, though its end is not logged yet. */
   readonly isDone?: (sessionId: SessionId) => boolean;
   /** Requests of other kinds stay. */
   readonly takes?: (kind: RequestBody['kind']) => boolean;
-  /** What running attempts have used so far. */
+  /** Usage of running attempts so far. */
   readonly used?: () => Iterable<Usage>;
 }
 
-/** Takes the requests to this run, has their answers recorded one after another, and removes their files. */
+/** Takes the requests to this run, has their answers logged one after another, and removes their files. */
 export function answerRequests(
   world: World,
   writer: GroupWriter,
@@ -89,12 +89,12 @@ function tooLate(sessionId: SessionId): Result<never> {
   return fail('usage', message, 'Add a session that depends on it instead.');
 }
 
-/** What one can ask of a group. What is no request needs the group to be free. */
+/** Commands on a group. Those that are not requests need the group to be free. */
 export type Command = RequestBody | { readonly kind: 'archive' };
 
 export type CommandOf<K extends Command['kind']> = Extract<Command, { readonly kind: K }>;
 
-/** The group as it is when something is asked of it. */
+/** The group at the time of the command. */
 export interface Asked {
   readonly state: GroupState;
   readonly paths: GroupPaths;
@@ -107,8 +107,8 @@ export interface RequestEffect {
 }
 
 /**
- * The events that fulfil a command in the present state, the same for every sender and channel. Fails with a sentence
- * when the command cannot be fulfilled now.
+ * The events of a command in the present state, identical for every sender and channel. Fails with a sentence when the
+ * command is not possible now.
  */
 export function commandEvents(world: World, asked: Asked, command: Command): Result<RequestEffect> {
   const { state } = asked;
@@ -175,7 +175,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
   }
 }
 
-/** After these the session goes on with other words, or rules, than an answer. */
+/** After these the session continues with another message or rule than an answer, so its items are withdrawn. */
 const withdrawing: ReadonlySet<Command['kind']> = new Set(['say', 'edit-session', 'allow-tools']);
 
 function itemEvents(asked: Asked, record: SessionRecord, command: CommandOf<'answer-item'>): Result<EventBody[]> {
@@ -186,7 +186,7 @@ function itemEvents(asked: Asked, record: SessionRecord, command: CommandOf<'ans
   return allowed.ok ? ok([...allowed.value, ...events]) : allowed;
 }
 
-/** What a sender is told whose request a runner does not know. */
+/** The answer to a request that this runner does not know. */
 function otherVersion(groupId: GroupId): Result<never> {
   const message = `The runner of ${groupId} does not know what it is asked for: another version of it was started.`;
   const pause = ['group', 'pause', groupId];
@@ -227,7 +227,7 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
       return fail('usage', `${about}; no wave of it waits for a decision.`, see('group', 'show', id));
     case 'attach-session':
     case 'open-attached':
-      // Of another one the session itself says more.
+      // For other statuses the session's own message is more specific.
       if (status !== 'archived') return null;
       return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
     case 'edit-group':
@@ -257,7 +257,7 @@ function pauseEvents(world: World, state: GroupState, { mode, toDelete }: Comman
     if (state.frozenUntil !== undefined || (state.pausing !== undefined && !state.draining)) return [];
     return [{ type: 'group_frozen', until: new Date(world.clock.now() + freezeMs).toISOString() }];
   }
-  // What is halted cannot be asked to stop.
+  // A halted process cannot receive a stop.
   const thaw: EventBody[] = state.frozenUntil === undefined ? [] : [{ type: 'group_thawed' }];
   const known = state.pausing !== undefined && (!state.draining || mode === 'drain');
   return known ? thaw : [...thaw, { type: 'group_pausing', reason: toDelete ? 'deleted' : 'user', mode }];
@@ -317,7 +317,7 @@ function conversationFor(
   return fail('usage', message, 'Go back fewer, or begin a new conversation with --fresh.');
 }
 
-/** What is held for the session is money like any other from now on (`isSpent`), or free again. */
+/** The session's held money becomes spent (`isSpent`) or free. */
 function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boolean): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   const { heldUsd, ...usage } = record.usage;
@@ -326,7 +326,7 @@ function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boo
     return fail('usage', `Nothing is held for session ${sessionId}.`, next);
   }
   const costUsd = isSpent ? usage.costUsd : Math.max(0, roundUsd(usage.costUsd - heldUsd));
-  // What a lost machine may have cost at most is no figure of claude's.
+  // The possible cost on a lost host is not a figure of claude's.
   const mark = isSpent && record.lost !== undefined ? { estimated: true as const } : {};
   return ok([{ type: 'session_cost_settled', sessionId, usage: { ...usage, costUsd, ...mark } }]);
 }
@@ -343,7 +343,7 @@ function sayEvents(
   return ok([messageEvent(world, group, sessionId, text)]);
 }
 
-/** What the user says now, with its place in the transcript. */
+/** A message from the user, with its position in the transcript. */
 function messageEvent(
   { files }: World,
   { paths }: Pick<Asked, 'paths'>,
@@ -448,7 +448,7 @@ export function editOf(
   return { allowedTools: [...new Set([...(ownDefinition(record).allowedTools ?? []), ...command.rules])] };
 }
 
-/** The sender saw an older state of the session. The change is checked against the present state. */
+/** The sender saw an older state of the session, so the change is checked against the present one. */
 export function editSessionEvents(
   state: GroupState,
   record: SessionRecord,
@@ -469,8 +469,8 @@ interface AskedGroup {
 }
 
 /**
- * Everything is looked at before anything is logged. Each session comes after those it depends on, so that whatever is
- * left of these lines after a power cut is a graph.
+ * Everything is checked before anything is logged. Each session follows its dependencies, so that any prefix left by a
+ * power cut is a valid graph.
  */
 export function editGroupEvents({ state, used }: AskedGroup, asked: GroupEdit): Result<EventBody[]> {
   const own = configEvents(state, allowing(state, asked), used);
@@ -485,7 +485,7 @@ export function editGroupEvents({ state, used }: AskedGroup, asked: GroupEdit): 
   return ok([...events, ...sessions.value]);
 }
 
-/** Rules are added to those that the group has when the request is answered. */
+/** Rules are added to those the group has when the request is answered. */
 function allowing({ group }: GroupState, { allow, ...asked }: GroupEdit): GroupEdit {
   if (allow === undefined) return asked;
   const allowedTools = [...new Set([...(group.config.allowedTools ?? []), ...allow])];
@@ -535,7 +535,7 @@ function withFreeNumbers(state: GroupState, add: readonly SessionDefinition[]): 
   return add.map((session) => ({ ...renamed(session, ids), id: ids.get(session.id) ?? session.id }));
 }
 
-/** Other ids for the sessions that it names. */
+/** Replaces the ids of the sessions it names. */
 function renamed(session: SessionDefinition, ids: ReadonlyMap<SessionId, SessionId>): SessionDefinition {
   const other = (id: SessionId): SessionId => ids.get(id) ?? id;
   const { dependsOn, promptReferences } = session;

@@ -1,6 +1,6 @@
 /**
- * `group run` from the lock to the last summary. The flow: take the group's lock and log (store/group-writer), check
- * whether it may run (run-start), then the loop (group-runner) with one worker per attempt (worker).
+ * `group run` from the lock to the last summary: take the group's lock and log (store/group-writer), check whether it
+ * may run (run-start), then loop (group-runner) with one worker per attempt (worker).
  */
 import { join } from 'node:path';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
@@ -28,16 +28,16 @@ import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limi
 import type { LinkFleet } from './open-fleet.ts';
 import { type RunStartOptions, startEvents } from './run-start.ts';
 
-/** Milliseconds after the begin of a run; the first sessions are starting then. */
+/** Milliseconds after the start of a run, when the first sessions are starting. */
 const preloadDelayMs = 50;
 
-/** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
+/** The scripted API of a rehearsal; injected, because the runner does not know scripts. */
 export interface Rehearsal {
   /** Absolute path; absent = the default script. */
   readonly scriptFile?: string;
-  /** Its branches and worktrees stay when it is over. */
+  /** Keeps its branches and worktrees afterwards. */
   readonly keep?: boolean | undefined;
-  /** Starts the API for a group, or finds the one that an earlier runner left; the value is its base URL. */
+  /** Starts the API for a group, or finds the one that an earlier runner left; returns its base URL. */
   start(paths: GroupPaths): Promise<Result<string>>;
   stop(paths: GroupPaths): Promise<void>;
 }
@@ -48,34 +48,34 @@ export interface RunGroupOptions {
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   /** Folder of this package: the pinned claude and the hook program are found from here. */
   readonly packageRoot: string;
-  /** The folder below which new worktrees are made; absent = that of the data root. */
+  /** The folder for new worktrees; absent = that of the data root. */
   readonly worktrees?: string;
   readonly reporter: Reporter;
-  /** Settings given on the command line; logged, and in force until given again. */
+  /** Settings from the command line; logged, and in force until given again. */
   readonly overrides: Partial<GroupConfig>;
   /** What all groups may spend in a day, US dollars; absent = no such cap. */
   readonly dayCapUsd?: number;
-  /** What each wave may cost, if the group's rule asks for it. */
+  /** The cost quote of each wave, if the group's rule needs it. */
   readonly quotes?: (state: GroupState) => RunInfo['quotes'];
   readonly retryFailed: boolean;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
   readonly rehearsal?: Rehearsal;
-  /** Absent = whichever claude is found is started, untried. */
+  /** Absent = the installed claude is started unchecked. */
   readonly claude?: ClaudeGate;
-  /** The engine of a fleet, if there is one here; absent = Redis. */
+  /** The engine of a fleet, if one is configured; absent = Redis. */
   readonly openEngine?: OpenEngine;
-  /** The group's lock, taken for this run before it could begin; given away with this. */
+  /** The group's lock, taken for this run before it could start; ownership passes to it. */
   readonly taken?: { readonly runId: string; readonly lock: Lock };
-  /** Subscribes to the signals of this process; the returned function ends it. */
+  /** Subscribes to the signals of this process; call the returned function to unsubscribe. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
 }
 
 export type RunResult =
   | { readonly kind: 'settled'; readonly status: 'completed' | 'failed' | 'paused'; readonly state: GroupState }
-  /** The runner left and its workers go on; the next `group run` adopts them. */
+  /** The runner exited and its workers continue; the next `group run` adopts them. */
   | { readonly kind: 'left'; readonly state: GroupState }
-  /** `booked`: attempts on hosts that were lost, of which it is known only now what they have cost. */
+  /** `booked`: attempts on lost hosts whose cost has only now been reported. */
   | { readonly kind: 'already-completed'; readonly state: GroupState; readonly booked: number }
   | { readonly kind: 'refused'; readonly failure: OpenFailure; readonly booked?: number };
 
@@ -89,8 +89,8 @@ export async function runGroup(world: World, options: RunGroupOptions): Promise<
   try {
     return await runOpened(world, writer, runId, options);
   } catch (error) {
-    // A disk that is gone, or full from the start, ends the runner, not the work: workers go on, the log holds what was
-    // acknowledged. Only a log that was taken away ends both.
+    // A missing or full disk ends the runner, not the work: workers continue, and the log has everything acknowledged.
+    // Only a removed log ends both.
     if (error instanceof LogLost) await options.rehearsal?.stop(writer.paths);
     return { kind: 'refused', failure: systemFailure(writer.paths.folder, error) };
   } finally {
@@ -167,7 +167,7 @@ async function runOpened(
   return settledResult(writer.state);
 }
 
-/** As `startEvents`. Where nothing is to be run, lost hosts are asked first what their attempts have cost. */
+/** As `startEvents`. If there is nothing to run, lost hosts are first asked for the cost of their attempts. */
 async function startOrBook(
   world: World,
   writer: GroupWriter,
@@ -202,9 +202,9 @@ function settledResult(state: GroupState): RunResult {
 }
 
 /**
- * What only some sessions need is not loaded before the first one starts, but soon after. It cannot be left to the
- * session that needs it: by then the program may have been updated, and its new files do not go with the old ones.
- * Never fails: what cannot be loaded is asked for again, and told, where it is needed.
+ * Loads modules that only some sessions need, soon after the first start. Loading them on demand would be too late: by
+ * then the program may have been updated, and new files do not match the running ones. Never fails: a missing module is
+ * requested again, and reported, where it is needed.
  */
 export async function preloadModules(): Promise<void> {
   await Promise.allSettled([

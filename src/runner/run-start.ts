@@ -1,4 +1,4 @@
-/** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal. */
+/** Pure: whether a group may run, and with which sessions. Returns events or a refusal. */
 
 import { advise } from '../core/advice.ts';
 import { configEvents } from '../core/edit-group.ts';
@@ -12,16 +12,16 @@ export interface RunStartOptions {
   readonly run: RunInfo;
   readonly overrides: Partial<GroupConfig>;
   readonly retryFailed: boolean;
-  /** Only these sessions are to start; failed ones among them are tried again. */
+  /** Only these sessions start; failed ones among them are retried. */
   readonly only?: readonly SessionId[];
-  /** Whether that very process lives on this machine. */
+  /** Whether exactly this process is alive on this machine. */
   lives(process: ProcessIdentity): boolean;
   readonly hasFleet?: boolean;
 }
 
 /**
- * The events with which the run begins; an empty list when every session is completed already. Fails with `usage` or
- * `illegal-transition` when the group cannot run, with `other-host` when a worker belongs to another host.
+ * The events that start the run; empty when every session is completed. Fails with `usage` or `illegal-transition` when
+ * the group cannot run, with `other-host` when a worker belongs to another host.
  */
 export function startEvents(state: GroupState, options: RunStartOptions): Result<EventBody[]> {
   const { id } = state.group;
@@ -61,17 +61,17 @@ function refuseFailed(state: GroupState, failed: readonly SessionId[]): Result<n
     const message = `Group ${id} ended failed: ${failed.length} of ${sessions.size} sessions failed.`;
     return fail('sessions-failed', message, advise('Look at it, then try again', look, retryFailedCommand(state)));
   }
-  // It failed as a whole: for want of money, as its settings say.
+  // It failed as a whole because of its budget, as configured.
   const message = `Group ${id} ended failed${reason === undefined ? '' : ` (${reason})`}, with sessions left to run.`;
   return fail('sessions-failed', message, advise('Look at it, then go on', look, goOnCommand(state)));
 }
 
-/** A failed session is queued when a person requested a retry while the group had no runner. */
+/** A failed session is queued when the user requested a retry while the group had no runner. */
 function isQueued({ sessions }: GroupState, id: SessionId): boolean {
   return sessions.get(id)?.queued === true;
 }
 
-/** Failures that a person has cured by now are tried again without being asked for: they are why the group paused. */
+/** Failures that paused the group because the user had to act are retried without a request. */
 function retried(state: GroupState, failed: readonly SessionId[], retryFailed: boolean): SessionId[] {
   if (retryFailed) return [...failed];
   return failed.filter((id) => {
@@ -84,7 +84,7 @@ function sessionsWith(state: GroupState, status: 'failed'): SessionId[] {
   return [...state.sessions].filter(([, record]) => record.state.status === status).map(([id]) => id);
 }
 
-/** A rehearsed conversation must not go on as a paid one, nor play money count as spent, and the other way round. */
+/** A rehearsed conversation must not continue as a paid one, nor rehearsed money count as spent, and vice versa. */
 function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> | null {
   if (state.rehearsal !== undefined && run.rehearsal !== true) return refuseReal(state);
   const before = state.run;
@@ -105,7 +105,7 @@ function refuseReal({ group: { id }, run }: GroupState): ReturnType<typeof fail>
   return fail('usage', `Group ${id} ${what}.`, next);
 }
 
-/** A failure when a worker of the group may still be running on another machine. This one may have been renamed. */
+/** Fails when a worker of the group may still run on another machine. This machine may have been renamed. */
 export function refuseForeignWorkers(
   state: GroupState,
   self: ProcessIdentity,
@@ -113,7 +113,7 @@ export function refuseForeignWorkers(
 ): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
-    // What is in the fleet is asked there.
+    // The state of fleet hosts is checked there.
     if (session?.status !== 'running' || session.attempt.place !== undefined) continue;
     const { process } = session.attempt;
     if (process === undefined || process.host === self.host || lives(process)) continue;

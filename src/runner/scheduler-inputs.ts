@@ -1,4 +1,4 @@
-/** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
+/** Inputs of `decide` besides the state: costs so far, the gate of the login, free resources, the time. */
 
 import { defined } from '../core/defined.ts';
 import type { EventBody } from '../core/event.ts';
@@ -32,9 +32,9 @@ type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
 
 /** From this share of a five-hour window on, sessions run one at a time. */
 const nearLimit = 0.9;
-/** A window is not longer than this, whatever a message says. */
+/** The longest possible window, whatever a message claims. */
 const windowMs = 5 * 3_600_000;
-/** When it is not said when the window ends, it is asked for again after this. */
+/** Without a reported end of the window, it is checked again after this time. */
 const nearMs = 60_000;
 
 export interface SurroundingsOptions {
@@ -42,7 +42,7 @@ export interface SurroundingsOptions {
   readonly gate: LimitGate;
   readonly checkouts: Checkouts;
   readonly slots: CommandSlots;
-  /** What all groups may spend in a day, US dollars; absent = no such cap. */
+  /** Daily cap of all groups, US dollars; absent = none. */
   readonly dayCapUsd?: number;
 }
 
@@ -83,8 +83,8 @@ export class SchedulerInputs {
   }
 
   /**
-   * Sessions that met a usage limit of the login close the gate: no session of this login starts before its reset. Call
-   * this before their ends are recorded, so that a crash in between does not let others run into the same limit.
+   * Sessions that met a usage limit of the login close the gate: no session of this login starts before the reset. Call
+   * this before their ends are logged, so that a crash in between does not let others meet the same limit.
    */
   noteLimits({ group }: GroupState, facts: readonly Fact[]): void {
     for (const { worker } of this.#workers.values()) this.#noteNear(worker);
@@ -124,7 +124,7 @@ export class SchedulerInputs {
     return this.#gate.read() !== null;
   }
 
-  /** What the gate's present state means for the log; opens the gate when the model has answered since the reset. */
+  /** The events for the gate's present state; opens the gate when the model has answered since the reset. */
   gateEvents(state: GroupState): EventBody[] {
     let reading = this.#gate.read();
     if (reading !== null && this.#answeredAfter(reading)) {
@@ -138,20 +138,20 @@ export class SchedulerInputs {
     return [{ type: 'limit_reached', resetsAt, ...(reading.limitType ? { limitType: reading.limitType } : {}) }];
   }
 
-  /** What is to be done; to be asked at every step of a run. */
+  /** The next decisions; call at every step of a run. */
   decisions(state: GroupState): readonly Decision[] {
     const context = this.#context(state);
     this.#verdicts = verdictsOf(state, context);
     return this.#checkouts.claimed(state, decide(state, context));
   }
 
-  /** Why the session does not run, by what was seen for the last decisions. */
+  /** Why the session does not run, from the inputs of the last decisions. */
   verdictOn(state: GroupState, record: SessionRecord): WaitReason | null {
     this.#verdicts ??= verdictsOf(state, loggedContext(state, this.#world.clock.now()));
     return this.#verdicts(record);
   }
 
-  /** Asked for at every step of a run, so nothing is gathered that this state has no use for. */
+  /** Called at every step of a run, so only what the state needs is gathered. */
   #context(state: GroupState): SchedulingContext {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
@@ -200,7 +200,7 @@ export class SchedulerInputs {
     return live;
   }
 
-  /** The probe is claimed only when there is something to start and nothing runs that could tell by itself. */
+  /** The probe is claimed only when a session is ready to start and none is running that would detect the reset. */
   #gateFor(state: GroupState, nowMs: number): Gate | null {
     const reading = this.#gate.read();
     if (reading === null) return null;
@@ -213,7 +213,7 @@ export class SchedulerInputs {
     return [...this.#workers.values()].some(({ worker }) => worker.notes.answeredAtMs > reading.untilMs);
   }
 
-  /** The window goes on when the session that told of it has ended. */
+  /** The window remains in force after the session that reported it has ended. */
   #noteNear({ stream: { rateLimit } }: Worker): void {
     if (rateLimit?.status !== 'allowed_warning' || rateLimit.limitType !== 'five_hour') return;
     const nowMs = this.#world.clock.now();

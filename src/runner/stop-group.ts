@@ -1,4 +1,4 @@
-/** Stops what is left of a group whose runner is gone: before a delete, or when it is paused from outside. */
+/** Stops the remaining workers of a group without a runner: before a delete, or for a pause from another process. */
 import type { StopReason } from '../core/event.ts';
 import { noUsage, type SessionId } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -15,15 +15,15 @@ import { eventsOf } from './fact-events.ts';
 
 /**
  * Stops every worker of the group on this machine (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended.
- * Returns when no process of the group is left here. Throws the system's error when an end cannot be logged. The caller
- * holds the group's lock through `writer`.
+ * Resolves when no process of the group is left here. Throws the system's error when an end cannot be logged. The
+ * caller holds the group's lock through `writer`.
  */
 export async function stopGroup(world: World, writer: GroupWriter, reason: StopReason): Promise<void> {
   const here = [...writer.state.running].filter((sessionId) => machineOf(writer.state, sessionId) === null);
   await Promise.all(here.map((sessionId) => stopSession(world, writer, sessionId, reason)));
 }
 
-/** Of the fleet, on which the session is at work now; null = it is here, or not at work. */
+/** The host on which the session is running now; null = this one, or not running. */
 export function machineOf({ sessions }: GroupState, sessionId: SessionId): string | null {
   const session = sessions.get(sessionId)?.state;
   return session?.status === 'running' ? (session.attempt.place?.host ?? null) : null;
@@ -40,7 +40,7 @@ export async function stopSession(
   const { attempt } = record.state;
   writer.record([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason }]);
   if (attempt.accepting === undefined) await stopWorker(world, writer, record, attempt, reason);
-  // Its worker has finished, maybe just now; judging the work is left to the next run.
+  // Its worker may have just finished; the next run does the acceptance.
   if (record.state.status === 'running') await stopAcceptance(world, writer, sessionId, record.state.attempt, reason);
 }
 
@@ -75,7 +75,7 @@ async function stopWorker(
   await new Promise<void>((resolve, reject) => {
     const emit = (fact: Fact) => {
       if (!('sessionId' in fact) || fact.kind !== 'ended') return;
-      // An error thrown from here would be lost, so it rejects the promise of the stop.
+      // An error thrown here would be lost, so it rejects the promise of the stop.
       try {
         const context = { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5, isUnserved: () => false };
         writer.record(eventsOf(writer.state, fact, context));
@@ -88,7 +88,7 @@ async function stopWorker(
     const worker = new Worker(world, hosted, { ...options, emit, expectHook: false });
     if (found.do === 'adopt') {
       worker.adopt(found.process, reason, found.signalled);
-      // What an earlier runner froze could not hear that it is to stop.
+      // A process frozen by an earlier runner could not receive the stop.
       worker.halt(false);
     } else void worker.finalizeDead(reason, found.signalled);
   });

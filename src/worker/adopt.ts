@@ -1,4 +1,4 @@
-/** Judges an attempt that an earlier runner left: by a living process, bytes in the transcript, a mark. */
+/** Classifies an attempt left by an earlier runner by live processes, transcript bytes and the mark. */
 import { interruptGraceMs } from '../claude/control.ts';
 import { hasItsTask } from '../claude/conversation.ts';
 import { attemptMark } from '../claude/launch/environment.ts';
@@ -9,19 +9,22 @@ import { reap } from './reap.ts';
 
 type Way =
   | { readonly do: 'adopt'; readonly process: RunningProcess }
-  /** It was not told its task, or printed nothing, so it cost nothing: end what is there, start the attempt again. */
+  /**
+   * It did not receive its prompt, or printed nothing, so it cost nothing: end its processes and start the attempt
+   * again.
+   */
   | { readonly do: 'restart' }
   | { readonly do: 'finalizeDead' };
 
 export type Adoption = Way & {
-  /** It printed something after an earlier runner may have told it to end: a success need not be finished work. */
+  /** It printed after an earlier runner may have asked it to end, so a success may be unfinished work. */
   readonly signalled: boolean;
 };
 
-/** The clock of a file system may be late by one tick of its kernel, ten milliseconds at most. */
+/** A file system's clock may lag by one kernel tick, ten milliseconds at most. */
 const fileClockLagMs = 10;
 
-/** Judges one unfinished attempt of this machine; runner/run-start.ts refuses those of others. */
+/** Classifies one unfinished attempt of this machine; runner/run-start.ts refuses those of others. */
 export function judgeUnfinished(world: World, attempt: Attempt, transcript: string): Adoption {
   const { process } = attempt;
   const { mtimeMs = 0 } = world.files.info(transcript) ?? {};
@@ -32,28 +35,28 @@ export function judgeUnfinished(world: World, attempt: Attempt, transcript: stri
   return process || hasSpoken ? { do: 'finalizeDead', signalled } : { do: 'restart', signalled };
 }
 
-/** The earliest time at which it can have been told to end, milliseconds since the epoch: an interrupt goes first. */
+/** The earliest time at which it can have received SIGTERM, milliseconds since the epoch; an interrupt comes first. */
 function signalledAtMs({ stoppingAt, identified }: Attempt): number {
   if (stoppingAt === undefined) return Number.POSITIVE_INFINITY;
   return Date.parse(stoppingAt) + (identified ? interruptGraceMs : 0);
 }
 
-/** Milliseconds since the living worker of an attempt wrote something last. */
+/** Milliseconds since the live worker of an attempt last wrote. */
 export function silenceMs({ clock, files }: World, attempt: Attempt, transcript: string): number {
   const saidAtMs = Math.max(Date.parse(attempt.startedAt), files.info(transcript)?.mtimeMs ?? 0);
   return Math.max(0, clock.now() - saidAtMs);
 }
 
-/** Ends an attempt that was judged `restart`. False when its worker spoke meanwhile, so that it had begun. */
+/** Ends an attempt that was classified `restart`. False when its worker printed meanwhile, so that it had started. */
 export async function endUnstarted(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
   await reap(world, attempt.id, attempt.process === undefined ? [] : [attempt.process]);
   return !hasOutput(world, attempt, transcript);
 }
 
-/** What says so stands near the beginning: hooks print no more than this. */
+/** The deciding line is near the start: hooks print no more than this. */
 const looksAtBytes = 1_000_000;
 
-/** It has printed something that it prints only after it was told its task. */
+/** It has printed something that it prints only after it received its prompt. */
 export function hasOutput({ files }: World, { offset }: Pick<Attempt, 'offset'>, transcript: string): boolean {
   if ((files.info(transcript)?.size ?? 0) <= offset) return false;
   const file = files.openRead(transcript);

@@ -1,4 +1,4 @@
-/** What a session may take, as far as the machine can hold it to that. */
+/** Resource limits of a session, as far as the machine can enforce them. */
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition } from '../core/group.ts';
@@ -7,10 +7,13 @@ import type { Limits, Processes } from '../system/world.ts';
 
 type Machine = Pick<Processes, 'limits'>;
 
-/** Room for claude itself beside `memoryBytes` for its commands: it would be ended instead of a command. */
+/**
+ * Memory for claude itself in addition to `memoryBytes` for its commands; otherwise claude would be killed instead of a
+ * command.
+ */
 const claudeMemoryBytes = 1024 ** 3;
 
-/** What `spawn` is to set; undefined = nothing. Where memory cannot be limited, claude limits that of its commands. */
+/** The limits for `spawn`; undefined = none. Where memory cannot be limited, claude limits its commands. */
 export function limitsOf(
   { memoryBytes, maxProcesses }: Pick<SessionDefinition, 'memoryBytes' | 'maxProcesses'>,
   machine: Machine,
@@ -21,7 +24,7 @@ export function limitsOf(
   return defined({ memory, processes: maxProcesses });
 }
 
-/** Refuses a session whose processes cannot be limited here as it asks. Fails with `spawn-failed`. */
+/** Refuses a session whose process limit cannot be enforced here. Fails with `spawn-failed`. */
 export function checkLimits({ maxProcesses }: Pick<SessionDefinition, 'maxProcesses'>, machine: Machine): Result<void> {
   if (maxProcesses === undefined || machine.limits().has('processes')) return ok(undefined);
   return fail('spawn-failed', 'The number of its processes cannot be limited here.', limitsAdvice());

@@ -1,4 +1,4 @@
-/** An attempt on this machine; its file and FIFO outlive the runner, so a later one can take it over. */
+/** An attempt on this machine. Its file and FIFO outlive the runner, so a later runner can adopt it. */
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
@@ -52,7 +52,7 @@ export class LocalAttempt implements HostedAttempt {
     const { signalled } = found;
     this.#worker = attempt.process;
     if (found.do === 'restart' && (await endUnstarted(this.#world, attempt, transcript))) return { do: 'restart' };
-    // One that spoke while it was being ended had begun to work, and what it printed decides as for any that is gone.
+    // A worker that printed while it was being ended had started, so its output decides as for any dead one.
     const wasInterrupted = found.do === 'restart';
     if (found.do !== 'adopt') return { do: 'finalizeDead', signalled: wasInterrupted || signalled, wasInterrupted };
     const { process } = found;
@@ -109,7 +109,7 @@ export class LocalAttempt implements HostedAttempt {
     for (const process of found) this.#world.processes.signal(process, signal);
   }
 
-  /** It leads to its session also when it has ended. */
+  /** Leads to its process session even after it has ended. */
   get #known(): ProcessIdentity[] {
     return this.#worker === undefined ? [] : [this.#worker];
   }
@@ -117,7 +117,7 @@ export class LocalAttempt implements HostedAttempt {
   async reap(): Promise<CleanupResult> {
     this.#letGo();
     const { paths, attemptId } = this.#subject;
-    // The limits that were reached are read before their control group is removed.
+    // The reached limits are read before their control group is removed.
     const limitsHit = this.#world.processes.limitsHit(attemptId);
     const ended = await reap(this.#world, attemptId, this.#known);
     tidyUp(this.#world, paths);
@@ -148,7 +148,7 @@ export class LocalAttempt implements HostedAttempt {
 
 const tailBytes = 4_096;
 
-/** The last lines of the file behind its byte `from`, at most 4 KB. Throws the system’s error. */
+/** The last lines of the file after byte `from`, at most 4 KB. Throws the system's error. */
 export function stderrTail(files: Files, path: string, from: number): string {
   const size = files.info(path)?.size ?? 0;
   if (size <= from) return '';

@@ -1,16 +1,16 @@
-/** Ends every process of an attempt: those of its control group, those below it, and those with its mark. */
+/** Ends every process of an attempt: those of its control group, its descendants, and those with its mark. */
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 
 const graceMs = 300;
-/** Each round ends everything it finds; more can only come from a process that was started meanwhile. */
+/** Each round ends everything it finds; more can only come from a process started meanwhile. */
 const roundsMax = 20;
 
 /**
- * All living processes of the attempt, with `known` and everything below these. Nothing leaves a control group; without
- * one the whole process table is read.
+ * All live processes of the attempt, with `known` and their descendants. Nothing leaves a control group; without one
+ * the whole process table is read.
  */
 export function gatherProcesses(
   { processes, machine }: World,
@@ -21,7 +21,7 @@ export function gatherProcesses(
   const marked = processes.isGrouped(attemptId)
     ? contained
     : [...processes.findMarked(attemptMark, attemptId), ...contained];
-  // What has wiped its environment is known by its parent or its session alone, also when the parent is gone.
+  // A process without our environment is found only by its parent or process session, even when the parent is gone.
   const below = processes.isGrouped(attemptId) ? [] : processes.findDescendants([...known, ...marked]);
   const living = known.filter((process) => processes.isAlive(process));
   const found = new Map([...living, ...marked, ...below].map((process) => [process.pid, process]));
@@ -30,8 +30,8 @@ export function gatherProcesses(
 }
 
 /**
- * Ends everything of the attempt that still lives: SIGTERM, 300 ms, SIGKILL, again until nothing is left. `known` are
- * processes gathered earlier. Resolves to the number of processes that had to be ended, or to -1 when some could not.
+ * Ends all live processes of the attempt: SIGTERM, 300 ms, SIGKILL, repeated until none is left. `known`: processes
+ * found earlier. Resolves to the number of ended processes, or to -1 when some could not be ended.
  */
 export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[] = []): Promise<number> {
   const ended = new Set<number>();
@@ -39,7 +39,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
   const look = (): ProcessIdentity[] => gatherProcesses(world, attemptId, all);
   for (let round = 0; round < roundsMax; round += 1) {
     const living = look();
-    // Once their parent is gone, nothing else leads to them.
+    // Once their parent is gone, only this record leads to them.
     all = [...all, ...living];
     if (living.length === 0 && (await endContained(world, attemptId))) return ended.size;
     for (const process of living) {
@@ -59,7 +59,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
 
 const lookMs = 10;
 
-/** True when nothing is held under the attempt's id any more: what was killed takes a moment to be gone. */
+/** True when the attempt's control group is empty: killed processes take a moment to disappear. */
 async function endContained(world: World, attemptId: string): Promise<boolean> {
   for (let waited = 0; !world.processes.endContained(attemptId); waited += lookMs) {
     if (waited >= graceMs) return false;
@@ -68,7 +68,7 @@ async function endContained(world: World, attemptId: string): Promise<boolean> {
   return true;
 }
 
-/** Resolves as soon as none of them lives, at the latest after `maxMs`. */
+/** Resolves as soon as none of them is alive, at the latest after `maxMs`. */
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
   for (let waited = 0; waited < maxMs; waited += lookMs) {
     if (!processes.some((process) => world.processes.isAlive(process))) return;

@@ -1,28 +1,31 @@
-/** What is done to a session's files before its worker is started and after it is gone. */
+/** Prepares a session's files before its worker starts and cleans up afterwards. */
 import { dirname } from 'node:path';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 
-/** Without a name the synced output of claude would be lost; an earlier attempt has given it one (`offset`). */
+/**
+ * Syncs the transcript's directory entry, without which claude's synced output would be lost; an earlier attempt
+ * (`offset`) has done so.
+ */
 export function nameTranscript({ files }: World, { transcript, folder }: SessionPaths, offset: number): void {
   if (offset > 0) return;
   files.openAppend(transcript).close();
   for (const path of [folder, dirname(folder)]) files.syncFolder(path);
 }
 
-/** Failing to remove the FIFO does not fail the session. */
+/** A FIFO that cannot be removed does not fail the session. */
 export function tidyUp({ files }: World, { fifo }: SessionPaths): void {
   try {
     files.remove(fifo);
   } catch {}
 }
 
-/** Ends a half last line, so that no two run together; the transcript's size in bytes afterwards. */
+/** Terminates a partial last line, so that no two lines are joined; returns the transcript's size in bytes. */
 export function terminatePartialLine(world: World, { transcript, folder }: SessionPaths): number {
   const { size, kind } = world.files.info(transcript) ?? { size: 0, kind: 'file' };
-  // Its start says what is the matter.
+  // The start of the worker reports the problem.
   if (kind !== 'file') return 0;
-  // Nothing is started that would write through a link.
+  // Nothing is started that would write through a symlink.
   if (world.files.entryKind(transcript) === 'link') return size;
   if (size === 0 || world.files.readBytes(transcript, size - 1, 1)[0] === 10) return size;
   world.files.makeFolder(folder);

@@ -1,4 +1,4 @@
-/** Variables that tell setup, acceptance, `onEvent` commands and claude for which session they work. */
+/** Environment variables that identify the session for setup, acceptance, `onEvent` commands and claude. */
 import { join, relative } from 'node:path';
 import type { Workspace } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
@@ -11,7 +11,7 @@ import type { Files } from '../system/world.ts';
 
 type Variables = Readonly<Record<string, string>>;
 
-/** Where the work of another session lies for this one; undefined = where it was done. */
+/** The folder of another session's work as this session sees it; undefined = where it was done. */
 type FolderOf = (workspace: Workspace) => string | undefined;
 
 /** `record` with the worktree in which the command runs, if it has one. */
@@ -29,7 +29,7 @@ export function sessionVariables(git: Git, state: GroupState, record: SessionRec
   };
 }
 
-/** Where the work of each dependency is, as the session sees it. */
+/** The folder of each dependency's work as the session sees it. */
 function dependencyFolders(git: Git, state: GroupState, record: SessionRecord, folderOf?: FolderOf): Variables {
   const { files } = git.world;
   const { workspace } = record;
@@ -53,7 +53,7 @@ function dependencyFolders(git: Git, state: GroupState, record: SessionRecord, f
 
 export const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
 
-/** All worktrees of a repository have its name, by which docker compose would take them for one project. */
+/** All worktrees of a repository have its name, so docker compose would take them for one project. */
 function composeProject({ world: { files }, env }: Git, { group }: GroupState, record: SessionRecord): Variables {
   const { workspace, definition } = record;
   if (workspace === undefined || env.COMPOSE_PROJECT_NAME !== undefined) return {};
@@ -62,7 +62,7 @@ function composeProject({ world: { files }, env }: Git, { group }: GroupState, r
     folders.some((folder) => pattern.test(textOf(files, join(folder, name))));
   if (says('.env', /^\s*(?:export\s+)?COMPOSE_PROJECT_NAME\s*=/m)) return {};
   if (composeFiles.some((name) => says(name, /^name\s*:/m))) return {};
-  // Groups of one slug may run at once.
+  // Groups with the same slug may run at once.
   return { COMPOSE_PROJECT_NAME: `${group.slug}-${workspaceName(group.id, definition.id)}` };
 }
 

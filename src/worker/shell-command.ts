@@ -1,16 +1,16 @@
-/** Runs a command line of the user's with a log of its own and the attempt's mark, by which it is found and ended. */
+/** Runs a user's command line with its own log and the attempt's mark, by which its processes are found and ended. */
 import { attemptMark } from '../claude/launch/environment.ts';
 import { cleanLine } from '../claude/text.ts';
 import type { Failure } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import { gatherProcesses, reap } from './reap.ts';
 
-/** As much of the end of the log is told to people and to the model. */
+/** Length of the log's end that is shown to users and to the model. */
 const tailBytes = 6_000;
-/** A command that prints without end would fill the disk, on which the groups live as well. */
+/** Endless output would fill the disk, which holds the groups as well. */
 const printedMiBMax = 64;
 const printedBytesMax = printedMiBMax * 1024 * 1024;
-/** A disk takes hundreds of megabytes in a second, so it is looked at more often than a clock would need. */
+/** A disk accepts hundreds of megabytes per second, so its size is checked often. */
 const tickMs = 250;
 
 export interface ShellCommand {
@@ -18,12 +18,12 @@ export interface ShellCommand {
   readonly command: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Appended to. */
+  /** Output is appended. */
   readonly logFile: string;
   readonly timeoutMs: number;
   /** Value of CLAUDE_CODE_AGENT_ATTEMPT. */
   readonly mark: string;
-  /** What it reads as its input; absent = nothing. */
+  /** File for its standard input; absent = empty. */
   readonly inputFile?: string;
 }
 
@@ -32,22 +32,22 @@ export interface CommandEnd {
   /** Null when it was ended by a signal, or could not be started. */
   readonly exitCode: number | null;
   readonly timedOut: boolean;
-  /** It was ended because it printed more than 64 MiB; the log holds the first of them. */
+  /** It was ended because it printed more than 64 MiB; the log has the first of them. */
   readonly printedTooMuch: boolean;
-  /** The end of what it printed. */
+  /** The end of its output. */
   readonly tail: string;
   /** Why it could not be started. */
   readonly unstarted?: Failure;
 }
 
 export interface RunningCommand {
-  /** Settles when nothing of the command lives any more. */
+  /** Settles when none of its processes is alive. */
   readonly ended: Promise<CommandEnd>;
   /** Ends it; `ended` settles as if it had failed. */
   stop(): void;
-  /** Tells it to end and looks no further: for a runner that leaves at once, and whose successor looks again. */
+  /** Sends the end without waiting, for a runner that exits at once; the next runner checks again. */
   abandon(): void;
-  /** While it is halted the time that it may take does not pass. */
+  /** While it is halted, its timeout does not advance. */
   halt(isHalted: boolean): void;
 }
 
@@ -70,14 +70,14 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   let isGone = false;
   let printedTooMuch = false;
   const end = (): void => {
-    // Once it is gone itself, what it left is being ended already.
+    // Once its own process is gone, its remaining ones are being ended already.
     if (!isGone) ending ??= reap(world, mark, [identity]);
   };
   let cancel = () => {};
-  // Counted by ticks, so that neither a jump of the clock nor a machine that slept ends a command that works.
+  // Counted by ticks, so that neither a clock jump nor a sleep of the machine ends a running command.
   const tick = (): void => {
     if (!isHalted) leftMs -= tickMs;
-    // What is seen now is known later, when it may have left the tree.
+    // Processes recorded now are known later, when they may have left the tree.
     world.processes.findContained(mark);
     printedTooMuch = (world.files.info(logFile)?.size ?? 0) - offset > printedBytesMax;
     if (leftMs <= 0 || printedTooMuch) end();
@@ -88,7 +88,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
     isGone = true;
     cancel();
     if (isAbandoned) return;
-    // The next command may carry the same mark, so the search for this mark must be over before that.
+    // The next command may carry the same mark, so the search for this one must be over before.
     void Promise.all([reap(world, mark, [identity]), ending])
       .then(() => {
         const exitCode = status.kind === 'exited' ? status.code : null;
@@ -114,7 +114,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   };
 }
 
-/** `offset`: bytes of the log before what the command prints. */
+/** `offset`: bytes of the log before the command's output. */
 function spawnShell(world: World, { command, cwd, env, logFile, mark, inputFile }: ShellCommand) {
   const log = world.files.openAppend(logFile);
   log.append(`$ ${command}\n`);
@@ -131,11 +131,11 @@ function tailOf(world: World, logFile: string, offset: number): string {
   const size = world.files.info(logFile)?.size ?? offset;
   const from = Math.max(offset, size - tailBytes);
   const text = new TextDecoder().decode(world.files.readBytes(logFile, from, tailBytes)).trimEnd();
-  // A cut in the middle of a line shows only the rest of it.
+  // Drops the partial line at the cut.
   return from > offset ? text.slice(text.indexOf('\n') + 1) : text;
 }
 
-/** Whether there was anything to cut. The end, which people are told, is the same again and again by then. */
+/** Whether the log was too long. The shown end stays the same afterwards. */
 function cutLog({ files }: World, logFile: string, offset: number): boolean {
   if ((files.info(logFile)?.size ?? 0) - offset <= printedBytesMax) return false;
   try {
@@ -144,14 +144,14 @@ function cutLog({ files }: World, logFile: string, offset: number): boolean {
     log.append(`\n[cut: it printed more than ${printedMiBMax} MiB]\n`);
     log.close();
   } catch {
-    // What cannot be cut stays; the command has failed as it is.
+    // A log that cannot be cut stays as it is.
   }
   return true;
 }
 
 const commandCharsMax = 200;
 
-/** A sentence that says which `command` of the user's failed, and how; `what` is it. */
+/** A sentence that says how `command`, named `what`, failed. */
 export function commandFailure(name: string, command: string, end: CommandEnd, timeoutMs: number): string {
   const what = `${name} \`${cleanLine(command, commandCharsMax)}\``;
   if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
@@ -163,7 +163,7 @@ export function commandFailure(name: string, command: string, end: CommandEnd, t
     : `${what} ${how}: ${said.slice(0, 200).replace(/[.\s]+$/, '')}.`;
 }
 
-/** What test runners, compilers and package managers begin or mark a failure with. */
+/** How test runners, compilers and package managers mark a failure. */
 const failureWords = [
   ...['not ok', 'fail(?:ed|ure)?', 'error', 'ERR!', '[A-Za-z]*(?:Error|Exception)', 'expected', 'panicked', 'fatal'],
   ...['cannot', "can't", 'no such', 'not found', 'unable to'],
@@ -172,7 +172,7 @@ const failureSign = new RegExp(
   String.raw`^\s*(?:[✖✗✘×●]|E\s{2,}\S)|(?<![\w-])(?:${failureWords.join('|')})(?![\w-])`,
   'i',
 );
-/** Passed tests, headings, lines of source, counts of nothing, and the package manager's own epilogue. */
+/** Passed tests, headings, source lines, zero counts, and the package manager's own final lines. */
 const noFailure = new RegExp(
   [
     String.raw`^\s*(?:ok\b|[✓✔√ℹ]|#(?! \w*Error:)|raise |throw |File "|at )`,
@@ -183,7 +183,7 @@ const noFailure = new RegExp(
   'i',
 );
 
-/** The first line that says what failed, else the last one. */
+/** The first line that names a failure, otherwise the last one. */
 export function failureLine(output: string): string {
   const lines = output.trimEnd().split('\n');
   const sign = lines.find((line) => failureSign.test(line) && !noFailure.test(line));

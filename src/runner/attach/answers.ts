@@ -1,6 +1,6 @@
 /**
- * runner/attach/: a person takes a session over (`session attach`). This file: what that means for the log, and what
- * cannot be asked for while they have it.
+ * runner/attach/: a user attaches to a session (`session attach`). This file: the log events, and the commands refused
+ * meanwhile.
  */
 import { type Advice, advise } from '../../core/advice.ts';
 import type { EventBody } from '../../core/event.ts';
@@ -30,7 +30,7 @@ const allowed: ReadonlySet<string> = new Set([
   'detach-session',
 ]);
 
-/** Why the person who has the session rules it out; null when they do not. */
+/** Why an attached user rules out the command; null when none does. */
 export function attachedProblem(state: GroupState, record: SessionRecord, kind: string): Result<never> | null {
   return record.takenOver === undefined || allowed.has(kind) ? null : attachedFailure(state, record);
 }

@@ -1,6 +1,6 @@
 /**
- * A command that let a person in may die, with them or without: their claude is ended then, what it has cost is read
- * from its own files, and the session is the group's again.
+ * If the attach command dies, its claude is ended, the cost is read from claude's files, and the session returns to the
+ * group.
  */
 import { type KeptMessage, keptMessages } from '../../claude/conversation.ts';
 import { withHeldUsd } from '../../claude/final-usage.ts';
@@ -18,7 +18,7 @@ import type { Fact } from '../../worker/facts.ts';
 import { reap } from '../../worker/reap.ts';
 import { deadlineEvents } from '../item-events.ts';
 
-/** Sessions whose person is gone and that nothing of ours is just stopping. */
+/** Attached sessions whose command is gone and whose end is not being recorded yet. */
 export function abandonedAttachments(world: World, state: GroupState): SessionId[] {
   return [...state.takenOver].filter((id) => {
     const record = state.sessions.get(id);
@@ -28,14 +28,14 @@ export function abandonedAttachments(world: World, state: GroupState): SessionId
   });
 }
 
-/** What another machine does cannot be seen from here. */
+/** Processes of another machine cannot be seen from here. */
 function isGone(world: World, process: ProcessIdentity): boolean {
   const { self } = world.machine;
   if (process.host !== self.host) return false;
   return process.bootId !== self.bootId || !world.processes.isAlive(process);
 }
 
-/** Ends what is left of it and counts what it has cost; the event is to be logged. */
+/** Ends the remaining processes and counts the cost; the returned event must be logged. */
 export async function endAbandoned(
   world: World,
   paths: GroupPaths,
@@ -67,14 +67,14 @@ function countAbandoned(
   const meter = openCostMeter(world, config, openedMs, prices);
   meter.look();
   const conversed = meter.conversed(openedMs, claudeSessionIds.at(-1));
-  // Of what a machine that went down had written last nothing may be left.
+  // The last data of a machine that went down may be lost.
   const isLost = process.bootId !== world.machine.self.bootId || meter.isAsking;
   if (!isLost) return conversed;
   const kept = keptMessages(world, config, claudeSessionIds, prices);
   return withAnswerHeld(conversed, kept, { ...defined({ reservedUsd, model }) }, prices);
 }
 
-/** Money for the answer that claude was waiting for when it was killed. */
+/** Holds money for the answer that claude was waiting for when it was killed. */
 export function withAnswerHeld(
   conversed: Conversed,
   kept: readonly KeptMessage[],
@@ -88,7 +88,7 @@ export function withAnswerHeld(
   return { ...conversed, usage: withHeldUsd(conversed.usage, heldUsd) };
 }
 
-/** What happened without a runner, for the process that holds the group's lock. Throws when it cannot be logged. */
+/** Recovers without a runner, for the process that holds the group's lock. Throws when it cannot be logged. */
 export async function recoverAttachments(world: World, writer: GroupWriter): Promise<void> {
   writer.record(deadlineEvents(writer.state, world.clock.now()));
   for (const id of abandonedAttachments(world, writer.state)) {
@@ -99,7 +99,7 @@ export async function recoverAttachments(world: World, writer: GroupWriter): Pro
   }
 }
 
-// A runner looks whether the commands still live through which persons have sessions.
+// Lets a runner check whether the attach commands are alive.
 
 export class AttachmentWatch {
   readonly #world: World;
@@ -125,7 +125,7 @@ export class AttachmentWatch {
       const { takenOver } = record ?? {};
       if (record === undefined || takenOver === undefined || this.#ending.has(takenOver.id)) continue;
       this.#ending.add(takenOver.id);
-      // What fails, on a full disk for example, is tried again at the next look.
+      // A failure, on a full disk for example, is retried at the next check.
       endAbandoned(this.#world, paths, state, { ...record, takenOver }).then(
         (event) => this.#emit({ kind: 'left-by-person', event }),
         () => this.#ending.delete(takenOver.id),
@@ -134,7 +134,7 @@ export class AttachmentWatch {
   }
 }
 
-/** What is to be logged: the command itself may have said it after all. */
+/** The event to log, unless the command itself has logged it meanwhile. */
 export function leftEvents({ sessions }: GroupState, event: EventBody): EventBody[] {
   if (event.type !== 'session_detached') return [];
   return sessions.get(event.sessionId)?.takenOver?.id === event.attachmentId ? [event] : [];

@@ -1,4 +1,4 @@
-/** After claude's good result: the work is committed, counted, and judged by the acceptance command. */
+/** After claude's successful result: the work is committed, counted, and checked by the acceptance command. */
 
 import { cleanLine, clip } from '../../claude/text.ts';
 import { defined } from '../../core/defined.ts';
@@ -30,13 +30,13 @@ import { sessionFailure, unexpectedFailure } from './outcomes.ts';
 export interface AcceptanceOptions {
   readonly record: SessionRecord;
   readonly attemptId: string;
-  /** The prompt with what it quotes of other sessions filled in. */
+  /** The prompt with quoted results filled in. */
   readonly task: () => string;
   readonly paths: SessionPaths;
   readonly env: Readonly<Record<string, string>>;
   readonly git: Git;
   readonly slots: CommandSlots;
-  /** Runs the command on the machine where the session worked; absent = that is this one. */
+  /** Runs the command on the host where the session worked; absent = this one. */
   readonly elsewhere?: (command: string, timeoutMs: number) => HostedCommand;
   /** Contract: only enqueues; called once. */
   readonly report: (verdict: AcceptanceVerdict) => void;
@@ -75,7 +75,7 @@ export class Acceptance {
     );
   }
 
-  /** Ends the command, or its waiting. What claude did stays done: a later attempt goes on from here. */
+  /** Ends the command or its waiting. claude's work stays: a later attempt continues from here. */
   stop(reason: StopReason): void {
     this.#stopped ??= reason;
     this.#withdraw();
@@ -103,7 +103,7 @@ export class Acceptance {
 
   async #judge(): Promise<AcceptanceVerdict> {
     const { attemptId, record } = this.#options;
-    // A runner that died may have left a command that still changes files.
+    // A dead runner may have left a command that still changes files.
     await reap(this.#world, attemptId);
     const tidied = await this.#clearAfterCrash();
     if (!tidied.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(tidied.failure) });
@@ -121,7 +121,7 @@ export class Acceptance {
     return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
   }
 
-  /** What a command left whose runner died is no work of the session either; the work of a later attempt is. */
+  /** Files left by the command of a dead runner are not the session's work; changes of a later attempt are. */
   async #clearAfterCrash(): Promise<Result<void>> {
     const { attemptId, record, paths, git } = this.#options;
     const { files } = this.#world;
@@ -166,7 +166,7 @@ export class Acceptance {
     return ok({ commit, ...stat });
   }
 
-  /** Files that the session wrote and git ignores; null when the earlier state is unknown. */
+  /** Ignored files that the session wrote; null when the earlier state is unknown. */
   async #ignoredOutput(worktree: string): Promise<readonly string[] | null> {
     const { git, paths } = this.#options;
     if (this.#world.files.info(paths.ignoredBefore) === null) return null;
@@ -185,7 +185,7 @@ export class Acceptance {
     if (stat?.ok && stat.value.files === 0) this.#warnings.push(noChanges);
   }
 
-  /** As #runCommand; null also when there is no command, or when it was stopped before it had a slot. */
+  /** As #runCommand; also null without a command, or when it was stopped before it had a slot. */
   async #commandInSlot(): Promise<Result<Rejection | null>> {
     const { record, slots } = this.#options;
     const { id: sessionId, accept } = record.definition;
@@ -193,13 +193,13 @@ export class Acceptance {
     const onStop = (withdraw: () => void): void => {
       this.#withdraw = withdraw;
     };
-    // Elsewhere it takes no room here.
+    // On another host it uses no slot here.
     const isLight = this.#options.elsewhere !== undefined;
     const command = { sessionId, command: 'accept', isLight, onStop } as const;
     return (await slots.take(command, () => this.#runCommand(accept))) ?? ok(null);
   }
 
-  /** As #runCommand. What the command leaves there is left there. */
+  /** As #runCommand. Files that the command leaves there are ignored. */
   async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>) {
     const { acceptTimeoutMs = defaultCommandTimeoutMs } = this.#options.record.definition;
     const running = run(accept, acceptTimeoutMs);
@@ -217,7 +217,7 @@ export class Acceptance {
     return ok(end.ok ? null : { message, output: end.tail });
   }
 
-  /** Null when it succeeded. Fails when its worktree cannot be looked at or tidied. */
+  /** Null when it succeeded. Fails when its worktree cannot be inspected or cleaned. */
   async #runCommand(accept: string): Promise<Result<Rejection | null>> {
     const { record, paths, env, attemptId, git, elsewhere } = this.#options;
     if (elsewhere !== undefined) return this.#runElsewhere(accept, elsewhere);
@@ -241,7 +241,7 @@ export class Acceptance {
     this.#command = runShellCommand(this.#world, { command: accept, ...options });
     const end = await this.#command.ended;
     this.#command = null;
-    // Another turn of claude would not help against a machine that starts no shell.
+    // Another turn of claude would not help on a machine that cannot start a shell.
     if (end.unstarted !== undefined) return { ok: false, failure: end.unstarted };
     if (worktree !== undefined) {
       const tidied = await this.#tidy(worktree, before.value);
@@ -256,12 +256,12 @@ export class Acceptance {
     return ok(end.ok ? null : { message: commandFailure(what, accept, end, acceptTimeoutMs), output: end.tail });
   }
 
-  /** What the command left is not the session's work: new files go, changes of others are told. */
+  /** Files left by the command are not the session's work: new ones are removed, changed ones are reported. */
   async #tidy(worktree: string, before: readonly string[]): Promise<Result<void>> {
     const { git, record } = this.#options;
     const { changedTracked, clearNewFiles } = await leavings();
     const cleared = await clearNewFiles(git, worktree, before);
-    // What is left uncommitted on purpose cannot be told from what the command changed.
+    // Work left uncommitted on purpose cannot be distinguished from the command's changes.
     if (!cleared.ok || record.definition.commit === false) return cleared;
     const changed = await changedTracked(git, worktree);
     if (!changed.ok) return changed;
@@ -277,12 +277,12 @@ const namesShown = 5;
 
 const leavings = () => import('../../git/leftover-files.ts');
 
-/** UTF-16 units of the first line, as git and those who show its history have it. */
+/** UTF-16 units of the subject line, as git and tools that show its history have it. */
 const subjectMax = 72;
 
-/** What the session was to do as the subject, then whose work it is. `task` is its prompt, filled in. */
+/** The session's task as the subject, then its id. `task` is its prompt, filled in. */
 export function commitMessage({ id, name, description }: SessionDefinition, task: string): string {
-  // What is quoted of other sessions stands in frames, of several under headings.
+  // Quoted results of other sessions are in frames; several have headings.
   const text = (description === '' ? task : description).replace(/<session-result[^>]*>\n?|<\/session-result>/g, '');
   const words = text.split('\n').map((line) => cleanLine(line, subjectMax).replace(/(^|\s)#+ /g, '$1'));
   const subject = `${sessionLabel(id, name)}: ${words.find((line) => line !== '') ?? 'work'}`;
@@ -330,8 +330,8 @@ export class Acceptances {
       },
     });
     this.#running.set(sessionId, acceptance);
-    // A stop that came while the worker was ending has not reached anybody yet. One that was to make the worker go on,
-    // or was begun by a runner that is gone, is over now that the work is done; a person's wish stays.
+    // A stop that came while the worker was ending has had no effect yet. One that was to let the worker continue, or
+    // was begun by a dead runner, is obsolete because the work is done; a user's stop holds.
     const isOver = isTakenOver ? stopping !== 'user' : stopping !== undefined && passing.has(stopping);
     if (stopping !== undefined && !isOver) acceptance.stop(stopping);
   }
@@ -344,13 +344,13 @@ export class Acceptances {
     this.#running.get(sessionId)?.stop(reason);
   }
 
-  /** No command of any kind begins meanwhile. */
+  /** No command of any kind starts meanwhile. */
   halt(isHalted: boolean): void {
     this.#options.needs.slots.halt(isHalted);
     for (const acceptance of this.#running.values()) acceptance.halt(isHalted);
   }
 
-  /** Lets go of all of them; the next runner begins them again, and every other command that waits. */
+  /** Releases all of them; the next runner starts them, and all waiting commands, again. */
   leave(): void {
     this.#options.needs.slots.close();
     for (const acceptance of this.#running.values()) acceptance.leave();

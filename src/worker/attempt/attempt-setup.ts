@@ -1,4 +1,4 @@
-/** What an attempt needs before it starts: program, login, folder, config dir, prompt. Done for every attempt. */
+/** Everything an attempt needs before it starts: program, login, folder, config dir, prompt. Done for every attempt. */
 
 import { join, relative } from 'node:path';
 import { isSlashCommand } from '../../claude/control.ts';
@@ -65,10 +65,10 @@ export interface PreparerOptions {
   readonly paths: GroupPaths;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** The folder below which new worktrees are made. */
+  /** The folder for new worktrees. */
   readonly worktrees: string;
   readonly rehearsalUrl?: string;
-  /** Which claude is started; absent = whichever is found, as it is. */
+  /** The claude to start; absent = the installed one, unchecked. */
   readonly claude?: ClaudeGate;
   readonly slots: CommandSlots;
   readonly isAttended?: boolean;
@@ -78,30 +78,30 @@ export interface ChosenClaude {
   readonly program: string;
 }
 
-/** Lets through a claude whose promises were seen to hold. */
+/** Admits a claude that passed the checks. */
 export interface ClaudeGate {
   /**
-   * The program that the next attempt is started with. It is always the same file; after that was replaced or removed,
-   * the claude that is installed then, once it was checked. `accepted` is a version that is used whatever its check
-   * says. Fails with `claude-unproven` or `claude-missing`.
+   * The program for the next attempt: always the same file, or, after that was replaced or removed, the installed
+   * claude once it was checked. `accepted` is a version that is used whatever its check says. Fails with
+   * `claude-unproven` or `claude-missing`.
    */
   choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
-  /** The login was checked before the run began, so it need not be checked again. */
+  /** The login was checked before the run started and is not checked again. */
   readonly isLoggedIn?: boolean;
 }
 
 export interface AttemptPreparer {
   prepare(input: PrepareInput): Promise<Result<Launch>>;
-  /** What the acceptance of a session's work needs besides the record. */
+  /** Inputs of the acceptance besides the record. */
   readonly forCommands: { readonly env: Environment; readonly git: Git; readonly worktrees: string };
 }
 
 export type PrepareInput = Pick<WorkspaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'noticed' | 'onStop'> & {
-  /** The attempt runs on another host, which has a program and a login of its own. */
+  /** The attempt runs on another host, which has its own program and login. */
   readonly isElsewhere?: boolean;
 };
 
-/** A preparer for one run: the program is looked for and the login checked once, before the first start. */
+/** A preparer for one run: finds the program and checks the login once, before the first start. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
   const claude = options.claude ?? anyClaude(world, options);
   let login: Promise<Result<unknown>> | null = null;
@@ -131,8 +131,8 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const ofProject = findSettings(world, folder);
         const harmless = checkFound(world, ofProject, env);
         if (!harmless.ok) return harmless;
-        // The key of a rehearsal is ours, asking takes as long as starting a session, and who pays for what is done
-        // elsewhere is known there.
+        // The key of a rehearsal is ours, a check takes as long as starting a session, and another host knows its own
+        // login.
         const isOwn = options.rehearsalUrl === undefined && !isElsewhere;
         const { login: userLogin } = isOwn ? loginOf(world, options.callerEnv) : elsewhere;
         const asks = isOwn && claude.isLoggedIn !== true && userLogin.kind !== 'helper';
@@ -143,9 +143,9 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const place = { folder, ...defined({ loss, linked }), env: { ...env, ...about }, helpers: userLogin.helpers };
         const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates, isNew };
         const launch = prepareFiles(world, options, subject);
-        // What was written by now is the session's own; its project is told of it when it can be started.
+        // Files written by then belong to the session; its project learns the session's id once it can start.
         const loggedIn = await known;
-        // Trouble with our own files says nothing about the login.
+        // A problem with our own files says nothing about the login.
         if (!loggedIn.ok && loggedIn.failure.reason === 'write-failed') login = null;
         if (!loggedIn.ok) return loggedIn;
         if (launch.ok) {
@@ -161,13 +161,13 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   };
 }
 
-/** Looked for once. What is rehearsed costs nothing, so its claude is not checked. */
+/** Found once. A rehearsal costs nothing, so its claude is not checked. */
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
   const found = findClaude(world, callerEnv, { packageRoot, ...(rehearsalUrl === undefined ? {} : forRehearsal) });
   return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
 }
 
-/** As `checkLogin`, in a config dir of its own, so that no setting of the session counts as a login. */
+/** As `checkLogin`, in a separate config dir, so that no setting of the session counts as a login. */
 async function askLogin(
   world: World,
   { paths }: PreparerOptions,
@@ -196,13 +196,13 @@ function environment(
   const home = join(options.paths.folder, 'rehearsal-home');
   if (options.rehearsalUrl !== undefined) {
     world.files.makeFolder(home);
-    // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
+    // Commits are rehearsed too, with an obvious author unless the repository names its own.
     const identity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
     world.files.writeAtomic(join(home, '.gitconfig'), identity);
   }
   world.files.makeFolder(paths.tmp);
   const { untrusted, memoryBytes } = record.definition;
-  // What is elsewhere has the environment of its machine.
+  // An attempt on another host has the environment of that host.
   const { caller, login } = isElsewhere ? elsewhere : loginOf(world, options.callerEnv);
   const env = workerEnvironment({
     caller,
@@ -214,7 +214,7 @@ function environment(
     isAttended: options.isAttended,
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
-  // Prompts of shipped workflows call this program; whatever else goes by its name comes first.
+  // Prompts of shipped workflows call this program; another program of the same name comes first.
   return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
 }
 
@@ -226,16 +226,16 @@ interface Subject extends PrepareInput, PreparedWorkspace {
   readonly ofProject: readonly SettingsFile[];
   readonly helpers: UserLogin['login']['helpers'];
   readonly systems: readonly ContextName[];
-  /** Nothing was ever written for the session. */
+  /** No file was ever written for the session. */
   readonly isNew: boolean;
 }
 
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
   const { state, record, attempt, paths, program, env, folder, templates, systems, isNew } = subject;
-  // Wherever it works is the project, as far as the session is concerned.
+  // For the session, its folder is the project.
   const definition = { ...record.definition, projectPath: folder };
   const user = readUserClaude(world, options.callerEnv);
-  // What the user has is on this machine only.
+  // The user's configuration is on this machine only.
   const inherited = definition.inherit === 'user' && subject.isElsewhere !== true ? user.folder : undefined;
   const generated = generatedConfig(world, templates, state.group, definition, user);
   if (!generated.ok) return generated;
@@ -271,7 +271,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const words = promptInput(subject, filled.prompt, continues);
-  // Its hooks tell the session from this file what it has to do, whatever is said now.
+  // Its hooks read the session's task from this file, whatever messages follow.
   if (options.isAttended !== true) world.files.writeAtomic(paths.prompt, resumePrompt(words));
   else answerFirstRun(world, paths.config, folder, env);
   const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
@@ -302,7 +302,7 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
   return {
     task,
     kind: attempt.kind,
-    // Of what was before, a conversation that was cleared knows nothing either.
+    // A cleared conversation knows nothing of earlier attempts either.
     continues: continues && record.cleared !== true,
     spokenWith: record.spokenWith === true,
     isTaskChanged: record.taskChanged === true,
@@ -317,7 +317,7 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
   };
 }
 
-/** The user's CLAUDE.md where it counts, and CLAUDE.local.md of the checkout, which git keeps out of a worktree. */
+/** The user's CLAUDE.md where it applies, and CLAUDE.local.md of the checkout, which git keeps out of a worktree. */
 export function importsOf(
   world: World,
   { projectPath }: SessionDefinition,
@@ -332,7 +332,7 @@ export function importsOf(
   return all.filter((path) => files.info(path)?.kind === 'file');
 }
 
-/** Where they say where telemetry goes, what the project says of that matters too. */
+/** If the user's settings send telemetry, the project's telemetry settings matter too. */
 function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Subject): Result<void> {
   const harmless = checkSettings(world, base, 'The configuration of the session', env);
   const telemetry = telemetryOf(base);
@@ -343,7 +343,7 @@ function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Su
 function ownRules(world: World, own: InstructionsInput, subject: Subject): { allow: string[]; deny: string[] } {
   const { definition, isolated } = subject.record;
   const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...ownCommandsOf(definition)];
-  // What links of the workspace lead to may be read, and claude's file tools keep from it.
+  // Targets of workspace links may be read, and are protected from claude's file tools.
   const linked = (subject.linked ?? []).flatMap(({ link, target }) => {
     const isFolder = world.files.info(target)?.kind === 'folder';
     return [link, target].flatMap((path) => rulePaths(path, isFolder));
@@ -353,19 +353,22 @@ function ownRules(world: World, own: InstructionsInput, subject: Subject): { all
   return { allow, deny: [...toolsNotOffered(isolated === true), ...guardedFolders(world, subject), ...deny] };
 }
 
-/** A later group runs commands and hooks from `.claude-code-agent`. An allow rule for it lifts the denial. */
+/** A later group runs commands and hooks from `.claude-code-agent`. An allow rule lifts the denial. */
 function guardedFolders(world: World, { folder, record: { definition } }: Subject): string[] {
   if (definition.allowedTools?.some((rule) => rule.includes('.claude-code-agent'))) return [];
   const tops = [folder, definition.projectPath].map((path) => findRepository(world.files, path)?.top ?? path);
   return [...new Set(tops)].map((top) => denyEdits(top, '.claude-code-agent'));
 }
 
-/** The commands that will judge the work, or that set the folder up, are the ones the model wants to run as well. */
+/** The model wants to run the acceptance and set-up commands itself as well. */
 function ownCommandsOf({ accept, setup }: SessionDefinition): string[] {
   return [accept, setup].flatMap((command) => (command === undefined ? [] : rulesForOwnCommand(command)));
 }
 
-/** A session must read the work of its dependencies, and no person can permit that. Other hosts lack those folders. */
+/**
+ * A session must read the work of its dependencies, and no user can permit that during the run. Other hosts lack those
+ * folders.
+ */
 function readsOf({ dependencies }: InstructionsInput, { folder, isElsewhere }: Subject): string[] {
   if (isElsewhere === true) return [];
   const others = new Set(dependencies.map(({ projectPath, worktree }) => worktree?.folder ?? projectPath));
@@ -373,26 +376,26 @@ function readsOf({ dependencies }: InstructionsInput, { folder, isElsewhere }: S
   return [...others].flatMap(readRules);
 }
 
-/** Where its process reads and writes, and what holds it. */
+/** Its process's streams and limits. */
 function heldBy(
   world: World,
   { record, attempt, paths }: Subject,
 ): Omit<SpawnOptions, 'program' | 'args' | 'cwd' | 'env'> {
   const { fifo, transcript, stderr } = paths;
-  // Before claude asks the model anything more, it is on the disk what the last answer cost.
+  // Before claude sends the next request, the cost of its last answer is on disk.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
   return { ...streams, contained: attempt.id, ...defined({ limits }) };
 }
 
-/** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */
+/** Rewritten for each attempt: a dependency may have been retried since, and the worker could have written there. */
 function writeInputs(world: World, { inputs }: SessionPaths, files: readonly InputFile[]): void {
   world.files.remove(inputs);
   if (files.length > 0) world.files.makeFolder(inputs);
   for (const { name, text } of files) world.files.writeAtomic(join(inputs, name), text);
 }
 
-/** What we say in CLAUDE.md; `task` is the prompt with everything filled in. `settings`: see `gitSettings`. */
+/** Our part of CLAUDE.md; `task` is the prompt with everything filled in. `settings`: see `gitSettings`. */
 export function ownInstructions(
   state: GroupState,
   record: SessionRecord,

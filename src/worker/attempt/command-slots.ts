@@ -1,20 +1,20 @@
-/** Slots for checkouts, set-up and acceptance commands; the one that holds up the longest chain goes first. */
+/** Slots for checkouts, set-up and acceptance commands; the session with the longest dependent chain goes first. */
 import type PQueue from 'p-queue';
 import type { SessionId } from '../../core/group.ts';
 import { heldMax, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
 
 export interface CommandSlotsOptions {
   readonly atOnce: () => number;
-  /** Number of sessions on the longest chain that waits for this one, itself included. */
+  /** Number of sessions on the longest chain that waits for this one, including itself. */
   readonly chainOf: (id: SessionId) => number;
 }
 
 export interface SlotRequest extends SlotUse {
-  /** Of those with the same name one after another asks for a slot, however many are free. */
+  /** Requests with the same name run one after another, however many slots are free. */
   readonly turn?: string;
-  /** It needs no slot, only its turn. */
+  /** It needs its turn but no slot. */
   readonly isLight?: boolean;
-  /** Gets what takes the command out of the queue at once. After it has begun, that does nothing. */
+  /** Receives a function that withdraws the command from the queue. After its start that has no effect. */
   readonly onStop: (withdraw: () => void) => void;
 }
 
@@ -24,7 +24,7 @@ interface Waiting {
 }
 
 export class CommandSlots {
-  /** Contract: only enqueues. Told of every session whose wait begins, ends or looks different. */
+  /** Contract: only enqueues. Called for every session whose wait starts, ends or changes. */
   onChange: (id: SessionId) => void = () => {};
   readonly #options: CommandSlotsOptions;
   readonly #waiting = new Set<Waiting>();
@@ -37,12 +37,12 @@ export class CommandSlots {
     this.#options = options;
   }
 
-  /** Does the work once there is a slot for it. Null when it was withdrawn before it began. */
+  /** Does the work once there is a slot. Null when it was withdrawn before it started. */
   async take<T>({ turn, isLight = false, onStop, ...use }: SlotRequest, work: () => Promise<T>): Promise<T | null> {
     const slots = this.#allSlots();
     slots.concurrency = this.#options.atOnce();
     const giveUp = new AbortController();
-    // The queue would give away the slot of a command that is told to stop and still runs: those never hear of it.
+    // The queue's own abort would free the slot of a command that is asked to stop and still runs.
     const withdraw = () => {
       if (!this.#waiting.delete(waiting)) return;
       giveUp.abort();
@@ -91,7 +91,7 @@ export class CommandSlots {
     else this.#allSlots().start();
   }
 
-  /** For a runner that leaves: nothing begins any more, and its successor asks again. */
+  /** For a runner that exits: nothing starts any more, and the next runner requests slots again. */
   close(): void {
     this.#isClosed = true;
     for (const { withdraw } of [...this.#waiting]) withdraw();
@@ -101,7 +101,7 @@ export class CommandSlots {
     return [...this.#waiting].find(({ use }) => use.sessionId === sessionId);
   }
 
-  /** Who waits is also told of whom it waits for. */
+  /** A waiting session also gets the names of those that hold the slots. */
   #tell(sessionId: SessionId): void {
     for (const id of new Set([sessionId, ...[...this.#waiting].map(({ use }) => use.sessionId)])) {
       this.onChange(id);

@@ -1,4 +1,4 @@
-/** Outcomes that no stream tells of: of attempts that could not be started, or could not be supervised. */
+/** Outcomes without a stream: of attempts that could not be started or supervised. */
 import type { Outcome } from '../../claude/outcome.ts';
 import { adviceText, commandText } from '../../core/advice.ts';
 import type { StopReason, Warning } from '../../core/event.ts';
@@ -23,7 +23,7 @@ const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'setup-failed',
 ]);
 
-/** The attempt could not be started. Failures that have no meaning for a session are reported as `internal`. */
+/** The attempt could not be started. Failures without a meaning for a session are reported as `internal`. */
 export function failedToStart(failure: Failure): Outcome {
   return { status: 'failed', ...sessionFailure(failure), warnings: [] };
 }
@@ -40,17 +40,17 @@ export function pausedBeforeStart(reason: StopReason): Outcome {
   return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
 }
 
-/** Nothing was begun on the machine that was to do so, so that another one may; null for any other trouble. */
+/** Nothing was started on the chosen host, so another one may be used; null for any other problem. */
 export function pausedForOtherHost({ reason, message }: Failure): Outcome | null {
   return reason === 'other-host' ? { status: 'paused', reason: 'interrupted', message, warnings: [] } : null;
 }
 
-/** Its host has what it made, and cannot give all of it; null for any other trouble. */
+/** Its host has the results but cannot transfer all of them; null for any other problem. */
 export function cutOffBy({ reason, message }: Failure): Outcome | null {
   return reason === 'other-host' ? { status: 'paused', reason: 'host-lost', message, warnings: [] } : null;
 }
 
-/** Its host was lost, or ended it after becoming unreachable; null when it ended by itself. */
+/** Its host was lost, or ended it after losing its connection; null when it ended by itself. */
 export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | null {
   if (end.kind === 'lost') {
     const message = `Nothing is heard of the host ${end.host} any more; it goes on from what had come back by then.`;
@@ -61,22 +61,22 @@ export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | nu
   return { status: 'paused', reason: 'host-lost', message, warnings: [] };
 }
 
-/** All that it may have cost besides what is known is held: what is told of it may come late, or never. */
+/** All the unused reserved money is held: the host's report may come late, or never. */
 export function holdingAllReserved(usage: Usage, reservedUsd: number | undefined): Usage {
   const { heldUsd: held = 0, estimated: _, ...rest } = usage;
   const known = roundUsd(usage.costUsd - held);
-  // Without a cap nothing says how much that is.
+  // Without a cap that amount is unknown.
   if (reservedUsd === undefined) return usage;
   const heldUsd = Math.max(0, roundUsd(reservedUsd - known));
   return { ...rest, costUsd: roundUsd(known + heldUsd), ...(heldUsd > 0 ? { heldUsd } : {}) };
 }
 
-/** An exception ended the attempt; the run goes on for the other sessions. */
+/** An exception ended the attempt; the run continues with the other sessions. */
 export function unexpectedEnd(error: unknown): Outcome {
   return { status: 'failed', ...unexpectedFailure(error), warnings: [] };
 }
 
-/** The system refused something that a healthy machine does not refuse, or this program has a defect. */
+/** The system refused something that a healthy machine does not refuse, or this program has a bug. */
 export function unexpectedFailure(error: unknown): SessionFailure<'write-failed' | 'internal'> {
   if (errorCode(error) !== '') {
     return {
@@ -105,7 +105,7 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId)
     return { ...outcome, message };
   }
   const isOdd = outcome.warnings.some(({ code }) => code === 'odd-figures');
-  // It may have been cut off besides, unless it ended by itself.
+  // It may have been interrupted as well, unless it ended by itself.
   const hasEnded = outcome.status === 'completed' || ['budget', 'claude-error'].includes(outcome.reason);
   const odd = 'claude named figures that cannot be true';
   const cut = 'While it worked the machine went down, claude was killed, or what the session had written was lost';
@@ -127,7 +127,7 @@ const limitSentences: Readonly<Record<LimitKind, string>> = {
   processes: 'It had as many processes and threads as --max-processes allows, and could not start further ones.',
 };
 
-/** The same outcome with a note of the limits that were reached, which may be why it failed. */
+/** The same outcome with a note on the limits that were reached, which may have caused the failure. */
 export function withLimitsHit(outcome: Outcome, hit: readonly LimitKind[]): Outcome {
   if (hit.length === 0) return outcome;
   const sentences = hit.map((kind) => limitSentences[kind]);

@@ -1,13 +1,13 @@
-/** Follows a transcript. File events are hints; a slow look at the file is the truth. */
+/** Follows a transcript. File events are hints; a slow poll of the file is authoritative. */
 import { LineSplitter } from '../../core/line-splitter.ts';
 import type { ReadFile, World } from '../../system/world.ts';
 
-/** Looks at first follow each other closely: what is written while the watch is being set up gives no hint. */
+/** The first polls follow each other closely: a write during the set-up of the watch gives no hint. */
 const firstPollMs = 16;
-/** The longest time between two looks; the former as long as no look has found what no hint told of. */
+/** The longest time between two polls; the first value as long as every change came with a hint. */
 const pollMs = { hinted: 2_000, unhinted: 500 };
 const chunkBytes = 256 * 1024;
-/** Of so many chunks at a time, whatever a session has written there, for others wait to be heard meanwhile. */
+/** Maximum number of chunks at a time, whatever a session has written, because other sessions wait. */
 const chunksAtOnce = 64;
 const nothing = new Uint8Array(0);
 
@@ -23,10 +23,10 @@ export class TranscriptFollower {
   readonly #options: FollowerOptions;
   readonly #splitter = new LineSplitter();
   readonly #unwatch: () => void;
-  /** Kept open: to open it again and to ask for its size at each hint would cost more than the reading itself. */
+  /** Kept open: reopening it and reading its size at each hint would cost more than the read itself. */
   #file: ReadFile | null = null;
   #position: number;
-  /** When a read came to the end of the file last, and the same for those reads whose lines were told already. */
+  /** When a read last reached the end of the file, and the same for reads whose lines were delivered. */
   #endAtMs: number;
   #toldEndAtMs: number;
   #isOpen = true;
@@ -45,18 +45,18 @@ export class TranscriptFollower {
     this.#cancelPoll = world.clock.after(0, () => this.#poll(firstPollMs));
   }
 
-  /** The line that is being told was written after this moment, ms since 1970, or before it was followed at all. */
+  /** The line being delivered was written after this time, ms since 1970, or before the file was followed. */
   get writtenAfterMs(): number {
     return this.#toldEndAtMs;
   }
 
   drain(): void {
-    // Handling a line may have closed us.
+    // The line's handler may have closed this follower.
     for (let told = 1; told > 0 && this.#isOpen; ) told = this.#tell(this.#read());
     this.#options.onCaughtUp?.();
   }
 
-  /** Reads to the end, hands over a last half line too, and stops following. Goes on following when it throws. */
+  /** Reads to the end, delivers a partial last line too, and stops following. Continues to follow when it throws. */
   finish(): void {
     if (!this.#isOpen) return;
     this.drain();
@@ -74,7 +74,7 @@ export class TranscriptFollower {
     this.#file = null;
   }
 
-  /** Empty at the present end, and as long as there is no file. */
+  /** Empty at the present end, and while there is no file. */
   #read(): Uint8Array {
     const nowMs = this.#world.clock.now();
     this.#file ??= this.#world.files.openRead(this.#options.path);
@@ -83,7 +83,7 @@ export class TranscriptFollower {
     return chunk;
   }
 
-  /** Tells the lines that end in the next piece of the file; the length of that, in bytes. */
+  /** Delivers the lines that end in the next piece of the file; returns its length in bytes. */
   #tell(chunk: Uint8Array): number {
     this.#position += chunk.length;
     for (const line of this.#splitter.push(chunk)) this.#options.onLine(line);
@@ -95,12 +95,12 @@ export class TranscriptFollower {
     const before = this.#position;
     this.#hear();
     if (this.#position > before) this.#pollMsMax = pollMs.unhinted;
-    // Handling a line may have closed us.
+    // The line's handler may have closed this follower.
     if (!this.#isOpen) return;
     this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(2 * nextMs, this.#pollMsMax)));
   }
 
-  /** Goes on where it is, in a moment; hints that come meanwhile may do so before. */
+  /** Continues from its position in a moment; an earlier hint may do so first. */
   #hearOn(): void {
     this.#cancelRest();
     this.#cancelRest = this.#world.clock.after(0, () => {
@@ -108,10 +108,10 @@ export class TranscriptFollower {
     });
   }
 
-  /** `isBehind`: some of it was told before, and not yet to its end. */
+  /** `isBehind`: some of it was delivered before, and not yet to its end. */
   #hear(isBehind = false): void {
     const before = this.#position;
-    // What was no full piece went to the end, or nearly: of what is written from now on there will be a hint.
+    // A piece below the full size reached the end, or nearly: later writes give hints.
     let told = chunkBytes;
     for (let chunks = 0; told === chunkBytes && this.#isOpen; chunks += 1) {
       if (chunks === chunksAtOnce) {

@@ -1,4 +1,4 @@
-/** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
+/** A worker's options, identical for a new one, an adopted one and one that is only stopped. */
 import { isBlank, isCutOff, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
 import type { EndedAttempt } from '../../claude/final-usage.ts';
 import { managedHooks } from '../../claude/managed.ts';
@@ -21,30 +21,30 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly paths: SessionPaths;
   /** Bytes of the transcript before this attempt. */
   readonly offset: number;
-  /** Begin of the attempt, ms since 1970; later by as long as it was silent while no runner watched it. */
+  /** Start of the attempt, ms since 1970; later by the time it was silent without a runner. */
   readonly startedAtMs: number;
-  /** A successful SessionStart hook must show in the stream, else the session is flagged. */
+  /** The stream must show a successful SessionStart hook, otherwise the session gets a warning. */
   readonly expectHook: boolean;
-  /** The managed settings that turn our hooks off. */
+  /** The managed settings that disable our hooks. */
   readonly managedHooks?: string;
   readonly expectStructured: boolean;
-  /** What the user wants since the attempt began. */
+  /** The model that the user chose after the attempt began. */
   readonly model?: string;
   readonly prices: PriceTable;
   readonly earlier?: EarlierSpending;
-  /** What the model said last is missing in the conversation that claude has kept. */
+  /** The model's last message is missing in the conversation that claude kept. */
   readonly isCutOff: (stream: AttemptStream) => boolean;
   readonly isDiskFull: () => boolean;
-  /** claude's totals, where it has ended in good order since this attempt began. */
+  /** claude's totals, if it ended cleanly since this attempt began. */
   readonly totalsAtEnd: (stream: AttemptStream) => ReportedTotals | null;
-  /** What appeared in the session's repository and is not ours. */
+  /** New branches and worktrees of the session's repository that are not ours. */
   readonly branchWarnings?: () => Promise<readonly Warning[]>;
-  /** What earlier runners said to this attempt, besides its prompt. */
+  /** Messages of earlier runners to this attempt, besides its prompt. */
   readonly told: readonly string[];
   readonly emit: (fact: Fact) => void;
 }
 
-/** Absent for the first attempt: there is no conversation to go on with. */
+/** Absent for the first attempt: there is no conversation to continue. */
 export function earlierThan(
   { number, startedAt }: Pick<Attempt, 'number' | 'startedAt'>,
   world: World,
@@ -85,7 +85,7 @@ export function workerOptions(
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
     isDiskFull: () => isDiskFull(world, ours.folder),
     isBlank: ({ claudeSessionId = conversationId(record) }) => isBlank(world, [ours.config], claudeSessionId),
-    // Where the disk was full it never said which conversation it is.
+    // On a full disk claude never reported its conversation id.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),
     kept: (ids) =>
@@ -93,20 +93,20 @@ export function workerOptions(
   };
 }
 
-/** What a worker takes of its own, measured (docs/claude-contract.md): 110 MB and some for what it starts. */
+/** Memory of one worker, measured (docs/claude-contract.md): 110 MB and some for its child processes. */
 const workerBytes = 120 * 1024 ** 2;
-/** Nothing starts with less. */
+/** Nothing starts with less free space. */
 const minFreeDiskBytes = 500 * 1000 ** 2;
-/** What runs is stopped with less: claude needs some of it to write its conversation down, and we to log that. */
+/** Running sessions are stopped below this: claude needs space to write its conversation, and we to log the end. */
 const lowDiskBytes = 250 * 1000 ** 2;
 const lookMs = 1_000;
 
 export interface MemoryRoom {
   /** How many more workers may start; `starting` have been spawned but not grown yet. */
   forStarts(config: GroupConfig, starting: number): SchedulingContext['room'];
-  /** What running workers write may soon get lost. */
+  /** Output of running workers may soon be lost. */
   isDiskLow(): boolean;
-  /** It gets lost now. */
+  /** Output is being lost now. */
   isDiskFull(): boolean;
 }
 

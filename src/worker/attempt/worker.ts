@@ -1,8 +1,7 @@
 /**
  * worker/attempt/: one attempt of one session. This file: from the prepared folder to the last process gone. A worker
- * can do without us: its stream goes to a file and its input comes from a FIFO that any later runner opens again, so
- * the same class serves a worker that we started and one that an earlier runner left behind. It is stopped by an
- * interrupt, SIGTERM, SIGKILL.
+ * does not need its runner: its stream goes to a file, and its input comes from a FIFO that any later runner can open.
+ * So the same class serves new workers and adopted ones. It is stopped by an interrupt, SIGTERM, SIGKILL.
  */
 import { basename, dirname } from 'node:path';
 import {
@@ -57,10 +56,10 @@ import {
 import { TranscriptFollower } from './transcript-follower.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
-/** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
+/** A queued message starts its turn within this time after the last one ended; measured: some milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
-/** Usage is asked for at tool results too, but not more often than this. */
+/** Usage is also requested at tool results, but not more often than this. */
 const meterGapMs = 1_000;
 interface Stop {
   readonly reason: StopReason;
@@ -83,16 +82,16 @@ export class Worker {
   #endedByUs = false;
   #timers: (() => void)[] = [];
   #lastMeterMs = 0;
-  /** A tool has ended, or a sub-agent gone on. */
+  /** A tool has ended, or a sub-agent made progress. */
   #hasNews = false;
   #requests = 0;
   #announced = '';
-  /** The lines read now were written under another runner, or under none, at an unknown time. */
+  /** The lines being read were written under another runner, or none, at an unknown time. */
   #isHistory = false;
   #over = false;
-  /** It ended by itself as one does that has answered. */
+  /** It exited by itself after its answer. */
   #endedWell = false;
-  /** What it wrote at some time may be lost. */
+  /** Some of its output may be lost. */
   #sawFullDisk = false;
   /** Its host is lost, and its last actions there are unknown. */
   #isLost = false;
@@ -128,7 +127,7 @@ export class Worker {
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
     if (!launch.ok) return this.#end(failedToStart(launch.failure));
     const started = await this.#hosted.start(launch.value.spawn, this.#options.offset);
-    // A runner that left meanwhile leaves the started process, too.
+    // A runner that exited meanwhile detaches from the started process, too.
     if (this.#over) return this.#hosted.leave();
     if (!started.ok) return this.#end(pausedForOtherHost(started.failure) ?? failedToStart(started.failure));
     this.#prompt = launch.value.prompt;
@@ -140,11 +139,11 @@ export class Worker {
   }
 
   /**
-   * Takes over a living worker of an earlier runner, with full control. `stopping` is a stop that the earlier runner
-   * had begun; it is carried on, because its progress is unknown. `signalled`: it may have been told to end already.
+   * Adopts a live worker of an earlier runner, with full control. `stopping`: a stop that the earlier runner had begun;
+   * it is carried on, because its progress is unknown. `signalled`: it may have received SIGTERM.
    */
   adopt(process: ProcessIdentity, stopping: StopReason | undefined, signalled: boolean): void {
-    // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
+    // Set before the first line is read: an interrupted result in the transcript is then our own stop.
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#follow();
     this.#isHistory = true;
@@ -156,8 +155,8 @@ export class Worker {
   }
 
   /**
-   * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it may
-   * have been told to end before it printed what it did, so that a success is no finished work.
+   * Reads the output of a worker that died without a runner, and ends its remaining processes. `signalled`: it may have
+   * been asked to end before its last output, so that a success is not finished work.
    */
   async finalizeDead(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
@@ -166,7 +165,7 @@ export class Worker {
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
 
-  /** The process is on record: let it work. Nothing happens for adopted workers, which have their prompt. */
+  /** The process is logged: start its work. No effect for adopted workers, which have their prompt. */
   sendPrompt(): void {
     if (this.#prompt === null || this.#stop) return;
     // In one write: a runner that adopts a worker with its prompt assumes that the worker received all earlier
@@ -176,7 +175,7 @@ export class Worker {
     this.#prompt = null;
   }
 
-  /** From its next request on. What is said while it stops counts for the next attempt. */
+  /** Takes effect with its next request. A change while it stops applies to the next attempt. */
   changeModel(model: string): void {
     this.#model = model;
     if (this.#prompt === null && this.#isThere && !this.#stop && !this.#endedByUs) this.#tellModel();
@@ -202,18 +201,18 @@ export class Worker {
     if (!this.#isThere || this.#over || this.#endedByUs) return;
     this.#hosted.look();
     if (this.#isParking) {
-      // An interrupt would tell the model that the user refused. claude answers this while it waits.
+      // An interrupt would tell the model that the user refused. claude answers this request while it waits.
       this.#hosted.write(parkingRequest());
       this.#after(interruptGraceMs, () => this.#terminate());
       return;
     }
-    // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay. Tasks
-    // that outlive their turn hear no interrupt.
+    // Before the first line no request was sent: there is nothing to interrupt or pay. Tasks that outlive their turn
+    // ignore an interrupt.
     if (this.stream.lines === 0 || this.#isTaskLeft) {
       this.#terminate();
       return;
     }
-    // What claude had not read yet would begin a new turn as soon as this one is interrupted.
+    // Messages that claude has not read yet would start a new turn after the interrupt.
     for (const line of this.#said.withdrawals()) this.#hosted.write(line);
     this.#hosted.write(interruptRequest(this.#options.attemptId));
     this.#after(interruptGraceMs, () => this.#terminate());
@@ -223,7 +222,7 @@ export class Worker {
     return this.#stop?.reason === 'waits-for-answer';
   }
 
-  /** Tells claude what became of its request; nothing while it waits for a person, or no longer. */
+  /** Sends claude the answer to its request; no effect when it does not wait for one. */
   answer(item: Item): void {
     const line = answerLine(item);
     const isAwaited = this.stream.openTools.has(item.toolUseId) && !this.#stop && !this.#endedByUs;
@@ -232,9 +231,9 @@ export class Worker {
     this.#hosted.write(line);
   }
 
-  /** Says something to the model; it is merged into the turn that runs, or left to the next attempt. */
+  /** Sends a message to the model; it is merged into the running turn, or left to the next attempt. */
   say(text: string): void {
-    // What is said while it stops is in the log for the next attempt already.
+    // Messages during a stop are in the log for the next attempt already.
     if (this.#stop) return;
     this.#said.add(text);
     this.#tell();
@@ -246,27 +245,27 @@ export class Worker {
     for (const line of this.#said.take()) this.#hosted.write(line);
   }
 
-  /** It has given its last answer, so there will be no further attempt that could be told anything. */
+  /** It has given its last answer, so no further attempt could receive a message. */
   get isDone(): boolean {
     const { lastResult } = this.stream;
     return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
-  /** Halts all that runs of the attempt, or lets it go on; also what is being prepared for it. */
+  /** Halts or continues all processes of the attempt, including preparation. */
   halt(isHalted: boolean): void {
     this.#hosted.halt(isHalted);
   }
 
-  /** Until there is room again: what claude prints and writes down meanwhile would be lost, and paid for. */
+  /** Until there is space again: meanwhile claude's output would be lost after it was paid. */
   haltOnFullDisk(): void {
     this.#sawFullDisk = true;
-    // What is to end could not.
+    // A worker that is being ended must not be halted.
     if (this.#stop === null) this.halt(true);
   }
 
-  /** Ends at once all that runs of the attempt; false when something would not end. It reports nothing any more. */
+  /** Ends all processes of the attempt at once; false when some would not end. It reports nothing afterwards. */
   endNow(): Promise<boolean> {
-    // What is being prepared for it stops as well.
+    // Stops its preparation as well.
     this.stop('deleted');
     const ending = this.#hosted.endNow();
     this.leave();
@@ -323,33 +322,33 @@ export class Worker {
       this.#endedByUs = true;
       this.#hosted.terminate();
     }
-    // Of sub-agents that others have called nothing is printed but their progress.
+    // Nested sub-agents print only their progress.
     const isUnwatched = this.stream.openTasks.size > 0 || this.#isGuessing;
     if (message.kind === 'user' || isUnwatched) this.#hasNews = true;
     if (message.kind === 'assistant' && this.#isGuessing) this.#endOverCap();
-    // The summary is no message of the conversation: only claude's own totals tell what it has cost.
+    // The summary is not a message of the conversation: only claude's totals show its cost.
     if (message.kind === 'compact-boundary') this.#meter(0);
     if (message.kind === 'control-request') {
       if (message.call === undefined) this.#hosted.write(refusalLine(message.requestId));
       else this.#emit({ kind: 'asked', request: message.call });
     }
-    // What we stop asks no longer, but its question stays.
+    // A worker we are stopping withdraws its request, but the item stays open.
     if (message.kind === 'control-cancel' && !this.#stop) this.#emit({ kind: 'unasked', requestId: message.requestId });
     if (message.kind === 'control-response' && this.#isParking && answersParking(message.requestId)) this.#terminate();
     if (message.kind === 'control-response') this.#endOverCap();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
-    // At its cap claude ends the turn and not its sub-agents, which would ask on.
+    // At its cap claude ends the turn but not its sub-agents, which would continue.
     if (message.kind === 'result' && isOverCap(message) && this.#isTaskLeft) this.#endTasks();
     if (message.kind === 'state') this.#endWhenIdle();
   }
 
-  /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */
+  /** A tool's result is often followed by the last answer at once, and then there is nothing left to measure. */
   #onCaughtUp(): void {
     if (this.#hasNews) this.#meter();
     this.#hasNews = false;
   }
 
-  /** Tells the runner who claude says it is, once and again whenever that changes. */
+  /** Reports claude's identity to the runner, and again whenever it changes. */
   #announce(): void {
     const { sawInit, claudeSessionId, model, claudeVersion } = this.stream;
     if (!sawInit || claudeSessionId === undefined) return;
@@ -363,7 +362,7 @@ export class Worker {
     });
   }
 
-  /** claude does not check its cap after sub-agents of sub-agents, and guesses it for unpriced models. */
+  /** claude does not check its cap after nested sub-agents, and guesses the cost of unpriced models. */
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
     const { costUsd, spending, inTurn, openTasks } = this.stream;
@@ -376,7 +375,7 @@ export class Worker {
     return this.stream.unpriced.length > 0;
   }
 
-  /** The turn is over, and tasks go on: sub-agents, or commands in the background. */
+  /** The turn is over, and tasks continue: sub-agents, or background commands. */
   get #isTaskLeft(): boolean {
     return this.stream.results > 0 && !this.stream.inTurn && this.stream.openTasks.size > 0;
   }
@@ -392,8 +391,8 @@ export class Worker {
 
   /**
    * claude has answered and would wait for more input: end it. That is not a stop. A task that ends while claude is
-   * idle starts another turn some milliseconds later, so its end alone ends nothing. claude leaves by itself, with exit
-   * code 0, when it has been idle without a task for `CLAUDE_CODE_EXIT_AFTER_STOP_DELAY`.
+   * idle starts another turn some milliseconds later, so its end alone ends nothing. claude exits by itself with code 0
+   * when it has been idle without a task for `CLAUDE_CODE_EXIT_AFTER_STOP_DELAY`.
    */
   #endWhenIdle(): void {
     const { isIdle, results, openTasks } = this.stream;
@@ -407,7 +406,7 @@ export class Worker {
     this.#hosted.terminate();
   }
 
-  /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */
+  /** A queued message starts a turn at once; if none starts, it was read before. */
   #endUnlessItGoesOn(results: number): void {
     this.#after(nextTurnMs, () => {
       if (this.stream.inTurn || this.stream.results !== results) return;
@@ -418,7 +417,7 @@ export class Worker {
 
   #terminate(): void {
     if (this.#over || !this.#isThere) return;
-    // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
+    // A success printed before the signal is finished work; one printed while claude dies is not.
     if (this.#stop) this.#stop.signalled ||= !this.stream.successBeforeAnswer;
     this.#hosted.terminate();
   }
@@ -434,7 +433,7 @@ export class Worker {
     if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
     if (Math.abs(now - this.#lastMeterMs) < gapMs) return;
     this.#lastMeterMs = now;
-    // Often a tool has just ended: what it left running must be known should claude be killed from outside.
+    // Often a tool has just ended: its remaining processes must be known if claude is killed from outside.
     this.#hosted.look();
     this.#requests += 1;
     this.#hosted.write(usageRequest(String(this.#requests)));
@@ -526,7 +525,7 @@ export class Worker {
 
 interface Said {
   readonly text: string;
-  /** Its place among what is said to the attempt; negative for what was said before the attempt. */
+  /** Its position among the messages of the attempt; negative for messages before the attempt. */
   readonly index: number;
   where: 'here' | 'queued' | 'read';
 }
@@ -534,7 +533,7 @@ interface Said {
 export class MessageQueue {
   readonly #attemptId: string;
   readonly #said: Said[];
-  /** A tool has ended since the model spoke last, and claude hands over its queue with the tool's result. */
+  /** A tool has ended since the model's last message, and claude delivers its queue with the tool's result. */
   #handsOver: Said[] = [];
 
   /** `told`: messages that earlier runners sent to this attempt. How many of them claude has read is unknown. */
@@ -554,14 +553,14 @@ export class MessageQueue {
     this.#said.unshift(...missing.map((text, at): Said => ({ text, index: -1 - at, where: 'here' })));
   }
 
-  /** The prompt was put together from the log, which may have held some of it already. */
+  /** The prompt was built from the log, which may have contained some of them already. */
   omit(prompt: string): void {
     for (const said of this.#said) {
       if (said.where === 'here' && !isSlashCommand(said.text) && prompt.includes(said.text)) said.where = 'read';
     }
   }
 
-  /** Lines for claude's input that say what was not said yet; from now on that counts as queued. */
+  /** Input lines for messages that were not sent yet; from now on they count as queued. */
   take(): string[] {
     return this.#each('here', (said) => {
       said.where = 'queued';
@@ -569,7 +568,7 @@ export class MessageQueue {
     });
   }
 
-  /** Lines for claude's input that take back what may lie in its queue. */
+  /** Input lines that withdraw what may be in claude's queue. */
   withdrawals(): string[] {
     return this.#each('queued', ({ index }) => withdrawal(this.#attemptId, index));
   }
@@ -586,12 +585,12 @@ export class MessageQueue {
     if (said !== undefined) said.where = answer?.withdrawn ? 'here' : 'read';
   }
 
-  /** Something may lie in claude's queue, and would begin a turn of its own. */
+  /** claude's queue may contain a message that would start its own turn. */
   get isQueued(): boolean {
     return this.#said.some(({ where }) => where === 'queued');
   }
 
-  /** claude rests and its queue is empty. */
+  /** claude is idle and its queue is empty. */
   settle(): void {
     for (const said of this.#said) if (said.where === 'queued') said.where = 'read';
   }
@@ -605,30 +604,30 @@ export class MessageQueue {
   }
 }
 
-/** More than anybody reads in one look. */
+/** More than a user reads at once. */
 const recentToolsMax = 20;
 
 export class WorkerMetrics {
-  /** Milliseconds since it was begun, or since this runner took it over. */
+  /** Milliseconds since its start, or since this runner adopted it. */
   ageMs = 0;
-  /** Milliseconds without a line of its own and without a running tool. */
+  /** Milliseconds without output and without a running tool. */
   silentMs = 0;
-  /** Before there is a process. */
+  /** Before the process exists. */
   isPreparing = false;
   /** Milliseconds since the model answered; Infinity = not since this runner has this worker. */
   unservedMs = Number.POSITIVE_INFINITY;
-  /** After this the model answered once more, ms since 1970. What was read late may have been said much earlier. */
+  /** The model last answered after this time, ms since 1970. A line read late may be much older. */
   answeredAtMs = Number.NEGATIVE_INFINITY;
   #lastToolId: string | undefined;
   readonly #recentTools: string[] = [];
 
-  /** A line was taken into the stream; it was written after `writtenAfterMs`, or before this runner had the worker. */
+  /** A line was added to the stream; it was written after `writtenAfterMs`, or before this runner had the worker. */
   line(message: ClaudeMessage, stream: AttemptStream, writtenAfterMs: number | undefined): void {
-    // Answers to our own questions are no progress of the session.
+    // Answers to our own requests are no progress of the session.
     if (message.kind !== 'control-response') this.silentMs = 0;
     if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
       this.answeredAtMs = writtenAfterMs ?? Number.NEGATIVE_INFINITY;
-      // What is read of a time before this runner tells nothing about now.
+      // Lines from before this runner say nothing about the present.
       if (writtenAfterMs !== undefined) this.unservedMs = 0;
     }
     const { currentTool, currentToolId } = stream;
@@ -638,16 +637,16 @@ export class WorkerMetrics {
     if (this.#recentTools.length > recentToolsMax) this.#recentTools.shift();
   }
 
-  /** `ms` passed. Ticks of a timer, because the clock may jump and the machine may sleep. */
+  /** `ms` passed. Counted by timer ticks, because the clock may jump and the machine may sleep. */
   tick(ms: number, { openTools, openTasks }: AttemptStream): void {
     this.ageMs += ms;
     this.unservedMs += ms;
-    // What prepares a session has time limits of its own: a set-up command may be silent for longer than claude may.
+    // Preparation has its own timeouts: a set-up command may be silent for longer than claude may.
     const works = this.isPreparing || openTools.size > 0 || openTasks.size > 0;
     this.silentMs = works ? 0 : this.silentMs + ms;
   }
 
-  /** Tool calls begun since this was asked last. */
+  /** Tool calls since the last call of this function. */
   takeRecentTools(): string[] {
     return this.#recentTools.splice(0);
   }
@@ -658,16 +657,16 @@ export interface ActiveWorker {
   readonly startedAtMs: number;
 }
 
-/** The same with what a command of the session waits for; null = nothing is to be seen of it now. */
+/** The same with what a command of the session waits for; null = it has no visible activity. */
 export function liveNow(active: ActiveWorker | undefined, slot: SlotWait | null, nowMs: number): LiveSession | null {
   if (active === undefined && slot === null) return null;
-  // While its work is accepted, what it has used is counted already.
+  // During acceptance its usage is counted already.
   const now =
     active === undefined ? { usage: noUsage } : liveSession(active.worker, Math.max(0, nowMs - active.startedAtMs));
   return { ...now, ...(slot === null ? {} : { slot }) };
 }
 
-/** `durationMs` is the wall time of the attempt so far. Tool calls are handed out once. */
+/** `durationMs` is the wall time of the attempt so far. Each tool call is returned once. */
 export function liveSession(worker: Worker, durationMs: number): LiveSession {
   const { stream } = worker;
   const recentTools = worker.notes.takeRecentTools();

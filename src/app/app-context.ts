@@ -30,13 +30,13 @@ export interface AppContext {
 
 // A place for callers that are no command line: the system's own world, and everything else as they say.
 
-export interface OwnPlaceOptions {
+export interface AppContextOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: () => string;
   readonly note: (line: string) => void;
 }
 
-export function createPlace({ env, cwd, note }: OwnPlaceOptions): AppContext {
+export function createAppContext({ env, cwd, note }: AppContextOptions): AppContext {
   let world: World | undefined;
   return {
     env,

@@ -136,12 +136,12 @@ export interface RunHookOptions {
 
 /** `ofUser`: the command in the user's own configuration; that of the workflow stands in the group. */
 export function createRunHooks(
-  place: AppContext,
+  context: AppContext,
   { paths }: Pick<GroupReference, 'paths'>,
   { ring, isRehearsal }: RunHookOptions,
   ofUser: string | undefined,
 ): RunHooks {
-  const { world, env } = place;
+  const { world, env } = context;
   const warnings: string[] = [];
   // What it sends to others must not need the user's tokens when nothing real happened.
   const ofCommands = isRehearsal ? rehearsalBase(env, join(paths.folder, 'rehearsal-home')) : commandEnvironment(env);
@@ -177,7 +177,7 @@ export function createRunHooks(
       const unsubscribe = onSignal(world.clock, () => commands.stop());
       if (left) commands.stop();
       const waiting = `Waiting for an onEvent command, at most ${eventCommandTimeoutMs / 1_000} s; Ctrl-C ends it.`;
-      const keepQuiet = world.clock.after(silentMs, () => place.notes.line(waiting));
+      const keepQuiet = world.clock.after(silentMs, () => context.notes.line(waiting));
       await commands.finish();
       keepQuiet();
       unsubscribe();

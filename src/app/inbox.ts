@@ -13,8 +13,8 @@ import { closedText } from '../runner/item-events.ts';
 import { groupIds } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { AppContext } from './app-context.ts';
+import { type CommandOf, type Done, submit } from './group-commands.ts';
 import { type LoadedGroup, loadReferredGroup, loadReferredSession, loadWithRunner } from './resolve.ts';
-import { type CommandOf, type Done, submit } from './submit.ts';
 
 export interface InboxItem extends Pick<Item, 'id' | 'text' | 'options' | 'since' | 'answerBy'> {
   readonly kind: Item['kind'] | WaveItem['kind'];
@@ -54,21 +54,21 @@ function waveFields({ id, kind, text, options, since }: WaveItem) {
 }
 
 /** Oldest first. A group that cannot be read has no items. */
-export function readInbox(place: AppContext, reference?: string): Result<InboxItem[]> {
-  const groups = reference === undefined ? allGroups(place) : onlyGroup(place, reference);
+export function readInbox(context: AppContext, reference?: string): Result<InboxItem[]> {
+  const groups = reference === undefined ? allGroups(context) : onlyGroup(context, reference);
   if (!groups.ok) return groups;
   const items = groups.value.flatMap(({ state }) => inboxOf(state));
   return ok(items.toSorted((a, b) => a.since.localeCompare(b.since)));
 }
 
-function onlyGroup(place: AppContext, reference: string): Result<LoadedGroup[]> {
-  const group = loadReferredGroup(place, reference);
+function onlyGroup(context: AppContext, reference: string): Result<LoadedGroup[]> {
+  const group = loadReferredGroup(context, reference);
   return group.ok ? ok([group.value]) : group;
 }
 
-function allGroups(place: AppContext): Result<LoadedGroup[]> {
-  const { world } = place;
-  const folder = place.root();
+function allGroups(context: AppContext): Result<LoadedGroup[]> {
+  const { world } = context;
+  const folder = context.root();
   if (!folder.ok) return folder;
   return ok(
     groupIds(world, folder.value).flatMap((groupId) => {
@@ -89,9 +89,9 @@ interface FoundItem {
 }
 
 /** By its id, the beginning of one, or the session that has no other open item. */
-function findItem(place: AppContext, reference: string): Result<FoundItem> {
-  if (reference.includes('/')) return onlyItemOf(place, reference);
-  const groups = allGroups(place);
+function findItem(context: AppContext, reference: string): Result<FoundItem> {
+  if (reference.includes('/')) return onlyItemOf(context, reference);
+  const groups = allGroups(context);
   if (!groups.ok) return groups;
   const all = groups.value.flatMap((group): FoundItem[] => [
     ...group.state.waves.items.map((item) => ({ group, item })),
@@ -106,8 +106,8 @@ function findItem(place: AppContext, reference: string): Result<FoundItem> {
   return fail('ambiguous', `${quoted(reference)} fits ${found.length} items.`, 'Give more of the id.');
 }
 
-function onlyItemOf(place: AppContext, reference: string): Result<FoundItem> {
-  const session = loadReferredSession(place, reference);
+function onlyItemOf(context: AppContext, reference: string): Result<FoundItem> {
+  const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const { record } = session.value;
   const [item, other] = openItems(record);
@@ -122,19 +122,23 @@ export interface Answered extends FoundItem {
 }
 
 /** Fails with `usage` when the item was answered or withdrawn before. */
-export async function answerItem(place: AppContext, reference: string, given: GivenAnswer): Promise<Result<Answered>> {
-  const found = findItem(place, reference);
+export async function answerItem(
+  context: AppContext,
+  reference: string,
+  given: GivenAnswer,
+): Promise<Result<Answered>> {
+  const found = findItem(context, reference);
   if (!found.ok) return found;
   const { group, record, item } = found.value;
   if (item.state !== 'open') return fail('usage', closedText(item), '');
   if (record === undefined) {
     const command = waveCommand(item.id, given);
     if (!command.ok) return command;
-    const decided = await submit(place, group, command.value);
+    const decided = await submit(context, group, command.value);
     return decided.ok ? ok({ ...found.value, by: decided.value.by }) : decided;
   }
   const sessionId = record.definition.id;
-  const done = await submit(place, group, { kind: 'answer-item', sessionId, item: item.id, given });
+  const done = await submit(context, group, { kind: 'answer-item', sessionId, item: item.id, given });
   return done.ok ? ok({ ...found.value, by: done.value.by }) : done;
 }
 

@@ -12,11 +12,11 @@ import { safeLine } from '../view/terminal-text.ts';
 import type { AppContext } from './app-context.ts';
 import { readUserConfig } from './config/user-config.ts';
 import { createRunHooks } from './event-commands.ts';
+import type { EventListener, PauseOutcome } from './group-commands.ts';
+import { submit } from './group-commands.ts';
 import { stopDamagedGroup } from './leftovers.ts';
 import { liveRunner } from './live-runner.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
-import type { EventListener, PauseOutcome } from './submit.ts';
-import { submit } from './submit.ts';
 
 const sentenceColumnsMax = 1_000;
 
@@ -27,18 +27,19 @@ export interface PauseReport {
 
 /** Pauses a group; where no runner is there to tell the `onEvent` commands, they are told from here. */
 export async function pauseAndNotify(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   mode: PauseRequestMode,
   why: { readonly toDelete?: true } = {},
 ): Promise<Result<PauseReport>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
   const tell: EventListener = (event, state) => logged.push({ event, state });
-  const ask = (gone?: string) => submit(place, group, { kind: 'pause', mode, ...why }, { tell, ...defined({ gone }) });
+  const ask = (gone?: string) =>
+    submit(context, group, { kind: 'pause', mode, ...why }, { tell, ...defined({ gone }) });
   let paused = await ask();
   const survivor = paused.ok || mode !== 'now' ? undefined : paused.failure.survivor;
-  const runId = survivor === undefined || !isHeld(place.world, group) ? null : liveRunner(place.world, group);
-  if (survivor !== undefined && (await hasEnded(place.world, survivor))) {
+  const runId = survivor === undefined || !isHeld(context.world, group) ? null : liveRunner(context.world, group);
+  if (survivor !== undefined && (await hasEnded(context.world, survivor))) {
     paused = await ask(runId ?? undefined);
     if (paused.ok && paused.value.kind === 'unchanged') {
       paused = ok({ kind: 'settled', status: paused.value.status, had: 'runner' });
@@ -46,14 +47,14 @@ export async function pauseAndNotify(
   }
   if (!paused.ok) {
     const isUnlogged = mode === 'now' && paused.failure.reason === 'write-failed';
-    return isUnlogged ? endUnlogged(place.world, group, paused.failure) : paused;
+    return isUnlogged ? endUnlogged(context.world, group, paused.failure) : paused;
   }
   const [first] = logged;
   if (first === undefined) return ok({ outcome: paused.value, warnings: [] });
-  const ofUser = await readUserConfig(place);
+  const ofUser = await readUserConfig(context);
   // The group is paused whatever that file says.
   const isRehearsal = first.state.run?.rehearsal !== undefined;
-  const hooks = createRunHooks(place, group, { isRehearsal }, ofUser.ok ? ofUser.value.onEvent : undefined);
+  const hooks = createRunHooks(context, group, { isRehearsal }, ofUser.ok ? ofUser.value.onEvent : undefined);
   for (const { event, state } of logged) hooks.tell(event, state);
   const unread = ofUser.ok ? [] : [`warning: Your onEvent command was not told. ${trouble(ofUser.failure)}`];
   return ok({ outcome: paused.value, warnings: [...unread, ...(await hooks.finish(false))] });
@@ -95,10 +96,10 @@ export interface RunningGroups {
 }
 
 /** By their logs: what meta.json says may be older than the death of a runner. */
-export function runningGroups(place: AppContext): Result<RunningGroups> {
-  const root = place.root();
+export function runningGroups(context: AppContext): Result<RunningGroups> {
+  const root = context.root();
   if (!root.ok) return root;
-  const { world } = place;
+  const { world } = context;
   const running: GroupReference[] = [];
   const unreadable: UnreadableGroup[] = [];
   for (const listing of listGroups(world, root.value)) {

@@ -27,14 +27,14 @@ const startMsMax = 30_000;
 const lookMs = 20;
 
 /** Stores a piped script in a file named by its content, so that the runner that resumes the rehearsal can read it. */
-export function keepScript(place: Pick<AppContext, 'world' | 'root'>, text: string): Result<string> {
+export function keepScript(context: Pick<AppContext, 'world' | 'root'>, text: string): Result<string> {
   const script = parseScript(text, 'standard input');
   if (!script.ok) return script;
-  const data = place.root();
+  const data = context.root();
   if (!data.ok) return data;
   const digest = new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16);
   const file = join(data.value, 'rehearsal-scripts', `${digest}.yaml`);
-  const { files } = place.world;
+  const { files } = context.world;
   const kept = tryPath(() => {
     files.makeFolder(dirname(file));
     files.writeAtomic(file, text, { durable: true });

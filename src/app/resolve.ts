@@ -21,40 +21,48 @@ import type { World } from '../system/world.ts';
 import type { AppContext } from './app-context.ts';
 import { liveRunner } from './live-runner.ts';
 
+export { type GroupListing, listGroups } from '../store/group-store.ts';
+export { type GroupMeta, type SessionMeta, sessionMeta } from '../store/meta.ts';
+export { type GroupPaths, sessionPaths } from '../store/paths.ts';
+
 export interface GroupReference {
   readonly root: string;
   readonly groupId: GroupId;
   readonly paths: GroupPaths;
 }
 
+export function groupReference(root: string, groupId: GroupId): GroupReference {
+  return { root, groupId, paths: groupPaths(root, groupId) };
+}
+
 /** Fails with `not-found`, `ambiguous` or `usage` (no data root). */
-export function resolveGroup(place: AppContext, reference: string): Result<GroupReference> {
-  return resolveBy(place, (root, ids) => {
+export function resolveGroup(context: AppContext, reference: string): Result<GroupReference> {
+  return resolveBy(context, (root, ids) => {
     const back = recencyOf(reference);
     // A group that really has this word for its slug was meant by those who made it.
     const isSlug = back === null || ids.some((id) => slugOf(id) === reference);
-    return isSlug ? findGroup(ids, reference) : createdBack(newestFirst(place.world, root), back);
+    return isSlug ? findGroup(ids, reference) : createdBack(newestFirst(context.world, root), back);
   });
 }
 
 /** The same, but of a slug that several groups have nothing is taken for granted: `ambiguous`. */
-export function resolveGroupToDestroy(place: AppContext, reference: string): Result<GroupReference> {
-  const certain = resolveBy(place, (root, ids) => {
-    const [latest] = recencyOf(reference) === null ? [] : newestFirst(place.world, root);
+export function resolveGroupToDestroy(context: AppContext, reference: string): Result<GroupReference> {
+  const certain = resolveBy(context, (root, ids) => {
+    const [latest] = recencyOf(reference) === null ? [] : newestFirst(context.world, root);
     return findGroupToDestroy(ids, reference, latest);
   });
-  return certain.ok || certain.failure.reason !== 'not-found' ? certain : resolveGroup(place, reference);
+  return certain.ok || certain.failure.reason !== 'not-found' ? certain : resolveGroup(context, reference);
 }
 
 function resolveBy(
-  place: AppContext,
+  context: AppContext,
   find: (root: string, ids: readonly GroupId[]) => Result<GroupId>,
 ): Result<GroupReference> {
-  const root = place.root();
+  const root = context.root();
   if (!root.ok) return root;
-  const found = find(root.value, groupIds(place.world, root.value));
+  const found = find(root.value, groupIds(context.world, root.value));
   if (!found.ok) return found;
-  return ok({ root: root.value, groupId: found.value, paths: groupPaths(root.value, found.value) });
+  return ok(groupReference(root.value, found.value));
 }
 
 function createdBack(ids: readonly GroupId[], back: number): Result<GroupId> {
@@ -76,10 +84,10 @@ export interface LoadedGroup extends GroupReference {
   readonly hadRunner: boolean;
 }
 
-export function loadReferredGroup(place: AppContext, reference: string, resolve = resolveGroup): Result<LoadedGroup> {
-  const group = resolve(place, reference);
+export function loadReferredGroup(context: AppContext, reference: string, resolve = resolveGroup): Result<LoadedGroup> {
+  const group = resolve(context, reference);
   if (!group.ok) return group;
-  return loadWithRunner(place.world, group.value);
+  return loadWithRunner(context.world, group.value);
 }
 
 /** In this order, so that what a runner logged before it ended is read for certain. */
@@ -105,7 +113,7 @@ export interface LoadedSession extends LoadedGroup {
 
 /** `<group>/<session>`, or an id or unique prefix in all groups; `resolve` finds the group in the first form. */
 export function loadReferredSession(
-  place: AppContext,
+  context: AppContext,
   reference: string,
   resolve = resolveGroup,
 ): Result<LoadedSession> {
@@ -113,23 +121,23 @@ export function loadReferredSession(
   const split =
     slash >= 0
       ? ok({ group: reference.slice(0, slash), session: reference.slice(slash + 1) })
-      : searchAllGroups(place, reference);
+      : searchAllGroups(context, reference);
   if (!split.ok) return split;
-  const group = loadReferredGroup(place, split.value.group, resolve);
+  const group = loadReferredGroup(context, split.value.group, resolve);
   if (!group.ok) return group;
   return sessionOf(group.value, split.value.session);
 }
 
 /** Whether a word means a group, else a session. One that could be either is a group: sessions have further names. */
-export function isGroupNamed(place: AppContext, reference: string): Result<boolean> {
+export function isGroupNamed(context: AppContext, reference: string): Result<boolean> {
   if (reference.includes('/')) return ok(false);
-  const group = resolveGroup(place, reference);
+  const group = resolveGroup(context, reference);
   if (group.ok) return ok(true);
   if (group.failure.reason !== 'not-found' || recencyOf(reference) !== null) return group;
-  const session = loadReferredSession(place, reference);
+  const session = loadReferredSession(context, reference);
   if (session.ok || session.failure.reason !== 'not-found') return session.ok ? ok(false) : session;
-  const root = place.root();
-  const near = root.ok ? slugHint(reference, groupIds(place.world, root.value)) : '';
+  const root = context.root();
+  const near = root.ok ? slugHint(reference, groupIds(context.world, root.value)) : '';
   return fail('not-found', `There is no group and no session ${quoted(reference)}${near || '.'}`, see('group', 'list'));
 }
 
@@ -159,11 +167,11 @@ interface Split {
   readonly session: string;
 }
 
-function searchAllGroups(place: AppContext, reference: string): Result<Split> {
-  const root = place.root();
+function searchAllGroups(context: AppContext, reference: string): Result<Split> {
+  const root = context.root();
   if (!root.ok) return root;
   const owners = new Map<SessionId, GroupId>();
-  for (const listing of listGroups(place.world, root.value)) {
+  for (const listing of listGroups(context.world, root.value)) {
     if (!('meta' in listing)) continue;
     for (const session of listing.meta.sessions) owners.set(session.id, listing.id);
   }

@@ -21,8 +21,8 @@ function from<Name extends string>(load: () => Promise<Readonly<Record<Name, Def
   return async () => (await load())[name];
 }
 
-const make = () => import('./commands/group/make.ts');
-const look = () => import('./commands/group/look.ts');
+const make = () => import('./commands/group/create.ts');
+const look = () => import('./commands/group/show.ts');
 const run = () => import('./commands/group/run.ts');
 const pause = () => import('./commands/group/pause.ts');
 const allow = () => import('./commands/allow.ts');
@@ -31,9 +31,9 @@ const deliver = () => import('./commands/group/deliver.ts');
 const remove = () => import('./commands/group/remove.ts');
 const diff = () => import('./commands/diff.ts');
 const define = () => import('./commands/session/add.ts');
-const sessionLook = () => import('./commands/session/look.ts');
+const sessionLook = () => import('./commands/session/show.ts');
 const control = () => import('./commands/session/control.ts');
-const templates = () => import('./commands/template/look.ts');
+const templates = () => import('./commands/template/templates.ts');
 const packs = () => import('./commands/template/packs.ts');
 const agent = () => import('./commands/host/agent.ts');
 const cpm = () => import('./commands/context/cpm.ts');
@@ -41,7 +41,7 @@ const skills = () => import('./commands/context/cpm-check-skills.ts');
 const hook = () => import('./commands/context/hook.ts');
 const handover = () => import('./commands/context/handover.ts');
 const faber = () => import('./commands/context/faber.ts');
-const faberLook = () => import('./commands/context/faber-look.ts');
+const faberLook = () => import('./commands/context/faber-status.ts');
 const hosts = () => import('./commands/host/hosts.ts');
 
 export const commandEntries: readonly CommandEntry[] = [

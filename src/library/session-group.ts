@@ -1,18 +1,25 @@
 /** library/: groups as values of a program of one’s own: made, filled, run and asked for things. */
 
-import { type AppContext, createPlace } from '../app/app-context.ts';
+import { type AppContext, createAppContext } from '../app/app-context.ts';
 import { createNewGroup } from '../app/create/new-group.ts';
 import { addSession } from '../app/create/new-session.ts';
 import { readWorkflow } from '../app/create/workflow-group.ts';
 import { finishInterruptedMerge } from '../app/delivery/merge.ts';
-import { type SessionMeta, sessionMeta } from '../app/groups.ts';
+import { type PauseOutcome, submit } from '../app/group-commands.ts';
 import { pauseAndNotify } from '../app/pause-group.ts';
 import { archiveGroup, removeSession } from '../app/removal/archive-group.ts';
 import { deleteGroup } from '../app/removal/delete-group.ts';
-import { findSessionOf, type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../app/resolve.ts';
+import {
+  findSessionOf,
+  type GroupReference,
+  type LoadedGroup,
+  loadWithRunner,
+  resolveGroup,
+  type SessionMeta,
+  sessionMeta,
+} from '../app/resolve.ts';
 import { type RunHereOptions, runHere } from '../app/run/run-here.ts';
 import type { RunConfig } from '../app/run/run-options.ts';
-import { type PauseOutcome, submit } from '../app/submit.ts';
 import { followGroup } from '../app/watch/follow-group.ts';
 import { progressOf } from '../app/watch/live-view.ts';
 import { adviceText, type CommandLine } from '../core/advice.ts';
@@ -122,19 +129,19 @@ export function unwrap<T>(result: Result<T>): T {
   throw new SessionGroupError(result.failure);
 }
 
-interface Behind {
-  readonly place: AppContext;
+interface Internals {
+  readonly context: AppContext;
   readonly reference: GroupReference;
 }
 
-const places = new WeakMap<object, Behind>();
+const internals = new WeakMap<object, Internals>();
 
-export function keepPlace(group: object, behind: Behind): void {
-  places.set(group, behind);
+export function keepInternals(group: object, own: Internals): void {
+  internals.set(group, own);
 }
 
-export function internalsOf(group: object): Behind {
-  const found = places.get(group);
+export function internalsOf(group: object): Internals {
+  const found = internals.get(group);
   if (found === undefined) throw new TypeError('This is no SessionGroup.');
   return found;
 }
@@ -155,17 +162,17 @@ export class SessionGroup {
   /** Its folder on disk: events.jsonl, meta.json, transcripts. */
   readonly folder: string;
 
-  private constructor(place: AppContext, reference: GroupReference) {
+  private constructor(context: AppContext, reference: GroupReference) {
     this.id = reference.groupId;
     this.folder = reference.paths.folder;
-    keepPlace(this, { place, reference });
+    keepInternals(this, { context, reference });
   }
 
   /** Makes an empty group, like `group create`. */
   static async create(group: NewSessionGroup, surroundings: GroupSurroundings = {}): Promise<SessionGroup> {
-    const place = here(surroundings);
+    const context = contextFor(surroundings);
     const { slug, name = slug, description = '', config = {} } = group;
-    const root = unwrap(place.root());
+    const root = unwrap(context.root());
     const definition = {
       slug: unwrap(checkSlug(slug)),
       name: unwrap(textOf('name', name)),
@@ -174,7 +181,7 @@ export class SessionGroup {
     };
     const problem = configProblem(config);
     unwrap(problem === null ? ok(undefined) : fail('usage', `${problem}.`, ''));
-    const created = unwrap(createNewGroup(place, root, { definition, sessions: [], configTemplates: [] }));
+    const created = unwrap(createNewGroup(context, root, { definition, sessions: [], configTemplates: [] }));
     return SessionGroup.open(created.group.id, surroundings);
   }
 
@@ -184,25 +191,25 @@ export class SessionGroup {
     variables: Readonly<Record<string, string>> = {},
     surroundings: GroupSurroundings = {},
   ): Promise<SessionGroup> {
-    const place = here(surroundings);
-    const root = unwrap(place.root());
-    const group = unwrap(readWorkflow(place, workflow, pairsOf(variables)));
-    return SessionGroup.open(unwrap(createNewGroup(place, root, group)).group.id, surroundings);
+    const context = contextFor(surroundings);
+    const root = unwrap(context.root());
+    const group = unwrap(readWorkflow(context, workflow, pairsOf(variables)));
+    return SessionGroup.open(unwrap(createNewGroup(context, root, group)).group.id, surroundings);
   }
 
   /** A group that is there, by id, unique prefix or slug. */
   static async open(reference: string, surroundings: GroupSurroundings = {}): Promise<SessionGroup> {
-    const place = here(surroundings);
-    const group = unwrap(resolveGroup(place, reference));
-    unwrap(loadWithRunner(place.world, group));
-    return new SessionGroup(place, group);
+    const context = contextFor(surroundings);
+    const group = unwrap(resolveGroup(context, reference));
+    unwrap(loadWithRunner(context.world, group));
+    return new SessionGroup(context, group);
   }
 
   /** Adds a session, also while the group is running. */
   async add(session: NewGroupSession): Promise<GroupSession> {
-    const { place } = internalsOf(this);
+    const { context } = internalsOf(this);
     const { projectPath, prompt, variables = {}, dependsOn = [], config, ...rest } = session;
-    const added = await addSession(place, this.#load(), {
+    const added = await addSession(context, this.#load(), {
       ...rest,
       project: projectPath,
       prompt: prompt === undefined ? undefined : async () => ok(prompt),
@@ -211,7 +218,7 @@ export class SessionGroup {
       ...defined({ config }),
     });
     const { sessionId, notes } = unwrap(added);
-    for (const note of notes) place.notes.line(note);
+    for (const note of notes) context.notes.line(note);
     return this.session(sessionId);
   }
 
@@ -233,7 +240,7 @@ export class SessionGroup {
 
   /** How it stands at this moment. */
   async progress(): Promise<GroupProgress> {
-    return progressOf(internalsOf(this).place.world, this.#load());
+    return progressOf(internalsOf(this).context.world, this.#load());
   }
 
   /**
@@ -241,11 +248,11 @@ export class SessionGroup {
    * Throws when the log is damaged, or the group is deleted.
    */
   async *events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<GroupEvent, void> {
-    const { place, reference } = internalsOf(this);
+    const { context, reference } = internalsOf(this);
     const queue = new EventQueue<GroupEvent>();
     let problem: SessionGroupError | undefined;
     const follower = followGroup(
-      place.world,
+      context.world,
       reference,
       (event) => queue.push(event),
       (failure) => {
@@ -270,9 +277,9 @@ export class SessionGroup {
    * `freeze`: everything is halted where it stands, for a minute at most.
    */
   async pause(mode: 'now' | 'drain' | 'freeze' = 'now'): Promise<PauseResult> {
-    const { place, reference } = internalsOf(this);
-    const { outcome, warnings } = unwrap(await pauseAndNotify(place, reference, mode));
-    for (const warning of warnings) place.notes.line(warning);
+    const { context, reference } = internalsOf(this);
+    const { outcome, warnings } = unwrap(await pauseAndNotify(context, reference, mode));
+    for (const warning of warnings) context.notes.line(warning);
     return outcome;
   }
 
@@ -297,8 +304,8 @@ export class SessionGroup {
 
   /** Tells a session something; whether it hears it now or with its next attempt. */
   async say(session: SessionReference, text: string): Promise<'now' | 'next-attempt'> {
-    const { place, reference } = internalsOf(this);
-    return unwrap(await submit(place, reference, { kind: 'say', sessionId: this.#idOf(session), text }));
+    const { context, reference } = internalsOf(this);
+    return unwrap(await submit(context, reference, { kind: 'say', sessionId: this.#idOf(session), text }));
   }
 
   /** Sets the cap, while it runs too. */
@@ -308,37 +315,37 @@ export class SessionGroup {
 
   /** Takes out a session that is not running. With `force` work that is in no commit is committed first. */
   async remove(session: SessionReference, { force = false }: { readonly force?: boolean } = {}): Promise<void> {
-    const { place } = internalsOf(this);
+    const { context } = internalsOf(this);
     const group = this.#load();
     const sessionId = this.#idOf(session);
     const record = unwrap(present(group.state.sessions.get(sessionId)));
     const command = ['session', 'remove', `${this.id}/${sessionId}`];
-    const release = { force, command, tell: (note: string) => place.notes.line(note) };
-    unwrap(await removeSession(place, { ...group, sessionId, record }, release));
+    const release = { force, command, tell: (note: string) => context.notes.line(note) };
+    unwrap(await removeSession(context, { ...group, sessionId, record }, release));
   }
 
   /** Puts a finished group away. With `force` unmerged work in its worktrees is thrown away. */
   async archive({ force = false }: { readonly force?: boolean } = {}): Promise<void> {
-    const { place, reference } = internalsOf(this);
-    unwrap(await archiveGroup(place, reference, force));
+    const { context, reference } = internalsOf(this);
+    unwrap(await archiveGroup(context, reference, force));
   }
 
   /** Deletes it with its transcripts; it must not be running. With `force` work that is in no commit is committed. */
   async delete({ force = false }: { readonly force?: boolean } = {}): Promise<void> {
-    const { place, reference } = internalsOf(this);
+    const { context, reference } = internalsOf(this);
     const command = ['group', 'delete', this.id];
-    const release = { force, command, tell: (note: string) => place.notes.line(note) };
-    unwrap(await deleteGroup(place, reference, release));
+    const release = { force, command, tell: (note: string) => context.notes.line(note) };
+    unwrap(await deleteGroup(context, reference, release));
   }
 
   async #submit(command: Parameters<typeof submit>[2]): Promise<void> {
-    const { place, reference } = internalsOf(this);
-    unwrap(await submit(place, reference, command));
+    const { context, reference } = internalsOf(this);
+    unwrap(await submit(context, reference, command));
   }
 
   #load(): LoadedGroup {
-    const { place, reference } = internalsOf(this);
-    return unwrap(loadWithRunner(place.world, reference));
+    const { context, reference } = internalsOf(this);
+    return unwrap(loadWithRunner(context.world, reference));
   }
 
   #idOf(session: SessionReference): string {
@@ -346,8 +353,8 @@ export class SessionGroup {
   }
 }
 
-function here({ env = process.env, onNote = () => {} }: GroupSurroundings): AppContext {
-  return createPlace({ env, cwd: () => process.cwd(), note: onNote });
+function contextFor({ env = process.env, onNote = () => {} }: GroupSurroundings): AppContext {
+  return createAppContext({ env, cwd: () => process.cwd(), note: onNote });
 }
 
 function idOf(session: SessionReference): string {
@@ -446,10 +453,10 @@ export class SessionGroupRunner {
    * runner of its own is thawed there, and the result is null.
    */
   async resume(group: SessionGroup, config: RunSettings = {}): Promise<GroupResult | null> {
-    const { place, reference } = internalsOf(group);
-    const { state, hadRunner } = unwrap(loadWithRunner(place.world, reference));
+    const { context, reference } = internalsOf(group);
+    const { state, hadRunner } = unwrap(loadWithRunner(context.world, reference));
     if (hadRunner && state.frozenUntil !== undefined) {
-      if (unwrap(await submit(place, reference, { kind: 'thaw' })) === 'thawed') return null;
+      if (unwrap(await submit(context, reference, { kind: 'thaw' })) === 'thawed') return null;
     }
     return this.#run(group, config, true, () => {});
   }
@@ -472,7 +479,7 @@ export class SessionGroupRunner {
     retryFailed: boolean,
     tell: (event: GroupEvent) => void,
   ): Promise<GroupResult> {
-    const { place, reference } = internalsOf(group);
+    const { context, reference } = internalsOf(group);
     const { rehearse, acceptClaude, signal } = this.#options;
     const { maxConcurrent, ...same } = settings;
     const config: RunConfig = {
@@ -493,14 +500,14 @@ export class SessionGroupRunner {
         },
         close: async () => {},
       }),
-      finishMerge: () => finishInterruptedMerge(place, reference),
+      finishMerge: () => finishInterruptedMerge(context, reference),
     };
     const asRehearsal = rehearse === false ? undefined : rehearse;
-    const ran = unwrap(await runHere(place, reference, { config, rehearse: asRehearsal, retryFailed }, ways));
+    const ran = unwrap(await runHere(context, reference, { config, rehearse: asRehearsal, retryFailed }, ways));
     if (ran.kind === 'refused') unwrap({ ok: false, failure: ran.failure });
     if (ran.kind === 'interrupted') unwrap(fail('internal', 'A signal interrupted the run before it began.', ''));
     if (ran.kind === 'called-off') unwrap(fail('usage', 'The group was paused before the run began.', ''));
-    const loaded = unwrap(loadWithRunner(place.world, reference));
+    const loaded = unwrap(loadWithRunner(context.world, reference));
     const { status, reason, message, sessions } = loaded.state;
     const known =
       status === 'completed' || status === 'failed' || status === 'paused' ? ok(status) : leftBehind(status);
@@ -509,7 +516,7 @@ export class SessionGroupRunner {
       ...(reason === undefined || status === 'completed' ? {} : { reason }),
       ...(message === undefined || status === 'completed' ? {} : { message }),
       sessions: [...sessions.values()].map(sessionMeta),
-      progress: progressOf(place.world, loaded),
+      progress: progressOf(context.world, loaded),
     };
   }
 }

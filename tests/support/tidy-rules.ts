@@ -272,7 +272,7 @@ export function checkShares(files: readonly SourceFile[]): string[] {
  * short commands load one only when it is needed.
  */
 export function checkWeight(files: readonly SourceFile[]): string[] {
-  const atOnce = ['src/runner/run-group.ts', 'src/main.ts', 'src/cli/commands/group/look.ts'];
+  const atOnce = ['src/runner/run-group.ts', 'src/main.ts', 'src/cli/commands/group/show.ts'];
   return [
     ...heavyBehind('src/hook-main.ts', files, () => true),
     ...atOnce.flatMap((entry) => heavyBehind(entry, files, ({ isLater }) => !isLater)),

@@ -80,7 +80,7 @@ describe('imports', () => {
     ['src/claude/a.ts', "import {\n  b,\n  c,\n} from '../runner/b.ts';"],
     ['src/runner/a.ts', "import { Reporter } from '../view/reporter.ts';"],
     ['src/rehearsal/a.ts', "const b = await import('../cli/b.ts');"],
-    ['src/cli/a.ts', "import '../../tests/support/preload.ts';"],
+    ['src/cli/a.ts', "import '../support/preload.ts';"],
     ['src/cli/a.ts', "import { readFileSync } from 'node:fs';"],
     ['src/store/a.ts', "import { dlopen } from 'bun:ffi';"],
     ['src/app/a.ts', "import { b } from '../cli/b.ts';"],

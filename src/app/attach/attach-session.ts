@@ -31,13 +31,13 @@ import { CommandSlots } from '../../worker/attempt/command-slots.ts';
 import { reap } from '../../worker/reap.ts';
 import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
+import { submit } from '../group-commands.ts';
 import { liveRunner } from '../live-runner.ts';
 import { whileWaiting } from '../request.ts';
 import type { LoadedSession } from '../resolve.ts';
 import { gateForGroup } from '../run/claude-gate.ts';
 import { isUnlocked, rehearsalOf } from '../run/run-here.ts';
 import { onSignal } from '../signals.ts';
-import { submit } from '../submit.ts';
 
 const countMs = 500;
 /** So long claude may take to end when it is asked to, milliseconds. */
@@ -60,28 +60,28 @@ export interface Attached {
 
 /** Resolves when the person has left. Fails with a sentence, and then the session is as it was, or paused. */
 export async function attachSession(
-  place: AppContext,
+  context: AppContext,
   session: LoadedSession,
   ways: AttachOptions,
 ): Promise<Result<Attached>> {
-  const { world } = place;
+  const { world } = context;
   const { sessionId } = session;
   const { random, machine } = world;
   const attachmentId = random.uuid();
   const about = { sessionId, attachmentId };
   const process = machine.self;
-  const kept = submit(place, session, { kind: 'attach-session', ...about, process });
-  const before = await whileWaiting(place, session, kept);
+  const kept = submit(context, session, { kind: 'attach-session', ...about, process });
+  const before = await whileWaiting(context, session, kept);
   if (!before.ok) return before;
   let conversed: Conversed = { usage: noUsage, claudeSessionIds: [] };
-  const visit = new Visit(place, session, attachmentId, ways);
+  const visit = new Visit(context, session, attachmentId, ways);
   const visited = await visit.run((now) => {
     conversed = now;
   });
   const left = await whileWaiting(
-    place,
+    context,
     session,
-    submit(place, session, { kind: 'detach-session', ...about, ...conversed }),
+    submit(context, session, { kind: 'detach-session', ...about, ...conversed }),
   );
   await visit.giveBack();
   if (!visited.ok) return visited;
@@ -96,19 +96,19 @@ export async function attachSession(
 type Visited = Pick<Attached, 'isSpent' | 'reservedUsd'>;
 
 class Visit {
-  readonly #place: AppContext;
+  readonly #context: AppContext;
   readonly #session: LoadedSession;
   readonly #attachmentId: string;
   readonly #ways: AttachOptions;
   readonly #checkouts: Checkouts;
   #rehearsal: Rehearsal | undefined;
 
-  constructor(place: AppContext, session: LoadedSession, attachmentId: string, ways: AttachOptions) {
-    this.#place = place;
+  constructor(context: AppContext, session: LoadedSession, attachmentId: string, ways: AttachOptions) {
+    this.#context = context;
     this.#session = session;
     this.#attachmentId = attachmentId;
     this.#ways = ways;
-    this.#checkouts = new Checkouts(place.world, session.root, session.groupId, attachmentId, false);
+    this.#checkouts = new Checkouts(context.world, session.root, session.groupId, attachmentId, false);
   }
 
   async run(tell: (conversed: Conversed) => void): Promise<Result<Visited>> {
@@ -116,7 +116,7 @@ class Visit {
       const prepared = await this.#prepare();
       if (!prepared.ok) return prepared;
       const { sessionId } = this.#session;
-      const open = await submit(this.#place, this.#session, {
+      const open = await submit(this.#context, this.#session, {
         kind: 'open-attached',
         sessionId,
         attachmentId: this.#attachmentId,
@@ -138,16 +138,16 @@ class Visit {
 
   /** What a run takes for itself: the checkout, and the scripted API of a rehearsal. */
   async giveBack(): Promise<void> {
-    const now = loadGroup(this.#place.world, this.#session.root, this.#session.groupId);
+    const now = loadGroup(this.#context.world, this.#session.root, this.#session.groupId);
     // A runner that lives has claimed it by itself, under the same name, and ends what it has started.
-    if (!now.ok || liveRunner(this.#place.world, this.#session) !== null) return;
+    if (!now.ok || liveRunner(this.#context.world, this.#session) !== null) return;
     this.#checkouts.claimed(now.value, []);
     if (now.value.running.size === 0) await this.#rehearsal?.stop(this.#session.paths);
   }
 
   #look(): Result<{ readonly state: GroupState; readonly record: SessionRecord }> {
     const { root, groupId, sessionId } = this.#session;
-    const state = loadGroup(this.#place.world, root, groupId);
+    const state = loadGroup(this.#context.world, root, groupId);
     if (!state.ok) return state;
     const record = state.value.sessions.get(sessionId);
     return record === undefined
@@ -156,14 +156,14 @@ class Visit {
   }
 
   async #prepare(): Promise<Result<ForegroundOptions>> {
-    const { world, env, packageRoot } = this.#place;
+    const { world, env, packageRoot } = this.#context;
     const { paths, sessionId } = this.#session;
     const now = this.#look();
     if (!now.ok) return now;
     const { state, record } = now.value;
     const problem = this.#problem(state, record);
     if (problem !== null) return problem;
-    const rehearsal = await rehearsalOf(this.#place, this.#session, isRehearsal(state) || undefined);
+    const rehearsal = await rehearsalOf(this.#context, this.#session, isRehearsal(state) || undefined);
     if (!rehearsal.ok) return rehearsal;
     this.#rehearsal = rehearsal.value;
     const url = await rehearsal.value?.start(paths);
@@ -172,11 +172,11 @@ class Visit {
     const isTaken = rehearsal.value === undefined && (await isUnlocked(world, this.#session));
     const gate =
       rehearsal.value === undefined
-        ? await gateForGroup(this.#place, this.#session, chosen, { isTaken })
+        ? await gateForGroup(this.#context, this.#session, chosen, { isTaken })
         : ok(undefined);
     if (!gate.ok) return gate;
     if (gate.value === 'interrupted') return fail('usage', 'It was interrupted.', '');
-    const ofUser = await readUserConfig(this.#place);
+    const ofUser = await readUserConfig(this.#context);
     if (!ofUser.ok) return ofUser;
     const slots = new CommandSlots({ atOnce: () => world.machine.cores, chainOf: () => 0 });
     const preparer = createPreparer(world, {
@@ -208,7 +208,7 @@ class Visit {
   }
 
   #problem(state: GroupState, record: SessionRecord): Result<never> | null {
-    const { world } = this.#place;
+    const { world } = this.#context;
     const { paths, sessionId } = this.#session;
     const title = `Session ${titleOf(state, sessionId)}`;
     if (record.state.status === 'completed') {
@@ -244,7 +244,7 @@ class Visit {
     { openedAt = '', reservedUsd }: Attachment,
     tell: (conversed: Conversed) => void,
   ): Promise<Result<Visited>> {
-    const { world } = this.#place;
+    const { world } = this.#context;
     const { clock } = world;
     const { config } = sessionPaths(this.#session.paths, this.#session.sessionId);
     const meter = openCostMeter(world, config, Date.parse(openedAt), state.group.config.prices ?? {});

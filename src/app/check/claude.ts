@@ -16,19 +16,22 @@ import { whileBusy } from '../live-runner.ts';
 import { onSignal } from '../signals.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
-export async function checkClaudeNow(place: AppContext, root: string): Promise<Result<CheckedClaude | 'interrupted'>> {
-  const gate = new CheckGate(place, { root, isQuiet: true });
-  const unsubscribe = onSignal(place.world.clock, () => gate.interrupt());
-  const checked = await whileBusy(place, 'Checking claude at no cost', () => gate.again()).finally(unsubscribe);
+export async function checkClaudeNow(
+  context: AppContext,
+  root: string,
+): Promise<Result<CheckedClaude | 'interrupted'>> {
+  const gate = new CheckGate(context, { root, isQuiet: true });
+  const unsubscribe = onSignal(context.world.clock, () => gate.interrupt());
+  const checked = await whileBusy(context, 'Checking claude at no cost', () => gate.again()).finally(unsubscribe);
   return gate.isInterrupted ? ok('interrupted') : checked;
 }
 
-export async function rememberedCheck(place: AppContext, root: string): Promise<Finding[]> {
-  const { world, env, packageRoot } = place;
+export async function rememberedCheck(context: AppContext, root: string): Promise<Finding[]> {
+  const { world, env, packageRoot } = context;
   const found = findClaude(world, env, { packageRoot });
   if (!found.ok) return [];
   const name = 'compat';
-  const checked = await lastCheckOf(place, root, found.value.program);
+  const checked = await lastCheckOf(context, root, found.value.program);
   if (checked === undefined) {
     const now = commandText(['doctor', '--claude']);
     return [fine(name, `not checked here yet: the next run does it at no cost, and so does: ${now}`)];
@@ -60,8 +63,8 @@ export async function askLogin(
     world.files.makeFolder(configDir);
     world.files.makeFolder(tmpDir);
     const { projectPath = folder, untrusted } = session ?? {};
-    const place = { attemptId: 'login-check', configDir, tmpDir, untrusted };
-    const environment = workerEnvironment({ caller, ...place, login });
+    const launch = { attemptId: 'login-check', configDir, tmpDir, untrusted };
+    const environment = workerEnvironment({ caller, ...launch, login });
     const checked = await checkLogin(world, program, environment, projectPath);
     return checked.ok ? ok({ source: login.source, method: checked.value.method }) : checked;
   } catch (error) {

@@ -18,10 +18,10 @@ const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
 
 /** Fails with `not-found` without a fleet, else with why its Redis cannot be asked. */
-export async function checkHosts(place: AppContext, root: string): Promise<Result<Finding[]>> {
-  const fleet = knownFleet(place, root);
+export async function checkHosts(context: AppContext, root: string): Promise<Result<Finding[]>> {
+  const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
-  const asked = await withRedis(place.world, fleet.value, async (redis) => {
+  const asked = await withRedis(context.world, fleet.value, async (redis) => {
     const health = await redis.health();
     if (!health.ok) return health;
     const hosts = await listHosts(redis);
@@ -30,8 +30,8 @@ export async function checkHosts(place: AppContext, root: string): Promise<Resul
   if (!asked.ok) return asked;
   const { health, hosts } = asked.value;
   const redis = checkRedis(health);
-  const claude = findClaude(place.world, place.env, { packageRoot: place.packageRoot });
-  const version = claude.ok ? await versionOf(place.world, claude.value.program, place.env) : claude;
+  const claude = findClaude(context.world, context.env, { packageRoot: context.packageRoot });
+  const version = claude.ok ? await versionOf(context.world, claude.value.program, context.env) : claude;
   const here = { leaseMs: fleet.value.leaseMs, claude: version.ok ? version.value : undefined };
   const server = redis.ok
     ? fine('redis', `Redis ${health.version}, ${health.isEncrypted ? 'by TLS' : 'not encrypted'}`)

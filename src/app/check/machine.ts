@@ -18,18 +18,18 @@ const mebibyte = 1024 * 1024;
 const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
 
-export async function checkMachine(place: AppContext, root: Result<string>): Promise<Finding[]> {
-  const { world, env, packageRoot } = place;
+export async function checkMachine(context: AppContext, root: Result<string>): Promise<Finding[]> {
+  const { world, env, packageRoot } = context;
   const claude = findClaude(world, env, { packageRoot });
   const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
   return [
     fine('bun', `Bun ${Bun.version} (${ownCommand('main').program}), ${ownForm(packageRoot)}`),
-    await checkClaude(place, claude),
-    ...(claude.ok ? [await checkClaudeLogin(place, claude.value)] : []),
-    await checkGit(place),
+    await checkClaude(context, claude),
+    ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
+    await checkGit(context),
     fine('cgroup', containmentText(world.processes.containment())),
     fine('limits', limitText(world.processes.limits())),
-    ...(await checkUserConfig(place)),
+    ...(await checkUserConfig(context)),
     ...data,
   ];
 }
@@ -68,23 +68,23 @@ function failed(check: string, result: Result<unknown>): Finding {
   return finding(check, 'broken', result.failure.message, result.failure.next);
 }
 
-async function checkClaude(place: AppContext, claude: Result<ClaudeProgram>): Promise<Finding> {
+async function checkClaude(context: AppContext, claude: Result<ClaudeProgram>): Promise<Finding> {
   if (!claude.ok) return failed('claude', claude);
   const { program, origin } = claude.value;
-  const version = await versionOf(place.world, program, place.env);
+  const version = await versionOf(context.world, program, context.env);
   if (!version.ok) return failed('claude', version);
   const supported = checkSupported(version.value);
   if (!supported.ok) return failed('claude', supported);
   return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
 }
 
-async function checkUserConfig(place: AppContext): Promise<Finding[]> {
-  const config = await readUserConfig(place);
+async function checkUserConfig(context: AppContext): Promise<Finding[]> {
+  const config = await readUserConfig(context);
   return config.ok ? [] : [failed('config', config)];
 }
 
-async function checkGit(place: AppContext): Promise<Finding> {
-  const { world, env, cwd } = place;
+async function checkGit(context: AppContext): Promise<Finding> {
+  const { world, env, cwd } = context;
   const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
   const ran = await world.processes.run({ program: 'git', args: ['--version'], cwd, env: path, timeoutMs });
   const [line = ''] = ran.ok && ran.value.exitCode === 0 ? ran.value.stdout.trim().split('\n') : [];
@@ -93,8 +93,8 @@ async function checkGit(place: AppContext): Promise<Finding> {
   return finding('git', 'warning', 'git cannot be run.', next);
 }
 
-export async function checkClaudeLogin(place: AppContext, { program }: ClaudeProgram): Promise<Finding> {
-  const asked = await askLogin(place, program);
+export async function checkClaudeLogin(context: AppContext, { program }: ClaudeProgram): Promise<Finding> {
+  const asked = await askLogin(context, program);
   if (asked.ok) return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
   if (asked.failure.reason !== 'write-failed') return failed('login', asked);
   const next = 'Check that folder and its permissions, or set TMPDIR to another one.';

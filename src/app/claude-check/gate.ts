@@ -49,7 +49,7 @@ const lookMs = 100;
 const columnsMax = 600;
 
 export class CheckGate implements ClaudeGate {
-  readonly #place: Pick<AppContext, 'world' | 'env' | 'packageRoot' | 'notes'>;
+  readonly #context: Pick<AppContext, 'world' | 'env' | 'packageRoot' | 'notes'>;
   readonly #options: ClaudeCheckOptions;
   readonly #interruption = new AbortController();
   readonly #stop: AbortSignal;
@@ -58,9 +58,9 @@ export class CheckGate implements ClaudeGate {
   #underWay: Promise<Result<FoundClaude>> | null = null;
   isLoggedIn = false;
 
-  constructor(place: Pick<AppContext, 'world' | 'env' | 'packageRoot' | 'notes'>, options: ClaudeCheckOptions) {
+  constructor(context: Pick<AppContext, 'world' | 'env' | 'packageRoot' | 'notes'>, options: ClaudeCheckOptions) {
     const { signal } = this.#interruption;
-    this.#place = place;
+    this.#context = context;
     this.#options = options;
     this.#isQuiet = options.isQuiet === true;
     this.#stop = options.stop === undefined ? signal : AbortSignal.any([options.stop, signal]);
@@ -85,13 +85,13 @@ export class CheckGate implements ClaudeGate {
   }
 
   #say(line: string): void {
-    if (!this.#isQuiet) this.#place.notes.line(safeLine(line, columnsMax));
+    if (!this.#isQuiet) this.#context.notes.line(safeLine(line, columnsMax));
   }
 
   /** Fails with `claude-missing`, and with `claude-unproven` unless it is new enough and passed or is `accepted`. */
   async choose(accepted: string | undefined): Promise<Result<FoundClaude>> {
     const admitted = this.#admitted;
-    const now = admitted === null ? null : programFile(this.#place.world, admitted.program);
+    const now = admitted === null ? null : programFile(this.#context.world, admitted.program);
     if (admitted !== null && now !== null && isSameFile(now, admitted.file)) return ok(admitted);
     // Sessions that are prepared together wait for one check.
     this.#underWay ??= this.#admitNext(accepted).finally(() => {
@@ -151,7 +151,7 @@ export class CheckGate implements ClaudeGate {
 
   /** Asks the program for its version unless its file is known to be a certain one. */
   async #find(): Promise<Result<FoundClaude>> {
-    const { world, env, packageRoot } = this.#place;
+    const { world, env, packageRoot } = this.#context;
     const claude = findClaude(world, env, { packageRoot });
     if (!claude.ok) return claude;
     const { program } = claude.value;
@@ -167,7 +167,7 @@ export class CheckGate implements ClaudeGate {
   }
 
   #known({ file, version }: FoundClaude): CheckedClaude | undefined {
-    const known = recall(this.#place, this.#options.root, file);
+    const known = recall(this.#context, this.#options.root, file);
     return known?.version === version ? known : undefined;
   }
 
@@ -178,7 +178,7 @@ export class CheckGate implements ClaudeGate {
     const before = known();
     if (before !== undefined) return ok(before);
     try {
-      this.#place.world.files.makeFolder(root);
+      this.#context.world.files.makeFolder(root);
       const lock = await this.#lock(join(root, 'tried-claudes.lock'));
       if (lock === null) return fail('busy', 'Another check has not ended for minutes.', '');
       try {
@@ -195,7 +195,7 @@ export class CheckGate implements ClaudeGate {
   }
 
   async #check(found: FoundClaude): Promise<Result<CheckedClaude>> {
-    const { world, env: caller } = this.#place;
+    const { world, env: caller } = this.#context;
     const { root } = this.#options;
     const begin = world.clock.now();
     const login = loginOf(world, caller).login.kind;
@@ -231,7 +231,7 @@ export class CheckGate implements ClaudeGate {
 
   /** Null when another process has held it for minutes. */
   async #lock(path: string): Promise<Lock | null> {
-    const { world } = this.#place;
+    const { world } = this.#context;
     const holder = { identity: world.machine.self, runId: world.random.uuid() };
     for (let waited = 0; ; waited += lookMs) {
       const lock = world.locks.tryLock(path, holder);
@@ -297,10 +297,14 @@ function isFixed({ file, program }: CheckedClaude): boolean {
 }
 
 /** The last check of the program at this path, which may be a link; undefined when it has to be checked. */
-export async function lastCheckOf(place: Checking, root: string, program: string): Promise<CheckedClaude | undefined> {
-  const { world, env } = place;
+export async function lastCheckOf(
+  context: Checking,
+  root: string,
+  program: string,
+): Promise<CheckedClaude | undefined> {
+  const { world, env } = context;
   const file = programFile(world, program);
-  const known = file === null ? undefined : recall(place, root, file);
+  const known = file === null ? undefined : recall(context, root, file);
   if (known === undefined || isFixed(known)) return known;
   const version = await versionOf(world, known.program, env);
   return version.ok && version.value === known.version ? known : undefined;

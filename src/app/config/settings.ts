@@ -28,16 +28,16 @@ export interface EffectiveSetting {
 }
 
 /** Fails as `readUserConfig` does, or when the environment names no folders. */
-export async function listSettings(place: AppContext): Promise<Result<readonly EffectiveSetting[]>> {
-  const { env } = place;
-  const root = place.root();
+export async function listSettings(context: AppContext): Promise<Result<readonly EffectiveSetting[]>> {
+  const { env } = context;
+  const root = context.root();
   if (!root.ok) return root;
   const folder = configRoot(env);
   if (!folder.ok) return folder;
-  const own = await readUserConfig(place);
+  const own = await readUserConfig(context);
   if (!own.ok) return own;
   const { config, onEvent, worktrees, dayUsd } = own.value;
-  const claude = findClaude(place.world, env, place);
+  const claude = findClaude(context.world, env, context);
   const templates = (env.CLAUDE_CODE_AGENT_TEMPLATES ?? '').split(delimiter).filter((path) => path !== '');
   const byVariable = (key: string, variable: string, value: unknown): EffectiveSetting => ({
     key,
@@ -96,21 +96,21 @@ export function configPath({ env }: Pick<AppContext, 'env'>): Result<string> {
 }
 
 /** Sets one value of config.yaml and keeps the rest with its comments; an empty text removes it. Returns the value. */
-export async function changeSetting(place: AppContext, key: string, text: string): Promise<Result<unknown>> {
-  const settings = await listSettings(place);
+export async function changeSetting(context: AppContext, key: string, text: string): Promise<Result<unknown>> {
+  const settings = await listSettings(context);
   if (!settings.ok) return settings;
   const known = settings.value.find((setting) => setting.key === key);
   if (known?.variable !== undefined) {
     const next = `Set the environment variable ${known.variable}, for good in the profile of your shell.`;
     return fail('usage', `${key} is not kept in config.yaml.`, next);
   }
-  const path = configPath(place);
+  const path = configPath(context);
   if (!path.ok) return path;
   const keys = configKeyPath(key);
   if (keys === null) return unknownKey(key, settings.value);
-  const { files } = place.world;
+  const { files } = context.world;
   try {
-    const folder = configRoot(place.env);
+    const folder = configRoot(context.env);
     if (folder.ok) files.makeFolder(folder.value);
     const changed = updateExclusively(files, {
       path: files.realPath(path.value) ?? path.value,
@@ -125,7 +125,7 @@ export async function changeSetting(place: AppContext, key: string, text: string
   } catch (error) {
     return { ok: false, failure: systemFailure(briefPath(path.value), error) };
   }
-  const after = await listSettings(place);
+  const after = await listSettings(context);
   return after.ok ? ok(valueNow(after.value, key)) : after;
 }
 

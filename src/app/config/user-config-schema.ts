@@ -40,10 +40,10 @@ const userConfig = z.strictObject({
   /** Shell command that is told when a group completes, fails, is paused or reaches a limit. */
   onEvent: z
     .string()
-    .transform((text, place) => {
+    .transform((text, context) => {
       const found = checkedCommand(text);
       if (found.ok) return found.command;
-      place.addIssue({ code: 'custom', message: found.problem });
+      context.addIssue({ code: 'custom', message: found.problem });
       return z.NEVER;
     })
     .optional(),

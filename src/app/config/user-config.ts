@@ -41,9 +41,9 @@ export async function readUserConfig({ world, env }: AppContext): Promise<Result
 }
 
 /** The user's cap of a day and what counts towards it now; undefined = there is no cap, or it cannot be read. */
-export async function dayBudget(place: AppContext, root: string, own?: GroupId): Promise<DayBudget | undefined> {
-  const user = await readUserConfig(place);
+export async function dayBudget(context: AppContext, root: string, own?: GroupId): Promise<DayBudget | undefined> {
+  const user = await readUserConfig(context);
   if (!user.ok || user.value.dayUsd === undefined) return undefined;
   const { DaySpending } = await import('../../store/day-spending.ts');
-  return { capUsd: user.value.dayUsd, ...new DaySpending(place.world, root).read(own) };
+  return { capUsd: user.value.dayUsd, ...new DaySpending(context.world, root).read(own) };
 }

@@ -43,9 +43,9 @@ export interface ProjectProgress {
 }
 
 /** Fails with `usage` when `project` is no folder, with `not-found` when its plans cannot be read. */
-export function loadProgress(place: AppContext, project: string | undefined): Result<ProjectProgress> {
-  const { files, clock } = place.world;
-  const folder = folderNamed(place, project, 'project', 'Give the path of an existing folder to --project.');
+export function loadProgress(context: AppContext, project: string | undefined): Result<ProjectProgress> {
+  const { files, clock } = context.world;
+  const folder = folderNamed(context, project, 'project', 'Give the path of an existing folder to --project.');
   if (!folder.ok) return folder;
   const found = findProgress(files, folder.value, clock.now());
   if (found.trouble !== null) {
@@ -54,8 +54,8 @@ export function loadProgress(place: AppContext, project: string | undefined): Re
   }
   const progress = [...found.sessions, ...(found.legacy === null ? [] : [found.legacy])];
   const listed = [
-    ...progress.map((file) => listedOf(place, folder.value, file)),
-    ...found.summaries.map((file) => ({ ...listedOf(place, folder.value, file), header: { skill: summarySkill } })),
+    ...progress.map((file) => listedOf(context, folder.value, file)),
+    ...found.summaries.map((file) => ({ ...listedOf(context, folder.value, file), header: { skill: summarySkill } })),
   ];
   return ok({ folder: folder.value, listed, oddNames: found.oddNames });
 }

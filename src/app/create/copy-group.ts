@@ -18,9 +18,9 @@ import { readTextFile } from '../../template/text-file.ts';
 import { titleOf } from '../../view/wording.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
 import type { AppContext } from '../app-context.ts';
+import { changeGroup } from '../group-commands.ts';
 import { findSessionOf, type LoadedGroup } from '../resolve.ts';
 import { rehearsalFor } from '../run/run-here.ts';
-import { changeGroup } from '../submit.ts';
 import { createNewGroup, type NewGroup, withIds } from './new-group.ts';
 
 export interface CopyOptions {
@@ -34,23 +34,23 @@ export interface CopyOptions {
 const workflowBytesMax = 16 * 1024 * 1024;
 
 /** Returns the id of the copy. The original stays locked meanwhile, because the copy names its branches. */
-export async function copyGroup(place: AppContext, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
-  const rehearsal = await rehearsalOf(place, group.state, given.rehearse);
+export async function copyGroup(context: AppContext, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
+  const rehearsal = await rehearsalOf(context, group.state, given.rehearse);
   if (!rehearsal.ok) return rehearsal;
-  return changeGroup<GroupId>(place, group, {
-    direct: () => copyNow(place, group, given, rehearsal.value),
+  return changeGroup<GroupId>(context, group, {
+    direct: () => copyNow(context, group, given, rehearsal.value),
     // The runner holds the group meanwhile. If it ends and another process changes the group, the checks below fail.
-    viaRunner: () => copyNow(place, group, given, rehearsal.value),
+    viaRunner: () => copyNow(context, group, given, rehearsal.value),
   });
 }
 
 async function copyNow(
-  place: AppContext,
+  context: AppContext,
   { root, groupId, paths }: LoadedGroup,
   { from, name }: CopyOptions,
   rehearsal: EventBody | null,
 ): Promise<Result<GroupId>> {
-  const { world } = place;
+  const { world } = context;
   const loaded = loadGroup(world, root, groupId);
   if (!loaded.ok) return loaded;
   const state = loaded.value;
@@ -60,7 +60,7 @@ async function copyNow(
   }
   const kept = from === undefined ? ok([]) : keptFrom(state, from, rehearsal !== null);
   if (!kept.ok) return kept;
-  const templates = templatesOf(place, state, paths);
+  const templates = templatesOf(context, state, paths);
   if (!templates.ok) return templates;
   const workflow = readTextFile(world, paths.workflow, workflowBytesMax);
   const ids = new Map(
@@ -79,10 +79,10 @@ async function copyNow(
       ...kept.value.map((record) => inherited(groupId, record, ids)),
     ],
   };
-  const created = createNewGroup(place, root, copy);
+  const created = createNewGroup(context, root, copy);
   if (!created.ok) return created;
   const { id } = created.value.group;
-  const lost = await lostWork(place, kept.value);
+  const lost = await lostWork(context, kept.value);
   if (lost === null) return ok(id);
   deleteGroupFolder(world, root, id);
   const next = advise('Do that again as well', ['group', 'copy', groupId]);
@@ -90,15 +90,15 @@ async function copyNow(
 }
 
 async function rehearsalOf(
-  place: AppContext,
+  context: AppContext,
   state: GroupState,
   rehearse: CopyOptions['rehearse'],
 ): Promise<Result<EventBody | null>> {
   if (rehearse === false || (rehearse === undefined && !isRehearsal(state))) return ok(null);
   if (typeof rehearse === 'string') {
-    const usable = await rehearsalFor(place, rehearse);
+    const usable = await rehearsalFor(context, rehearse);
     if (!usable.ok) return usable;
-    return ok({ type: 'rehearsal_chosen', script: resolve(place.cwd, rehearse) });
+    return ok({ type: 'rehearsal_chosen', script: resolve(context.cwd, rehearse) });
   }
   const script = (state.run ?? state.rehearsal)?.script;
   return ok({ type: 'rehearsal_chosen', ...defined({ script }) });
@@ -138,8 +138,8 @@ function inherited(groupId: GroupId, record: SessionRecord, ids: ReadonlyMap<Ses
 }
 
 /** The frozen ones: a template that has changed meanwhile changes nothing in a copy. */
-function templatesOf(place: AppContext, state: GroupState, paths: LoadedGroup['paths']): Result<ConfigTemplate[]> {
-  const store = frozenTemplates(place.world, paths);
+function templatesOf(context: AppContext, state: GroupState, paths: LoadedGroup['paths']): Result<ConfigTemplate[]> {
+  const store = frozenTemplates(context.world, paths);
   const named = [state.group, ...[...state.sessions.values()].map(({ definition }) => definition)];
   const references = new Map<string, ConfigTemplateRef>();
   for (const { configTemplate } of named) if (configTemplate) references.set(configTemplate.digest, configTemplate);
@@ -156,16 +156,16 @@ function templatesOf(place: AppContext, state: GroupState, paths: LoadedGroup['p
 }
 
 /** The first session whose last commit its repository has no more; null when all is there. */
-async function lostWork(place: AppContext, kept: readonly SessionRecord[]): Promise<SessionId | null> {
+async function lostWork(context: AppContext, kept: readonly SessionRecord[]): Promise<SessionId | null> {
   for (const { definition, state, workspace } of kept) {
     const work = state.status === 'completed' ? state.work : undefined;
     const repository = workspace?.repository ?? definition.repository;
     if (work === undefined || repository === undefined) continue;
-    if (place.world.files.info(repository)?.kind !== 'folder') return definition.id;
-    const commit = await commitOf(place, repositoryDir(repository), work.commit);
+    if (context.world.files.info(repository)?.kind !== 'folder') return definition.id;
+    const commit = await commitOf(context, repositoryDir(repository), work.commit);
     if (!commit.ok || commit.value === null) return definition.id;
     if (workspace === undefined) continue;
-    const tip = await commitOf(place, repositoryDir(repository), `refs/heads/${workspace.branch}`);
+    const tip = await commitOf(context, repositoryDir(repository), `refs/heads/${workspace.branch}`);
     if (!tip.ok || tip.value === null) return definition.id;
   }
   return null;

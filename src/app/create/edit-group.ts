@@ -11,8 +11,8 @@ import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config
 import { parseGiven } from '../../template/variables.ts';
 import { frozenTemplates } from '../../worker/prepare/generated-config.ts';
 import type { AppContext } from '../app-context.ts';
+import { submit } from '../group-commands.ts';
 import type { LoadedGroup } from '../resolve.ts';
-import { submit } from '../submit.ts';
 import { checkConfigsOf, type NewGroup, unfrozen, withIds } from './new-group.ts';
 import { groupTemplates, type TemplateOptions } from './template-choice.ts';
 
@@ -35,15 +35,16 @@ export interface EditedGroup {
 
 /** All of it or nothing, also while it runs. Fails with `usage` and everything that is wrong with it. */
 export async function editGroup(
-  place: AppContext,
+  context: AppContext,
   group: LoadedGroup,
   given: GroupEditOptions,
 ): Promise<Result<EditedGroup>> {
-  const templates = groupTemplates(place, given);
+  const templates = groupTemplates(context, given);
   if (!templates.ok) return templates;
   const vars = parseGiven(given.vars);
   if (!vars.ok) return vars;
-  const workflow = given.workflow === undefined ? ok(null) : await workflowOf(place, group, given.workflow, given.vars);
+  const workflow =
+    given.workflow === undefined ? ok(null) : await workflowOf(context, group, given.workflow, given.vars);
   if (!workflow.ok) return workflow;
   const wanted = describe(group, given, templates.value.definition, workflow.value, vars.value);
   const sessions = workflow.value === null ? nothing : sessionsOf(group, workflow.value);
@@ -59,14 +60,14 @@ export async function editGroup(
   const outcome: EditedGroup = { changed: [...Object.keys(config), ...Object.keys(wanted)], added, edited, kept };
   if (Object.keys(asked).length === 0) return ok(outcome);
   const frozen = [...templates.value.configTemplates, ...(workflow.value?.configTemplates ?? [])];
-  const usable = checkSessions(place, group, asked, frozen);
+  const usable = checkSessions(context, group, asked, frozen);
   if (!usable.ok) return usable;
   // Copied before the group refers to it; an unused copy does no harm.
-  for (const template of frozen) freezeConfigTemplate(place.world, template, group.paths.templates);
-  const done = await submit(place, group, { kind: 'edit-group', ...asked });
+  for (const template of frozen) freezeConfigTemplate(context.world, template, group.paths.templates);
+  const done = await submit(context, group, { kind: 'edit-group', ...asked });
   if (!done.ok) return done;
   if (workflow.value?.workflow !== undefined) {
-    place.world.files.writeAtomic(group.paths.workflow, workflow.value.workflow);
+    context.world.files.writeAtomic(group.paths.workflow, workflow.value.workflow);
   }
   return ok(outcome);
 }
@@ -75,7 +76,7 @@ const nothing: Sessions = { added: [], edits: [], kept: [] };
 
 /** Loaded when it is needed. Values that the group was made with need not be given again. */
 async function workflowOf(
-  place: AppContext,
+  context: AppContext,
   { state }: LoadedGroup,
   named: string | { readonly text: string },
   vars: readonly string[],
@@ -85,7 +86,7 @@ async function workflowOf(
   const given = new Set(vars.map((pair) => pair.slice(0, pair.indexOf('='))));
   const pairs = [...vars, ...known.filter(([name]) => !given.has(name)).map(([name, value]) => `${name}=${value}`)];
   return readWorkflow(
-    place,
+    context,
     named,
     pairs,
     known.map(([name]) => name),
@@ -150,13 +151,13 @@ function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
 
 /** Every session that has not completed must still get a configuration that claude can use. */
 function checkSessions(
-  place: AppContext,
+  context: AppContext,
   { state, paths }: LoadedGroup,
   { config = {}, group = {}, add = [], edit = [] }: GroupEdit,
   fresh: readonly ConfigTemplate[],
 ): Result<void> {
   if (fresh.length === 0 && add.length === 0 && edit.length === 0) return ok(undefined);
-  const store = unfrozen({ configTemplates: fresh }, frozenTemplates(place.world, paths));
+  const store = unfrozen({ configTemplates: fresh }, frozenTemplates(context.world, paths));
   const definition: GroupDefinition = { ...state.group, ...changed<GroupDescription>(groupDescription(state), group) };
   const edits = new Map(edit.map(({ sessionId, changes }) => [sessionId, changes]));
   const open = [...state.sessions.values()].filter((record) => record.state.status !== 'completed');
@@ -165,5 +166,5 @@ function checkSessions(
   );
   const settings = changed(state.group.config, config);
   const all = [...sessions, ...add].map((session) => withShared(session, settings));
-  return checkConfigsOf(place, store, definition, all);
+  return checkConfigsOf(context, store, definition, all);
 }

@@ -27,20 +27,20 @@ export function placesFor(
 }
 
 /** The folders that are searched for templates from the current folder. */
-export function templateFolders(place: AppContext): readonly TemplatePlace[] {
-  return placesFor(place, [place.cwd]);
+export function templateFolders(context: AppContext): readonly TemplatePlace[] {
+  return placesFor(context, [context.cwd]);
 }
 
 /** Fails when nothing goes by the name, or more than one kind of template and `kind` does not say which is meant. */
 export function findNamed(
-  place: AppContext,
+  context: AppContext,
   places: readonly TemplatePlace[],
   name: string,
   kind: TemplateKind | undefined,
 ): Result<NamedTemplate> {
-  if (name.includes('/')) return atPath(place, name);
+  if (name.includes('/')) return atPath(context, name);
   const kinds = kind === undefined ? templateKinds : [kind];
-  const results = kinds.map((one) => findTemplate(place.world, places, one, name));
+  const results = kinds.map((one) => findTemplate(context.world, places, one, name));
   const found = results.flatMap((result) => (result.ok ? [result.value] : []));
   const [first, second] = found;
   if (first === undefined) return unknownName(name, kind, results);
@@ -67,16 +67,16 @@ function unknownName(
   return fail('not-found', `There is no template "${name}".`, see('template', 'list'));
 }
 
-function atPath(place: AppContext, typed: string): Result<NamedTemplate> {
-  const path = resolve(place.cwd, typed);
-  const kind = kindOfPath(place, path);
+function atPath(context: AppContext, typed: string): Result<NamedTemplate> {
+  const path = resolve(context.cwd, typed);
+  const kind = kindOfPath(context, path);
   return kind.ok ? ok({ kind: kind.value, name: typed, path }) : kind;
 }
 
 /** What a file or folder would be as a template. Fails with `usage`. */
-export function kindOfPath(place: AppContext, path: string): Result<TemplateKind> {
+export function kindOfPath(context: AppContext, path: string): Result<TemplateKind> {
   const next = 'Give a .md file (a prompt), a folder (a config) or a .yaml file (a workflow).';
-  const found = lookAt(place.world.files, path);
+  const found = lookAt(context.world.files, path);
   if (!found.ok) return fail('usage', `${briefPath(path)} ${found.trouble}.`, next);
   if (found.value === 'folder') return ok('config');
   if (extname(path) === '.md') return ok('prompt');

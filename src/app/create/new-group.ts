@@ -33,10 +33,10 @@ export interface NewGroup {
 }
 
 /** Creates the group as a whole or not at all. Fails as `createGroup` does, or for a configuration. */
-export function createNewGroup(place: AppContext, root: string, group: NewGroup): Result<GroupState> {
-  const usable = checkConfigs(place, group);
+export function createNewGroup(context: AppContext, root: string, group: NewGroup): Result<GroupState> {
+  const usable = checkConfigs(context, group);
   if (!usable.ok) return usable;
-  const { world } = place;
+  const { world } = context;
   const atMs = world.clock.now();
   const createdAt = new Date(atMs).toISOString();
   for (let tries = 1; ; tries += 1) {
@@ -47,7 +47,7 @@ export function createNewGroup(place: AppContext, root: string, group: NewGroup)
       root,
       definition,
       group.sessions,
-      (paths) => fill(place, paths, group),
+      (paths) => fill(context, paths, group),
       group.events,
     );
     if (created.ok || created.failure.reason !== 'duplicate' || tries === idTriesMax) return created;
@@ -95,11 +95,11 @@ export function unfrozen(
   };
 }
 
-function checkConfigs(place: AppContext, group: NewGroup): Result<void> {
-  const state = draftState(place, group);
+function checkConfigs(context: AppContext, group: NewGroup): Result<void> {
+  const state = draftState(context, group);
   if (!state.ok) return state;
   const sessions = [...state.value.sessions.values()].map(({ definition }) => definition);
-  return checkConfigsOf(place, unfrozen(group), state.value.group, sessions);
+  return checkConfigsOf(context, unfrozen(group), state.value.group, sessions);
 }
 
 /** Fails with the first session whose configuration could not be used: nothing of the group must have cost anything. */

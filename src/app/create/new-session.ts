@@ -29,10 +29,10 @@ import {
 } from '../../template/workflow/work-settings.ts';
 import { frozenTemplates, generatedConfig } from '../../worker/prepare/generated-config.ts';
 import type { AppContext } from '../app-context.ts';
+import { submit } from '../group-commands.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import { findSessionOf, type LoadedGroup, type LoadedSession, resolveGroup } from '../resolve.ts';
 import { startCheck } from '../run/run-check.ts';
-import { submit } from '../submit.ts';
 import { unfrozen } from './new-group.ts';
 import { readSessionTask, referencesOf, type TaskOptions } from './session-task.ts';
 
@@ -65,61 +65,61 @@ export interface Draft {
 
 /** Adds it, also to a group that is running. Fails with `usage` and everything that is wrong with it. */
 export async function addSession(
-  place: AppContext,
+  context: AppContext,
   group: LoadedGroup,
   given: NewSessionOptions,
 ): Promise<Result<AddedSession>> {
-  const draft = await draftOf(place, group, given);
+  const draft = await draftOf(context, group, given);
   if (!draft.ok) return draft;
   // A mistake is told before anybody is asked; what may have changed meanwhile is checked again then.
-  const dependencies = dependenciesInGroup(place, group.groupId, given.dependsOn ?? []);
+  const dependencies = dependenciesInGroup(context, group.groupId, given.dependsOn ?? []);
   if (!dependencies.ok) return dependencies;
-  const possible = newSession(place, group.state, draft.value, dependencies.value);
+  const possible = newSession(context, group.state, draft.value, dependencies.value);
   if (!possible.ok) return possible;
   const { configTemplate, notes } = draft.value;
-  const usable = checkConfig(place, group, withShared(possible.value, group.state.group.config), configTemplate);
+  const usable = checkConfig(context, group, withShared(possible.value, group.state.group.config), configTemplate);
   if (!usable.ok) return usable;
   // Copied before the session refers to it; an unused copy does no harm.
-  if (configTemplate !== undefined) freezeConfigTemplate(place.world, configTemplate, group.paths.templates);
+  if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, group.paths.templates);
   const { id: _id, ...session } = possible.value;
-  const added = await submit(place, group, { kind: 'add-session', session });
+  const added = await submit(context, group, { kind: 'add-session', session });
   if (!added.ok) return added;
   const { sessionId } = added.value;
   if (sessionId === undefined) return fail('internal', 'The new session was not named.', '');
-  return ok({ sessionId, notes: [...notes, ...(await startNotes(place, group, sessionId))] });
+  return ok({ sessionId, notes: [...notes, ...(await startNotes(context, group, sessionId))] });
 }
 
 /** What would keep it from starting as the group is now, in sentences: it may be cured before the run. */
-async function startNotes(place: AppContext, group: LoadedGroup, id: SessionId): Promise<string[]> {
-  const state = loadGroup(place.world, group.root, group.groupId);
+async function startNotes(context: AppContext, group: LoadedGroup, id: SessionId): Promise<string[]> {
+  const state = loadGroup(context.world, group.root, group.groupId);
   const session = state.ok ? state.value.sessions.get(id) : undefined;
   if (!state.ok || session === undefined) return [];
-  const check = startCheck(place, state.value, isRehearsal(state.value));
+  const check = startCheck(context, state.value, isRehearsal(state.value));
   const results = await check(id, session.definition.permissionMode ?? '');
   return results.flatMap((result) => (result.ok ? [] : [`It cannot start yet: ${describeFailure(result.failure)}`]));
 }
 
 /** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */
 function checkConfig(
-  place: AppContext,
+  context: AppContext,
   { state, paths }: LoadedGroup,
   session: SessionDefinition,
   own: ConfigTemplate | undefined,
 ): Result<unknown> {
   const fresh = own === undefined ? [] : [own];
-  const store = unfrozen({ configTemplates: fresh }, frozenTemplates(place.world, paths));
-  return generatedConfig(place.world, store, state.group, session);
+  const store = unfrozen({ configTemplates: fresh }, frozenTemplates(context.world, paths));
+  return generatedConfig(context.world, store, state.group, session);
 }
 
 /** Of a session that is edited (`kept`) what is not given stays as it is. */
 export async function draftOf(
-  place: AppContext,
+  context: AppContext,
   group: LoadedGroup,
   given: Omit<NewSessionOptions, 'project'> & { readonly project?: string | undefined },
   kept?: SessionDefinition,
 ): Promise<Result<Draft>> {
   const projectPath =
-    given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(place, given.project ?? '');
+    given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(context, given.project ?? '');
   if (!projectPath.ok) return projectPath;
   const ofGroup = group.state.group.config;
   const untrusted = ((given.untrusted === undefined ? kept?.untrusted : given.untrusted) ?? ofGroup.untrusted) === true;
@@ -128,13 +128,13 @@ export async function draftOf(
   const isSame = before !== undefined && given.project === undefined && untrusted === (before.untrusted === true);
   const isWorkKept = isSame && Object.keys(work).length === 0;
   const asked = { projectPath: projectPath.value, untrusted, work };
-  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, asked, before);
+  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(context, asked, before);
   if (!resolved.ok) return resolved;
   const { claudeMdTemplate } = given.config ?? {};
   const wanted = { ...kept?.config, ...given.config };
-  const groupConfig = wanted.inheritFromGroup === false ? ok(undefined) : groupConfigOf(place, group);
+  const groupConfig = wanted.inheritFromGroup === false ? ok(undefined) : groupConfigOf(context, group);
   if (!groupConfig.ok) return groupConfig;
-  const ownConfig = kept === undefined ? ok(undefined) : frozenConfig(place, group, kept.configTemplate);
+  const ownConfig = kept === undefined ? ok(undefined) : frozenConfig(context, group, kept.configTemplate);
   if (!ownConfig.ok) return ownConfig;
   const surroundings = {
     group: group.state.group,
@@ -143,7 +143,7 @@ export async function draftOf(
     untrusted,
     ...(kept === undefined ? {} : { kept: { definition: kept, configTemplate: ownConfig.value } }),
   };
-  const task = await readSessionTask(place, surroundings, {
+  const task = await readSessionTask(context, surroundings, {
     ...given,
     name: given.name ?? kept?.name,
     claudeMdTemplate,
@@ -166,7 +166,7 @@ export async function draftOf(
   const definition = {
     ...storedSettings(plainSettings, changed<Partial<SessionDefinition> & typeof unset>(unset, plain), ofGroup),
     ...resolved.value.settings,
-    createdAt: kept?.createdAt ?? new Date(place.world.clock.now()).toISOString(),
+    createdAt: kept?.createdAt ?? new Date(context.world.clock.now()).toISOString(),
   };
   const { later, configTemplate } = task.value;
   const { notes } = resolved.value;
@@ -182,27 +182,27 @@ function omit(session: SessionDefinition, names: readonly (keyof SessionDefiniti
   return Object.fromEntries(left);
 }
 
-function groupConfigOf(place: AppContext, group: LoadedGroup): Result<ConfigTemplate | undefined> {
-  return frozenConfig(place, group, group.state.group.configTemplate);
+function groupConfigOf(context: AppContext, group: LoadedGroup): Result<ConfigTemplate | undefined> {
+  return frozenConfig(context, group, group.state.group.configTemplate);
 }
 
 function frozenConfig(
-  place: AppContext,
+  context: AppContext,
   { paths }: LoadedGroup,
   template: ConfigTemplateRef | undefined,
 ): Result<ConfigTemplate | undefined> {
   if (template === undefined) return ok(undefined);
-  const loaded = frozenTemplates(place.world, paths).load(template.digest);
+  const loaded = frozenTemplates(context.world, paths).load(template.digest);
   if (loaded.ok) return ok(loaded.value);
   return problemsFailure(`The config template ${template.name}`, loaded.problems, 'Create the group again.');
 }
 
 /** The project's absolute path without symbolic links: claude keeps a conversation under exactly that path. */
-function projectOf(place: AppContext, project: string): Result<string> {
+function projectOf(context: AppContext, project: string): Result<string> {
   const next = 'Give the path of an existing folder to --project.';
   if (project === '') return fail('usage', 'The path of the project is empty.', next);
-  const path = resolve(place.cwd, project);
-  const { files } = place.world;
+  const path = resolve(context.cwd, project);
+  const { files } = context.world;
   const found = lookAt(files, path);
   if (!found.ok) return fail('usage', `The project ${briefPath(path)} ${found.trouble}.`, next);
   if (found.value !== 'folder') return fail('usage', `The project ${briefPath(path)} is not a folder.`, next);
@@ -230,7 +230,7 @@ export function dependenciesOf(
 }
 
 function newSession(
-  place: AppContext,
+  context: AppContext,
   state: GroupState,
   draft: Draft,
   dependencies: readonly string[],
@@ -245,7 +245,7 @@ function newSession(
   }
   const dependsOn = dependenciesOf(state, dependencies, draft.definition.name);
   if (!dependsOn.ok) return dependsOn;
-  const id = nextSessionId(place.world, state);
+  const id = nextSessionId(context.world, state);
   const references = referencesOf(state, draft.later ?? [], dependsOn.value);
   if (!references.ok) return references;
   const session: SessionDefinition = {
@@ -259,14 +259,14 @@ function newSession(
 
 /** The names of dependencies within the group; `<group>/<session>` must name this group. */
 export function dependenciesInGroup(
-  place: AppContext,
+  context: AppContext,
   groupId: GroupId,
   references: readonly string[],
 ): Result<readonly string[]> {
   const names: string[] = [];
   for (const reference of references) {
     const slash = reference.indexOf('/');
-    const named = slash < 0 ? ok({ groupId }) : resolveGroup(place, reference.slice(0, slash));
+    const named = slash < 0 ? ok({ groupId }) : resolveGroup(context, reference.slice(0, slash));
     if (!named.ok) return named;
     if (named.value.groupId !== groupId) return needsOtherGroup(groupId, reference, named.value.groupId);
     names.push(reference.slice(slash + 1));
@@ -295,7 +295,7 @@ export interface EditedSession {
 
 /** Edits it, also in a group that is running. Fails with `usage` and everything that is wrong with it. */
 export async function editSession(
-  place: AppContext,
+  context: AppContext,
   session: LoadedSession,
   given: EditOptions,
 ): Promise<Result<EditedSession>> {
@@ -304,31 +304,31 @@ export async function editSession(
   const editable = editProblem(state, record, ownDefinition(record));
   if (editable !== null) return editable;
   const before = ownDefinition(record);
-  const draft = await draftOf(place, session, given, before);
+  const draft = await draftOf(context, session, given, before);
   if (!draft.ok) return draft;
-  const edited = definitionOf(place, session, given, draft.value);
+  const edited = definitionOf(context, session, given, draft.value);
   if (!edited.ok) return edited;
   const changes = changesOf(before, edited.value);
   const { configTemplate, notes } = draft.value;
   const changed = Object.keys(changes);
   if (changed.length === 0) return ok({ changed, notes });
   const effective = withShared(edited.value, state.group.config);
-  const usable = editProblem(state, record, edited.value) ?? checkConfig(place, session, effective, configTemplate);
+  const usable = editProblem(state, record, edited.value) ?? checkConfig(context, session, effective, configTemplate);
   if (!usable.ok) return usable;
   // As with a new session: before what names it.
-  if (configTemplate !== undefined) freezeConfigTemplate(place.world, configTemplate, paths.templates);
-  const done = await submit(place, session, { kind: 'edit-session', sessionId, changes: changes as SessionChanges });
+  if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, paths.templates);
+  const done = await submit(context, session, { kind: 'edit-session', sessionId, changes: changes as SessionChanges });
   return done.ok ? ok({ changed, notes }) : done;
 }
 
 function definitionOf(
-  place: AppContext,
+  context: AppContext,
   { state, groupId, record }: LoadedSession,
   given: EditOptions,
   { definition, later }: Draft,
 ): Result<SessionDefinition> {
   const before = ownDefinition(record);
-  const named = given.dependsOn === undefined ? ok(null) : dependenciesInGroup(place, groupId, given.dependsOn ?? []);
+  const named = given.dependsOn === undefined ? ok(null) : dependenciesInGroup(context, groupId, given.dependsOn ?? []);
   if (!named.ok) return named;
   const own = given.name ?? before.name;
   const dependsOn = named.value === null ? ok(before.dependsOn) : dependenciesOf(state, named.value, own);

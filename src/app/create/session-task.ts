@@ -66,25 +66,25 @@ export interface KeptSession {
 }
 
 export async function readSessionTask(
-  place: AppContext,
+  context: AppContext,
   surroundings: TaskSurroundings,
   given: TaskOptions,
 ): Promise<Result<SessionTask>> {
   const { group, groupConfig, projectPath, untrusted, kept } = surroundings;
   const pairs = parseGiven(given.var ?? []);
   if (!pairs.ok) return pairs;
-  const places = placesFor(place, untrusted ? [] : [projectPath]);
-  const chosen = chooseTemplates(place, places, given);
+  const places = placesFor(context, untrusted ? [] : [projectPath]);
+  const chosen = chooseTemplates(context, places, given);
   if (!chosen.ok) return chosen;
   const config = chosen.value.config ?? kept?.configTemplate;
   const { claudeMdTemplate } = given;
-  const claudeMd = claudeMdTemplate === undefined ? ok(undefined) : chooseClaudeMd(place, places, claudeMdTemplate);
+  const claudeMd = claudeMdTemplate === undefined ? ok(undefined) : chooseClaudeMd(context, places, claudeMdTemplate);
   if (!claudeMd.ok) return claudeMd;
   const ofOthers = kept === undefined ? group.template : kept.definition.template;
   const isAsked = kept === undefined || given.prompt !== undefined || (given.var ?? []).length > 0;
   const inherited =
     chosen.value.prompt === undefined && ofOthers !== undefined && given.template !== noTemplate && isAsked
-      ? chooseTemplates(place, places, { template: ofOthers })
+      ? chooseTemplates(context, places, { template: ofOthers })
       : chosen;
   if (!inherited.ok) return inherited;
   const { prompt: template, promptReference } = inherited.value;
@@ -98,7 +98,7 @@ export async function readSessionTask(
   if (!typed.ok) return typed;
   const isFilled = template !== undefined && !isKept && (typed.value === undefined || takesPrompt(template));
   const body = isFilled ? template : undefined;
-  const values = valuesFor(place, {
+  const values = valuesFor(context, {
     parts: [body, config, groupConfig, claudeMd.value],
     typed: typed.value,
     ofGroup: group.variables ?? {},

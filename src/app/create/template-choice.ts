@@ -32,14 +32,14 @@ const next = see('template', 'list');
 
 /** Loads what is named. Fails when nothing or two things go by the name, or with the problems of the template. */
 export function chooseTemplates(
-  place: AppContext,
+  context: AppContext,
   places: readonly TemplatePlace[],
   { template, configTemplate }: TemplateOptions,
 ): Result<ChosenTemplates> {
-  const config = configTemplate === undefined ? ok(undefined) : loadConfig(place, places, configTemplate);
+  const config = configTemplate === undefined ? ok(undefined) : loadConfig(context, places, configTemplate);
   if (!config.ok) return config;
   const named: Result<ChosenTemplates> =
-    template === undefined || template === noTemplate ? ok({}) : eitherKind(place, places, template);
+    template === undefined || template === noTemplate ? ok({}) : eitherKind(context, places, template);
   if (!named.ok) return named;
   if (config.value === undefined) return named;
   if (named.value.config !== undefined) {
@@ -51,61 +51,61 @@ export function chooseTemplates(
 
 /** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
 export function chooseClaudeMd(
-  place: AppContext,
+  context: AppContext,
   places: readonly TemplatePlace[],
   given: string,
 ): Result<PromptTemplate> {
-  const path = given.endsWith('.md') ? resolve(place.cwd, given) : pathOf(place, given);
-  const found = path === null ? findTemplate(place.world, places, 'prompt', given) : ok({ path });
+  const path = given.endsWith('.md') ? resolve(context.cwd, given) : pathOf(context, given);
+  const found = path === null ? findTemplate(context.world, places, 'prompt', given) : ok({ path });
   if (!found.ok) return found;
-  const loaded = loadPromptTemplate(place.world, found.value.path);
+  const loaded = loadPromptTemplate(context.world, found.value.path);
   return loaded.ok ? ok(loaded.value) : problemsFailure('The text for CLAUDE.md', loaded.problems);
 }
 
 /** Looked up as a prompt, then as a config; one that is both is a clash. */
-function eitherKind(place: AppContext, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
-  const path = pathOf(place, name);
-  if (path !== null) return byPath(place, path);
-  const prompt = findTemplate(place.world, places, 'prompt', name);
-  const config = findTemplate(place.world, places, 'config', name);
+function eitherKind(context: AppContext, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
+  const path = pathOf(context, name);
+  if (path !== null) return byPath(context, path);
+  const prompt = findTemplate(context.world, places, 'prompt', name);
+  const config = findTemplate(context.world, places, 'config', name);
   if (prompt.ok && config.ok) {
     const both = `a prompt template (${prompt.value.path}) and a config template (${config.value.path})`;
     const message = `${quoted(name)} is ${both}.`;
     return fail('ambiguous', message, 'Give the path of the one you mean; a config can be named by --config-template.');
   }
-  if (config.ok) return configAt(place, config.value.path);
+  if (config.ok) return configAt(context, config.value.path);
   if (config.failure.reason === 'usage') return config;
-  return prompt.ok ? promptAt(place, prompt.value.path, name) : prompt;
+  return prompt.ok ? promptAt(context, prompt.value.path, name) : prompt;
 }
 
-function pathOf(place: AppContext, reference: string): string | null {
-  return reference.includes('/') ? resolve(place.cwd, reference) : null;
+function pathOf(context: AppContext, reference: string): string | null {
+  return reference.includes('/') ? resolve(context.cwd, reference) : null;
 }
 
-function byPath(place: AppContext, path: string): Result<ChosenTemplates> {
-  const kind = place.world.files.info(path)?.kind;
-  if (kind === 'folder') return configAt(place, path);
-  if (kind === 'file' && extname(path) === '.md') return promptAt(place, path, path);
+function byPath(context: AppContext, path: string): Result<ChosenTemplates> {
+  const kind = context.world.files.info(path)?.kind;
+  if (kind === 'folder') return configAt(context, path);
+  if (kind === 'file' && extname(path) === '.md') return promptAt(context, path, path);
   return fail('not-found', `${path} is neither a prompt template (a .md file) nor a config template (a folder).`, next);
 }
 
-function promptAt(place: AppContext, path: string, promptReference: string): Result<ChosenTemplates> {
-  const prompt = loadPromptTemplate(place.world, path);
+function promptAt(context: AppContext, path: string, promptReference: string): Result<ChosenTemplates> {
+  const prompt = loadPromptTemplate(context.world, path);
   if (prompt.ok) return ok({ prompt: prompt.value, promptReference });
   return problemsFailure('The prompt template', prompt.problems);
 }
 
-function configAt(place: AppContext, path: string): Result<ChosenTemplates> {
-  const config = loadConfigTemplate(place.world, path);
+function configAt(context: AppContext, path: string): Result<ChosenTemplates> {
+  const config = loadConfigTemplate(context.world, path);
   if (config.ok) return ok({ config: config.value });
   return problemsFailure('The config template', config.problems);
 }
 
-function loadConfig(place: AppContext, places: readonly TemplatePlace[], name: string) {
-  const path = pathOf(place, name);
-  const found = path === null ? findTemplate(place.world, places, 'config', name) : ok({ path });
+function loadConfig(context: AppContext, places: readonly TemplatePlace[], name: string) {
+  const path = pathOf(context, name);
+  const found = path === null ? findTemplate(context.world, places, 'config', name) : ok({ path });
   if (!found.ok) return found;
-  const chosen = configAt(place, found.value.path);
+  const chosen = configAt(context, found.value.path);
   return chosen.ok ? ok(chosen.value.config) : chosen;
 }
 
@@ -115,8 +115,8 @@ export interface GroupTemplates {
 }
 
 /** The defaults of a group. A prompt is kept by name, because a session's project may have one of its own. */
-export function groupTemplates(place: AppContext, given: TemplateOptions): Result<GroupTemplates> {
-  const chosen = chooseTemplates(place, templateFolders(place), given);
+export function groupTemplates(context: AppContext, given: TemplateOptions): Result<GroupTemplates> {
+  const chosen = chooseTemplates(context, templateFolders(context), given);
   if (!chosen.ok) return chosen;
   const { promptReference, config } = chosen.value;
   return ok({

@@ -28,7 +28,7 @@ const noteColumnsMax = 1000;
  * folder. `pairs` are the values of `--var`, `alsoKnown` names among them that are for others.
  */
 export function readWorkflow(
-  place: AppContext,
+  context: AppContext,
   reference: string | { readonly text: string },
   pairs: readonly string[],
   alsoKnown: readonly string[] = [],
@@ -36,16 +36,16 @@ export function readWorkflow(
   const given = parseGiven(pairs);
   if (!given.ok) return given;
   if (typeof reference === 'object') {
-    const piped = { path: pipedName, name: 'workflow', baseFolder: place.cwd, text: reference.text };
-    return load(place, piped, given.value, alsoKnown);
+    const piped = { path: pipedName, name: 'workflow', baseFolder: context.cwd, text: reference.text };
+    return load(context, piped, given.value, alsoKnown);
   }
-  const file = fileOf(place, reference);
+  const file = fileOf(context, reference);
   if (!file.ok) return file;
   const { path } = file.value;
-  const read = readTextFile(place.world, path, yamlBytesMax);
+  const read = readTextFile(context.world, path, yamlBytesMax);
   if (read.ok) {
     const name = basename(path, extname(path));
-    return load(place, { ...file.value, name, text: read.text }, given.value, alsoKnown);
+    return load(context, { ...file.value, name, text: read.text }, given.value, alsoKnown);
   }
   const next = 'Give the path of one or the name of a template, or write one';
   return fail(
@@ -69,13 +69,13 @@ interface WorkflowText extends WorkflowFile {
 }
 
 /** What looks like a path is one; a name is looked for among the templates, unless such a file lies here. */
-function fileOf(place: AppContext, reference: string): Result<WorkflowFile> {
-  const { world, cwd } = place;
+function fileOf(context: AppContext, reference: string): Result<WorkflowFile> {
+  const { world, cwd } = context;
   const path = resolve(cwd, reference);
   const looksLikePath = /\/|\.ya?ml$/i.test(reference);
   if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
   if (/\s/.test(reference)) return noWorkflow(reference);
-  const found = findTemplate(world, templateFolders(place), 'workflow', reference);
+  const found = findTemplate(world, templateFolders(context), 'workflow', reference);
   // A shared workflow does not lie beside the projects, so its paths are relative to the current folder.
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
 }
@@ -92,35 +92,35 @@ function noWorkflow(reference: string): Result<never> {
 }
 
 function load(
-  place: AppContext,
+  context: AppContext,
   { path, name, baseFolder, text }: WorkflowText,
   given: GivenVariables,
   alsoKnown: readonly string[],
 ): Result<NewGroup> {
-  const { world, env } = place;
+  const { world, env } = context;
   const draft = loadWorkflow({
     world,
     file: path,
     text,
     name,
     baseFolder,
-    givenFolder: place.cwd,
+    givenFolder: context.cwd,
     alsoKnown,
     home: env.HOME,
     given,
-    places: (folders) => placesFor(place, folders),
+    places: (folders) => placesFor(context, folders),
     repositoryOf: (folder) => findRepository(world.files, folder)?.repository ?? null,
   });
   if (draft.ok) {
     const notes = projectNotes(draft.value.projectCommands, 'accept: false and setup: false leave them out');
-    for (const note of notes) place.notes.line(safeLine(note, noteColumnsMax));
-    return ok(groupOf(place, draft.value, text));
+    for (const note of notes) context.notes.line(safeLine(note, noteColumnsMax));
+    return ok(groupOf(context, draft.value, text));
   }
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');
 }
 
-function groupOf(place: AppContext, draft: WorkflowDraft, text: string): NewGroup {
-  const { world } = place;
+function groupOf(context: AppContext, draft: WorkflowDraft, text: string): NewGroup {
+  const { world } = context;
   const createdAt = new Date(world.clock.now()).toISOString();
   const ids = new Map(draft.sessions.map(({ key }, index) => [key, makeSessionId(index + 1, world.random.uuid())]));
   const idOf = (key: string): SessionId => ids.get(key) as SessionId;

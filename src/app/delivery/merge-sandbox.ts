@@ -101,7 +101,7 @@ function checkoutOf({ repository, items }: RepositoryPlan): string {
 
 export class MergeSandbox {
   readonly git: Git;
-  readonly #place: AppContext;
+  readonly #context: AppContext;
   readonly #paths: GroupPaths;
   readonly #state: GroupState;
   readonly #mark: string;
@@ -112,18 +112,18 @@ export class MergeSandbox {
 
   /** `worktrees`: the folder below which scratch worktrees are made. */
   constructor(
-    place: AppContext,
+    context: AppContext,
     { paths, state }: Pick<GroupWriter, 'paths' | 'state'>,
     mark: string,
     worktrees: string,
   ) {
-    this.git = markedGit(place, mark);
-    this.#place = place;
+    this.git = markedGit(context, mark);
+    this.#context = context;
     this.#paths = paths;
     this.#state = state;
     this.#mark = mark;
     this.#worktrees = worktrees;
-    this.#env = commandEnvironment(place.env);
+    this.#env = commandEnvironment(context.env);
   }
 
   get isInterrupted(): boolean {
@@ -132,14 +132,14 @@ export class MergeSandbox {
 
   /** Does the work; a first signal ends it in order, a second one at once. */
   async whileListening<T>(work: () => Promise<T>): Promise<T> {
-    const ignore = onSignal(this.#place.world.clock, (signal) => {
+    const ignore = onSignal(this.#context.world.clock, (signal) => {
       if (this.#interrupted) {
         ignore();
         endProcessBy(signal);
         return;
       }
       this.#interrupted = true;
-      warnOnce(this.#place, 'Stopping ...');
+      warnOnce(this.#context, 'Stopping ...');
       this.#command?.stop();
     });
     try {
@@ -151,10 +151,10 @@ export class MergeSandbox {
 
   /** Where the work of the `nth` repository is put together, counted from 1. */
   scratchFor(plan: RepositoryPlan, nth: number): ScratchPlace {
-    const { world, env } = this.#place;
+    const { world, env } = this.#context;
     const top = join(this.#worktrees, mergeFolderName(this.#state.group.id), String(nth));
-    const place = { checkout: checkoutOf(plan), home: env.HOME ?? '/', others: [] };
-    return { repository: plan.repository, path: placeBelow(world.files, top, place), top };
+    const folders = { checkout: checkoutOf(plan), home: env.HOME ?? '/', others: [] };
+    return { repository: plan.repository, path: placeBelow(world.files, top, folders), top };
   }
 
   /**
@@ -188,7 +188,7 @@ export class MergeSandbox {
         continue;
       }
       if (!isMade) {
-        warnOnce(this.#place, `Trying it out in a scratch worktree of ${placeName(plan.repository)} ...`);
+        warnOnce(this.#context, `Trying it out in a scratch worktree of ${placeName(plan.repository)} ...`);
         const made = await makeScratch(this.git, plan.repository, scratch.path, start);
         if (!made.ok) return made;
         isMade = true;
@@ -205,7 +205,7 @@ export class MergeSandbox {
   /** In the order of the graph, whichever repository is whose. */
   async #acceptAll(integrated: readonly Integrated[]): Promise<Result<void>> {
     const made = integrated.filter(({ merged }) => merged.length > 0);
-    const { world, env } = this.#place;
+    const { world, env } = this.#context;
     const places = new Map(made.map(({ task: { plan, scratch } }) => [checkoutOf(plan), scratch.path]));
     for (const { task } of made) {
       const { path, top } = task.scratch;
@@ -261,7 +261,7 @@ export class MergeSandbox {
     const env = this.#environmentOf(task, item, cwd, all);
     const ready = await this.#prepare(task, item, { cwd, env }, prepared);
     if (!ready.ok || accept === undefined) return ready;
-    warnOnce(this.#place, `Accepting ${titleOfItem(item)} ...`);
+    warnOnce(this.#context, `Accepting ${titleOfItem(item)} ...`);
     const end = await this.#run({ command: accept, cwd, env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark });
     if (this.#interrupted) return interrupted();
     if (end.ok) return restore(this.git, task.scratch.path, commit);

@@ -24,9 +24,9 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { plural } from '../../view/format.ts';
 import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
+import { changeGroup } from '../group-commands.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { GroupReference } from '../resolve.ts';
-import { changeGroup } from '../submit.ts';
 import { clearScratches, MergeSandbox, markedGit, type SandboxMerge, waitForGitExit } from './merge-sandbox.ts';
 import { type MergePlan, type MergeSelection, placeName, planMerge, type RepositoryPlan, warnOnce } from './plan.ts';
 import { type CleanUpReport, cleanUpSessions, leftoverOf } from './worktree-cleanup.ts';
@@ -61,11 +61,11 @@ const noCleanUp: CleanUpReport = { cleaned: [], kept: [], notes: [] };
  * command).
  */
 export async function mergeGroup(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   options: MergeOptions,
 ): Promise<Result<MergeReport>> {
-  const begun = await beginMerge(place, writer, options);
+  const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
   const prepared = await prepare(bench, mergePlan, options);
@@ -80,25 +80,25 @@ export async function mergeGroup(
     notes: [],
   };
   if (options.dryRun) {
-    const notes = options.keepIgnored === true ? [] : await ignoredNotes(place, writer, prepared.value);
+    const notes = options.keepIgnored === true ? [] : await ignoredNotes(context, writer, prepared.value);
     return ok({ ...report, notes, outcome: prepared.value.length === 0 ? 'nothing' : 'planned' });
   }
-  if (prepared.value.length === 0) return tidied(place, writer, report, options);
+  if (prepared.value.length === 0) return tidied(context, writer, report, options);
   const merged = await bench.whileListening(() => mergeAll(writer, bench, mark, prepared.value));
   if (bench.isInterrupted && (!merged.ok || merged.value === null)) return ok({ ...report, outcome: 'interrupted' });
   if (!merged.ok) return merged;
-  return tidied(place, writer, { ...report, ...merged.value, outcome: 'merged' }, options);
+  return tidied(context, writer, { ...report, ...merged.value, outcome: 'merged' }, options);
 }
 
 /** What no commit has and goes with the worktrees once this is merged. */
 async function ignoredNotes(
-  place: AppContext,
+  context: AppContext,
   { paths }: GroupWriter,
   prepared: readonly Prepared[],
 ): Promise<readonly string[]> {
   const notes: string[] = [];
   for (const { record } of prepared.flatMap(({ plan }) => plan.items)) {
-    const leftover = await leftoverOf(place, paths, record.definition.id, record);
+    const leftover = await leftoverOf(context, paths, record.definition.id, record);
     if (leftover === null || leftover.ignored.length === 0) continue;
     notes.push(`${ignoredSentence(`The worktree of ${leftover.title}`, leftover.ignored)} --keep-ignored keeps it.`);
   }
@@ -126,7 +126,7 @@ async function prepare(
 
 /** Worktrees and branches of all sessions that are merged, also of those an earlier command could not remove. */
 async function tidied(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   report: MergeReport,
   { keepIgnored = false }: MergeOptions,
@@ -134,7 +134,7 @@ async function tidied(
   const ids = [...writer.state.sessions.values()].flatMap(({ definition, mergedInto, workspace }) =>
     mergedInto !== undefined && workspace !== undefined ? [definition.id] : [],
   );
-  const cleaned = await cleanUpSessions(place, writer, ids, { force: false, keepIgnored });
+  const cleaned = await cleanUpSessions(context, writer, ids, { force: false, keepIgnored });
   return cleaned.ok ? ok({ ...report, cleanUp: cleaned.value }) : cleaned;
 }
 
@@ -223,13 +223,13 @@ export type Finished =
  * none. Fails with `corrupt-file` (the journal), `busy` (a git of it still runs), `worktree-failed` and
  * `write-failed`; called again, it goes on.
  */
-export async function finishMerge(place: AppContext, holder: Holder): Promise<Result<Finished>> {
-  const { world } = place;
+export async function finishMerge(context: AppContext, holder: Holder): Promise<Result<Finished>> {
+  const { world } = context;
   const read = readMergeJournal(world, holder.paths);
   if (!read.ok) return read;
   const journal = read.value;
   if (journal === null || (journal.step === 'moved' && !canLog(holder))) return ok('nothing');
-  const git = markedGit(place, journal.mark);
+  const git = markedGit(context, journal.mark);
   // A git that moves a branch is let finish; one that only fills a scratch worktree is not waited for.
   const alone = await waitForGitExit(world, journal.mark, { end: journal.step === 'checking' });
   if (!alone.ok) return alone;
@@ -243,21 +243,21 @@ export async function finishMerge(place: AppContext, holder: Holder): Promise<Re
   const id = idOf(holder);
   if (outcome === 'moved') {
     for (const move of journal.moves)
-      warnOnce(place, `Finished the interrupted merge of ${id}: ${describeMove(move)}.`);
+      warnOnce(context, `Finished the interrupted merge of ${id}: ${describeMove(move)}.`);
   } else {
-    warnOnce(place, `The interrupted merge of ${id} was undone. ${settled.value.cause}`);
-    for (const move of settled.value.kept) warnOnce(place, keptSentence(move));
+    warnOnce(context, `The interrupted merge of ${id} was undone. ${settled.value.cause}`);
+    for (const move of settled.value.kept) warnOnce(context, keptSentence(move));
   }
-  for (const note of notes) warnOnce(place, note);
+  for (const note of notes) warnOnce(context, note);
   return ok(outcome === 'moved' ? 'finished' : 'undone');
 }
 
 /** As finishMerge, for commands that do not hold the group. Fails with `busy` as well while a merge is at work. */
-export async function finishInterruptedMerge(place: AppContext, group: GroupReference): Promise<Result<Finished>> {
-  const journal = readMergeJournal(place.world, group.paths);
+export async function finishInterruptedMerge(context: AppContext, group: GroupReference): Promise<Result<Finished>> {
+  const journal = readMergeJournal(context.world, group.paths);
   if (journal.ok && journal.value === null) return ok('nothing');
-  if (liveRunner(place.world, group) !== null) return ok('nothing');
-  return changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
+  if (liveRunner(context.world, group) !== null) return ok('nothing');
+  return changeGroup(context, group, { direct: (writer) => finishMerge(context, writer) });
 }
 
 function describeMove({ repository, into, sessionIds }: MergedRepository): string {
@@ -347,19 +347,19 @@ export interface Beginning {
 
 /** Ends what an earlier hand-over left, unless this one only looks, and plans. Fails as both of them do. */
 export async function beginMerge(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   options: MergeSelection & { readonly dryRun: boolean },
 ): Promise<Result<Beginning>> {
   if (!options.dryRun) {
-    const finished = await finishMerge(place, writer);
+    const finished = await finishMerge(context, writer);
     if (!finished.ok) return finished;
   }
-  const mark = place.world.random.uuid();
-  const ofUser = await readUserConfig(place);
+  const mark = context.world.random.uuid();
+  const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
   const worktrees = ofUser.value.worktrees ?? worktreesFolder(dirname(dirname(writer.paths.folder)));
-  const bench = new MergeSandbox(place, writer, mark, worktrees);
+  const bench = new MergeSandbox(context, writer, mark, worktrees);
   const mergePlan = await planMerge(bench.git, writer.state, options);
   return mergePlan.ok ? ok({ bench, mergePlan: mergePlan.value, mark }) : mergePlan;
 }

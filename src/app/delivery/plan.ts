@@ -132,13 +132,13 @@ function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): R
 function branchFor(repository: string, items: readonly MergeItem[], into: string | undefined): Result<string> {
   if (into !== undefined) return ok(into);
   const [first, ...others] = new Set(items.flatMap(({ target }) => target ?? []));
-  const place = placeName(repository);
+  const repositoryName = placeName(repository);
   if (first === undefined) {
-    const message = `No branch was checked out in ${place} when the work began, so nothing says where it is to go.`;
+    const message = `No branch was checked out in ${repositoryName} when the work began, so there is no target.`;
     return fail('usage', message, 'Name the branch with --into.');
   }
   if (others.length === 0) return ok(first);
-  const message = `The work in ${place} is for several branches: ${quotedNames([first, ...others])}.`;
+  const message = `The work in ${repositoryName} is for several branches: ${quotedNames([first, ...others])}.`;
   return fail('usage', message, `Name one of them with --into, such as --into ${quoted(first)}.`);
 }
 
@@ -183,10 +183,10 @@ const titlesShown = 5;
 /** Says where the work is and how it gets into the branch `into`. Always fails, with `usage`. */
 function mergedElsewhere(records: readonly SessionRecord[], into: string): Result<never> {
   const places = records.map(({ workspace, definition, mergedInto = '' }) => {
-    const place = placeName(workspace?.repository ?? definition.repository ?? '');
-    const git = `git -C ${shellWord(place)}`;
+    const repositoryName = placeName(workspace?.repository ?? definition.repository ?? '');
+    const git = `git -C ${shellWord(repositoryName)}`;
     const merge = `${git} checkout ${shellWord(into)} && ${git} merge ${shellWord(mergedInto)}`;
-    return { where: `${quoted(mergedInto)} of ${place}`, merge };
+    return { where: `${quoted(mergedInto)} of ${repositoryName}`, merge };
   });
   const titles = records.map((record) => titleOfItem({ record }));
   const who = listNames(titles, titlesShown);

@@ -69,11 +69,11 @@ export interface ProposalReport {
  * goes on.
  */
 export async function proposeGroup(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   options: ProposalOptions,
 ): Promise<Result<ProposalReport>> {
-  const begun = await beginMerge(place, writer, options);
+  const begun = await beginMerge(context, writer, options);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
   const destinations = await choosePlaces(bench, writer, mergePlan, options);
@@ -81,12 +81,12 @@ export async function proposeGroup(
   const report = { mergePlan, destinations: destinations.value, proposed: [] };
   if (destinations.value.length === 0) return ok({ ...report, outcome: 'nothing' });
   if (options.dryRun) return ok({ ...report, outcome: 'planned' });
-  const ready = await checkHosts(place, destinations.value);
+  const ready = await checkHosts(context, destinations.value);
   if (!ready.ok) return ready;
-  const pushed = await bench.whileListening(() => pushAll(place, writer, bench, mark, destinations.value));
+  const pushed = await bench.whileListening(() => pushAll(context, writer, bench, mark, destinations.value));
   if (!pushed.ok) return bench.isInterrupted ? ok({ ...report, outcome: 'interrupted' }) : pushed;
   if (pushed.value.length === 0) return ok({ ...report, outcome: 'nothing' });
-  const proposed = await requestAll(place, writer, pushed.value, options.draft);
+  const proposed = await requestAll(context, writer, pushed.value, options.draft);
   if (proposed.ok) return ok({ ...report, outcome: 'proposed', proposed: proposed.value });
   const names = pushed.value.map(
     ({ destination }) =>
@@ -153,9 +153,9 @@ async function choosePlaces(
 }
 
 /** Before anything is tried or pushed. Fails as checkGh. */
-async function checkHosts(place: AppContext, destinations: readonly Destination[]): Promise<Result<void>> {
+async function checkHosts(context: AppContext, destinations: readonly Destination[]): Promise<Result<void>> {
   for (const { plan, remote } of destinations) {
-    const ready = await checkGh(place, placeName(plan.repository), remote.slug);
+    const ready = await checkGh(context, placeName(plan.repository), remote.slug);
     if (!ready.ok) return fail(ready.failure.reason, `${ready.failure.message} ${nothingPushed}`, ready.failure.next);
   }
   return ok(undefined);
@@ -171,7 +171,7 @@ interface Pushed {
 
 /** All is merged and accepted before anything is pushed. Repositories in which nothing is new are left out. */
 async function pushAll(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   bench: MergeSandbox,
   mark: string,
@@ -193,14 +193,14 @@ async function pushAll(
   if (!noted.ok) return noted;
   const integrated = await bench.integrate(tasks);
   const pushed = integrated.ok
-    ? await pushIntegrated(place, writer, bench, destinations, integrated.value)
+    ? await pushIntegrated(context, writer, bench, destinations, integrated.value)
     : integrated;
   const ended = await endMerge(git, writer, journal);
   return pushed.ok && !ended.ok ? ended : pushed;
 }
 
 async function pushIntegrated(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   { git }: MergeSandbox,
   destinations: readonly Destination[],
@@ -212,7 +212,7 @@ async function pushIntegrated(
     const { branch, remote, plan, isPushed } = destination;
     if (commit === task.start) {
       if (isPushed) done.push({ destination, commit, pushed: false });
-      else warnOnce(place, `${plan.into} of ${placeName(plan.repository)} has everything already.`);
+      else warnOnce(context, `${plan.into} of ${placeName(plan.repository)} has everything already.`);
       continue;
     }
     // Recorded before the push, so that a later command that finds the branch knows its owner.
@@ -227,7 +227,7 @@ async function pushIntegrated(
     }
     const known = note(writer, git.world, destination, { commit });
     if (!known.ok) return known;
-    warnOnce(place, `Pushed ${branch} to ${remote.name} of ${placeName(plan.repository)}.`);
+    warnOnce(context, `Pushed ${branch} to ${remote.name} of ${placeName(plan.repository)}.`);
     done.push({ destination, commit, pushed: true });
   }
   return ok(done);
@@ -249,7 +249,7 @@ function note(
 
 /** One request for each repository; those that exist are brought up to date, and all name each other. */
 async function requestAll(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   pushed: readonly Pushed[],
   draft: boolean,
@@ -259,20 +259,20 @@ async function requestAll(
   for (const { destination, commit, pushed: isNew } of pushed) {
     const { plan, remote, branch } = destination;
     const cwd = placeName(plan.repository);
-    const open = await findRequest(place, cwd, remote.slug, branch);
+    const open = await findRequest(context, cwd, remote.slug, branch);
     if (!open.ok) return open;
     const body = open.value?.body ?? proposalSection(state, plan.items, relatedTo(destination, found));
-    const url = open.value === null ? await create(place, writer, destination, body, draft) : ok(open.value.url);
+    const url = open.value === null ? await create(context, writer, destination, body, draft) : ok(open.value.url);
     if (!url.ok) return url;
-    const noted = note(writer, place.world, destination, { url: url.value });
+    const noted = note(writer, context.world, destination, { url: url.value });
     if (!noted.ok) return noted;
     found.push({ destination, commit, pushed: isNew, url: url.value, created: open.value === null, body });
   }
   for (const { destination, url, body } of found) {
     const wanted = withOurSection(body, proposalSection(state, destination.plan.items, relatedTo(destination, found)));
     if (wanted === body) continue;
-    const edited = await withBody(writer, place, wanted, (file) =>
-      text(place, placeName(destination.plan.repository), editArgs(url, file)),
+    const edited = await withBody(writer, context, wanted, (file) =>
+      text(context, placeName(destination.plan.repository), editArgs(url, file)),
     );
     if (!edited.ok) return edited;
   }
@@ -289,7 +289,7 @@ function relatedTo(
 }
 
 async function create(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   { plan, remote, branch }: Destination,
   body: string,
@@ -302,8 +302,8 @@ async function create(
     draft,
     slug: remote.slug,
   };
-  const printed = await withBody(writer, place, body, (bodyFile) =>
-    text(place, placeName(plan.repository), createArgs({ ...request, bodyFile })),
+  const printed = await withBody(writer, context, body, (bodyFile) =>
+    text(context, placeName(plan.repository), createArgs({ ...request, bodyFile })),
   );
   if (!printed.ok) return printed;
   const url = printed.value.trim().split('\n').at(-1)?.trim() ?? '';
@@ -364,9 +364,9 @@ export function editArgs(url: string, bodyFile: string): string[] {
 }
 
 /** Fails with `spawn-failed` when gh is not there and `not-logged-in` when it has no login. */
-async function checkGh(place: AppContext, cwd: string, slug: string | undefined): Promise<Result<void>> {
+async function checkGh(context: AppContext, cwd: string, slug: string | undefined): Promise<Result<void>> {
   const host = slug?.split('/')[0];
-  const asked = await run(place, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
+  const asked = await run(context, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
   if (!asked.ok) return asked;
   if (asked.value.exitCode === 0) return ok(undefined);
   const where = host === undefined ? '' : ` --hostname ${host}`;
@@ -374,13 +374,13 @@ async function checkGh(place: AppContext, cwd: string, slug: string | undefined)
 }
 
 async function findRequest(
-  place: AppContext,
+  context: AppContext,
   cwd: string,
   slug: string | undefined,
   head: string,
 ): Promise<Result<{ readonly url: string; readonly body: string } | null>> {
   const args = ['pr', 'list', ...repositoryArgs(slug), '--head', head, '--state', 'open', '--json', 'url,body'];
-  const printed = await text(place, cwd, args);
+  const printed = await text(context, cwd, args);
   if (!printed.ok) return printed;
   try {
     const [first] = JSON.parse(printed.value) as { url?: unknown; body?: unknown }[];
@@ -391,8 +391,8 @@ async function findRequest(
 }
 
 /** What gh printed on standard output. Fails with `spawn-failed` and gh's reason. */
-async function text(place: AppContext, cwd: string, args: readonly string[]): Promise<Result<string>> {
-  const asked = await run(place, cwd, args);
+async function text(context: AppContext, cwd: string, args: readonly string[]): Promise<Result<string>> {
+  const asked = await run(context, cwd, args);
   if (!asked.ok) return asked;
   const { exitCode, stdout, stderr } = asked.value;
   if (exitCode === 0) return ok(stdout);
@@ -401,12 +401,12 @@ async function text(place: AppContext, cwd: string, args: readonly string[]): Pr
   return fail('spawn-failed', message, 'Correct that, then run the command again: it goes on where it stopped.');
 }
 
-async function run(place: AppContext, cwd: string, args: readonly string[]): Promise<Result<RunOutput>> {
-  const kept = Object.entries(place.env).flatMap(([name, value]) =>
+async function run(context: AppContext, cwd: string, args: readonly string[]): Promise<Result<RunOutput>> {
+  const kept = Object.entries(context.env).flatMap(([name, value]) =>
     value === undefined || repositoryVariables.has(name) ? [] : [[name, value] as const],
   );
   const env = { ...Object.fromEntries(kept), ...quiet };
-  const ran = await place.world.processes.run({ program: 'gh', args, cwd, env, timeoutMs });
+  const ran = await context.world.processes.run({ program: 'gh', args, cwd, env, timeoutMs });
   if (ran.ok || ran.failure.reason !== 'not-found') return ran;
   return fail('spawn-failed', 'The program gh was not found.', 'Install it from https://cli.github.com.');
 }

@@ -42,8 +42,8 @@ export interface DiffForm {
 }
 
 /** The worktree each session has or had last. Fails as readLog does. */
-export function workspacesOf(place: AppContext, group: LoadedGroup): Result<ReadonlyMap<SessionId, Workspace>> {
-  const events = readLog(place.world, group.paths.events);
+export function workspacesOf(context: AppContext, group: LoadedGroup): Result<ReadonlyMap<SessionId, Workspace>> {
+  const events = readLog(context.world, group.paths.events);
   if (!events.ok) return events;
   const found = new Map<SessionId, Workspace>();
   for (const event of events.value) {
@@ -55,26 +55,26 @@ export function workspacesOf(place: AppContext, group: LoadedGroup): Result<Read
 
 /** Fails with `illegal-transition` (nothing to compare), `not-found` (the work is gone) and `worktree-failed`. */
 export async function diffOf(
-  place: AppContext,
+  context: AppContext,
   session: LoadedSession,
   workspace: Workspace | undefined,
   form: DiffForm,
 ): Promise<Result<WorkDiff>> {
-  if (workspace === undefined) return diffInPlace(place, session, form);
-  const sides = await sidesOf(place, session, workspace);
+  if (workspace === undefined) return diffInPlace(context, session, form);
+  const sides = await sidesOf(context, session, workspace);
   if (!sides.ok) return sides;
   const { folder, to, gone } = sides.value;
   const { repository, branch, base } = workspace;
   const stat =
-    to === undefined ? await worktreeStat(place, folder, { from: base }) : await diffStat(place, folder, base, to);
+    to === undefined ? await worktreeStat(context, folder, { from: base }) : await diffStat(context, folder, base, to);
   if (!stat.ok) return stat;
-  const programs = await changedPrograms(place, folder, { from: base, to });
+  const programs = await changedPrograms(context, folder, { from: base, to });
   if (!programs.ok) return programs;
   const options = {
     from: base,
     ...defined({ to, stat: form.stat }),
   };
-  const text = form.numbers ? ok(undefined) : await diffText(place, folder, options);
+  const text = form.numbers ? ok(undefined) : await diffText(context, folder, options);
   if (!text.ok) return text;
   const { record, sessionId } = session;
   const { name } = record.definition;
@@ -91,15 +91,15 @@ export async function diffOf(
 }
 
 /** Since it began. What others have changed there meanwhile cannot be told apart. */
-async function diffInPlace(place: AppContext, session: LoadedSession, form: DiffForm): Promise<Result<WorkDiff>> {
+async function diffInPlace(context: AppContext, session: LoadedSession, form: DiffForm): Promise<Result<WorkDiff>> {
   const { record, sessionId, paths } = session;
   const { projectPath: folder, repository, name } = record.definition;
-  const begin = place.world.files.readText(sessionPaths(paths, sessionId).begin);
-  const since = begin === null ? null : sinceState(place, folder, begin);
+  const begin = context.world.files.readText(sessionPaths(paths, sessionId).begin);
+  const since = begin === null ? null : sinceState(context, folder, begin);
   if (since === null || repository === undefined) return notIsolated(session);
-  const stat = await worktreeStat(place, folder, since);
+  const stat = await worktreeStat(context, folder, since);
   if (!stat.ok) return stat;
-  const text = form.numbers ? ok(undefined) : await diffText(place, folder, { ...since, ...form });
+  const text = form.numbers ? ok(undefined) : await diffText(context, folder, { ...since, ...form });
   if (!text.ok) return text;
   const about = { sessionId, ...defined({ name }), status: record.state.status, repository, base: since.from };
   return ok({ ...about, stat: stat.value, ...defined({ text: text.value }) });
@@ -111,9 +111,9 @@ interface Sides {
   readonly gone?: string;
 }
 
-async function sidesOf(place: AppContext, session: LoadedSession, workspace: Workspace): Promise<Result<Sides>> {
+async function sidesOf(context: AppContext, session: LoadedSession, workspace: Workspace): Promise<Result<Sides>> {
   const { record, state, sessionId } = session;
-  const { files } = place.world;
+  const { files } = context.world;
   const { path, repository, branch, base } = workspace;
   const title = titleOf(state, sessionId);
   const found = record.workspace === undefined ? null : findRepository(files, path);
@@ -124,12 +124,12 @@ async function sidesOf(place: AppContext, session: LoadedSession, workspace: Wor
   }
   const folder = repositoryDir(repository);
   const wanted = workOf(record) ?? `refs/heads/${branch}`;
-  const to = await commitOf(place, folder, wanted);
+  const to = await commitOf(context, folder, wanted);
   if (!to.ok) return to;
-  const from = await commitOf(place, folder, base);
+  const from = await commitOf(context, folder, base);
   if (!from.ok) return from;
   const isGone = record.workspace !== undefined && !hasFolder && !isCommitted(record);
-  const gone = isGone ? { gone: goneSentence(place, session, workspace) } : {};
+  const gone = isGone ? { gone: goneSentence(context, session, workspace) } : {};
   if (to.value !== null && from.value !== null) return ok({ folder, to: to.value, ...gone });
   const message = `The work of session ${title} is no longer in the repository ${briefPath(repository)}.`;
   const next =

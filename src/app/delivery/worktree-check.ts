@@ -31,10 +31,10 @@ import { titleOf } from '../../view/wording.ts';
 import type { AppContext } from '../app-context.ts';
 import { type Finding, finding, fine } from '../check/finding.ts';
 import { readUserConfig } from '../config/user-config.ts';
+import { changeGroup } from '../group-commands.ts';
 import { lookAt, tryPath } from '../path-argument.ts';
 import { catchWriteErrors } from '../removal/prune-groups.ts';
 import type { GroupReference } from '../resolve.ts';
-import { changeGroup } from '../submit.ts';
 import { finishMerge } from './merge.ts';
 import {
   cleanUpSessions,
@@ -60,7 +60,7 @@ interface KnownGroup {
 }
 
 interface Survey {
-  readonly place: AppContext;
+  readonly context: AppContext;
   readonly root: string;
   readonly fix: boolean;
   /** Folders below which worktrees of sessions are made. */
@@ -68,24 +68,24 @@ interface Survey {
   readonly groups: readonly KnownGroup[];
 }
 
-export async function checkWorktrees(place: AppContext, root: string, fix: boolean): Promise<Finding[]> {
-  const { world } = place;
+export async function checkWorktrees(context: AppContext, root: string, fix: boolean): Promise<Finding[]> {
+  const { world } = context;
   const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
   const ids = groupIds(world, root).filter(isThere);
   const merges: Finding[] = [];
   // First, because a merge that is finished says what is merged.
   for (const groupId of ids) {
     const group = { root, groupId, paths: groupPaths(root, groupId) };
-    merges.push(...(await lookedAt(group, () => checkMerge(place, group, fix))));
+    merges.push(...(await lookedAt(group, () => checkMerge(context, group, fix))));
   }
   const groups = ids.map((id): KnownGroup => {
     const paths = groupPaths(root, id);
     const state = loadGroup(world, root, id);
     return { id, paths, state: state.ok ? state.value : null, isBusy: isBusy(world, paths) };
   });
-  const ofUser = await readUserConfig(place);
+  const ofUser = await readUserConfig(context);
   const chosen = ofUser.ok ? (ofUser.value.worktrees ?? []) : [];
-  const survey: Survey = { place, root, fix, worktrees: [worktreesFolder(root), chosen].flat(), groups };
+  const survey: Survey = { context, root, fix, worktrees: [worktreesFolder(root), chosen].flat(), groups };
   const findings: Finding[] = [...merges];
   for (const group of groups.filter(({ isBusy }) => !isBusy))
     findings.push(...(await lookedAt(group, () => checkGroup(survey, group))));
@@ -114,8 +114,8 @@ function isBusy({ locks }: World, { lock }: GroupPaths): boolean {
 }
 
 /** Those of all sessions and worktrees, and the one in which the user is: groups that named it may be gone. */
-function repositoriesOf({ place, worktrees, groups }: Survey): string[] {
-  const { files } = place.world;
+function repositoriesOf({ context, worktrees, groups }: Survey): string[] {
+  const { files } = context.world;
   const named = groups.flatMap(({ state }) =>
     [...(state?.sessions.values() ?? [])].flatMap(({ definition, workspace }) => [
       definition.repository,
@@ -124,33 +124,33 @@ function repositoriesOf({ place, worktrees, groups }: Survey): string[] {
   );
   const made = worktrees.flatMap((folder) => checkoutsBelow(files, folder));
   const found = made.map((path) => findRepository(files, path)?.repository);
-  const cwd = tryPath(() => place.cwd);
+  const cwd = tryPath(() => context.cwd);
   const here = cwd.ok ? findRepository(files, cwd.value)?.repository : undefined;
   const all = new Set([...named, ...found, here].flatMap((path) => path ?? []));
   return [...all].filter((path) => files.info(path)?.kind === 'folder').sort();
 }
 
 /** Its scratch worktrees are the merge's own; with them goes what tells how far it came. */
-async function checkMerge(place: AppContext, group: GroupReference, fix: boolean): Promise<Finding[]> {
-  const journal = readMergeJournal(place.world, group.paths);
+async function checkMerge(context: AppContext, group: GroupReference, fix: boolean): Promise<Finding[]> {
+  const journal = readMergeJournal(context.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
-  if (journal.value === null || isBusy(place.world, group.paths)) return [];
+  if (journal.value === null || isBusy(context.world, group.paths)) return [];
   const { step } = journal.value;
   const places = journal.value.scratches.map(({ path }) => path);
   const what = `A merge of ${group.groupId} was interrupted. Its scratch worktrees: ${places.join(', ')}.`;
-  const state = loadGroup(place.world, group.root, group.groupId);
+  const state = loadGroup(context.world, group.root, group.groupId);
   if (step === 'moved' && state.ok && state.value.status === 'running') {
     // All branches have moved, and it can be noted only when the group does not count as running any more.
     const next = advise('Look again when the run was ended with', runCommand(state.value));
     return [trouble('warning', what, next)];
   }
   if (!fix) return [trouble('broken', what, advise('Finish or undo it with', ['doctor', '--worktrees', '--fix']))];
-  const done = await changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
+  const done = await changeGroup(context, group, { direct: (writer) => finishMerge(context, writer) });
   return [outcome(what, done)];
 }
 
 async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]> {
-  const { place, fix } = survey;
+  const { context, fix } = survey;
   const { paths, state } = group;
   const findings: Finding[] = [];
   for (const record of state?.sessions.values() ?? []) {
@@ -158,22 +158,22 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
     if (found !== null) findings.push(found);
   }
   // A session that will continue cleans up its own worktree after a crash. Other sessions never will.
-  const strays = (await leftoversOf(place, paths, state)).filter(
+  const strays = (await leftoversOf(context, paths, state)).filter(
     ({ record }) => record === undefined || (record.workspace === undefined && state?.status === 'archived'),
   );
   for (const stray of state === null ? [] : strays) {
-    const kept = whyKept(place, stray, 'keep-unmerged');
+    const kept = whyKept(context, stray, 'keep-unmerged');
     const what = `The session of the worktree ${stray.doomed.path} is gone.`;
     if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, dropIt(stray)));
     else if (!fix) findings.push(trouble('broken', `${what} It holds nothing that is not merged.`, fixIt));
-    else findings.push(outcome(what, await removeLeftover(place, paths, stray, 'keep-unmerged')));
+    else findings.push(outcome(what, await removeLeftover(context, paths, stray, 'keep-unmerged')));
   }
   return findings;
 }
 
 async function checkWorkspace(survey: Survey, group: KnownGroup, record: SessionRecord): Promise<Finding | null> {
-  const { place, fix, root } = survey;
-  const { files } = place.world;
+  const { context, fix, root } = survey;
+  const { files } = context.world;
   const { definition, workspace, mergedInto } = record;
   // What is inherited lies in another group, which is looked at by itself.
   if (workspace === undefined || record.inherited !== undefined || group.state === null) return null;
@@ -186,7 +186,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const isInterrupted = files.entryKind(partlyRemoved(worktree)) !== null;
   const isGone = files.entryKind(worktree) === null;
   if (!isInterrupted && !isGone && mergedInto === undefined) return null;
-  const leftover = await leftoverOf(place, group.paths, definition.id, record);
+  const leftover = await leftoverOf(context, group.paths, definition.id, record);
   // Of what is locked checkRegistered tells.
   if (leftover === null || (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined))
     return null;
@@ -194,7 +194,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   if (!isInterrupted && !isGone && leftover.ignored.length > 0) return null;
   const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
   const what = `${whose} ${state}.`;
-  const why = whyKept(place, leftover, 'keep-unmerged');
+  const why = whyKept(context, leftover, 'keep-unmerged');
   if (nextGroupStatus(group.state.status, 'session_cleaned') === null) {
     return trouble('broken', `${what}${why === null ? '' : ` ${why}`}`, archiveIt(group));
   }
@@ -203,17 +203,17 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   }
   if (!fix) return trouble('broken', what, fixIt);
   const reference = { root, groupId: group.id, paths: group.paths };
-  const done = await changeGroup(place, reference, {
-    direct: (writer) => cleanUpSessions(place, writer, [definition.id], { force: false }),
+  const done = await changeGroup(context, reference, {
+    direct: (writer) => cleanUpSessions(context, writer, [definition.id], { force: false }),
   });
   const kept = done.ok ? done.value.kept[0]?.why : describeFailure(done.failure);
   return kept === undefined ? fine(check, `${what} Removed.`) : trouble('broken', `${what} ${kept}`, archiveIt(group));
 }
 
 async function checkRepository(survey: Survey, repository: string): Promise<Finding[]> {
-  const { place, groups } = survey;
-  const listed = await listWorktrees(place, repositoryDir(repository));
-  const branches = listed.ok ? await listBranches(place, repository, ownBranches) : listed;
+  const { context, groups } = survey;
+  const listed = await listWorktrees(context, repositoryDir(repository));
+  const branches = listed.ok ? await listBranches(context, repository, ownBranches) : listed;
   if (!listed.ok || !branches.ok) {
     const failure = listed.ok ? (branches as { failure: Failure }).failure : listed.failure;
     return [trouble('warning', `${repositoryDir(repository)} cannot be looked at. ${failure.message}`, failure.next)];
@@ -232,8 +232,8 @@ async function checkRepository(survey: Survey, repository: string): Promise<Find
 }
 
 async function checkRegistered(survey: Survey, repository: string, registered: Worktree): Promise<Finding | null> {
-  const { place, fix } = survey;
-  const { files } = place.world;
+  const { context, fix } = survey;
+  const { files } = context.world;
   const owner = ownerOf(survey, registered.path);
   if (owner === null) return null;
   const { group, sessionId, top } = owner;
@@ -244,23 +244,23 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   // Sessions of the log, and what lies in their folders, were looked at with the group.
   if (record !== undefined || (sessionId !== undefined && files.entryKind(registered.path) !== null)) return null;
   const doomed = { repository, path: registered.path, into: [] };
-  const standing = await inspectWorktree(place, doomed);
+  const standing = await inspectWorktree(context, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = group === undefined ? 'whose group is gone' : 'that is not in use';
   // Nothing tells any more which of them the session wrote.
-  const ignored = standing.value.isReadable ? await ignoredOutput(place, registered.path) : ok([]);
+  const ignored = standing.value.isReadable ? await ignoredOutput(context, registered.path) : ok([]);
   const held = ignored.ok && ignored.value.length > 0 ? ` ${ignoredSentence('It', ignored.value)}` : '';
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.${held}`;
   const kept = whyKept(
-    place,
+    context,
     { sessionId: sessionId ?? '', title: '', doomed, standing, ignored: [] },
     'keep-branches',
   );
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
   if (!fix) return trouble('broken', what, fixIt);
-  const removed = await discard(place, doomed, standing.value, { withBranch: false });
-  return outcome(what, removed.ok && top !== undefined ? removeAround(place, top) : removed);
+  const removed = await discard(context, doomed, standing.value, { withBranch: false });
+  return outcome(what, removed.ok && top !== undefined ? removeAround(context, top) : removed);
 }
 
 interface Owner {
@@ -272,8 +272,8 @@ interface Owner {
 }
 
 /** Null for a worktree that this program has not made. */
-function ownerOf({ place, root, worktrees, groups }: Survey, path: string): Owner | null {
-  const { files } = place.world;
+function ownerOf({ context, root, worktrees, groups }: Survey, path: string): Owner | null {
+  const { files } = context.world;
   const below = (folder: string): string[] | undefined =>
     [folder, files.realPath(folder) ?? folder]
       .map((base) => relative(base, path))

@@ -76,12 +76,12 @@ export interface CleanUpReport {
  * the log cannot be written.
  */
 export async function cleanUpSessions(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
   how: CleanUpOptions,
 ): Promise<Result<CleanUpReport>> {
-  return whileBusy(place, 'Removing worktrees', (say) => cleanUpAll(place, writer, sessionIds, how, say));
+  return whileBusy(context, 'Removing worktrees', (say) => cleanUpAll(context, writer, sessionIds, how, say));
 }
 
 export interface CleanUpOptions {
@@ -90,7 +90,7 @@ export interface CleanUpOptions {
 }
 
 async function cleanUpAll(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   sessionIds: readonly SessionId[],
   { force, keepIgnored = false }: CleanUpOptions,
@@ -99,14 +99,14 @@ async function cleanUpAll(
   const outcome: CleanUpReport = { cleaned: [], kept: [], notes: [] };
   for (const [index, sessionId] of sessionIds.entries()) {
     say(`Removing worktrees: session ${index + 1} of ${sessionIds.length}`);
-    const leftover = await leftoverOf(place, writer.paths, sessionId, writer.state.sessions.get(sessionId));
+    const leftover = await leftoverOf(context, writer.paths, sessionId, writer.state.sessions.get(sessionId));
     if (leftover === null) continue;
     if (keepIgnored && leftover.ignored.length > 0) {
       const why = `${ignoredSentence('It', leftover.ignored)} They are in ${briefPath(leftover.doomed.path)}`;
       outcome.kept.push({ sessionId, why });
       continue;
     }
-    const removed = await cleanUp(place, writer, leftover, force ? 'none' : 'keep-unmerged');
+    const removed = await cleanUp(context, writer, leftover, force ? 'none' : 'keep-unmerged');
     if (!removed.ok && removed.failure.reason === 'write-failed') return removed;
     if (!removed.ok) outcome.kept.push({ sessionId, why: removed.failure.message });
     else if (removed.value.kept !== null) outcome.kept.push({ sessionId, why: removed.value.kept });
@@ -124,14 +124,14 @@ interface Outcome {
 }
 
 async function cleanUp(
-  place: AppContext,
+  context: AppContext,
   writer: GroupWriter,
   leftover: Leftover,
   care: KeepPolicy,
 ): Promise<Result<Outcome>> {
-  const kept = whyKept(place, leftover, care);
+  const kept = whyKept(context, leftover, care);
   if (kept !== null) return ok({ kept, notes: [] });
-  const removed = await removeLeftover(place, writer.paths, leftover, care);
+  const removed = await removeLeftover(context, writer.paths, leftover, care);
   if (!removed.ok) return ok({ kept: describeFailure(removed.failure), notes: [] });
   const logged = recordCleaned(writer, leftover.sessionId);
   return logged.ok ? ok({ kept: null, notes: removed.value }) : logged;
@@ -150,16 +150,20 @@ export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result
   }
 }
 
-export async function leftoversOf(place: AppContext, paths: GroupPaths, state: GroupState | null): Promise<Leftover[]> {
-  const onDisk = place.world.files.list(paths.sessions).filter(isSessionId);
+export async function leftoversOf(
+  context: AppContext,
+  paths: GroupPaths,
+  state: GroupState | null,
+): Promise<Leftover[]> {
+  const onDisk = context.world.files.list(paths.sessions).filter(isSessionId);
   const ids = new Set([...(state?.sessions.keys() ?? []), ...onDisk]);
-  return whileBusy(place, 'Looking at worktrees', async (say) => {
+  return whileBusy(context, 'Looking at worktrees', async (say) => {
     const found: Leftover[] = [];
     let looked = 0;
     for (const sessionId of ids) {
       looked += 1;
       say(`Looking at worktrees: session ${looked} of ${ids.size}`);
-      const leftover = await leftoverOf(place, paths, sessionId, state?.sessions.get(sessionId));
+      const leftover = await leftoverOf(context, paths, sessionId, state?.sessions.get(sessionId));
       if (leftover !== null) found.push(leftover);
     }
     return found;
@@ -176,12 +180,12 @@ export interface Release {
 
 /** Fails with `illegal-transition`, naming what would be lost with the worktrees. Nothing is changed. */
 export function checkReleasable(
-  place: AppContext,
+  context: AppContext,
   leftovers: readonly Leftover[],
   { force, command }: Omit<Release, 'tell'>,
 ): Result<void> {
   const obstacles = leftovers.flatMap((leftover) => {
-    const why = whyKept(place, leftover, careOf(force));
+    const why = whyKept(context, leftover, careOf(force));
     return why === null ? [] : [`The worktree of ${leftover.title} is in the way. ${why}`];
   });
   const [first] = obstacles;
@@ -204,17 +208,17 @@ const careOf = (force: boolean): KeepPolicy => (force ? 'keep-commits' : 'keep-b
  * unmerged commits stay, with `force` as well.
  */
 export async function releaseWorktrees(
-  place: AppContext,
+  context: AppContext,
   paths: GroupPaths,
   leftovers: readonly Leftover[],
   release: Release,
 ): Promise<Result<void>> {
-  const possible = checkReleasable(place, leftovers, release);
+  const possible = checkReleasable(context, leftovers, release);
   if (!possible.ok) return possible;
-  return whileBusy(place, 'Removing worktrees', async (say) => {
+  return whileBusy(context, 'Removing worktrees', async (say) => {
     for (const [index, leftover] of leftovers.entries()) {
       say(`Removing worktree ${index + 1} of ${leftovers.length}`);
-      const removed = await removeLeftover(place, paths, leftover, careOf(release.force), release.tell);
+      const removed = await removeLeftover(context, paths, leftover, careOf(release.force), release.tell);
       if (!removed.ok) return removed;
       for (const note of removed.value) release.tell(note);
     }
@@ -223,19 +227,19 @@ export async function releaseWorktrees(
 }
 
 export async function leftoverOf(
-  place: AppContext,
+  context: AppContext,
   paths: GroupPaths,
   sessionId: SessionId,
   record: SessionRecord | undefined,
 ): Promise<Leftover | null> {
-  const doomed = await doomedOf(place, paths, sessionId, record);
+  const doomed = await doomedOf(context, paths, sessionId, record);
   if (doomed === null) return null;
-  const isGone = place.world.files.info(doomed.repository)?.kind !== 'folder';
-  const standing = isGone ? null : await inspectWorktree(place, doomed);
+  const isGone = context.world.files.info(doomed.repository)?.kind !== 'folder';
+  const standing = isGone ? null : await inspectWorktree(context, doomed);
   const { ignoredBefore } = sessionPaths(paths, sessionId);
   const ignored =
     standing?.ok === true && standing.value.isReadable
-      ? await ignoredOutput(place, doomed.path, ignoredBefore)
+      ? await ignoredOutput(context, doomed.path, ignoredBefore)
       : ok([]);
   return {
     sessionId,
@@ -252,12 +256,12 @@ export const ownBranches = 'cca/';
 
 /** From the log, else the intent file, which is written before anything is made. */
 async function doomedOf(
-  place: AppContext,
+  context: AppContext,
   paths: GroupPaths,
   sessionId: SessionId,
   record: SessionRecord | undefined,
 ): Promise<RemovalCandidate | null> {
-  const { files } = place.world;
+  const { files } = context.world;
   // A branch of another group is this one's once that is gone.
   const maker = record?.inherited && groupPaths(dirname(dirname(paths.folder)), record.inherited.groupId).folder;
   const own = maker === undefined || files.entryKind(maker) === null ? record?.workspace : undefined;
@@ -268,23 +272,23 @@ async function doomedOf(
     path: known.path,
     base: known.base,
     // What another group builds on stays; so does whatever is called as no session's branch is.
-    ...(known.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known) === null
+    ...(known.branch.startsWith(ownBranches) && namedElsewhere(context, paths, known) === null
       ? { branch: known.branch }
       : {}),
-    fresh: await freshHandover(place, record, sessionPaths(paths, sessionId)),
+    fresh: await freshHandover(context, record, sessionPaths(paths, sessionId)),
     into: [...new Set([record?.mergedInto, known.target].flatMap((name) => name ?? []))],
   };
 }
 
-export function whyKept(place: AppContext, { doomed, record, standing }: Leftover, care: KeepPolicy): string | null {
+export function whyKept(context: AppContext, { doomed, record, standing }: Leftover, care: KeepPolicy): string | null {
   const { path, repository } = doomed;
   if (record?.state.status === 'running') return 'The session is running.';
-  const cwd = tryPath(() => place.cwd);
+  const cwd = tryPath(() => context.cwd);
   if (cwd.ok && (cwd.value === path || cwd.value.startsWith(`${path}/`)))
     return 'You are in it; leave the folder first.';
   const isForced = care === 'none' || care === 'keep-commits';
   if (standing === null) {
-    if (isForced || place.world.files.entryKind(path) === null) return null;
+    if (isForced || context.world.files.entryKind(path) === null) return null;
     const why = repository === '' ? 'It belongs to no repository' : `Its repository ${briefPath(repository)} is gone`;
     return `${why}, so its unsaved work cannot be checked.`;
   }
@@ -324,29 +328,29 @@ function countOf(count: number, noun: string): string {
  * `write-failed`; tried again, it goes on where it stopped.
  */
 export async function removeLeftover(
-  place: AppContext,
+  context: AppContext,
   paths: GroupPaths,
   leftover: Leftover,
   care: KeepPolicy,
-  tell: (note: string) => void = (note) => place.notes.line(safeLine(note, noteColumns)),
+  tell: (note: string) => void = (note) => context.notes.line(safeLine(note, noteColumns)),
 ): Promise<Result<readonly string[]>> {
   const { sessionId, record } = leftover;
-  const { files } = place.world;
+  const { files } = context.world;
   const { workspace, setupDone, ignoredBefore, upstream, linked } = sessionPaths(paths, sessionId);
   if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
-    const kept = await keepHandover(place, record, sessionPaths(paths, sessionId));
+    const kept = await keepHandover(context, record, sessionPaths(paths, sessionId));
     if (!kept.ok) return kept;
   }
   const { title, ignored } = leftover;
   if (ignored.length > 0) tell(`${ignoredSentence(`The worktree of ${title}`, ignored)} They are removed with it.`);
-  const settled = await saveFirst(place, leftover, care, tell);
+  const settled = await saveFirst(context, leftover, care, tell);
   if (!settled.ok) return settled;
-  const removed = await removeWorktree(place, leftover, settled.value, care);
+  const removed = await removeWorktree(context, leftover, settled.value, care);
   if (!removed.ok) return removed;
   const top = topOf(leftover.doomed.path, workspaceName(basename(paths.folder), sessionId));
-  const dropped = await removeUpstreams(place, { upstream });
+  const dropped = await removeUpstreams(context, { upstream });
   if (!dropped.ok) return dropped;
-  const around = top === null ? ok([]) : removeAround(place, top);
+  const around = top === null ? ok([]) : removeAround(context, top);
   if (!around.ok) return around;
   try {
     // A later attempt makes a worktree of its own, and sets it up.
@@ -368,14 +372,14 @@ export function removeAround({ world: { files } }: Pick<AppContext, 'world'>, to
 
 /** How it stands when all that git can keep is on a branch; null when the repository is gone. */
 async function saveFirst(
-  place: AppContext,
+  context: AppContext,
   { doomed, standing, title }: Leftover,
   care: KeepPolicy,
   tell: (note: string) => void,
 ): Promise<Result<WorktreeState | null>> {
   const known = standing?.ok === true ? standing.value : null;
   if (known === null || care !== 'keep-commits') return ok(known);
-  const rescued = await rescue(place, doomed, known, title);
+  const rescued = await rescue(context, doomed, known, title);
   if (!rescued.ok) {
     const cure = `Save what you need of it, then remove it with: git worktree remove --force ${shellWord(doomed.path)}`;
     const message = `The worktree of ${title} stays, because its work cannot be committed.`;
@@ -386,20 +390,20 @@ async function saveFirst(
 }
 
 async function removeWorktree(
-  place: AppContext,
+  context: AppContext,
   { doomed, title }: Leftover,
   standing: WorktreeState | null,
   care: KeepPolicy,
 ): Promise<Result<readonly string[]>> {
   if (standing === null) {
-    const isThere = place.world.files.entryKind(doomed.path) !== null;
-    const removed = discardFolder(place, doomed);
+    const isThere = context.world.files.entryKind(doomed.path) !== null;
+    const removed = discardFolder(context, doomed);
     if (!removed.ok) return removed;
     return ok(isThere ? [`Thrown away: the folder of ${title}, whose repository is gone.`] : []);
   }
   const { elsewhere, unmerged, tip } = standing;
   const stays = elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || care === 'keep-commits'));
-  const removed = await discard(place, doomed, standing, { withBranch: !stays });
+  const removed = await discard(context, doomed, standing, { withBranch: !stays });
   if (!removed.ok) return removed;
   if (!stays || tip === null) return ok([]);
   const why = elsewhere === null ? `${countOf(unmerged, 'commit')} not merged` : `it is checked out in ${elsewhere}`;

@@ -29,7 +29,7 @@ import type { JsonObject } from '../../store/json.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import { currentActor, type FoundRun } from './here.ts';
+import { currentActor, type FoundRun } from './current-run.ts';
 import { makeWorktree, repositoryOf, trackWorktree, untrackWorktree } from './worktrees.ts';
 
 export interface NewRun {
@@ -39,8 +39,8 @@ export interface NewRun {
   readonly config: WorkflowConfig;
 }
 
-export function newRun(place: AppContext, run: Omit<NewRun, 'runId'>): NewRun {
-  const { clock, random } = place.world;
+export function newRun(context: AppContext, run: Omit<NewRun, 'runId'>): NewRun {
+  const { clock, random } = context.world;
   const suffix = random.uuid().replaceAll('-', '').slice(0, 6);
   return { ...run, runId: `fractary-faber-${run.workId}-${stamp(clock.now())}-${suffix}` };
 }
@@ -50,23 +50,23 @@ export function newRun(place: AppContext, run: Omit<NewRun, 'runId'>): NewRun {
  * with `busy` when another one is by now. `isOwnTree`: the work tree was made for it.
  */
 export function startHere(
-  place: AppContext,
+  context: AppContext,
   project: FaberProject,
   run: NewRun,
   decidedOn: string | null,
   isOwnTree = false,
 ): Result<void> {
-  const { files, clock } = place.world;
+  const { files, clock } = context.world;
   const nowMs = clock.now();
   const { phases } = run.config;
   const workflowId = `fractary-faber:${run.workflow}`;
-  const made = newState({ ...run, phases, workflowId, nowMs, place: runLocation(place, project, isOwnTree) });
-  const who = currentActor(place, project);
+  const made = newState({ ...run, phases, workflowId, nowMs, place: runLocation(context, project, isOwnTree) });
+  const who = currentActor(context, project);
   // The hook of its start found no run yet. In a work tree beside its own the session takes no part.
   const state = isOwnTree || who.sessionId === undefined ? made : beginSession(made, who).state;
   // The state first: an active run without a state would be no run.
   const created = createState(files, project, { runId: run.runId, state });
-  const active = created.ok ? activate(place, project, run.runId, decidedOn) : created;
+  const active = created.ok ? activate(context, project, run.runId, decidedOn) : created;
   // A run that could not be made the active one was never begun.
   if (!active.ok) tryPath(() => files.remove(join(project.root, project.runs, run.runId)));
   return active;
@@ -80,25 +80,25 @@ export function runLocation({ world }: AppContext, { top }: FaberProject, isMade
 
 /** Begins it in a new work tree and returns the project there; nothing half made stays behind. */
 export async function startBeside(
-  place: AppContext,
+  context: AppContext,
   project: FaberProject,
   run: NewRun,
 ): Promise<Result<FaberProject>> {
-  const { files, clock } = place.world;
-  const repository = await repositoryOf(place, project);
+  const { files, clock } = context.world;
+  const repository = await repositoryOf(context, project);
   if (!repository.ok) return repository;
-  const made = await makeWorktree(place, project, repository.value, run.workId);
+  const made = await makeWorktree(context, project, repository.value, run.workId);
   if (!made.ok) return made;
   const { project: there, branch } = made.value;
   const entry = { ...run, path: there.top, branch, createdAt: new Date(clock.now()).toISOString() };
   const { main } = repository.value;
   const tracked = trackWorktree(files, main, entry);
   // What was committed as active run came along with the checkout and belongs to the work tree it came from.
-  const begun = tracked.ok ? startHere(place, there, run, activeNow(place, there), true) : tracked;
+  const begun = tracked.ok ? startHere(context, there, run, activeNow(context, there), true) : tracked;
   if (!begun.ok) {
     // Nothing half made stays behind: no folder without a run, no entry without a folder.
     if (tracked.ok) untrackWorktree(files, main, there.top);
-    await removeWorktree(place, main.top, there.top);
+    await removeWorktree(context, main.top, there.top);
   }
   return begun.ok ? ok(there) : begun;
 }
@@ -114,13 +114,13 @@ export interface Conflict {
 }
 
 /** Fails with `corrupt-file` when `.active-run-id` cannot be used. */
-export function conflictWith(place: AppContext, project: FaberProject, newRunId: string): Result<Conflict | null> {
-  const active = readActiveRun(place.world.files, project);
+export function conflictWith(context: AppContext, project: FaberProject, newRunId: string): Result<Conflict | null> {
+  const active = readActiveRun(context.world.files, project);
   if (active.kind === 'unusable') {
     return fail('corrupt-file', `${activeRunPath(project)} ${active.trouble}.`, 'Look at it, then remove it.');
   }
   if (active.kind === 'none' || active.runId === newRunId) return ok(null);
-  const { files } = place.world;
+  const { files } = context.world;
   const state = loadState(files, project, active.runId);
   const { runId } = active;
   if (state.ok) {
@@ -137,12 +137,12 @@ export function conflictWith(place: AppContext, project: FaberProject, newRunId:
  * `busy` then, and with `write-failed`.
  */
 export function activate(
-  place: AppContext,
+  context: AppContext,
   project: FaberProject,
   runId: string,
   decidedOn: string | null,
 ): Result<void> {
-  const { files } = place.world;
+  const { files } = context.world;
   const made = makeFolderInProject(files, project, dirname(activeRunPath(project)));
   if (!made.ok) return made;
   const path = join(project.root, activeRunPath(project));
@@ -161,8 +161,8 @@ export function activate(
 }
 
 /** What `.active-run-id` says now; null when nothing usable. */
-export function activeNow(place: AppContext, project: FaberProject): string | null {
-  const active = readActiveRun(place.world.files, project);
+export function activeNow(context: AppContext, project: FaberProject): string | null {
+  const active = readActiveRun(context.world.files, project);
   return active.kind === 'run' ? active.runId : null;
 }
 
@@ -176,19 +176,19 @@ const primes = /^\/(?:[\w-]+:)?prime-context\s*$/;
 
 /** A person at a terminal has no conversation to load anything into: their session does it at its start. */
 export function beginPhase(
-  place: AppContext,
+  context: AppContext,
   project: FaberProject,
   { runId, phase, config }: { readonly runId: string; readonly phase: string; readonly config: WorkflowConfig },
 ): void {
-  const who = currentActor(place, project);
+  const who = currentActor(context, project);
   if (who.sessionId === undefined) return;
-  const { notes } = place;
+  const { notes } = context;
   for (const { id, prompt } of config.preSteps.filter((step) => step.phase === phase)) {
     if (!primes.test(prompt)) {
       notes.line(safeLine(`Before the phase ${phase} (${id}): ${prompt}`, 4_000));
       continue;
     }
-    const primed = primeContext(place.world.files, {
+    const primed = primeContext(context.world.files, {
       project,
       runId,
       who,
@@ -216,7 +216,7 @@ export interface NamedValue {
  * is not in the project, with `illegal-transition` when the run is not in progress.
  */
 export function recordPhase(
-  place: AppContext,
+  context: AppContext,
   project: FaberProject,
   run: FoundRun,
   finished: { readonly name: string; readonly phases: readonly string[]; readonly made: readonly NamedValue[] },
@@ -228,10 +228,10 @@ export function recordPhase(
     const what = JSON.stringify(name.slice(0, 100));
     return fail('usage', `The workflow has no phase ${what}.${hint}`, `Its phases are: ${phases.join(', ')}.`);
   }
-  const artifacts = portableArtifacts(place, project, run, made);
+  const artifacts = portableArtifacts(context, project, run, made);
   if (!artifacts.ok) return artifacts;
-  const who = currentActor(place, project);
-  return updateState(place.world.files, project, run.runId, (now) => {
+  const who = currentActor(context, project);
+  return updateState(context.world.files, project, run.runId, (now) => {
     if (now.status !== inProgress) return notInProgress(run.runId, foreignText(now.status));
     const all = { ...objectOf(now.artifacts), ...artifacts.value };
     const known = Object.keys(artifacts.value).length === 0 ? now : { ...now, artifacts: all };
@@ -252,7 +252,7 @@ const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} a
  * Fails with `usage` for paths out of the project and for placeholders without a value.
  */
 function portableArtifacts(
-  place: AppContext,
+  context: AppContext,
   project: FaberProject,
   { runId, state }: FoundRun,
   given: readonly NamedValue[],
@@ -265,11 +265,11 @@ function portableArtifacts(
       made[name] = value;
       continue;
     }
-    const path = resolve(place.cwd, filled.text);
-    const kind = lookAt(place.world.files, path);
+    const path = resolve(context.cwd, filled.text);
+    const kind = lookAt(context.world.files, path);
     const next = 'Give the path of something in the project.';
     if (!kind.ok) return fail('usage', `${name}: ${briefPath(path)} ${kind.trouble}.`, next);
-    const real = tryPath(() => place.world.files.realPath(path));
+    const real = tryPath(() => context.world.files.realPath(path));
     const portable = real.ok && real.value !== null ? portablePath(project, real.value) : null;
     if (portable === null) return fail('usage', `${name}: ${briefPath(path)} is not in the project.`, next);
     made[name] = portable;

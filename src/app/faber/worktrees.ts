@@ -135,13 +135,13 @@ export interface FaberWorktrees {
 }
 
 /** Fails with `not-found` outside of a repository. */
-export async function repositoryOf(place: AppContext, project: FaberProject): Promise<Result<FaberWorktrees>> {
-  const listed = await listWorktrees(place, project.top);
+export async function repositoryOf(context: AppContext, project: FaberProject): Promise<Result<FaberWorktrees>> {
+  const listed = await listWorktrees(context, project.top);
   if (!listed.ok) return listed;
   const worktrees = listed.value;
   const top = worktrees[0]?.path ?? project.top;
   // The project may be a folder of the repository; it is the same one in every work tree.
-  return ok({ main: projectAt(place.world.files, top, join(top, relative(project.top, project.root))), worktrees });
+  return ok({ main: projectAt(context.world.files, top, join(top, relative(project.top, project.root))), worktrees });
 }
 
 export interface MadeWorktree {
@@ -151,19 +151,19 @@ export interface MadeWorktree {
 
 /** `../<project>-issue-<work-id>` on the branch `feature/<work-id>`. Fails with git's reason, or `duplicate`. */
 export async function makeWorktree(
-  place: AppContext,
+  context: AppContext,
   project: FaberProject,
   { main }: FaberWorktrees,
   workId: string,
 ): Promise<Result<MadeWorktree>> {
   const folder = join(dirname(main.top), `${basename(main.top)}-issue-${workId}`);
-  const there = tryPath(() => place.world.files.entryKind(folder));
+  const there = tryPath(() => context.world.files.entryKind(folder));
   if (!there.ok || there.value !== null) {
     const next = advise('Work there, or remove it with', ['faber', 'worktrees', '--prune']);
     return fail('duplicate', `There is something at ${briefPath(folder)} already.`, next);
   }
   const branch = `feature/${workId}`;
-  const added = await addWorktree(place, { repository: project.top, folder, branch });
+  const added = await addWorktree(context, { repository: project.top, folder, branch });
   if (!added.ok) return added;
   return ok({ project: { ...project, top: folder, root: join(folder, relative(project.top, project.root)) }, branch });
 }
@@ -177,8 +177,11 @@ export interface WorktreeView extends TrackedWorktree {
   readonly hasOpenSession: boolean;
 }
 
-export function viewWorktrees(place: AppContext, { main, worktrees }: FaberWorktrees): Result<readonly WorktreeView[]> {
-  const { files } = place.world;
+export function viewWorktrees(
+  context: AppContext,
+  { main, worktrees }: FaberWorktrees,
+): Result<readonly WorktreeView[]> {
+  const { files } = context.world;
   const tracked = loadWorktrees(files, main);
   if (!tracked.ok) return tracked;
   return ok(
@@ -209,18 +212,18 @@ export interface Removal {
 
 /** What must not be lost keeps a work tree: changes, a session that goes on, the folder the user is in. */
 export async function removeFinished(
-  place: AppContext,
+  context: AppContext,
   repository: FaberWorktrees,
   view: WorktreeView,
   { openSessionsToo }: { readonly openSessionsToo: boolean },
 ): Promise<Removal> {
-  const { files } = place.world;
+  const { files } = context.world;
   const { path, runId } = view;
   const stays = (why: string): Removal => ({ path, runId, removed: false, why });
   if (view.status === 'in progress') return stays('Its run is in progress.');
   const forget = () => untrackWorktree(files, repository.main, path);
   if (view.status === 'missing') {
-    const pruned = await pruneWorktrees(place, repository.main.top);
+    const pruned = await pruneWorktrees(context, repository.main.top);
     const forgotten = pruned.ok ? forget() : pruned;
     return forgotten.ok ? { path, runId, removed: true, why: 'Its folder is gone.' } : stays(forgotten.failure.message);
   }
@@ -231,13 +234,13 @@ export async function removeFinished(
   if (!isOurs) return stays('It is not a work tree that was made for a run; remove it with git worktree remove.');
   if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
   if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
-  if (isInside(place.cwd, path)) return stays('You are in it; leave the folder first.');
+  if (isInside(context.cwd, path)) return stays('You are in it; leave the folder first.');
   if (view.hasOpenSession && !openSessionsToo) {
     return stays('A session of its run has not recorded its end; --force removes it all the same.');
   }
-  const kept = await keepRun(place, repository.main, view);
+  const kept = await keepRun(context, repository.main, view);
   if (!kept.ok) return stays(kept.failure.message);
-  const removed = await removeWorktree(place, repository.main.top, path);
+  const removed = await removeWorktree(context, repository.main.top, path);
   const forgotten = removed.ok ? forget() : removed;
   if (!forgotten.ok) return stays(forgotten.failure.message);
   return { path, runId, removed: true, why: `Its run is ${view.status}; the branch ${view.branch} stays.` };
@@ -248,11 +251,11 @@ function isInside(folder: string, path: string): boolean {
 }
 
 /** Files of the run that were never committed move to the first work tree; anything else that is not keeps it all. */
-async function keepRun(place: AppContext, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
-  const { files } = place.world;
-  const changed = await changedFiles(place, path);
+async function keepRun(context: AppContext, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
+  const { files } = context.world;
+  const changed = await changedFiles(context, path);
   if (!changed.ok) return changed;
-  const ignored = await ignoredFiles(place, path);
+  const ignored = await ignoredFiles(context, path);
   if (!ignored.ok) return ignored;
   const project = projectIn(files, main, path);
   const inTree = (name: string) => relative(project.root, join(path, name));
@@ -285,13 +288,13 @@ async function keepRun(place: AppContext, main: FaberProject, { path, runId }: W
 }
 
 /** What is completed, merged and holds nothing that could be lost goes away by itself. Says what it did. */
-export async function tidyWorktrees(place: AppContext, project: FaberProject): Promise<void> {
-  const repository = await repositoryOf(place, project);
-  const views = repository.ok ? viewWorktrees(place, repository.value) : repository;
+export async function tidyWorktrees(context: AppContext, project: FaberProject): Promise<void> {
+  const repository = await repositoryOf(context, project);
+  const views = repository.ok ? viewWorktrees(context, repository.value) : repository;
   if (!repository.ok || !views.ok) return;
   for (const view of views.value.filter(({ status }) => status === 'completed')) {
-    if (!(await isMerged(place, repository.value.main.top, view.branch))) continue;
-    const { removed, path, why } = await removeFinished(place, repository.value, view, { openSessionsToo: false });
-    if (removed) place.notes.line(`Removed the work tree ${briefPath(path)}. ${why}`);
+    if (!(await isMerged(context, repository.value.main.top, view.branch))) continue;
+    const { removed, path, why } = await removeFinished(context, repository.value, view, { openSessionsToo: false });
+    if (removed) context.notes.line(`Removed the work tree ${briefPath(path)}. ${why}`);
   }
 }

@@ -32,16 +32,16 @@ type Found = Readonly<Record<'system' | 'git' | 'claude' | 'data' | 'root' | 'jo
 
 /** `say` gets each step. The value: what `host join` printed there. */
 export async function addHost(
-  place: AppContext,
+  context: AppContext,
   root: string,
   given: AddOptions,
   say: (step: string) => void,
 ): Promise<Result<readonly string[]>> {
-  const checked = checkAsked(place, root, given);
+  const checked = checkAsked(context, root, given);
   if (!checked.ok) return checked;
   const { line, login } = checked.value;
   say(`Connecting to ${given.ssh} ...`);
-  const found = await probe(place, given.ssh);
+  const found = await probe(context, given.ssh);
   if (!found.ok) return found;
   const { system, git, data, joined: earlier } = found.value;
   if (earlier !== '' && earlier !== given.name) {
@@ -52,15 +52,15 @@ export async function addHost(
   }
   say(`It is ${system} with ${git} and claude. Packing the program ...`);
   const program = `${data}/claude-code-agent/host`;
-  const installed = await install(place, given.ssh, { system, program, say });
+  const installed = await install(context, given.ssh, { system, program, say });
   if (!installed.ok) return installed;
   // From here on there is something that `host forget` has to undo.
-  const noted = note(place, root, given, program);
+  const noted = note(context, root, given, program);
   if (!noted.ok) return noted;
   const { login: old } = noted.value ?? {};
   if (login !== undefined) {
     say(`Sending the login ${login.name} ...`);
-    const sent = await sendLogin(place, given.ssh, found.value, { ...login, old });
+    const sent = await sendLogin(context, given.ssh, found.value, { ...login, old });
     if (!sent.ok) return sent;
   }
   const { name, ssh, labels = [], slots, login: loginName, acceptClaude } = given;
@@ -76,7 +76,7 @@ export async function addHost(
   };
   const script = `exec ${words.map(shellWord).join(' ')}`;
   const how = { script, next: again, input: Buffer.from(`${line}\n`), timeoutMs: joinMs, onStderrLine };
-  const joined = await runBySsh(place, ssh, how);
+  const joined = await runBySsh(context, ssh, how);
   if (!joined.ok) return joined;
   const said = `${joined.value.stdout}${joined.value.stderr}`.trim().split('\n');
   return ok(said.filter((step) => !steps.has(step)));
@@ -87,14 +87,14 @@ interface Asked {
   readonly login: { readonly name: string; readonly text: string } | undefined;
 }
 
-function checkAsked(place: AppContext, root: string, given: AddOptions): Result<Asked> {
-  const fleet = knownFleet(place, root);
+function checkAsked(context: AppContext, root: string, given: AddOptions): Result<Asked> {
+  const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
   const name = checkHostName(given.name);
   const labels = checkLabels(given.labels ?? []);
   const destination = checkDestination(given.ssh);
   for (const one of [name, labels, destination]) if (!one.ok) return one;
-  const added = readAdded(place.world.files, root);
+  const added = readAdded(context.world.files, root);
   if (!added.ok) return added;
   const before = added.value[given.name];
   if (before !== undefined && before.ssh !== given.ssh) {
@@ -103,7 +103,7 @@ function checkAsked(place: AppContext, root: string, given: AddOptions): Result<
       commands: [['host', 'forget', given.name]],
     });
   }
-  const login = loginToSend(place, root, given.login);
+  const login = loginToSend(context, root, given.login);
   if (!login.ok) return login;
   return ok({ line: joinLine(ticketOf(fleet.value)), login: login.value });
 }
@@ -140,9 +140,9 @@ say root "$root"
 say joined "$(sed -n 's/^ *"name": "\\(.*\\)",*$/\\1/p' "$root/fleet/host.json" 2>/dev/null)"
 `;
 
-async function probe(place: AppContext, ssh: string): Promise<Result<Found>> {
+async function probe(context: AppContext, ssh: string): Promise<Result<Found>> {
   const next = 'It needs an account that can run commands.';
-  const ran = await runBySsh(place, ssh, { script: probeScript, next });
+  const ran = await runBySsh(context, ssh, { script: probeScript, next });
   if (!ran.ok) return ran;
   // The user's profile there may print lines of its own.
   const lines = [...ran.value.stdout.matchAll(/^cca-(\w+)=(.*)$/gm)];
@@ -161,17 +161,17 @@ interface Installing {
 }
 
 /** Beside earlier programs, because sessions that run there use their paths. A symlink names the current one. */
-async function install(place: AppContext, ssh: string, { system, program, say }: Installing): Promise<Result<void>> {
-  const packed = await ownProgram(place, ssh, system);
+async function install(context: AppContext, ssh: string, { system, program, say }: Installing): Promise<Result<void>> {
+  const packed = await ownProgram(context, ssh, system);
   if (!packed.ok) return packed;
   say(`Sending the program, ${(packed.value.length / 1024 / 1024).toFixed(1)} MB ...`);
-  const fresh = shellWord(`${program}-${place.world.random.uuid().slice(0, 8)}`);
+  const fresh = shellWord(`${program}-${context.world.random.uuid().slice(0, 8)}`);
   const unpack = `set -e; mkdir -p ${fresh}; chmod 700 ${fresh}; cd ${fresh}; tar -xzf -`;
-  const sent = await runBySsh(place, ssh, { script: unpack, next: again, input: packed.value, timeoutMs: sendMs });
+  const sent = await runBySsh(context, ssh, { script: unpack, next: again, input: packed.value, timeoutMs: sendMs });
   if (!sent.ok) return sent;
   say('Trying whether it starts there ...');
   const script = `fresh=${fresh}; target=${shellWord(program)}; ${switchScript}`;
-  const tried = await runBySsh(place, ssh, { script, next: 'The program does not start there.' });
+  const tried = await runBySsh(context, ssh, { script, next: 'The program does not start there.' });
   return tried.ok ? ok(undefined) : tried;
 }
 
@@ -189,7 +189,7 @@ done
 
 /** By the input of ssh, into a file that is private from its first byte on. */
 async function sendLogin(
-  place: AppContext,
+  context: AppContext,
   ssh: string,
   { root }: Found,
   { name, text, old = name }: NonNullable<Asked['login']> & { readonly old: string | undefined },
@@ -198,7 +198,7 @@ async function sendLogin(
   const [at, path] = [shellWord(folder), shellWord(`${folder}/${name}.env`)];
   const write = `set -e; umask 077; mkdir -p ${at}; cat >${path}.new; chmod 600 ${path}.new; mv ${path}.new ${path}`;
   const script = old === name ? write : `${write}; rm -f ${shellWord(`${folder}/${old}.env`)}`;
-  return runBySsh(place, ssh, { script, next: again, input: Buffer.from(text) });
+  return runBySsh(context, ssh, { script, next: again, input: Buffer.from(text) });
 }
 
 /** The value: how the host was added before. */

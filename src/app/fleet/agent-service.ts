@@ -65,23 +65,23 @@ export type Started =
   | { readonly as: 'process'; readonly log: string; readonly isOver: () => boolean };
 
 /** Ends the agent that runs, and starts another one. */
-export async function startAgent(place: AppContext, root: string): Promise<Result<Started>> {
-  const stopped = await stopAgent(place, root);
+export async function startAgent(context: AppContext, root: string): Promise<Result<Started>> {
+  const stopped = await stopAgent(context, root);
   if (!stopped.ok) return stopped;
-  const { world } = place;
-  if (!(await hasUserUnits(place))) return startInBackground(place, root);
-  const folder = unitFolder(place);
+  const { world } = context;
+  if (!(await hasUserUnits(context))) return startInBackground(context, root);
+  const folder = unitFolder(context);
   try {
     world.files.makeFolder(folder, 'project');
-    world.files.writeAtomic(join(folder, agentUnit), unitText(place));
+    world.files.writeAtomic(join(folder, agentUnit), unitText(context));
   } catch (error) {
     return { ok: false, failure: systemFailure(folder, error) };
   }
   for (const words of [['daemon-reload'], ['enable', '--now', agentUnit]]) {
-    const done = await systemctl(place, ...words);
+    const done = await systemctl(context, ...words);
     if (!done.ok) return done;
   }
-  return ok({ as: 'unit', lingers: await lingers(place) });
+  return ok({ as: 'unit', lingers: await lingers(context) });
 }
 
 /** In the environment of an agent that its guard starts again, because nothing else does. */
@@ -98,12 +98,12 @@ export function spawnAgent({ world, env, packageRoot }: AppContext, root: string
 
 const logPath = (root: string): string => join(fleetPaths(root).folder, 'host.log');
 
-function startInBackground(place: AppContext, root: string): Result<Started> {
-  const { files } = place.world;
+function startInBackground(context: AppContext, root: string): Result<Started> {
+  const { files } = context.world;
   const log = logPath(root);
   files.makeFolder(fleetPaths(root).folder);
   files.remove(log);
-  const spawned = spawnAgent(place, root);
+  const spawned = spawnAgent(context, root);
   if (!spawned.ok) return spawned;
   let isOver = false;
   spawned.value.onExit(() => {
@@ -113,11 +113,11 @@ function startInBackground(place: AppContext, root: string): Result<Started> {
 }
 
 /** Ends agent and guard, and takes the unit away. What they had started works on. */
-export async function stopAgent(place: AppContext, root: string): Promise<Result<void>> {
-  const { world } = place;
-  const unit = join(unitFolder(place), agentUnit);
-  if (world.files.info(unit) !== null && (await hasUserUnits(place))) {
-    const disabled = await systemctl(place, 'disable', '--now', agentUnit);
+export async function stopAgent(context: AppContext, root: string): Promise<Result<void>> {
+  const { world } = context;
+  const unit = join(unitFolder(context), agentUnit);
+  if (world.files.info(unit) !== null && (await hasUserUnits(context))) {
+    const disabled = await systemctl(context, 'disable', '--now', agentUnit);
     if (!disabled.ok) return disabled;
   }
   world.files.remove(unit);
@@ -150,18 +150,18 @@ function unitFolder({ env }: Pick<AppContext, 'env'>): string {
   return join(isAbsolute(config) ? config : join(home, '.config'), 'systemd', 'user');
 }
 
-async function hasUserUnits(place: AppContext): Promise<boolean> {
-  return (await systemctl(place, 'show-environment')).ok;
+async function hasUserUnits(context: AppContext): Promise<boolean> {
+  return (await systemctl(context, 'show-environment')).ok;
 }
 
-async function lingers(place: AppContext): Promise<boolean> {
-  const shown = await run(place, 'loginctl', ['show-user', '--property=Linger', '--value']);
+async function lingers(context: AppContext): Promise<boolean> {
+  const shown = await run(context, 'loginctl', ['show-user', '--property=Linger', '--value']);
   // If loginctl fails, the user is not advised to change the setting.
   return !(shown.ok && shown.value.stdout.trim() === 'no');
 }
 
-async function systemctl(place: AppContext, ...words: string[]): Promise<Result<void>> {
-  const ran = await run(place, 'systemctl', ['--user', ...words]);
+async function systemctl(context: AppContext, ...words: string[]): Promise<Result<void>> {
+  const ran = await run(context, 'systemctl', ['--user', ...words]);
   if (ran.ok && ran.value.exitCode === 0) return ok(undefined);
   const said = ran.ok ? lastLine(ran.value.stderr) : ran.failure.message;
   return fail(

@@ -11,13 +11,13 @@ import { slotsKey } from '../../fleet/engine.ts';
 import { fleetPaths, readAdded, readHost, writeAdded } from '../../fleet/fleet-files.ts';
 import type { FleetRedis } from '../../fleet/redis.ts';
 import * as registry from '../../fleet/registry.ts';
+import { listGroups } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import { delay } from '../../system/clock.ts';
 import type { AppContext } from '../app-context.ts';
-import { listGroups } from '../groups.ts';
+import { submit } from '../group-commands.ts';
 import { isRun } from '../live-runner.ts';
 import { loadReferredGroup } from '../resolve.ts';
-import { submit } from '../submit.ts';
 import { stopAgent } from './agent-service.ts';
 import { fleetHosts, isLost, unknownHost } from './hosts.ts';
 import { knownFleet, withRedis } from './init.ts';
@@ -31,8 +31,8 @@ export interface ToForget {
 }
 
 /** Fails with `not-found` when neither this host nor the fleet knows the name. */
-export async function lookAtHost(place: AppContext, root: string, name: string): Promise<Result<ToForget>> {
-  const { world } = place;
+export async function lookAtHost(context: AppContext, root: string, name: string): Promise<Result<ToForget>> {
+  const { world } = context;
   const own = readHost(world.files, root);
   if (!own.ok) return own;
   if (own.value?.name === name) {
@@ -42,7 +42,7 @@ export async function lookAtHost(place: AppContext, root: string, name: string):
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
   const ssh = added.value[name]?.ssh;
-  const hosts = await fleetHosts(place, root);
+  const hosts = await fleetHosts(context, root);
   if (!hosts.ok) return hosts;
   const host = hosts.value.find((one) => one.name === name);
   if (host === undefined && ssh === undefined) return unknownHost(name, hosts.value);
@@ -61,26 +61,26 @@ export interface OpenWork {
  * lost. If the command is interrupted, the host stays drained.
  */
 export async function finishWork(
-  place: AppContext,
+  context: AppContext,
   root: string,
   { name, isHere }: ToForget,
   say: (open: OpenWork) => void,
 ): Promise<Result<void>> {
-  const { world } = place;
+  const { world } = context;
   const own = readHost(world.files, root);
-  const config = isHere && own.ok && own.value !== undefined ? ok(own.value) : knownFleet(place, root);
+  const config = isHere && own.ok && own.value !== undefined ? ok(own.value) : knownFleet(context, root);
   if (!config.ok) return config;
   return withRedis(world, config.value, async (redis) => {
     const drained = await registry.drainHost(redis, name);
     if (!drained.ok) return drained;
-    let open: readonly GroupId[] = openGroups(place, root, name);
+    let open: readonly GroupId[] = openGroups(context, root, name);
     for (;;) {
       const used = await usedSlots(redis, name);
       if (!used.ok) return used;
       if (used.value === null) return ok(undefined);
       const kept = isHere ? world.files.list(fleetPaths(root).slots).length : 0;
-      open = openGroups(place, root, name, open);
-      if (used.value + kept + open.length === 0) open = openGroups(place, root, name);
+      open = openGroups(context, root, name, open);
+      if (used.value + kept + open.length === 0) open = openGroups(context, root, name);
       const sessions = Math.max(used.value, kept, open.length);
       if (sessions === 0) return ok(undefined);
       say({ sessions, withoutRunner: open.filter((id) => !isRun(world, groupPaths(root, id))) });
@@ -101,18 +101,18 @@ async function usedSlots(redis: FleetRedis, name: string): Promise<Result<number
 }
 
 /** Groups that have something on the host: an attempt, or the cost of one that was lost. */
-function openGroups(place: AppContext, root: string, host: string, among?: readonly GroupId[]): GroupId[] {
-  const ids = among ?? listGroups(place.world, root).map(({ id }) => id);
+function openGroups(context: AppContext, root: string, host: string, among?: readonly GroupId[]): GroupId[] {
+  const ids = among ?? listGroups(context.world, root).map(({ id }) => id);
   return ids.filter((id) =>
-    sessionsOf(place, id).some((record) => {
+    sessionsOf(context, id).some((record) => {
       const { state } = record;
       return (state.status === 'running' && state.attempt.place?.host === host) || holdsFor(record, host);
     }),
   );
 }
 
-function sessionsOf(place: AppContext, id: GroupId): SessionRecord[] {
-  const group = loadReferredGroup(place, id);
+function sessionsOf(context: AppContext, id: GroupId): SessionRecord[] {
+  const group = loadReferredGroup(context, id);
   return group.ok ? [...group.value.state.sessions.values()] : [];
 }
 
@@ -122,21 +122,21 @@ function holdsFor({ lost = [] }: SessionRecord, host: string): boolean {
 
 const staying: readonly string[] = ['fleet.json', 'added.json', 'logins'];
 
-export async function leaveFleet(place: AppContext, root: string): Promise<Result<undefined>> {
-  const { world } = place;
+export async function leaveFleet(context: AppContext, root: string): Promise<Result<undefined>> {
+  const { world } = context;
   const paths = fleetPaths(root);
   const host = readHost(world.files, root);
   const working = readLeases(world, paths);
   const { value: config } = host.ok ? host : { value: undefined };
   if (config !== undefined) await withRedis(world, config, (redis) => registry.drainHost(redis, config.name));
-  const fence = new Fence(world, paths, (line) => place.notes.line(line));
+  const fence = new Fence(world, paths, (line) => context.notes.line(line));
   await Promise.all(working.map((lease) => fence.end(lease)));
   // As long as the agent runs, a runner fetches what they made, and what it cost.
   for (let waitedMs = 0; waitedMs < handOverMs && working.length > 0; waitedMs += lookMs) {
     if (world.files.list(paths.slots).length === 0) break;
     await delay(world.clock, lookMs);
   }
-  const stopped = await stopAgent(place, root);
+  const stopped = await stopAgent(context, root);
   if (!stopped.ok) return stopped;
   // Where Redis does not answer, the fleet hears nothing of this host any more and takes it for lost.
   if (config !== undefined) await withRedis(world, config, (redis) => registry.forgetHost(redis, config.name));
@@ -152,16 +152,16 @@ const undoMs = 120_000;
 
 /** The value: what could not be undone there. */
 export async function removeHost(
-  place: AppContext,
+  context: AppContext,
   root: string,
   { name }: ToForget,
 ): Promise<Result<string | undefined>> {
-  const { world } = place;
+  const { world } = context;
   const added = readAdded(world.files, root);
   if (!added.ok) return added;
   const { [name]: known, ...others } = added.value;
-  const undone = known === undefined ? ok(undefined) : await undoThere(place, name, known);
-  const fleet = knownFleet(place, root);
+  const undone = known === undefined ? ok(undefined) : await undoThere(context, name, known);
+  const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
   const dropped = await withRedis(world, fleet.value, (redis) => registry.forgetHost(redis, name));
   if (!dropped.ok) return dropped;
@@ -173,7 +173,7 @@ export async function removeHost(
 }
 
 async function undoThere(
-  place: AppContext,
+  context: AppContext,
   name: string,
   { ssh, program, login }: { readonly ssh: string; readonly program: string; readonly login?: string | undefined },
 ): Promise<Result<unknown>> {
@@ -186,7 +186,7 @@ ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
 rm -rf ${at} ${at}-*`;
   const root = `root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"\n`;
   const next = 'Undo it there by hand.';
-  return runBySsh(place, ssh, { script: `${root}${script}`, next, timeoutMs: undoMs });
+  return runBySsh(context, ssh, { script: `${root}${script}`, next, timeoutMs: undoMs });
 }
 
 // Money that is held for sessions of a lost host: what they may have cost besides what is known.
@@ -197,17 +197,17 @@ export interface HeldGroup {
   readonly usd: number;
 }
 
-export function heldBy(place: AppContext, root: string, host: string): HeldGroup[] {
-  return listGroups(place.world, root).flatMap(({ id }) => {
-    const held = sessionsOf(place, id).filter((record) => holdsFor(record, host));
+export function heldBy(context: AppContext, root: string, host: string): HeldGroup[] {
+  return listGroups(context.world, root).flatMap(({ id }) => {
+    const held = sessionsOf(context, id).filter((record) => holdsFor(record, host));
     return held.map(({ definition, usage: { heldUsd = 0 } }) => ({
       ...{ groupId: id, sessionId: definition.id, usd: heldUsd },
     }));
   });
 }
 
-export async function bookHeld(place: AppContext, { groupId, sessionId }: HeldGroup): Promise<Result<unknown>> {
-  const group = loadReferredGroup(place, groupId);
+export async function bookHeld(context: AppContext, { groupId, sessionId }: HeldGroup): Promise<Result<unknown>> {
+  const group = loadReferredGroup(context, groupId);
   if (!group.ok) return group;
-  return submit(place, group.value, { kind: 'settle-cost', sessionId, isSpent: true });
+  return submit(context, group.value, { kind: 'settle-cost', sessionId, isSpent: true });
 }

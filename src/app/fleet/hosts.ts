@@ -12,21 +12,21 @@ export const { isLost, isSilent } = registry;
 export { describeHosts };
 
 /** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */
-export async function fleetHosts(place: AppContext, root: string): Promise<Result<FleetHost[]>> {
-  const fleet = knownFleet(place, root);
-  return fleet.ok ? withRedis(place.world, fleet.value, registry.listHosts) : fleet;
+export async function fleetHosts(context: AppContext, root: string): Promise<Result<FleetHost[]>> {
+  const fleet = knownFleet(context, root);
+  return fleet.ok ? withRedis(context.world, fleet.value, registry.listHosts) : fleet;
 }
 
 /** The value: the host as it was. Fails with `not-found` when no host of that name has joined. */
 export async function setDraining(
-  place: AppContext,
+  context: AppContext,
   root: string,
   name: string,
   isDraining: boolean,
 ): Promise<Result<FleetHost>> {
-  const fleet = knownFleet(place, root);
+  const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
-  return withRedis(place.world, fleet.value, async (redis) => {
+  return withRedis(context.world, fleet.value, async (redis) => {
     const hosts = await registry.listHosts(redis);
     if (!hosts.ok) return hosts;
     const host = hosts.value.find((one) => one.name === name);

@@ -33,14 +33,18 @@ export interface MadeFleet {
 const usualLeaseMs = 60_000;
 
 /** Writes nothing unless Redis is as it must be. */
-export async function makeFleet(place: AppContext, root: string, given: FleetInitOptions): Promise<Result<MadeFleet>> {
-  const { world } = place;
+export async function makeFleet(
+  context: AppContext,
+  root: string,
+  given: FleetInitOptions,
+): Promise<Result<MadeFleet>> {
+  const { world } = context;
   const before = readFleet(world.files, root);
   if (!before.ok) return before;
   const insecure = given.insecure === true;
   const url = checkAddress({ redis: given.redis, insecure });
   if (!url.ok) return url;
-  const ca = given.ca === undefined ? ok(before.value?.ca) : readCertificate(place, given.ca);
+  const ca = given.ca === undefined ? ok(before.value?.ca) : readCertificate(context, given.ca);
   if (!ca.ok) return ca;
   const trust = { ...defined({ ca: ca.value }), ...(insecure ? { insecure } : {}) };
   const { sealingKey, signingKey, publicKey } = before.value ?? newFleetKeys();
@@ -83,8 +87,8 @@ export async function withRedis<T>(
   }
 }
 
-export function joinLineOf(place: AppContext, root: string): Result<string> {
-  const config = knownFleet(place, root);
+export function joinLineOf(context: AppContext, root: string): Result<string> {
+  const config = knownFleet(context, root);
   return config.ok ? ok(joinLine(ticketOf(config.value))) : config;
 }
 

@@ -39,8 +39,8 @@ export interface Joined {
 }
 
 /** Writes the host's configuration; nothing unless all of it is right and Redis answers. */
-export async function joinFleet(place: AppContext, root: string, given: JoinOptions): Promise<Result<Joined>> {
-  const { world } = place;
+export async function joinFleet(context: AppContext, root: string, given: JoinOptions): Promise<Result<Joined>> {
+  const { world } = context;
   const ticket = parseJoinLine(given.line);
   if (!ticket.ok) return ticket;
   const before = readHost(world.files, root);
@@ -54,9 +54,9 @@ export async function joinFleet(place: AppContext, root: string, given: JoinOpti
   const codeUrl = ssh.value === undefined ? before.value?.codeUrl : codeUrlOf(ssh.value, fleetPaths(root).repositories);
   const slots = given.slots ?? before.value?.slots ?? Math.min(world.machine.cores, slotsMax);
   const loginName = given.login ?? before.value?.login;
-  const login = checkLogin(place, root, loginName);
+  const login = checkLogin(context, root, loginName);
   if (!login.ok) return login;
-  const programs = await checkPrograms(place, given.acceptClaude);
+  const programs = await checkPrograms(context, given.acceptClaude);
   if (!programs.ok) return programs;
   const { leaseMs } = ticket.value;
   const free = await withRedis(world, ticket.value, async (redis) => {
@@ -84,19 +84,19 @@ function codeUrlOf(ssh: string, path: string): string {
 export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting until the fleet hears of it ...' } as const;
 
 export async function joinAndServe(
-  place: AppContext,
+  context: AppContext,
   root: string,
   given: JoinOptions,
 ): Promise<Result<Joined & { readonly started: Started }>> {
-  const joined = await joinFleet(place, root, given);
+  const joined = await joinFleet(context, root, given);
   if (!joined.ok) return joined;
-  const before = await withRedis(place.world, joined.value.host, (redis) => redis.nowMs());
+  const before = await withRedis(context.world, joined.value.host, (redis) => redis.nowMs());
   if (!before.ok) return before;
-  place.notes.line(joinSteps.start);
-  const started = await startAgent(place, root);
+  context.notes.line(joinSteps.start);
+  const started = await startAgent(context, root);
   if (!started.ok) return started;
-  place.notes.line(joinSteps.wait);
-  const listed = await untilListed(place, joined.value.host, before.value, started.value);
+  context.notes.line(joinSteps.wait);
+  const listed = await untilListed(context, joined.value.host, before.value, started.value);
   if (listed?.refusal !== undefined) {
     const again = acceptIt(listed);
     const next = `Install another version of Claude Code; the agent, which was started, tries it by itself.${again}`;
@@ -111,7 +111,7 @@ export async function joinAndServe(
     );
   }
   const { log, isOver } = started.value;
-  const said = lastLine(place.world.files.readText(log) ?? '');
+  const said = lastLine(context.world.files.readText(log) ?? '');
   const message = isOver() ? `The agent ended at once: ${said}.` : 'The fleet does not hear of the agent.';
   return fail(isOver() ? 'spawn-failed' : 'timeout', message, `See its log: ${log}`);
 }

@@ -20,12 +20,12 @@ export interface HostServeOptions {
 
 /** Fails with `usage` where the host belongs to no fleet, with `busy` where one runs already. */
 export async function serveFleet(
-  place: AppContext,
+  context: AppContext,
   root: string,
   { isGuard, version }: HostServeOptions,
 ): Promise<Result<void>> {
-  const { world, env, packageRoot } = place;
-  const tell = (line: string) => place.notes.line(line);
+  const { world, env, packageRoot } = context;
+  const tell = (line: string) => context.notes.line(line);
   let unsubscribe = (): void => {};
   let closeClaude = async (): Promise<void> => {};
   const told = {
@@ -41,18 +41,18 @@ export async function serveFleet(
         const given = { ...env, ...variables, CCA_NEXT_GUARD: next };
         spawnDetached({ program: 'sh', args: ['-c', script] }, { args: [], cwd: '/', env: given });
       };
-      const startAgent = () => void spawnAgent(place, root);
+      const startAgent = () => void spawnAgent(context, root);
       const again = env[restartedVariable] === undefined ? {} : { startAgent };
       return await serveGuard(world, { root, tell, startShell, ...again, ...told });
     }
     const { serveHost } = await import('../../fleet/agent/serve.ts');
     const startGuard = () =>
       spawnDetached(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
-    const claude = hostClaude(place, root);
+    const claude = hostClaude(context, root);
     closeClaude = claude.close;
     const checkLogin = async () => {
       const { checkOwnLogin } = await import('./host-checks.ts');
-      return checkOwnLogin(place, root, await claude.choose());
+      return checkOwnLogin(context, root, await claude.choose());
     };
     const own = {
       checkLogin,
@@ -75,8 +75,8 @@ export async function serveFleet(
 /** A check that could not be made is repeated after this. */
 const againMs = 5 * 60_000;
 
-export function hostClaude(place: AppContext, root: string, check?: ClaudeCheckOptions['check']) {
-  const { world, env, packageRoot, notes } = place;
+export function hostClaude(context: AppContext, root: string, check?: ClaudeCheckOptions['check']) {
+  const { world, env, packageRoot, notes } = context;
   const host = readHost(world.files, root);
   const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);
   // Of a login that cannot be read each session hears by itself.

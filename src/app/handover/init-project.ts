@@ -40,12 +40,12 @@ export interface WantedProject {
  * write.
  */
 export function initProject(
-  place: AppContext,
+  context: AppContext,
   root: string,
   wanted: WantedProject,
   told: Pick<ProgressNotes, 'line'>,
 ): Result<MadeProject> {
-  const { files } = place.world;
+  const { files } = context.world;
   const folder = withoutLinks(files, wanted.folder);
   const file = join(folder, planningFolder, resumeFileName);
   const config = configuredFolders(files, root);
@@ -54,7 +54,7 @@ export function initProject(
     return fail('corrupt-file', `${config.trouble}.`, next);
   }
   const naming = join(root, handoverConfig);
-  const made = make(place, folder, file, wanted.name);
+  const made = make(context, folder, file, wanted.name);
   if (!made.ok && made.failure.reason !== 'duplicate') return made;
   const isFound = findProjects(files, root).projects.some((project) => project.file === file);
   const path = relative(root, folder);
@@ -64,7 +64,7 @@ export function initProject(
   if (made.ok) told.line(`Made ${file}`);
   const isNamed = !isFound && isBelow;
   if (isNamed) {
-    const named = nameFolder(place, naming, path);
+    const named = nameFolder(context, naming, path);
     if (!named.ok) return named;
     told.line(`Named it in ${naming}`);
   } else if (!isFound) told.line(`Its hooks find it when claude is started in ${folder}`);
@@ -125,10 +125,10 @@ function nameFolder({ world: { files } }: AppContext, config: string, path: stri
 // What the commands of the family `handover` share: the folder they look in.
 
 /** Absolute, links resolved: the folder in which claude is started. Fails with `usage` when it is none. */
-export function handoverRoot(place: AppContext, typed: string | undefined): Result<string> {
-  const folder = folderNamed(place, typed, 'folder', 'Give the path of an existing folder to --root.');
+export function handoverRoot(context: AppContext, typed: string | undefined): Result<string> {
+  const folder = folderNamed(context, typed, 'folder', 'Give the path of an existing folder to --root.');
   if (!folder.ok) return folder;
-  return ok(place.world.files.realPath(folder.value) ?? folder.value);
+  return ok(context.world.files.realPath(folder.value) ?? folder.value);
 }
 
 /** Of a session of a group its runner knows the project, also when `/clear` or a fork gave the session another id. */

@@ -33,16 +33,16 @@ const bytesMax = 4 * 1024 * 1024;
  * Absolute path of the settings file, links resolved: the project's (this folder's, when nothing is named) or the one
  * of a config dir. Fails with `usage` when both are named or the folder is not there.
  */
-export function settingsPath(place: AppContext, { project, configDir }: SettingsPlace): Result<string> {
+export function settingsPath(context: AppContext, { project, configDir }: SettingsPlace): Result<string> {
   if (project !== undefined && configDir !== undefined) {
     const message = 'Both --project and --config-dir are given.';
     return fail('usage', message, 'Give the one whose settings are meant.');
   }
   const option = configDir === undefined ? '--project' : '--config-dir';
   const next = `Give the path of an existing folder to ${option}.`;
-  const folder = folderNamed(place, configDir ?? project, 'folder', next);
+  const folder = folderNamed(context, configDir ?? project, 'folder', next);
   if (!folder.ok) return folder;
-  return targetOf(place, join(folder.value, configDir === undefined ? '.claude/settings.json' : 'settings.json'));
+  return targetOf(context, join(folder.value, configDir === undefined ? '.claude/settings.json' : 'settings.json'));
 }
 
 /** People keep settings in a repository of their own and link to them: the file behind the link is changed. */
@@ -83,8 +83,8 @@ function parseSettings(path: string, bytes: Uint8Array): Result<Parsed> {
   const fault = findObjectFault(text);
   if (fault !== null) {
     const lines = text.slice(0, fault.offset).split('\n');
-    const place = `${path}:${lines.length}:${(lines.at(-1) as string).length + 1}`;
-    return refuse(`${place} is not valid JSON that can be changed safely: ${fault.message}.`);
+    const position = `${path}:${lines.length}:${(lines.at(-1) as string).length + 1}`;
+    return refuse(`${position} is not valid JSON that can be changed safely: ${fault.message}.`);
   }
   const checked = readBackCheck(path, text);
   return checked.ok ? ok({ text, settings: checked.value }) : refuse(checked.failure.message);

@@ -23,9 +23,9 @@ import {
   releaseWorktrees,
   whyKept,
 } from '../delivery/worktree-cleanup.ts';
+import { submit } from '../group-commands.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { GroupReference, LoadedSession } from '../resolve.ts';
-import { submit } from '../submit.ts';
 
 export interface Archived {
   readonly state: GroupState;
@@ -36,7 +36,7 @@ export interface Archived {
 
 /** Worktrees of merged work go. Unmerged work prevents archiving unless `force` throws it away. */
 export async function archiveGroup(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   force: boolean,
 ): Promise<Result<Archived>> {
@@ -44,29 +44,29 @@ export async function archiveGroup(
   let wasArchived = false;
   let archived: Archived | undefined;
   const before = async (writer: GroupWriter): Promise<Result<void>> => {
-    const finished = await finishMerge(place, writer);
+    const finished = await finishMerge(context, writer);
     if (!finished.ok) return finished;
-    const all = await leftoversOf(place, writer.paths, writer.state);
+    const all = await leftoversOf(context, writer.paths, writer.state);
     leftovers = all.filter(({ record }) => record !== undefined);
     wasArchived = writer.state.status === 'archived';
-    return wasArchived || force ? ok(undefined) : checkArchivable(place, writer.state, leftovers);
+    return wasArchived || force ? ok(undefined) : checkArchivable(context, writer.state, leftovers);
   };
   // Archived first: worktrees are looked at again by the same command, should this end in between.
   const after = async (writer: GroupWriter): Promise<Result<void>> => {
-    const tidied = await cleanUpSessions(place, writer, [...writer.state.sessions.keys()], { force });
+    const tidied = await cleanUpSessions(context, writer, [...writer.state.sessions.keys()], { force });
     if (!tidied.ok) return tidied;
     archived = { state: writer.state, wasArchived, leftovers, tidied: tidied.value };
     return ok(undefined);
   };
-  const done = await submit(place, group, { kind: 'archive' }, { before, after });
+  const done = await submit(context, group, { kind: 'archive' }, { before, after });
   if (!done.ok) return done;
   return ok(archived as Archived);
 }
 
 /** An archived group cannot be merged any more, so what waits for that must not be put away with it. */
-function checkArchivable(place: AppContext, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
+function checkArchivable(context: AppContext, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
   const obstacles = leftovers.flatMap((leftover) => {
-    const why = whyKept(place, leftover, 'keep-unmerged');
+    const why = whyKept(context, leftover, 'keep-unmerged');
     return why === null ? [] : [{ leftover, why }];
   });
   const [first] = obstacles;
@@ -88,31 +88,31 @@ function checkArchivable(place: AppContext, state: GroupState, leftovers: readon
 
 /** Fails with `illegal-transition` while its worktree holds what would be lost. */
 export async function removeSession(
-  place: AppContext,
+  context: AppContext,
   session: LoadedSession,
   release: Release,
 ): Promise<Result<void>> {
   const { sessionId, record, paths } = session;
   const releaseNow = async (known = record): Promise<Result<void>> => {
-    const leftover = await leftoverOf(place, paths, sessionId, known);
-    return leftover === null ? ok(undefined) : releaseWorktrees(place, paths, [leftover], release);
+    const leftover = await leftoverOf(context, paths, sessionId, known);
+    return leftover === null ? ok(undefined) : releaseWorktrees(context, paths, [leftover], release);
   };
   // The runner may start it at any moment, so its worktree is looked at before, and goes afterwards.
-  if (liveRunner(place.world, session) !== null) {
-    const before = await leftoverOf(place, paths, sessionId, record);
-    const possible = before === null ? ok(undefined) : checkReleasable(place, [before], release);
+  if (liveRunner(context.world, session) !== null) {
+    const before = await leftoverOf(context, paths, sessionId, record);
+    const possible = before === null ? ok(undefined) : checkReleasable(context, [before], release);
     if (!possible.ok) return possible;
   }
   // Without one the worktree goes first: while the session is there, the command can be given again.
   const before = async (writer: GroupWriter): Promise<Result<void>> => {
-    const finished = await finishMerge(place, writer);
+    const finished = await finishMerge(context, writer);
     if (!finished.ok) return finished;
     const released = await releaseNow(writer.state.sessions.get(sessionId));
     return released.ok ? recordCleaned(writer, sessionId) : released;
   };
-  const removed = await submit(place, session, { kind: 'remove-session', sessionId }, { before });
+  const removed = await submit(context, session, { kind: 'remove-session', sessionId }, { before });
   const released = removed.ok && removed.value.by === 'runner' ? await releaseNow() : removed;
   if (!released.ok) return released;
-  place.world.files.remove(sessionPaths(paths, sessionId).folder);
+  context.world.files.remove(sessionPaths(paths, sessionId).folder);
   return ok(undefined);
 }

@@ -12,25 +12,25 @@ import { plural } from '../../view/format.ts';
 import type { AppContext } from '../app-context.ts';
 import { finishMerge } from '../delivery/merge.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../delivery/worktree-cleanup.ts';
+import { changeGroup } from '../group-commands.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
-import { changeGroup } from '../submit.ts';
 
 /** Fails with `busy` while a runner holds it, with `illegal-transition` while work would be lost. */
 export async function deleteGroup(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   release: Release,
   allows: (state: GroupState) => Result<void> = () => ok(undefined),
 ): Promise<Result<void>> {
-  if (place.world.files.entryKind(group.paths.folder) === 'link') return deleteLink(place, group, release);
-  const deleted = await changeGroup<void>(place, group, {
+  if (context.world.files.entryKind(group.paths.folder) === 'link') return deleteLink(context, group, release);
+  const deleted = await changeGroup<void>(context, group, {
     direct: (writer) => {
       const allowed = allows(writer.state);
-      return allowed.ok ? deleteNow(place, group, writer, release) : allowed;
+      return allowed.ok ? deleteNow(context, group, writer, release) : allowed;
     },
   });
-  return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(place, group, release);
+  return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(context, group, release);
 }
 
 /** Nothing behind it is touched, its lock included. */
@@ -41,9 +41,9 @@ function deleteLink({ world }: AppContext, { paths }: GroupReference, { tell }: 
 }
 
 /** Skips the confirmation when the deletion would be refused anyway. The lock, taken later, decides. */
-export async function refuseWhileRunning(place: AppContext, group: GroupReference): Promise<Result<void>> {
-  if (!isHeld(place.world, group)) return ok(undefined);
-  const taken = await changeGroup<void>(place, group, { direct: () => ok(undefined) });
+export async function refuseWhileRunning(context: AppContext, group: GroupReference): Promise<Result<void>> {
+  if (!isHeld(context.world, group)) return ok(undefined);
+  const taken = await changeGroup<void>(context, group, { direct: () => ok(undefined) });
   if (taken.ok || taken.failure.reason !== 'busy') return ok(undefined);
   const pause = ['group', 'pause', group.groupId];
   const force = ['group', 'delete', group.groupId, '--force'];
@@ -52,7 +52,7 @@ export async function refuseWhileRunning(place: AppContext, group: GroupReferenc
 }
 
 async function deleteNow(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   writer: GroupWriter,
   release: Release,
@@ -60,25 +60,25 @@ async function deleteNow(
   const taken = anyAttachedProblem(writer.state);
   if (taken) return taken;
   if (writer.state.running.size > 0) {
-    place.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
-    await stopGroup(place.world, writer, 'deleted');
+    context.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
+    await stopGroup(context.world, writer, 'deleted');
   }
-  await stopRehearsal(place.world, writer.paths);
-  const finished = await finishMerge(place, writer);
-  return finished.ok ? deleteFiles(place, group, writer.state, release) : finished;
+  await stopRehearsal(context.world, writer.paths);
+  const finished = await finishMerge(context, writer);
+  return finished.ok ? deleteFiles(context, group, writer.state, release) : finished;
 }
 
 /** Worktrees go through git first: their folders alone would leave the user's repositories with stale entries. */
 async function deleteFiles(
-  place: AppContext,
+  context: AppContext,
   { root, groupId, paths }: GroupReference,
   state: GroupState | null,
   release: Release,
 ): Promise<Result<void>> {
-  const leftovers = await leftoversOf(place, paths, state);
-  const released = await releaseWorktrees(place, paths, leftovers, release);
+  const leftovers = await leftoversOf(context, paths, state);
+  const released = await releaseWorktrees(context, paths, leftovers, release);
   if (!released.ok) return released;
-  deleteGroupFolder(place.world, root, groupId);
+  deleteGroupFolder(context.world, root, groupId);
   return ok(undefined);
 }
 
@@ -87,8 +87,8 @@ function isDamage(failure: Failure): boolean {
 }
 
 /** Without a readable log there is no writer; the lock is taken by hand. */
-async function deleteDamaged(place: AppContext, group: GroupReference, release: Release): Promise<Result<void>> {
-  const { world } = place;
+async function deleteDamaged(context: AppContext, group: GroupReference, release: Release): Promise<Result<void>> {
+  const { world } = context;
   const { groupId, paths } = group;
   const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
   if (lock === null)
@@ -97,8 +97,8 @@ async function deleteDamaged(place: AppContext, group: GroupReference, release: 
     refuseHiddenLog(world, paths.events);
     await stopDamagedGroup(world, paths);
     await stopRehearsal(world, paths);
-    const finished = await finishMerge(place, { paths, groupId });
-    return finished.ok ? await deleteFiles(place, group, null, release) : finished;
+    const finished = await finishMerge(context, { paths, groupId });
+    return finished.ok ? await deleteFiles(context, group, null, release) : finished;
   } finally {
     lock.release();
   }

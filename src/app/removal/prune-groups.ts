@@ -40,9 +40,9 @@ export interface PrunePlan {
   readonly kept: readonly { readonly id: GroupId; readonly why: string }[];
 }
 
-export async function planPrune(place: AppContext, root: string, options: PruneOptions): Promise<PrunePlan> {
-  const nowMs = place.world.clock.now();
-  const meant = listGroups(place.world, root).flatMap(({ meta, problem }) =>
+export async function planPrune(context: AppContext, root: string, options: PruneOptions): Promise<PrunePlan> {
+  const nowMs = context.world.clock.now();
+  const meant = listGroups(context.world, root).flatMap(({ meta, problem }) =>
     meta !== undefined && problem === undefined && isMeant(meta, options) ? [meta] : [],
   );
   const doomed: PruneCandidate[] = [];
@@ -51,9 +51,9 @@ export async function planPrune(place: AppContext, root: string, options: PruneO
     const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
     const ageMs = nowMs - Date.parse(meta.updatedAt);
     if (options.olderThanMs !== undefined && ageMs < options.olderThanMs) continue;
-    const bytes = bytesOf(place.world.files, group.paths);
+    const bytes = bytesOf(context.world.files, group.paths);
     if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
-    const possible = await catchWriteErrors(group, () => checkPrunable(place, group));
+    const possible = await catchWriteErrors(group, () => checkPrunable(context, group));
     if (!possible.ok) kept.push({ id: meta.id, why: describeFailure(possible.failure) });
     else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
   }
@@ -62,14 +62,14 @@ export async function planPrune(place: AppContext, root: string, options: PruneO
 
 /** Deletes one of the plan, unless it is another one by now. Fails as `deleteGroup` does. */
 export function pruneGroup(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   { status }: Pick<PruneCandidate, 'status'>,
   tell: (note: string) => void,
 ): Promise<Result<void>> {
   const command = ['group', 'delete', group.groupId];
-  return deleteGroup(place, group, { force: false, command, tell }, (state) => {
-    if (state.status === status) return namedProblem(place, group.paths, state);
+  return deleteGroup(context, group, { force: false, command, tell }, (state) => {
+    if (state.status === status) return namedProblem(context, group.paths, state);
     const message = `Group ${group.groupId} is ${state.status} by now.`;
     return fail('illegal-transition', message, see('group', 'show', group.groupId));
   });
@@ -80,22 +80,22 @@ function isMeant({ status }: GroupMeta, { status: wanted }: PruneOptions): boole
   return wanted === 'active' ? activeGroupStatuses.has(status) : status === wanted;
 }
 
-async function checkPrunable(place: AppContext, group: GroupReference): Promise<Result<void>> {
-  if (isHeld(place.world, group)) {
+async function checkPrunable(context: AppContext, group: GroupReference): Promise<Result<void>> {
+  if (isHeld(context.world, group)) {
     return fail('busy', 'It is being run.', advise('Pause it first', ['group', 'pause', group.groupId]));
   }
-  const state = loadGroup(place.world, group.root, group.groupId);
+  const state = loadGroup(context.world, group.root, group.groupId);
   if (!state.ok) return state;
-  const named = namedProblem(place, group.paths, state.value);
+  const named = namedProblem(context, group.paths, state.value);
   if (!named.ok) return fail(named.failure.reason, named.failure.message, '');
-  const leftovers = await leftoversOf(place, group.paths, state.value);
+  const leftovers = await leftoversOf(context, group.paths, state.value);
   const command = ['group', 'delete', group.groupId];
-  return checkReleasable(place, leftovers, { force: false, command });
+  return checkReleasable(context, leftovers, { force: false, command });
 }
 
-function namedProblem(place: AppContext, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
+function namedProblem(context: AppContext, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
   for (const { workspace } of sessions.values()) {
-    const other = workspace === undefined ? null : namedElsewhere(place, paths, workspace);
+    const other = workspace === undefined ? null : namedElsewhere(context, paths, workspace);
     if (workspace === undefined || other === null) continue;
     const message = `The group ${other} builds on its branch ${workspace.branch}.`;
     return fail('illegal-transition', message, advise('Delete it all the same with', ['group', 'delete', group.id]));

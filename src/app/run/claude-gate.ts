@@ -17,47 +17,47 @@ import type { RunOptions } from './run-options.ts';
 
 /** Checks nothing when nothing would start. Fails with `claude-unproven` or `usage`. */
 export async function gateForGroup(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   options: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
   { isTaken, calledOff }: { readonly isTaken: boolean; readonly calledOff?: AbortSignal | undefined },
 ): Promise<Result<CheckGate | 'interrupted'>> {
   const { config, only, isQuiet = false } = options;
-  const gate = new CheckGate(place, { root: group.root, isQuiet, stop: calledOff });
-  const state = loadGroup(place.world, group.root, group.groupId);
+  const gate = new CheckGate(context, { root: group.root, isQuiet, stop: calledOff });
+  const state = loadGroup(context.world, group.root, group.groupId);
   // The run refuses to make a rehearsed group real, and needs no claude for that.
   if (!state.ok || !isTaken || isRehearsal(state.value)) return ok(gate);
-  const ids = toBeRun(place, state.value, options);
+  const ids = toBeRun(context, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
-  if (!isQuiet) await warnOfForeseen(place, group.root, state.value, ids);
+  if (!isQuiet) await warnOfForeseen(context, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate);
-  const ready = await checkMachine(place, state.value, ids);
+  const ready = await checkMachine(context, state.value, ids);
   if (!ready.ok) return ready;
   const { acceptClaude } = { ...state.value.group.config, ...config };
-  const admitted = await admit(place, gate, acceptClaude);
+  const admitted = await admit(context, gate, acceptClaude);
   // With a fleet, sessions may work where there is a login.
-  const { files } = place.world;
+  const { files } = context.world;
   const isAlone = files.info(join(group.root, 'fleet', 'fleet.json')) === null;
   const records = ids.flatMap((id) => state.value.sessions.get(id) ?? []);
   const first = records.find(
     ({ finished, definition }) => finished === undefined && files.info(definition.projectPath),
   );
   if (!admitted.ok || admitted.value === 'interrupted' || !isAlone || first === undefined) return admitted;
-  return askGate(place, gate, acceptClaude, first.definition);
+  return askGate(context, gate, acceptClaude, first.definition);
 }
 
 /** Fails when claude has no login: an attempt would only find that out, and count as one. */
 async function askGate(
-  place: AppContext,
+  context: AppContext,
   gate: CheckGate,
   acceptClaude: string | undefined,
   session: SessionDefinition | undefined,
 ): Promise<Result<CheckGate>> {
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen.failure.reason === 'claude-missing' ? ok(gate) : chosen;
-  const asked = await (await import('../check/claude.ts')).askLogin(place, chosen.value.program, session);
+  const asked = await (await import('../check/claude.ts')).askLogin(context, chosen.value.program, session);
   if (!asked.ok) return asked;
   gate.isLoggedIn = true;
   return ok(gate);
@@ -65,41 +65,41 @@ async function askGate(
 
 /** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
 export async function checkRehearsed(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   options: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): Promise<Result<undefined>> {
-  const state = loadGroup(place.world, group.root, group.groupId);
-  const ids = state.ok ? toBeRun(place, state.value, options) : null;
-  return !state.ok || ids === null ? ok(undefined) : checkRehearsal(place, state.value, ids);
+  const state = loadGroup(context.world, group.root, group.groupId);
+  const ids = state.ok ? toBeRun(context, state.value, options) : null;
+  return !state.ok || ids === null ? ok(undefined) : checkRehearsal(context, state.value, ids);
 }
 
-export async function checkNewRehearsed(place: AppContext, group: NewGroup): Promise<Result<undefined>> {
-  const draft = draftState(place, group);
-  return draft.ok ? checkRehearsal(place, draft.value, [...draft.value.sessions.keys()]) : draft;
+export async function checkNewRehearsed(context: AppContext, group: NewGroup): Promise<Result<undefined>> {
+  const draft = draftState(context, group);
+  return draft.ok ? checkRehearsal(context, draft.value, [...draft.value.sessions.keys()]) : draft;
 }
 
 async function checkRehearsal(
-  place: AppContext,
+  context: AppContext,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<Result<undefined>> {
-  const { world, env, packageRoot } = place;
+  const { world, env, packageRoot } = context;
   const claude = findClaude(world, env, { packageRoot, ...forRehearsal });
   if (!claude.ok) return claude;
   const version = await versionOf(world, claude.value.program, env);
   const supported = version.ok ? checkSupported(version.value) : ok(undefined);
   if (!supported.ok) return supported;
-  return checkMachine(place, state, ids);
+  return checkMachine(context, state, ids);
 }
 
 async function checkMachine(
-  place: AppContext,
+  context: AppContext,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<Result<undefined>> {
-  const hasGit = await checkGit(place, state, ids);
-  return hasGit.ok ? checkStarts(place, state, ids) : hasGit;
+  const hasGit = await checkGit(context, state, ids);
+  return hasGit.ok ? checkStarts(context, state, ids) : hasGit;
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
@@ -128,29 +128,29 @@ function toBeRun(
 
 /** Before the group is made. Also fails when claude is missing or logged out, or no session could begin. */
 export async function gateForNewGroup(
-  place: AppContext,
+  context: AppContext,
   root: string,
   options: Pick<RunOptions, 'config' | 'isQuiet'>,
   group: NewGroup,
 ): Promise<Result<CheckGate | 'interrupted'>> {
   const { acceptClaude } = options.config;
-  const gate = new CheckGate(place, { root, isQuiet: options.isQuiet === true });
+  const gate = new CheckGate(context, { root, isQuiet: options.isQuiet === true });
   const named = await gate.checkNamed(acceptClaude);
   if (!named.ok) return named;
-  const draft = draftState(place, group);
+  const draft = draftState(context, group);
   if (!draft.ok) return draft;
-  const startable = await checkFirstProjects(place, root, draft.value);
+  const startable = await checkFirstProjects(context, root, draft.value);
   if (!startable.ok) return startable;
-  const ready = await checkMachine(place, draft.value, [...draft.value.sessions.keys()]);
+  const ready = await checkMachine(context, draft.value, [...draft.value.sessions.keys()]);
   if (!ready.ok) return ready;
-  const admitted = await admit(place, gate, acceptClaude);
+  const admitted = await admit(context, gate, acceptClaude);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen;
-  const asked = await askGate(place, gate, acceptClaude, first);
+  const asked = await askGate(context, gate, acceptClaude, first);
   if (!asked.ok || options.isQuiet === true) return asked;
-  await warnOfForeseen(place, root, draft.value, [...draft.value.sessions.keys()]);
+  await warnOfForeseen(context, root, draft.value, [...draft.value.sessions.keys()]);
   return asked;
 }
 

@@ -30,15 +30,15 @@ type Here = Pick<AppContext, 'world' | 'env' | 'cwd' | 'packageRoot'>;
 
 /** Resolves when the runner runs the group or has refused to. Fails when it ended and did not say why. */
 export async function startDetached(
-  place: Here,
+  context: Here,
   group: GroupReference,
   options: RunOptions,
 ): Promise<Result<Detached>> {
-  const { world } = place;
+  const { world } = context;
   const { runnerLogs } = group.paths;
   const log = logFileFor(world, runnerLogs);
   const events = new LogReader(world, group.paths.events);
-  const started = startRunner(place, group, options, log);
+  const started = startRunner(context, group, options, log);
   if (!started.ok) return started;
   const outcome = await beginning(world, group.paths, events, started.value);
   if (outcome !== 'running') return refused(world, outcome, log);

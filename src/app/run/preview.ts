@@ -30,8 +30,8 @@ import { checkAccepted, judgeCheck } from '../claude-check/checks.ts';
 import { lastCheckOf } from '../claude-check/gate.ts';
 import { dayBudget } from '../config/user-config.ts';
 import { presentUsage, readSamples, readStanding } from '../watch/live-view.ts';
-import { leftOutOfProjects, leftOutOfUser } from './left-out.ts';
 import { checkGit, commandCheck, projectCheck, startCheck } from './run-check.ts';
+import { leftOutOfProjects, leftOutOfUser } from './unused-config.ts';
 import { worktreeLines } from './worktree-preview.ts';
 
 const sentenceColumnsMax = 600;
@@ -60,39 +60,39 @@ export interface RunPreview {
 export type PreviewTemplates = TemplateStore | 'frozen';
 
 export async function previewRun(
-  place: AppContext,
+  context: AppContext,
   root: string,
   state: GroupState,
   templates: PreviewTemplates,
   options: PreviewOptions,
 ): Promise<RunPreview> {
   const paths = groupPaths(root, state.group.id);
-  const store = templates === 'frozen' ? frozenTemplates(place.world, paths) : templates;
-  const { live } = readStanding(place.world, { state, paths, hadRunner: false });
+  const store = templates === 'frozen' ? frozenTemplates(context.world, paths) : templates;
+  const { live } = readStanding(context.world, { state, paths, hadRunner: false });
   const liveUsd = new Map([...live].map(([id, { usage }]) => [id, usage.costUsd]));
-  const preview = previewOf(state, costHistory(readSamples(place.world, root, state)), liveUsd);
-  const configs = configsFor(place, state, preview, store);
+  const preview = previewOf(state, costHistory(readSamples(context.world, root, state)), liveUsd);
+  const configs = configsFor(context, state, preview, store);
   const modes = modesOf(state, configs);
-  const missing = await missingFor(place, root, { state, preview, configs, modes }, options);
-  const warnings = options.rehearsal ? [] : await warningsFor(place, root, state);
-  const day = options.rehearsal ? undefined : await dayBudget(place, root);
+  const missing = await missingFor(context, root, { state, preview, configs, modes }, options);
+  const warnings = options.rehearsal ? [] : await warningsFor(context, root, state);
+  const day = options.rehearsal ? undefined : await dayBudget(context, root);
   const spentUsd = presentUsage(state, live).costUsd;
   const ids = preview.waves.flat();
-  const ofUser = leftOutOfUser(place, state, ids);
+  const ofUser = leftOutOfUser(context, state, ids);
   return {
     ...{ preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings },
     ...defined({ day }),
-    leftOut: [...leftOutOfProjects(place, state, ids), ...(ofUser === null ? [] : [ofUser])],
-    worktrees: await worktreeLines(place, root, state, ids),
+    leftOut: [...leftOutOfProjects(context, state, ids), ...(ofUser === null ? [] : [ofUser])],
+    worktrees: await worktreeLines(context, root, state, ids),
   };
 }
 
 /** The fleet is asked only where a session has to work on one of its machines. */
-async function warningsFor(place: AppContext, root: string, state: GroupState): Promise<string[]> {
+async function warningsFor(context: AppContext, root: string, state: GroupState): Promise<string[]> {
   const unasked = (): HostSlots => ({ text: 'it was not asked', cure: see('host', 'list') });
   if (unsatisfiableRequirements(state, unasked).size === 0) return [];
   const { describeHosts, fleetHosts: listHosts } = await import('../fleet/hosts.ts');
-  const hosts = await listHosts(place, root);
+  const hosts = await listHosts(context, root);
   if (!hosts.ok) return [describeFailure(hosts.failure)];
   const lacks = unsatisfiableRequirements(state, (needs) => describeHosts(hosts.value, needs));
   return [...lacks.values()].map(({ message, advice }) => `${message} ${adviceText(advice)}`);
@@ -148,7 +148,7 @@ function powerNotes(state: GroupState, configs: Configs): string[] {
 type Planned = Pick<RunPreview, 'preview' | 'configs' | 'modes'> & { readonly state: GroupState };
 
 async function missingFor(
-  place: AppContext,
+  context: AppContext,
   root: string,
   { state, preview, configs, modes }: Planned,
   { rehearsal, acceptClaude }: PreviewOptions,
@@ -160,34 +160,34 @@ async function missingFor(
     const next = adviceText(result.failure.next);
     missing.push({ ...defined({ sessionId }), message, next });
   };
-  const ofProject = await projectCheck(place, root, state, preview.waves.flat(), rehearsal);
-  const canStart = startCheck(place, state, rehearsal);
-  const hasCommands = commandCheck(place, state);
+  const ofProject = await projectCheck(context, root, state, preview.waves.flat(), rehearsal);
+  const canStart = startCheck(context, state, rehearsal);
+  const hasCommands = commandCheck(context, state);
   for (const id of preview.waves.flat()) {
     const { definition } = state.sessions.get(id) as SessionRecord;
-    if (place.world.files.info(definition.projectPath)?.kind !== 'folder') {
+    if (context.world.files.info(definition.projectPath)?.kind !== 'folder') {
       const message = `The project folder ${definition.projectPath} is gone.`;
       missing.push({ sessionId: id, message, next: 'Put it back, or remove the session.' });
     }
     note(configs.get(id) as Result<ResolvedConfig>, id);
     note(ofProject(id), id);
     note(await hasCommands(id), id);
-    note(checkLimits(definition, place.world.processes), id);
+    note(checkLimits(definition, context.world.processes), id);
     for (const result of await canStart(id, modes.get(id) ?? '')) note(result, id);
   }
   if (preview.waves.length === 0) return missing;
-  note(await checkGit(place, state, preview.waves.flat()));
-  const { world, env, packageRoot } = place;
+  note(await checkGit(context, state, preview.waves.flat()));
+  const { world, env, packageRoot } = context;
   const claude = findClaude(world, env, { packageRoot, ...(rehearsal ? forRehearsal : {}) });
   note(claude);
   if (!claude.ok || rehearsal) return missing;
-  const checked = await lastCheckOf(place, root, claude.value.program);
+  const checked = await lastCheckOf(context, root, claude.value.program);
   const version = checked === undefined ? await versionOf(world, claude.value.program, env) : ok(checked.version);
   if (version.ok) note(checkSupported(version.value));
   if (version.ok) note(checkAccepted(version.value, acceptClaude));
   if (checked !== undefined) note(judgeCheck(checked, state.group.config.acceptClaude));
-  const { level, message, next } = await checkClaudeLogin(place, claude.value);
+  const { level, message, next } = await checkClaudeLogin(context, claude.value);
   if (level === 'broken') missing.push({ message, next });
-  else if (level === 'warning') place.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));
+  else if (level === 'warning') context.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));
   return missing;
 }

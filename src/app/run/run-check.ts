@@ -19,7 +19,7 @@ import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { checkLimits } from '../../worker/limits.ts';
 import type { AppContext } from '../app-context.ts';
-import { leftOutOfProjects } from './left-out.ts';
+import { leftOutOfProjects } from './unused-config.ts';
 
 /**
  * Tells of each session whether claude's settings in its project would be let through, as far as can be told before: a
@@ -27,19 +27,19 @@ import { leftOutOfProjects } from './left-out.ts';
  * all the same. Fails with `spawn-failed`. A project of many sessions is read once.
  */
 export async function projectCheck(
-  place: AppContext,
+  context: AppContext,
   root: string,
   state: GroupState,
   ids: readonly SessionId[],
   isRehearsal = false,
 ): Promise<(id: SessionId) => Result<void>> {
-  const { world, env } = place;
+  const { world, env } = context;
   const found = new Map<string, readonly SettingsFile[]>();
   const keyOf = (id: SessionId) => `${isolationOf(state, id)} ${recordOf(state, id).definition.projectPath}`;
   for (const id of ids) {
     const { projectPath } = recordOf(state, id).definition;
     if (found.has(keyOf(id))) continue;
-    found.set(keyOf(id), await settingsFor(place, projectPath, isolationOf(state, id) === 'worktree'));
+    found.set(keyOf(id), await settingsFor(context, projectPath, isolationOf(state, id) === 'worktree'));
   }
   return (id) => {
     const settings = found.get(keyOf(id)) ?? [];
@@ -61,10 +61,14 @@ function recordOf({ sessions }: GroupState, id: SessionId): SessionRecord {
   return sessions.get(id) as SessionRecord;
 }
 
-async function settingsFor(place: AppContext, projectPath: string, isApart: boolean): Promise<readonly SettingsFile[]> {
+async function settingsFor(
+  context: AppContext,
+  projectPath: string,
+  isApart: boolean,
+): Promise<readonly SettingsFile[]> {
   try {
-    if (!isApart) return findSettings(place.world, projectPath);
-    return [...(await committedSettings(place, projectPath)), ...findSettings(place.world, projectPath, [])];
+    if (!isApart) return findSettings(context.world, projectPath);
+    return [...(await committedSettings(context, projectPath)), ...findSettings(context.world, projectPath, [])];
   } catch {
     return [];
   }
@@ -95,15 +99,15 @@ export async function checkGit(
 }
 
 /** Whether the session can get the worktree, and the mode, that it is going to ask for; one answer for each project. */
-export function startCheck(place: AppContext, state: GroupState, isRehearsal = false) {
+export function startCheck(context: AppContext, state: GroupState, isRehearsal = false) {
   const known = new Map<string, Promise<Result<void>>>();
   return async (id: SessionId, mode: string): Promise<readonly Result<void>[]> => {
     const { definition, workspace } = recordOf(state, id);
     const { projectPath, repository } = definition;
-    const results = isRehearsal ? [] : [checkMode(place, mode)];
+    const results = isRehearsal ? [] : [checkMode(context, mode)];
     if (repository === undefined || workspace !== undefined || isolationOf(state, id) !== 'worktree') return results;
     const { checkOrigin } = await import('../../git/worktrees/workspace.ts');
-    const asked = known.get(projectPath) ?? checkOrigin(place, { projectPath, repository });
+    const asked = known.get(projectPath) ?? checkOrigin(context, { projectPath, repository });
     known.set(projectPath, asked);
     return [...results, await asked];
   };
@@ -111,14 +115,14 @@ export function startCheck(place: AppContext, state: GroupState, isRehearsal = f
 
 /** Whether they get their worktrees and the limits that they ask for. Fails with `usage` and the first without. */
 export async function checkStarts(
-  place: AppContext,
+  context: AppContext,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<Result<undefined>> {
-  const canStart = startCheck(place, state, true);
+  const canStart = startCheck(context, state, true);
   for (const id of ids) {
     const { definition } = recordOf(state, id);
-    const results = [checkLimits(definition, place.world.processes), ...(await canStart(id, ''))];
+    const results = [checkLimits(definition, context.world.processes), ...(await canStart(id, ''))];
     const refused = results.find((one) => !one.ok && one.failure.reason !== 'project-missing');
     if (refused === undefined || refused.ok) continue;
     const { message, next } = refused.failure;
@@ -160,13 +164,13 @@ const columnsMax = 600;
 
 /** Says which sessions will fail for what their projects or commands are, and what is not as in plain claude. */
 export async function warnOfForeseen(
-  place: AppContext,
+  context: AppContext,
   root: string,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<void> {
-  const check = await projectCheck(place, root, state, ids);
-  const hasCommands = commandCheck(place, state);
+  const check = await projectCheck(context, root, state, ids);
+  const hasCommands = commandCheck(context, state);
   for (const id of ids) {
     for (const [what, checked] of [
       ['not start', check(id)],
@@ -174,17 +178,17 @@ export async function warnOfForeseen(
     ] as const) {
       if (checked.ok) continue;
       const title = sessionLabel(id, recordOf(state, id).definition.name);
-      place.notes.line(safeLine(`Session ${title} will ${what}: ${describeFailure(checked.failure)}`, columnsMax));
+      context.notes.line(safeLine(`Session ${title} will ${what}: ${describeFailure(checked.failure)}`, columnsMax));
     }
   }
-  for (const sentence of leftOutOfProjects(place, state, ids)) place.notes.line(safeLine(sentence, columnsMax));
+  for (const sentence of leftOutOfProjects(context, state, ids)) context.notes.line(safeLine(sentence, columnsMax));
 }
 
 /** Fails with `usage` when no session of the group could begin for what its project says. */
-export async function checkFirstProjects(place: AppContext, root: string, state: GroupState): Promise<Result<void>> {
+export async function checkFirstProjects(context: AppContext, root: string, state: GroupState): Promise<Result<void>> {
   const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
   const ids = first.map(({ definition }) => definition.id);
-  const checked = ids.map(await projectCheck(place, root, state, ids));
+  const checked = ids.map(await projectCheck(context, root, state, ids));
   const refused = checked.find((one) => !one.ok);
   if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
   return { ok: false, failure: { ...refused.failure, reason: 'usage' } };

@@ -16,10 +16,10 @@ import type { AppContext } from '../app-context.ts';
 import type { CheckGate } from '../claude-check/gate.ts';
 import { readUserConfig, type UserSettings } from '../config/user-config.ts';
 import { createRunHooks } from '../event-commands.ts';
+import { changeGroup, waitForShortCommands } from '../group-commands.ts';
 import { liveRunner, shortRunPrefix } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { GroupReference } from '../resolve.ts';
-import { changeGroup, waitForShortCommands } from '../submit.ts';
 import { readSamples } from '../watch/live-view.ts';
 import { checkRehearsed, gateForGroup } from './claude-gate.ts';
 import type { RunDisplay, RunOptions } from './run-options.ts';
@@ -38,24 +38,24 @@ export interface RunHereOptions {
 
 /** Resolves when the group is settled or the runner left. `opened`: a gate that was passed already. */
 export async function runHere(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   options: RunOptions,
   ways: RunHereOptions,
   opened?: CheckGate,
 ): Promise<Result<RunHere>> {
-  const rehearsal = await rehearsalOf(place, group, options.rehearse);
+  const rehearsal = await rehearsalOf(context, group, options.rehearse);
   if (!rehearsal.ok) return rehearsal;
-  const ofUser = await readUserConfig(place);
+  const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
-  if (hasMergeJournal(place.world, group.paths)) {
+  if (hasMergeJournal(context.world, group.paths)) {
     const finished = await ways.finishMerge();
     if (!finished.ok) return finished;
   }
-  const hold = await claimRun(place.world, group);
+  const hold = await claimRun(context.world, group);
   let ran: Result<RunHere>;
   try {
-    ran = await runHeld(place, group, options, ways, {
+    ran = await runHeld(context, group, options, ways, {
       hold,
       rehearsal: rehearsal.value && { ...rehearsal.value, keep: options.keep },
       ofUser: ofUser.value,
@@ -65,27 +65,27 @@ export async function runHere(
     hold?.end();
   }
   if (!ran.ok || ran.value.kind !== 'settled' || rehearsal.value === undefined || options.keep === true) return ran;
-  if (ran.value.status === 'completed') await removeRehearsed(place, group);
+  if (ran.value.status === 'completed') await removeRehearsed(context, group);
   else if ([...ran.value.state.sessions.values()].some(({ workspace }) => workspace !== undefined)) {
     const remove = commandText(['group', 'archive', group.groupId, '--force']);
-    place.notes.line(`The rehearsal keeps its branches and worktrees to go on with. Remove them with: ${remove}`);
+    context.notes.line(`The rehearsal keeps its branches and worktrees to go on with. Remove them with: ${remove}`);
   }
   return ran;
 }
 
 /** Its work is made up: the branches of the real run get the names, and the disk the room. */
-async function removeRehearsed(place: AppContext, group: GroupReference): Promise<void> {
+async function removeRehearsed(context: AppContext, group: GroupReference): Promise<void> {
   const { cleanUpSessions } = await import('../delivery/worktree-cleanup.ts');
-  const removed = await changeGroup(place, group, {
+  const removed = await changeGroup(context, group, {
     direct: (writer) => {
       const made = [...writer.state.sessions.values()].filter((one) => one.workspace && one.inherited === undefined);
       const ids = made.map(({ definition }) => definition.id);
-      return cleanUpSessions(place, writer, ids, { force: true });
+      return cleanUpSessions(context, writer, ids, { force: true });
     },
   });
-  if (!removed.ok) place.notes.line(`The rehearsal left its worktrees. ${removed.failure.message}`);
+  if (!removed.ok) context.notes.line(`The rehearsal left its worktrees. ${removed.failure.message}`);
   else if (removed.value.cleaned.length > 0) {
-    place.notes.line('The branches and worktrees of the rehearsal are removed; --keep keeps them.');
+    context.notes.line('The branches and worktrees of the rehearsal are removed; --keep keeps them.');
   }
 }
 
@@ -97,17 +97,17 @@ interface Held {
 }
 
 async function runHeld(
-  place: AppContext,
+  context: AppContext,
   group: GroupReference,
   options: RunOptions,
   ways: RunHereOptions,
   { hold, rehearsal, ofUser, opened }: Held,
 ): Promise<Result<RunHere>> {
   const isReal = rehearsal === undefined && opened === undefined;
-  const limitable = rehearsal === undefined ? ok(undefined) : await checkRehearsed(place, group, options);
+  const limitable = rehearsal === undefined ? ok(undefined) : await checkRehearsed(context, group, options);
   if (!limitable.ok) return limitable;
   const calledOff = hold?.calledOff;
-  const gate = isReal ? await gateForGroup(place, group, options, { isTaken: hold !== null, calledOff }) : ok(opened);
+  const gate = isReal ? await gateForGroup(context, group, options, { isTaken: hold !== null, calledOff }) : ok(opened);
   if (calledOff?.aborted === true) return ok({ kind: 'called-off' });
   if (!gate.ok) return gate;
   const claude = gate.value;
@@ -115,19 +115,19 @@ async function runHeld(
   const display = await ways.openDisplay();
   if (display.isScreen) claude?.hush();
   const hookOptions = { isRehearsal: options.rehearse !== undefined, ...(ways.ring ? { ring: ways.ring } : {}) };
-  const hooks = createRunHooks(place, group, hookOptions, ofUser.onEvent);
+  const hooks = createRunHooks(context, group, hookOptions, ofUser.onEvent);
   let result: RunResult;
   try {
     hold?.begin();
-    result = await runGroup(place.world, {
+    result = await runGroup(context.world, {
       root: group.root,
       groupId: group.groupId,
-      callerEnv: place.env,
-      packageRoot: place.packageRoot,
+      callerEnv: context.env,
+      packageRoot: context.packageRoot,
       reporter: hooks.around(display.reporter),
       overrides: { ...ofUser.config, ...options.config },
       retryFailed: options.retryFailed,
-      quotes: (state) => quotesOf(place.world, group.root, state),
+      quotes: (state) => quotesOf(context.world, group.root, state),
       ...defined({ only: options.only, rehearsal, claude, worktrees: ofUser.worktrees, dayCapUsd: ofUser.dayUsd }),
       ...(hold === null ? {} : { taken: hold }),
       onSignal: display.onSignal,
@@ -136,7 +136,7 @@ async function runHeld(
     await claude?.close();
     await display.close();
   }
-  for (const warning of await hooks.finish(result.kind === 'left')) place.notes.line(warning);
+  for (const warning of await hooks.finish(result.kind === 'left')) context.notes.line(warning);
   return ok(result);
 }
 
@@ -148,14 +148,14 @@ function quotesOf(world: World, root: string, state: GroupState): RunInfo['quote
 
 /** Without a script a group goes on with the one it was rehearsed with last. */
 export async function rehearsalOf(
-  place: AppContext,
+  context: AppContext,
   { root, groupId }: GroupReference,
   rehearse: string | true | undefined,
 ): Promise<Result<Rehearsal | undefined>> {
-  const state = rehearse === true ? loadGroup(place.world, root, groupId) : null;
+  const state = rehearse === true ? loadGroup(context.world, root, groupId) : null;
   const script = state?.ok ? (state.value.run ?? state.value.rehearsal)?.script : undefined;
-  if (script === undefined || place.world.files.info(script) !== null) {
-    return rehearsalFor(place, script ?? rehearse);
+  if (script === undefined || context.world.files.info(script) !== null) {
+    return rehearsalFor(context, script ?? rehearse);
   }
   const next = 'Put it back, or give the path of another one to --rehearse.';
   return fail('usage', `The script with which the group was rehearsed, ${briefPath(script)}, is gone.`, next);
@@ -163,14 +163,14 @@ export async function rehearsalOf(
 
 /** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
 export async function rehearsalFor(
-  place: AppContext,
+  context: AppContext,
   rehearse: string | true | undefined,
 ): Promise<Result<Rehearsal | undefined>> {
   if (rehearse === undefined) return ok(undefined);
   const { createRehearsal } = await import('../rehearsal-process.ts');
-  const { world, packageRoot, env } = place;
+  const { world, packageRoot, env } = context;
   if (rehearse === true) return createRehearsal(world, { packageRoot, env });
-  const scriptFile = resolve(place.cwd, rehearse);
+  const scriptFile = resolve(context.cwd, rehearse);
   const made = tryPath(() => createRehearsal(world, { packageRoot, env, scriptFile }));
   if (made.ok) return made.value;
   const next = 'Give the path of a YAML file to --rehearse, or no path at all.';

@@ -17,16 +17,16 @@ import { composeFiles } from '../../worker/session-variables.ts';
 import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
 import { readIn, usedBeside } from '../create/nearby-projects.ts';
-import { storedGroupId } from './left-out.ts';
+import { storedGroupId } from './unused-config.ts';
 
 /** One sentence a line; none when no session has a worktree. */
 export async function worktreeLines(
-  place: AppContext,
+  context: AppContext,
   root: string,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<string[]> {
-  const { files } = place.world;
+  const { files } = context.world;
   const isolated = ids.filter((id) => isolationOf(state, id) === 'worktree');
   const definitions = isolated.map((id) => (state.sessions.get(id) as SessionRecord).definition);
   const tops = Map.groupBy(definitions, ({ projectPath }) => findRepository(files, projectPath)?.top ?? projectPath);
@@ -34,22 +34,22 @@ export async function worktreeLines(
   const costs: string[] = [];
   const lacks: string[][] = [];
   for (const [top, sessions] of tops) {
-    costs.push(await costLine(place, top, sessions));
+    costs.push(await costLine(context, top, sessions));
     const [{ projectPath, repository }] = sessions as [SessionDefinition];
     const isBegun = [...state.sessions.values()].some((one) => one.workspace?.repository === repository);
-    if (repository !== undefined && !isBegun) lacks.push(await foreseenNotes(place, { projectPath, repository }));
+    if (repository !== undefined && !isBegun) lacks.push(await foreseenNotes(context, { projectPath, repository }));
   }
-  const ofUser = await readUserConfig(place);
+  const ofUser = await readUserConfig(context);
   const folder = (ofUser.ok ? ofUser.value.worktrees : undefined) ?? worktreesFolder(root);
-  const merge = commandText(['group', 'merge', storedGroupId(place, state) ?? 'latest']);
+  const merge = commandText(['group', 'merge', storedGroupId(context, state) ?? 'latest']);
   const where = `They lie below ${folder}. Your checkouts stay as they are until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
   const unlinked = definitions.flatMap((definition) => withoutWork(files, state, ids, definition));
   return [...costs, where, ...lacks.flat(), ...unlinked, ...tripped];
 }
 
-async function costLine(place: AppContext, top: string, sessions: readonly SessionDefinition[]): Promise<string> {
-  const listed = await askOwn(place, top, ['ls-tree', '-r', '-l', 'HEAD'], { timeoutMs: longTimeoutMs });
+async function costLine(context: AppContext, top: string, sessions: readonly SessionDefinition[]): Promise<string> {
+  const listed = await askOwn(context, top, ['ls-tree', '-r', '-l', 'HEAD'], { timeoutMs: longTimeoutMs });
   const lines = listed.ok && listed.value.exitCode === 0 ? listed.value.stdout.split('\n') : [];
   const bytes = lines.reduce((sum, line) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/.exec(line)?.[1]) || 0), 0);
   const size = bytes < 1_000_000 ? 'less than 1 MB' : `about ${Math.round(bytes / 1_000_000)} MB`;

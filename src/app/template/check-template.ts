@@ -23,20 +23,20 @@ export interface TemplateCheckResult {
 }
 
 /** What the absolute path leads to, and all its problems. Fails with `usage` for what can be no template. */
-export function checkTemplates(place: AppContext, path: string): Result<TemplateCheckResult> {
+export function checkTemplates(context: AppContext, path: string): Result<TemplateCheckResult> {
   if (isProjectFile(path)) {
     // No template, but written by the same people in the same folder.
-    const loaded = loadProjectFile(place.world, path);
+    const loaded = loadProjectFile(context.world, path);
     return ok({ isFolder: false, templates: [{ kind: 'project', path }], problems: loaded.ok ? [] : loaded.problems });
   }
-  const kind = kindOfPath(place, path);
+  const kind = kindOfPath(context, path);
   if (!kind.ok) return kind;
-  if (kind.value === 'config' && isTemplateFolder(place.world, path)) {
-    const { templates, strays, problems } = checkFolder(place, path);
+  if (kind.value === 'config' && isTemplateFolder(context.world, path)) {
+    const { templates, strays, problems } = checkFolder(context, path);
     return ok({ isFolder: true, templates, problems: [...strays, ...problems] });
   }
   const template = { kind: kind.value, path };
-  return ok({ isFolder: false, templates: [template], problems: problemsOf(place, template) });
+  return ok({ isFolder: false, templates: [template], problems: problemsOf(context, template) });
 }
 
 interface CheckedFolder {
@@ -45,21 +45,21 @@ interface CheckedFolder {
   readonly problems: readonly Problem[];
 }
 
-export function checkFolder(place: AppContext, folder: string): CheckedFolder {
-  const { templates, problems: strays } = lookThrough(place.world, folder);
-  return { templates, strays, problems: templates.flatMap((template) => problemsOf(place, template)) };
+export function checkFolder(context: AppContext, folder: string): CheckedFolder {
+  const { templates, problems: strays } = lookThrough(context.world, folder);
+  return { templates, strays, problems: templates.flatMap((template) => problemsOf(context, template)) };
 }
 
-function problemsOf(place: AppContext, { kind, path }: Checkable): readonly Problem[] {
+function problemsOf(context: AppContext, { kind, path }: Checkable): readonly Problem[] {
   switch (kind) {
     case 'prompt': {
-      const prompt = loadPromptTemplate(place.world, path);
+      const prompt = loadPromptTemplate(context.world, path);
       return prompt.ok ? [] : prompt.problems;
     }
     case 'config':
-      return configProblems(place, path);
+      return configProblems(context, path);
     case 'workflow':
-      return workflowProblems(place, path);
+      return workflowProblems(context, path);
   }
 }
 
@@ -79,14 +79,14 @@ function configProblems({ world }: AppContext, folder: string): readonly Problem
 }
 
 /** Templates that lie beside the workflow count first: the folder may be on its way to where it is looked for. */
-function workflowProblems(place: AppContext, path: string): readonly Problem[] {
-  const read = readTextFile(place.world, path, yamlBytesMax);
+function workflowProblems(context: AppContext, path: string): readonly Problem[] {
+  const read = readTextFile(context.world, path, yamlBytesMax);
   if (!read.ok) return [wholeFile(path, read.trouble)];
   const folder = dirname(path);
   const origin = 'environment' as const;
   const beside = basename(folder) === 'workflows' ? [{ folder: dirname(folder), origin }] : [];
   const file = { file: path, name: basename(path, extname(path)), baseFolder: folder };
-  return workflowTextProblems(place, file, read.text, beside);
+  return workflowTextProblems(context, file, read.text, beside);
 }
 
 export interface WorkflowSource {
@@ -99,11 +99,11 @@ export interface WorkflowSource {
 
 /** Problems of a workflow's text, which may come from no file. */
 export function workflowTextProblems(
-  place: AppContext,
+  context: AppContext,
   file: WorkflowSource,
   text: string,
   beside: readonly TemplatePlace[] = [],
 ): readonly Problem[] {
-  const places = (projects: readonly string[]) => [...beside, ...placesFor(place, projects)];
-  return validateWorkflowFile(place.world, { ...file, text, home: place.env.HOME, places });
+  const places = (projects: readonly string[]) => [...beside, ...placesFor(context, projects)];
+  return validateWorkflowFile(context.world, { ...file, text, home: context.env.HOME, places });
 }

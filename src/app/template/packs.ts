@@ -54,46 +54,46 @@ export type UpdatedPack = { readonly name: string } & (
 const packRoots = ['.claude-code-agent/templates', 'templates', '.'];
 
 /** Folder of the user's template packs. Fails with `usage` when the environment names none. */
-export function packsOf(place: AppContext): Result<string> {
-  const templates = userTemplates(place.env);
+export function packsOf(context: AppContext): Result<string> {
+  const templates = userTemplates(context.env);
   return templates.ok ? ok(packsFolder(templates.value)) : templates;
 }
 
 /** Fails with `usage`, `not-found`, `duplicate`, `busy` or git's reason; then nothing was changed. */
 export async function addPack(
-  place: AppContext,
+  context: AppContext,
   address: string,
   { ref, name: givenName }: { readonly ref?: string | undefined; readonly name?: string | undefined },
 ): Promise<Result<AddedPack>> {
-  const packs = packsOf(place);
+  const packs = packsOf(context);
   if (!packs.ok) return packs;
-  const source = packSource(place, address, ref);
+  const source = packSource(context, address, ref);
   if (!source.ok) return source;
   const name = packName(source.value, givenName);
   if (!name.ok) return name;
   const add = async (): Promise<Result<AddedPack>> => {
-    const free = checkFree(place, packs.value, name.value, source.value);
+    const free = checkFree(context, packs.value, name.value, source.value);
     if (!free.ok) return free;
-    const added = await install(place, packs.value, name.value, source.value);
+    const added = await install(context, packs.value, name.value, source.value);
     return added.ok ? ok({ ...added.value, hadPassword: source.value.login !== undefined }) : added;
   };
-  return withPacks(place.world, packs.value, add, { make: true });
+  return withPacks(context.world, packs.value, add, { make: true });
 }
 
 /** The named pack, or all. Each has an outcome of its own; fails as a whole when the packs cannot be listed. */
 export async function updatePacks(
-  place: AppContext,
+  context: AppContext,
   name: string | undefined,
   ref: string | undefined,
 ): Promise<Result<UpdatedPack[]>> {
-  const packs = packsOf(place);
+  const packs = packsOf(context);
   if (!packs.ok) return packs;
-  return withPacks<UpdatedPack[]>(place.world, packs.value, async () => {
-    const one = name === undefined ? undefined : findPack(place.world, packs.value, name);
+  return withPacks<UpdatedPack[]>(context.world, packs.value, async () => {
+    const one = name === undefined ? undefined : findPack(context.world, packs.value, name);
     if (one?.ok === false) return one;
     const done: UpdatedPack[] = [];
-    for (const pack of one === undefined ? listPacks(place.world, packs.value) : [one.value]) {
-      const updated = await tryUpdate(place, packs.value, pack, ref);
+    for (const pack of one === undefined ? listPacks(context.world, packs.value) : [one.value]) {
+      const updated = await tryUpdate(context, packs.value, pack, ref);
       done.push(updated.ok ? updated.value : { name: pack.name, status: 'failed', problem: updated.failure });
     }
     return ok(done);
@@ -101,7 +101,7 @@ export async function updatePacks(
 }
 
 async function tryUpdate(
-  place: AppContext,
+  context: AppContext,
   packs: string,
   { name, note, folder }: InstalledPack,
   ref: string | undefined,
@@ -115,9 +115,9 @@ async function tryUpdate(
     return fail('corrupt-file', 'Its pack.json is missing or cannot be read, so its source is not known.', next);
   }
   try {
-    const source = packSource(place, note.source, ref ?? note.ref);
+    const source = packSource(context, note.source, ref ?? note.ref);
     if (!source.ok) return source;
-    const installed = await install(place, packs, name, source.value, note);
+    const installed = await install(context, packs, name, source.value, note);
     if (!installed.ok) return installed;
     const isSame = note.commit === installed.value.note.commit && note.ref === installed.value.note.ref;
     if (isSame) return ok({ name, status: 'unchanged', note });
@@ -129,7 +129,7 @@ async function tryUpdate(
 }
 
 /** What an address and a ref mean, seen from where the user is. Fails with `usage` or `not-found`. */
-function packSource(place: AppContext, address: string, givenRef: string | undefined): Result<PackSource> {
+function packSource(context: AppContext, address: string, givenRef: string | undefined): Result<PackSource> {
   const typed = splitRef(address);
   const repository = parseRepository(typed.repository);
   if (!repository.ok) return repository;
@@ -141,11 +141,11 @@ function packSource(place: AppContext, address: string, givenRef: string | undef
     const { url, login } = repository.value;
     return ok({ source: url, ...more, ...defined({ login }) });
   }
-  const path = resolve(place.cwd, address);
-  const found = lookAt(place.world.files, path);
+  const path = resolve(context.cwd, address);
+  const found = lookAt(context.world.files, path);
   const next = 'Give the URL of a git repository, or the path of one on this machine.';
   if (!found.ok) return fail('not-found', `${briefPath(path)} ${found.trouble}.`, next);
-  const { files } = place.world;
+  const { files } = context.world;
   const isRepository = files.info(join(path, '.git')) !== null || files.info(join(path, 'HEAD')) !== null;
   if (found.value === 'folder' && isRepository) return ok({ source: path, ...more });
   const use = 'Commit it to one, or name the folder in CLAUDE_CODE_AGENT_TEMPLATES to use it as it is.';
@@ -178,18 +178,18 @@ function checkFree({ world }: AppContext, packs: string, name: string, { source,
 
 /** Fetches a pack at one commit, checks it and puts it in place; on failure nothing is changed. */
 async function install(
-  place: AppContext,
+  context: AppContext,
   packs: string,
   name: string,
   { source, ref, login }: PackSource,
   before?: PackNote,
 ): Promise<Result<FetchedPack>> {
-  const { world, env } = place;
+  const { world, env } = context;
   const git = { world, env };
   const folder = makeFetchFolder(world, packs);
   try {
     const input = { repository: source, folder, ...defined({ ref, login }) };
-    const checkedOut = await whileBusy(place, `Fetching ${source}`, () => checkOut(git, input));
+    const checkedOut = await whileBusy(context, `Fetching ${source}`, () => checkOut(git, input));
     if (!checkedOut.ok) return checkedOut;
     const { commit } = checkedOut.value;
     const addedAt = before?.addedAt ?? new Date(world.clock.now()).toISOString();
@@ -198,7 +198,7 @@ async function install(
       return ok({ note, templates: [], powers: [], strays: [] });
     const tree = await filesAt(git, folder, commit);
     if (!tree.ok) return tree;
-    const checked = checkPack(place, folder, tree.value);
+    const checked = checkPack(context, folder, tree.value);
     if (!checked.ok) return checked;
     const { root, paths, ...found } = checked.value;
     const powers = powersOf(world, root, paths);
@@ -218,7 +218,7 @@ interface CheckedPack extends Pick<FetchedPack, 'templates' | 'strays'> {
 }
 
 function checkPack(
-  place: AppContext,
+  context: AppContext,
   folder: string,
   tree: readonly { readonly path: string; readonly isLink: boolean }[],
 ): Result<CheckedPack> {
@@ -247,7 +247,7 @@ function checkPack(
     const problems = links.map(({ path }) => ({ file: join(root, path), line: 1, column: 1, message: 'is a symlink' }));
     return problemsFailure('The pack', problems.map(shown));
   }
-  const { templates, problems, strays } = checkFolder(place, root);
+  const { templates, problems, strays } = checkFolder(context, root);
   if (problems.length > 0) return problemsFailure('The pack', problems.map(shown));
   const names = templates.map(({ path }) => path.slice(root.length + 1).replace(/\.(?:md|ya?ml)$/, ''));
   return ok({ root, paths: entries.map(({ path }) => path), templates: names.sort(), strays: strays.map(shown) });

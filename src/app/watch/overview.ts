@@ -36,11 +36,11 @@ const messageColumnsMax = 300;
 const workflowBytesMax = 256 * 1024;
 const filesMax = 50;
 
-export function homeGroups(place: AppContext, root: string): HomeGroup[] {
-  return listGroups(place.world, root).map((listing) => homeGroup(place, root, listing));
+export function homeGroups(context: AppContext, root: string): HomeGroup[] {
+  return listGroups(context.world, root).map((listing) => homeGroup(context, root, listing));
 }
 
-function homeGroup(place: AppContext, root: string, { id, meta, problem }: GroupListing): HomeGroup {
+function homeGroup(context: AppContext, root: string, { id, meta, problem }: GroupListing): HomeGroup {
   const slug = slugOf(id);
   const at = createdAtOf(id);
   if (meta === undefined || problem !== undefined) {
@@ -49,7 +49,7 @@ function homeGroup(place: AppContext, root: string, { id, meta, problem }: Group
     const message = problem === undefined ? '' : describeFailure(problem).slice(0, messageColumnsMax);
     return { id, slug, name: slug, status, ...counts, createdAt: at, updatedAt: at, message };
   }
-  const { meta: now, status } = presentGroup(place, root, meta);
+  const { meta: now, status } = presentGroup(context, root, meta);
   const message = status === 'interrupted' ? 'its runner is gone' : now.message;
   return {
     id,
@@ -67,8 +67,8 @@ function homeGroup(place: AppContext, root: string, { id, meta, problem }: Group
   };
 }
 
-export function homeWorkflows(place: AppContext): HomeWorkflow[] {
-  return [...filesHere(place), ...templates(place)];
+export function homeWorkflows(context: AppContext): HomeWorkflow[] {
+  return [...filesHere(context), ...templates(context)];
 }
 
 function filesHere({ world, cwd }: AppContext): HomeWorkflow[] {
@@ -84,8 +84,8 @@ function filesHere({ world, cwd }: AppContext): HomeWorkflow[] {
     .map((name) => ({ reference: basename(name), origin: 'this folder' }));
 }
 
-function templates(place: AppContext): HomeWorkflow[] {
-  return listTemplates(place.world, templateFolders(place))
+function templates(context: AppContext): HomeWorkflow[] {
+  return listTemplates(context.world, templateFolders(context))
     .filter(({ template }) => template.kind === 'workflow')
     .map(({ template }) => ({ reference: template.name, origin: `template, ${template.place.origin}` }));
 }

@@ -1,9 +1,9 @@
 /** `session allow` and `group allow`: permission rules, such as those that would have allowed what was denied. */
 import type { Command } from '@commander-js/extra-typings';
+import { type CommandOf, submit } from '../../app/group-commands.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { whileWaiting } from '../../app/request.ts';
 import { type LoadedGroup, type LoadedSession, loadReferredGroup, loadReferredSession } from '../../app/resolve.ts';
-import { type CommandOf, submit } from '../../app/submit.ts';
 import { type DenialAdvice, denialsOf } from '../../app/watch/denied-calls.ts';
 import { type Advice, adviceText, advise, type CommandLine } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';

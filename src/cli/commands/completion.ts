@@ -2,8 +2,7 @@
 import { type Complete, RootCommand, script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { addedHosts } from '../../app/fleet/hosts.ts';
-import { type GroupListing, type GroupMeta, listGroups } from '../../app/groups.ts';
-import { resolveGroup } from '../../app/resolve.ts';
+import { type GroupListing, type GroupMeta, listGroups, resolveGroup } from '../../app/resolve.ts';
 import { sessionLabel, slugOf } from '../../core/id.ts';
 import { programName } from '../../core/program-name.ts';
 import { safeLine } from '../../view/terminal-text.ts';

@@ -2,8 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { readUserConfig } from '../../app/config/user-config.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/create/new-group.ts';
-import { type GroupMeta, groupReference, listGroups } from '../../app/groups.ts';
-import { resolveGroup } from '../../app/resolve.ts';
+import { type GroupMeta, groupReference, listGroups, resolveGroup } from '../../app/resolve.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../app/run/claude-gate.ts';
 import { rehearsalFor } from '../../app/run/run-here.ts';
 import { advise } from '../../core/advice.ts';

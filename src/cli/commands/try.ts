@@ -4,12 +4,11 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { findDataRoot } from '../../app/app-context.ts';
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
-import { groupReference } from '../../app/groups.ts';
 import { stopRehearsal } from '../../app/leftovers.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { tryPath } from '../../app/path-argument.ts';
 import { pauseAndNotify } from '../../app/pause-group.ts';
-import { type GroupReference, loadReferredGroup } from '../../app/resolve.ts';
+import { type GroupReference, groupReference, loadReferredGroup } from '../../app/resolve.ts';
 import { endProcessBy, onSignal } from '../../app/signals.ts';
 import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { advise, commandText } from '../../core/advice.ts';

@@ -1,11 +1,11 @@
 /** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
 
+import { type Command, submit } from '../../app/group-commands.ts';
 import { answerItem } from '../../app/inbox.ts';
 import { liveRunner } from '../../app/live-runner.ts';
 import { type PauseReport, pauseAndNotify } from '../../app/pause-group.ts';
 import type { GroupReference } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
-import { type Command, submit } from '../../app/submit.ts';
 import { LogReader } from '../../app/watch/log-reader.ts';
 import { commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';

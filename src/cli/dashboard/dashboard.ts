@@ -1,7 +1,6 @@
 /** cli/dashboard/: the live dashboard. This file: takes state from a source, draws frames, obeys keys. */
 import { diffOf } from '../../app/delivery/work-diff.ts';
-import { sessionPaths } from '../../app/groups.ts';
-import type { GroupReference } from '../../app/resolve.ts';
+import { type GroupReference, sessionPaths } from '../../app/resolve.ts';
 import type { RunnerSignal } from '../../app/signals.ts';
 import { runningSetup, samplesByGroup, samplesOf } from '../../app/watch/live-view.ts';
 import { commandText } from '../../core/advice.ts';

@@ -2,9 +2,8 @@
 
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
-import { groupReference } from '../../app/groups.ts';
 import { whileBusy } from '../../app/live-runner.ts';
-import { loadReferredGroup } from '../../app/resolve.ts';
+import { groupReference, loadReferredGroup } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
 import { onSignal, type RunnerSignal } from '../../app/signals.ts';
 import { type HomeGroup, type HomeWorkflow, homeGroups, homeWorkflows } from '../../app/watch/overview.ts';

@@ -1,5 +1,6 @@
 /** cli/transcript/: a transcript as a person reads it: from the lines that claude printed to lines for a terminal. */
-import { type GroupPaths, sessionPaths } from '../../app/groups.ts';
+
+import { type GroupPaths, sessionPaths } from '../../app/resolve.ts';
 import { TranscriptReader } from '../../claude/transcript-entries.ts';
 import type { SessionId } from '../../core/group.ts';
 import { ByteLineSplitter } from '../../core/line-splitter.ts';

@@ -1,7 +1,7 @@
 /** What people ask of a group from other processes: through its live runner, or by themselves when there is none. */
 
+import { changeGroup, submit } from '../../../src/app/group-commands.ts';
 import type { GroupReference } from '../../../src/app/resolve.ts';
-import { changeGroup, submit } from '../../../src/app/submit.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { openItems } from '../../../src/core/item.ts';
 import { anyAttachedProblem } from '../../../src/runner/attach/answers.ts';

@@ -3,8 +3,8 @@
  * them in its conversation, they speak with it, and the command counts from claude's files. claude knows no cap then.
  */
 import { join } from 'node:path';
+import { submit } from '../../../src/app/group-commands.ts';
 import type { GroupReference } from '../../../src/app/resolve.ts';
-import { submit } from '../../../src/app/submit.ts';
 import { openCostMeter } from '../../../src/claude/spoken-cost.ts';
 import type { Conversed } from '../../../src/core/event.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';

@@ -3,7 +3,7 @@
  * sentence; and what is granted comes to the same events.
  */
 import { expect, test } from 'bun:test';
-import { submit } from '../../../src/app/submit.ts';
+import { submit } from '../../../src/app/group-commands.ts';
 import type { SessionChanges } from '../../../src/core/edit.ts';
 import { describeFailure } from '../../../src/core/failure.ts';
 import type { Command } from '../../../src/runner/request-answers.ts';

@@ -3,14 +3,14 @@ import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
   currentActor,
-  faberProjectHere,
-  faberRunHere,
-  noRunHere,
+  currentProject,
+  currentRun,
+  noActiveRun,
   ofWorkItem,
   runNamed,
   settleWithGit,
   soundConfig,
-} from '../../../app/faber/here.ts';
+} from '../../../app/faber/current-run.ts';
 import {
   activate,
   activeNow,
@@ -86,7 +86,7 @@ async function start(context: Context, given: StartGiven): Promise<CommandResult
     const message = '--worktree and --take-over cannot be combined.';
     refuse('usage', message, 'Give one of them.');
   }
-  const project = need(faberProjectHere(context, given.project));
+  const project = need(currentProject(context, given.project));
   const config = need(soundConfig(context, project, workflow));
   await tidyWorktrees(context, project);
   const run = newRun(context, { workId, workflow, config });
@@ -182,7 +182,7 @@ export function defineFaberResume(command: Command, context: Context): void {
 
 async function resume(context: Context, typed: string, { takeOver, json, ...given }: Shared): Promise<CommandResult> {
   const { files } = context.world;
-  const project = need(faberProjectHere(context, given.project));
+  const project = need(currentProject(context, given.project));
   const runId = need(runNamed(context, project, typed));
   const { status, work_id, workflow_id } = need(loadState(files, project, runId));
   if (status === 'completed') {
@@ -247,9 +247,9 @@ function parseArtifact(text: string, before: readonly NamedValue[] = []): readon
 
 async function phase(context: Context, name: string, { artifact = [], json, ...given }: PhaseGiven): Promise<void> {
   const { stdout, stderr } = context;
-  const project = need(faberProjectHere(context, given.project));
-  const found = need(faberRunHere(context, project, given.runId));
-  if (found === null) refuseWith(noRunHere(context, project));
+  const project = need(currentProject(context, given.project));
+  const found = need(currentRun(context, project, given.runId));
+  if (found === null) refuseWith(noActiveRun(context, project));
   const { runId, state } = need(ofWorkItem(found, given.workId));
   const config = need(soundConfig(context, project, workflowName(state.workflow_id)));
   const { phases } = config;
@@ -295,7 +295,7 @@ interface WorktreesGiven extends Shared {
 }
 
 async function worktrees(context: Context, given: WorktreesGiven): Promise<CommandResult> {
-  const project = need(faberProjectHere(context, given.project));
+  const project = need(currentProject(context, given.project));
   const repository = need(await repositoryOf(context, project));
   const views = need(viewWorktrees(context, repository));
   if (given.prune) return prune(context, repository, views, given);

@@ -16,8 +16,8 @@ import {
   proposalTitle,
   proposeGroup,
 } from '../../../app/delivery/pull-request.ts';
+import { changeGroup } from '../../../app/group-commands.ts';
 import { type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
-import { changeGroup } from '../../../app/submit.ts';
 import { shellWord } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';

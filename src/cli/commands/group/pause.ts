@@ -1,5 +1,6 @@
 /** `group pause` and `stop --all`: sessions end so that they can be resumed. */
 import type { Command } from '@commander-js/extra-typings';
+import { endedStartText, type PauseOutcome, type PauseRequestMode } from '../../../app/group-commands.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
 import {
   goneGroup,
@@ -11,7 +12,6 @@ import {
 } from '../../../app/pause-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
-import { endedStartText, type PauseOutcome, type PauseRequestMode } from '../../../app/submit.ts';
 import { advise, commandText, see } from '../../../core/advice.ts';
 import { describeFailure, errorText, fail, ok } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';

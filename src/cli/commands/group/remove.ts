@@ -1,7 +1,6 @@
 /** `group archive`, `delete` and `prune`, and `rm` for several groups at once. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { Leftover } from '../../../app/delivery/worktree-cleanup.ts';
-import { groupReference } from '../../../app/groups.ts';
 import { pauseAndNotify } from '../../../app/pause-group.ts';
 import { type Archived, archiveGroup } from '../../../app/removal/archive-group.ts';
 import { deleteGroup, refuseWhileRunning } from '../../../app/removal/delete-group.ts';
@@ -16,7 +15,13 @@ import {
   remainingState,
 } from '../../../app/removal/prune-groups.ts';
 import { whileWaiting } from '../../../app/request.ts';
-import { type GroupReference, isHeld, loadWithRunner, resolveGroupToDestroy } from '../../../app/resolve.ts';
+import {
+  type GroupReference,
+  groupReference,
+  isHeld,
+  loadWithRunner,
+  resolveGroupToDestroy,
+} from '../../../app/resolve.ts';
 import { adviceText, advise, type CommandLine, shellWord } from '../../../core/advice.ts';
 import { describeFailure, type Failure, fail, ok } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';

@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { CheckGate } from '../../../app/claude-check/gate.ts';
 import { isAwaited } from '../../../app/event-commands.ts';
+import { type CommandOf, submit } from '../../../app/group-commands.ts';
 import { liveRunner, whileBusy } from '../../../app/live-runner.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import {
@@ -17,7 +18,6 @@ import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview
 import { type RunHere, type RunHereOptions, runHere } from '../../../app/run/run-here.ts';
 import { checkStartable, type RunConfig } from '../../../app/run/run-options.ts';
 import { onSignal } from '../../../app/signals.ts';
-import { type CommandOf, submit } from '../../../app/submit.ts';
 import { object } from '../../../claude/lenient.ts';
 import { commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';

@@ -1,10 +1,10 @@
 /** `session pause`, `resume`, `retry`, `say` and `remove`: what a user asks of one session. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { checkCommand, submit } from '../../../app/group-commands.ts';
 import { liveRunner } from '../../../app/live-runner.ts';
 import { removeSession } from '../../../app/removal/archive-group.ts';
 import { whileWaiting } from '../../../app/request.ts';
 import { type LoadedSession, loadReferredSession, resolveGroupToDestroy } from '../../../app/resolve.ts';
-import { checkCommand, submit } from '../../../app/submit.ts';
 import { commandText } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { resumeSessionCommand, runCommand } from '../../../core/plan/advice.ts';

@@ -23,14 +23,14 @@ import type { AppContext } from '../app-context.ts';
 const namesShown = 5;
 
 /** One sentence for each project and cause. */
-export function leftOutOfProjects(place: AppContext, state: GroupState, ids: readonly SessionId[]): string[] {
-  const user = readUserClaude(place.world, place.env);
-  const remedy = remedyFor(place, state);
+export function leftOutOfProjects(context: AppContext, state: GroupState, ids: readonly SessionId[]): string[] {
+  const user = readUserClaude(context.world, context.env);
+  const remedy = remedyFor(context, state);
   const said = ids.flatMap((id) => {
     const definition = state.sessions.get(id)?.definition;
-    return definition === undefined ? [] : leftOutOf(place, user, definition, remedy);
+    return definition === undefined ? [] : leftOutOf(context, user, definition, remedy);
   });
-  return [...droppedSentence(place), ...new Set(said)];
+  return [...droppedSentence(context), ...new Set(said)];
 }
 
 function droppedSentence({ world, env }: AppContext): string[] {
@@ -45,16 +45,16 @@ function droppedSentence({ world, env }: AppContext): string[] {
 type Remedy = (option: readonly string[], entry: string) => string;
 
 /** A command for a group that is there, else the entry of its workflow. */
-function remedyFor(place: AppContext, state: GroupState): Remedy {
-  const id = storedGroupId(place, state);
+function remedyFor(context: AppContext, state: GroupState): Remedy {
+  const id = storedGroupId(context, state);
   return (option, entry) =>
     id === undefined ? `\`${entry}\` in the group of the workflow` : commandText(['group', 'edit', id, ...option]);
 }
 
 /** The id of a group that is on disk; a workflow that is only looked at has made none. */
-export function storedGroupId(place: AppContext, { group: { id } }: GroupState): GroupId | undefined {
-  const found = place.root();
-  return found.ok && place.world.files.info(groupPaths(found.value, id).events) !== null ? id : undefined;
+export function storedGroupId(context: AppContext, { group: { id } }: GroupState): GroupId | undefined {
+  const found = context.root();
+  return found.ok && context.world.files.info(groupPaths(found.value, id).events) !== null ? id : undefined;
 }
 
 function leftOutOf({ world }: AppContext, user: UserClaude, definition: SessionDefinition, remedy: Remedy): string[] {
@@ -99,8 +99,8 @@ function serversSentence(projectPath: string, servers: readonly string[], remedy
 }
 
 /** What of the user's own configuration the sessions do not get; null when there is nothing, or all inherit it. */
-export function leftOutOfUser(place: AppContext, state: GroupState, ids: readonly SessionId[]): string | null {
-  const { world, env } = place;
+export function leftOutOfUser(context: AppContext, state: GroupState, ids: readonly SessionId[]): string | null {
+  const { world, env } = context;
   const isInherited = ids.every((id) => state.sessions.get(id)?.definition.inherit === 'user');
   if (isInherited) return null;
   const { folder, settings, state: own } = readUserClaude(world, env);
@@ -116,6 +116,6 @@ export function leftOutOfUser(place: AppContext, state: GroupState, ids: readonl
     ...(Object.keys(object(own.mcpServers)).length === 0 ? [] : ['MCP servers']),
   ];
   if (all.length === 0) return null;
-  const how = `Bring it in with: ${remedyFor(place, state)(['--inherit', 'user'], 'inherit: user')}`;
+  const how = `Bring it in with: ${remedyFor(context, state)(['--inherit', 'user'], 'inherit: user')}`;
   return `Your own claude configuration in ${folder} is not used: ${all.join(', ')}. ${how}`;
 }

@@ -29,14 +29,14 @@ import type { AppContext } from '../app-context.ts';
 import { folderNamed, lookAt } from '../path-argument.ts';
 
 /** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
-export function faberProjectHere(place: AppContext, given: string | undefined): Result<FaberProject> {
-  const { files } = place.world;
-  const named = folderNamed(place, given, 'project', 'Give the folder of the project with --project.');
+export function currentProject(context: AppContext, given: string | undefined): Result<FaberProject> {
+  const { files } = context.world;
+  const named = folderNamed(context, given, 'project', 'Give the folder of the project with --project.');
   if (!named.ok) return named;
   const folder = named.value;
   const found = findProject(files, folder);
   // Without git a model that went into a subfolder would be lost; claude says where it was started.
-  const started = given === undefined ? place.env.CLAUDE_PROJECT_DIR : undefined;
+  const started = given === undefined ? context.env.CLAUDE_PROJECT_DIR : undefined;
   const isPlain = found.root === folder && lookAt(files, resolve(folder, '.fractary')).ok === false;
   return ok(started && isPlain && folder.startsWith(`${started}/`) ? findProject(files, started) : found);
 }
@@ -44,8 +44,8 @@ export function faberProjectHere(place: AppContext, given: string | undefined): 
 const sessionId = /^[A-Za-z0-9][\w-]{0,127}$/;
 
 /** Who asks: inside of claude, its session. */
-export function currentActor(place: AppContext, project: FaberProject): Actor {
-  const { env, world } = place;
+export function currentActor(context: AppContext, project: FaberProject): Actor {
+  const { env, world } = context;
   const id = env.CLAUDE_CODE_SESSION_ID ?? '';
   const commit = readGitHead(world.files, project.top)?.commit;
   return {
@@ -67,18 +67,18 @@ export interface FoundRun {
  * The run of `--run-id`, else the active one, else the only one in progress. Null when there is none to speak of; fails
  * with `ambiguous`, `usage`, `not-found` or `corrupt-file`.
  */
-export function faberRunHere(
-  place: AppContext,
+export function currentRun(
+  context: AppContext,
   project: FaberProject,
   given: string | undefined,
 ): Result<FoundRun | null> {
-  const { files } = place.world;
+  const { files } = context.world;
   const load = (runId: string): Result<FoundRun> => {
     const state = loadState(files, project, runId);
     return state.ok ? ok({ runId, state: state.value }) : state;
   };
   if (given !== undefined) {
-    const runId = runNamed(place, project, given);
+    const runId = runNamed(context, project, given);
     return runId.ok ? load(runId.value) : runId;
   }
   const active = readActiveRun(files, project);
@@ -95,7 +95,7 @@ export function faberRunHere(
       'Write the id of a run there, or use --run-id.',
     );
   }
-  const open = runsInProgress(place, project);
+  const open = runsInProgress(context, project);
   if (open.length <= 1) return ok(open[0] ?? null);
   const ids = open.map(({ runId }) => runId).join(', ');
   return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
@@ -119,8 +119,8 @@ export function danglingRun({ world }: AppContext, project: FaberProject): strin
 }
 
 /** What a command says that needs a run where there is none. */
-export function noRunHere(place: AppContext, project: FaberProject): Failure {
-  const dangling = danglingRun(place, project);
+export function noActiveRun(context: AppContext, project: FaberProject): Failure {
+  const dangling = danglingRun(context, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
   const next = advise(
     'Begin one, or go on with one, with',
@@ -142,12 +142,12 @@ export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<Fo
 }
 
 /** The id that begins with what was typed. Fails with `usage`, `not-found` or `ambiguous`. */
-export function runNamed(place: AppContext, project: FaberProject, typed: string): Result<string> {
+export function runNamed(context: AppContext, project: FaberProject, typed: string): Result<string> {
   if (!isRunId(typed)) {
     const next = 'It has letters, digits, "-", "_" and ".", 200 at most.';
     return fail('usage', `That cannot be the id of a run: ${JSON.stringify(typed.slice(0, 100))}.`, next);
   }
-  const runs = listRuns(place.world.files, project);
+  const runs = listRuns(context.world.files, project);
   if (runs.includes(typed)) return ok(typed);
   const found = runs.filter((runId) => runId.startsWith(typed));
   if (found.length === 1) return ok(found[0] as string);
@@ -157,18 +157,18 @@ export function runNamed(place: AppContext, project: FaberProject, typed: string
   return fail('not-found', `There is no run ${typed} in ${project.root}/${project.runs}.`, next);
 }
 
-function runsInProgress(place: AppContext, project: FaberProject): FoundRun[] {
-  return listRuns(place.world.files, project).flatMap((runId) => {
-    const state = loadState(place.world.files, project, runId);
+function runsInProgress(context: AppContext, project: FaberProject): FoundRun[] {
+  return listRuns(context.world.files, project).flatMap((runId) => {
+    const state = loadState(context.world.files, project, runId);
     const isOpen =
-      state.ok && state.value.status === inProgress && belongsHere(place.world.files, project, state.value);
+      state.ok && state.value.status === inProgress && belongsHere(context.world.files, project, state.value);
     return isOpen ? [{ runId, state: state.value }] : [];
   });
 }
 
 /** Fails with all problems of the file when it has any. */
-export function soundConfig(place: AppContext, project: FaberProject, name: string): Result<WorkflowConfig> {
-  const config = loadWorkflowConfig(place.world.files, project, name);
+export function soundConfig(context: AppContext, project: FaberProject, name: string): Result<WorkflowConfig> {
+  const config = loadWorkflowConfig(context.world.files, project, name);
   if (!config.ok || config.value.problems.length === 0) return config;
   const { problems, file } = config.value;
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
@@ -179,30 +179,30 @@ export function soundConfig(place: AppContext, project: FaberProject, name: stri
  * The state of a run goes to other machines with git, the name of the active one does not: each work tree has its own.
  * Says what stands in the way of either.
  */
-export async function settleWithGit(place: AppContext, project: FaberProject, runId: string): Promise<void> {
+export async function settleWithGit(context: AppContext, project: FaberProject, runId: string): Promise<void> {
   const [active, state] = [activeRunPath(project), statePath(project, runId)];
-  const ignored = await ignoredFiles(place, project.root, [active, state]);
+  const ignored = await ignoredFiles(context, project.root, [active, state]);
   // Outside of a repository there is nothing to settle.
   if (!ignored.ok) return;
-  const warn = (text: string) => place.notes.line(safeLine(`WARNING: ${text}`, 600));
+  const warn = (text: string) => context.notes.line(safeLine(`WARNING: ${text}`, 600));
   if (ignored.value.includes(state)) {
     warn(`git ignores ${state}; without it the run cannot go on on another machine. Mend .gitignore.`);
   }
   if (ignored.value.includes(active)) return;
-  const tracked = await runOwn(place, project.root, ['--literal-pathspecs', 'ls-files', '--', active]);
+  const tracked = await runOwn(context, project.root, ['--literal-pathspecs', 'ls-files', '--', active]);
   if (tracked.ok && tracked.value !== '') {
     const cure = `git -C ${shellWord(project.root)} rm --cached ${active}`;
     warn(`git tracks ${active}, which other checkouts have no use for. Take it out with: ${cure}`);
     return;
   }
-  const excluded = await exclude(place, project, '.active-run-id');
+  const excluded = await exclude(context, project, '.active-run-id');
   if (!excluded.ok) warn(`git does not ignore ${active}: ${excluded.failure.message}`);
 }
 
 /** In the repository's own list, which all its work trees share and no commit changes. */
-async function exclude(place: AppContext, { root }: FaberProject, name: string): Promise<Result<boolean>> {
-  const { files } = place.world;
-  const found = await runOwn(place, root, ['rev-parse', '--git-path', 'info/exclude']);
+async function exclude(context: AppContext, { root }: FaberProject, name: string): Promise<Result<boolean>> {
+  const { files } = context.world;
+  const found = await runOwn(context, root, ['rev-parse', '--git-path', 'info/exclude']);
   if (!found.ok) return found;
   const path = resolve(root, found.value.trim());
   if (files.info(dirname(path)) === null) files.makeFolder(dirname(path), 'project');

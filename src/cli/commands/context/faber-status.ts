@@ -3,15 +3,15 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
   currentActor,
+  currentProject,
+  currentRun,
   danglingRun,
   type FoundRun,
-  faberProjectHere,
-  faberRunHere,
-  noRunHere,
+  noActiveRun,
   ofWorkItem,
   settleWithGit,
   soundConfig,
-} from '../../../app/faber/here.ts';
+} from '../../../app/faber/current-run.ts';
 import { bashCharactersMax } from '../../../app/faber/start-run.ts';
 import { listOf, nonEmptyText, objectOf } from '../../../context/faber/json-text.ts';
 import { type Primed, type PrimedArtifact, primeContext } from '../../../context/faber/prime.ts';
@@ -67,9 +67,9 @@ interface StatusGiven extends Shared {
 
 async function status(context: Context, given: StatusGiven): Promise<void> {
   const { stdout, stderr } = context;
-  const project = need(faberProjectHere(context, given.project));
+  const project = need(currentProject(context, given.project));
   const active = readActiveRun(context.world.files, project);
-  const found = faberRunHere(context, project, given.runId);
+  const found = currentRun(context, project, given.runId);
   // Several runs and none of them active is a state to show, too.
   if (!found.ok && found.failure.reason !== 'ambiguous') refuseWith(found.failure);
   const run = found.ok && found.value !== null ? need(ofWorkItem(found.value, given.workId)) : null;
@@ -192,13 +192,13 @@ function parseTrigger(text: string): string {
 }
 
 function prime(context: Context, given: PrimeGiven): void {
-  const project = need(faberProjectHere(context, given.project));
-  const run = need(faberRunHere(context, project, given.runId));
+  const project = need(currentProject(context, given.project));
+  const run = need(currentRun(context, project, given.runId));
   const isHook = given.trigger === 'session_start';
   // Called by a hook of the user's own it must not make every session of the project begin with an error.
   const isOver = isHook && run?.state.status !== inProgress;
   if (run === null || isOver) {
-    const none = noRunHere(context, project);
+    const none = noActiveRun(context, project);
     if (!isHook) refuseWith(none);
     context.stdout.line('No active workflow found, skipping prime-context');
     if (run === null && danglingRun(context, project) !== null) context.stderr.line(none.message);
@@ -307,8 +307,8 @@ function parseReason(text: string): string {
 
 function end(context: Context, { reason, json, ...given }: EndGiven): void {
   const { stdout, stderr } = context;
-  const project = need(faberProjectHere(context, given.project));
-  const run = need(faberRunHere(context, project, given.runId));
+  const project = need(currentProject(context, given.project));
+  const run = need(currentRun(context, project, given.runId));
   if (run === null) {
     const dangling = danglingRun(context, project);
     if (dangling !== null) stderr.line(dangling);

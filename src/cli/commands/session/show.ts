@@ -1,8 +1,13 @@
 /** cli/commands/session/: the commands of sessions. This file: `session list` and `session show`. */
 import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../app/config-view.ts';
-import { sessionMeta, sessionPaths } from '../../../app/groups.ts';
-import { type LoadedSession, loadReferredGroup, loadReferredSession } from '../../../app/resolve.ts';
+import {
+  type LoadedSession,
+  loadReferredGroup,
+  loadReferredSession,
+  sessionMeta,
+  sessionPaths,
+} from '../../../app/resolve.ts';
 import { type GroupStanding, readStanding, runningSetup } from '../../../app/watch/live-view.ts';
 import { advise } from '../../../core/advice.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';

@@ -1,10 +1,9 @@
 /** cli/commands/group/: the commands of groups. This file: `group list`, `show`, `graph` and `budget`. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { dayBudget } from '../../../app/config/user-config.ts';
-import { type GroupListing, listGroups } from '../../../app/groups.ts';
+import { submit } from '../../../app/group-commands.ts';
 import { whileWaiting } from '../../../app/request.ts';
-import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
-import { submit } from '../../../app/submit.ts';
+import { type GroupListing, type LoadedGroup, listGroups, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
 import { attemptUsages } from '../../../app/watch/attempt-usage.ts';
 import {
   type GroupStanding,

@@ -1,6 +1,6 @@
 /**
- * Everything one can ask of a group and its sessions. With the lock free it is done here, else the live runner is
- * asked; on both ways it is checked by the same function and comes to the same events (runner/request-answers.ts).
+ * Commands on a group and its sessions, such as pause and retry. Without a runner, this process carries a command out;
+ * otherwise it sends the command to the runner. Both use the checks and events of runner/request-answers.ts.
  */
 
 import { userMessage } from '../claude/control.ts';
@@ -59,80 +59,80 @@ export interface Done {
 export type RequestOutcome<K extends Kind> = K extends keyof Special ? Special[K] : Done;
 
 export interface SubmitOptions {
-  /** What has to go first, once it is known that the command can be carried out; not through a live runner. */
+  /** Runs before the command, if the command is possible. Not called with a live runner. */
   readonly before?: (writer: GroupWriter) => Promise<Result<void>>;
-  /** What goes along, with the lock still held; not through a live runner. */
+  /** Runs after the command, with the lock still held. Not called with a live runner. */
   readonly after?: (writer: GroupWriter) => Promise<Result<void>>;
-  /** Called when the live runner has agreed, before what comes of it is waited for. */
+  /** Called when the live runner has accepted the command, before its outcome is awaited. */
   readonly accepted?: () => void;
-  /** Is told what is logged without a runner when that takes its time. */
+  /** Receives the events that a long command logs without a runner. */
   readonly tell?: EventListener;
-  /** A run that was ended for this. */
+  /** Id of the run that was ended for this command. */
   readonly gone?: string;
 }
 
-/** Fails with a sentence when it cannot be done now; `survivor`: a runner that cannot be asked is in the way. */
+/** Fails if the command is not possible now. `survivor` in the failure: a runner that takes no requests. */
 export async function submit<C extends Command>(
-  place: Pick<AppContext, 'world' | 'notes'>,
+  context: Pick<AppContext, 'world' | 'notes'>,
   group: GroupReference,
   command: C,
   options: SubmitOptions = {},
 ): Promise<Result<RequestOutcome<C['kind']>, OpenFailure>> {
-  const { world } = place;
-  const asked: Command = command;
-  // The table gives each kind the way of that kind, which the compiler does not see for a kind that it does not know.
-  const way: RequestHandler<never> | undefined = Object.hasOwn(ways, command.kind)
-    ? ways[command.kind as never]
+  const { world } = context;
+  const typed: Command = command;
+  // The compiler cannot relate the handler to the kind here, because the kind is generic.
+  const handler: RequestHandler<never> | undefined = Object.hasOwn(handlers, command.kind)
+    ? handlers[command.kind as never]
     : undefined;
-  const work: Work = { command, way, ...options };
+  const submission: Submission = { command, handler, ...options };
   let { gone } = options;
   const viaRunner = (runId: string, command: RequestBody) => {
     gone = runId;
-    return askFor(world, group, runId, { ...work, command });
+    return submitToRunner(world, group, runId, { ...submission, command });
   };
-  const submitted = await changeGroup<unknown>(place, group, {
-    direct: (writer) => carryOut(world, writer, { ...work, ...defined({ gone }) }),
-    ...(asked.kind === 'archive' ? {} : { viaRunner: (runId) => viaRunner(runId, asked) }),
+  const submitted = await changeGroup<unknown>(context, group, {
+    direct: (writer) => carryOut(world, writer, { ...submission, ...defined({ gone }) }),
+    ...(typed.kind === 'archive' ? {} : { viaRunner: (runId) => viaRunner(runId, typed) }),
   });
   return submitted as Result<RequestOutcome<C['kind']>, OpenFailure>;
 }
 
-interface Work extends SubmitOptions {
+interface Submission extends SubmitOptions {
   readonly command: Command;
-  readonly way: RequestHandler<never> | undefined;
+  readonly handler: RequestHandler<never> | undefined;
 }
 
-async function carryOut(world: World, writer: GroupWriter, work: Work): Promise<Result<unknown>> {
-  const { command, way, before, after, tell = () => {}, gone } = work;
-  if (way !== undefined) return way.direct(world, writer, command as never, { tell, gone });
-  const possible = meaningOf(world, writer, command);
-  if (!possible.ok) return possible;
+async function carryOut(world: World, writer: GroupWriter, submission: Submission): Promise<Result<unknown>> {
+  const { command, handler, before, after, tell = () => {}, gone } = submission;
+  if (handler !== undefined) return handler.direct(world, writer, command as never, { tell, gone });
+  const checked = effectOf(world, writer, command);
+  if (!checked.ok) return checked;
   const ready = await before?.(writer);
   if (ready?.ok === false) return ready;
   const recorded = recordCommand(world, writer, command);
   if (!recorded.ok) return recorded;
   const done = await after?.(writer);
-  return done?.ok === false ? done : ok({ by: 'log', ...aboutOf(recorded.value) } satisfies Done);
+  return done?.ok === false ? done : ok({ by: 'log', ...sessionIn(recorded.value) } satisfies Done);
 }
 
-async function askFor(
+async function submitToRunner(
   world: World,
   group: GroupReference,
   runId: string,
-  { command, way, accepted }: Work & { readonly command: RequestBody },
+  { command, handler, accepted }: Submission & { readonly command: RequestBody },
 ): Promise<Result<unknown, OpenFailure> | 'runner-gone'> {
-  // A refusal that is found here needs no answer of the runner.
-  const possible = checkCommand(world, group, command);
-  if (!possible.ok) return possible;
-  const answer = await askRunner(world, group, runId, command);
+  // Refuse at once what the runner would refuse.
+  const checked = checkCommand(world, group, command);
+  if (!checked.ok) return checked;
+  const answer = await requestFromRunner(world, group, runId, command);
   if (answer === 'runner-gone' || !answer.ok) return answer;
   accepted?.();
-  if (way !== undefined) return way.answered(world, group, runId, answer.value, command as never);
-  return ok({ by: 'runner', ...aboutOf(answer.value) } satisfies Done);
+  if (handler !== undefined) return handler.answered(world, group, runId, answer.value, command as never);
+  return ok({ by: 'runner', ...sessionIn(answer.value) } satisfies Done);
 }
 
-/** Returns the answer. `survivor`: a runner that takes no requests; `runner-gone`: it will not answer. */
-async function askRunner(
+/** `survivor` in the failure: a runner that takes no requests. `runner-gone`: the runner will not answer. */
+async function requestFromRunner(
   world: World,
   group: GroupReference,
   runId: string,
@@ -143,7 +143,7 @@ async function askRunner(
   try {
     sendRequest(world, group.paths, { id, runId, at: new Date(world.clock.now()).toISOString(), ...body });
   } catch (error) {
-    // On a full disk a runner hears signals, and nothing else.
+    // On a full disk a runner can only be reached by signals.
     const survivor = world.locks.holder(group.paths.lock)?.identity;
     return { ok: false, failure: { ...systemFailure(group.paths.requests, error), ...defined({ survivor }) } };
   }
@@ -152,24 +152,24 @@ async function askRunner(
   return answer.done ? ok(answer) : fail('usage', answer.message, '');
 }
 
-/** Whether it could be done as the group is now; a log that cannot be read rules nothing out. Changes nothing. */
+/** Checks whether the command is possible now. Changes nothing. Accepts the command if the log cannot be read. */
 export function checkCommand(world: World, { root, groupId, paths }: GroupReference, command: Command): Result<void> {
   const state = loadGroup(world, root, groupId);
-  const meaning = state.ok ? meaningOf(world, { state: state.value, paths }, command) : ok(undefined);
-  return meaning.ok ? ok(undefined) : meaning;
+  const effect = state.ok ? effectOf(world, { state: state.value, paths }, command) : ok(undefined);
+  return effect.ok ? ok(undefined) : effect;
 }
 
-function aboutOf({ sessionId }: { readonly sessionId?: SessionId }): Pick<Done, 'sessionId'> {
+function sessionIn({ sessionId }: { readonly sessionId?: SessionId }): Pick<Done, 'sessionId'> {
   return defined({ sessionId });
 }
 
-/** Many commands at once queue up behind each other; each takes a few milliseconds. */
+/** Concurrent commands wait for each other; each holds the lock for a few milliseconds. */
 const patienceMs = 20_000;
 const pollMs = 15;
 
 export interface Change<T> {
   readonly direct: (writer: GroupWriter) => Result<T> | Promise<Result<T>>;
-  /** Acts through the live runner; `runner-gone` = try again from the start. Absent = a live runner is in the way. */
+  /** Uses the live runner; `runner-gone` = try again from the start. If absent, a live runner makes the change fail. */
   readonly viaRunner?: (runId: string) => Promise<Result<T, OpenFailure> | 'runner-gone'>;
 }
 
@@ -188,7 +188,7 @@ export async function changeGroup<T>(
         const changed = await change.direct(opened.value);
         return changed;
       } catch (error) {
-        // The system says what it refused, but for a write into an open file: the log.
+        // An error without a path is a write to an open file, which can only be the log.
         if ((error as { path?: unknown }).path !== undefined) throw error;
         return { ok: false, failure: systemFailure(group.paths.events, error) };
       } finally {
@@ -199,12 +199,12 @@ export async function changeGroup<T>(
     const runner = liveRunner(world, group);
     if (runner !== null) {
       if (change.viaRunner === undefined) return opened;
-      // What a newer runner answers stands in a log that cannot be read.
+      // The answer of a newer runner is in a log that this version cannot read.
       const log = readLog(world, group.paths.events);
       if (!log.ok && log.failure.reason === 'newer-version') return log;
       const answer = await change.viaRunner(runner);
       if (answer !== 'runner-gone') return answer;
-      // The runner may have been waited for much longer than a short command.
+      // Waiting for the runner may have taken longer than the deadline.
       deadline = world.clock.now() + patienceMs;
     }
     if (world.clock.now() > deadline) return opened;
@@ -212,7 +212,7 @@ export async function changeGroup<T>(
   }
 }
 
-/** Waits until no short command holds the group any more, for a command that will take the lock itself. */
+/** Waits until no short command holds the lock of the group. */
 export async function waitForShortCommands(world: World, group: Pick<GroupReference, 'paths'>): Promise<void> {
   const deadline = world.clock.now() + patienceMs;
   while (world.locks.holder(group.paths.lock)?.runId.startsWith(shortRunPrefix) && world.clock.now() < deadline) {
@@ -220,14 +220,12 @@ export async function waitForShortCommands(world: World, group: Pick<GroupRefere
   }
 }
 
-// The commands that do more than the log records of them.
-
-/** The answers of these commands, by kind. */
+/** Outcomes of the commands that do more than log an event. */
 interface Special {
   readonly pause: PauseOutcome;
   readonly thaw: 'thawed' | 'needs-runner';
   readonly 'pause-session': SessionState;
-  /** How the session stands when it is kept for the person and runs no more. */
+  /** The state of the session once it no longer runs and is reserved for the attached terminal. */
   readonly 'attach-session': SessionState;
   readonly say: 'now' | 'next-attempt';
 }
@@ -235,14 +233,14 @@ interface Special {
 export type EventListener = (event: GroupEvent, state: GroupState) => void;
 
 interface RequestHandler<K extends keyof Special> {
-  /** With the lock held. `gone`: the run that was asked for it first, and has ended without an answer. */
+  /** Called with the lock held. `gone`: the run that ended without answering the request. */
   direct(
     world: World,
     writer: GroupWriter,
     command: CommandOf<K>,
     about: { readonly tell: EventListener; readonly gone: string | undefined },
   ): Result<Special[K]> | Promise<Result<Special[K]>>;
-  /** The live runner has done it; `runner-gone` = try again from the start. */
+  /** Called when the live runner has carried it out. `runner-gone` = try again from the start. */
   answered(
     world: World,
     group: GroupReference,
@@ -252,27 +250,22 @@ interface RequestHandler<K extends keyof Special> {
   ): Result<Special[K]> | 'runner-gone' | Promise<Result<Special[K]> | 'runner-gone'>;
 }
 
-// What came of pausing a group.
-
 export type PauseOutcome =
   /** Nothing to do: the group already had this status. */
   | { readonly kind: 'unchanged'; readonly status: GroupStatus }
-  /** It is not running any more. `had`: who ran it until now; `start` = a run that was about to begin. */
+  /** The group no longer runs. `had`: what ran it until now; `start` = a run that was about to begin. */
   | { readonly kind: 'settled'; readonly status: GroupStatus; readonly had: 'runner' | 'workers' | 'start' }
-  /** Everything is halted where it stood; ISO 8601, when that becomes a pause. */
+  /** All processes are suspended. `until`: when the group is paused instead (ISO 8601). */
   | { readonly kind: 'frozen'; readonly until: string }
-  /** No runner waits for the sessions that still run. Nothing was done. */
+  /** Sessions run without a runner. Nothing was done. */
   | { readonly kind: 'runner-gone' };
 
-/** What is said of a group whose run was ended before it began. */
 export function endedStartText(id: GroupId): string {
   return `Ended the run of ${id} before it began; nothing was started.`;
 }
 
-// Records what a command means for a group without a runner.
-
 /** Fails as the answer of a runner would. Changes nothing. */
-function meaningOf(
+function effectOf(
   world: World,
   { state, paths }: Pick<Asked, 'state' | 'paths'>,
   command: Command,
@@ -282,26 +275,25 @@ function meaningOf(
 }
 
 function recordCommand(world: World, writer: GroupWriter, command: Command): Result<RequestEffect> {
-  const meaning = meaningOf(world, writer, command);
-  if (meaning.ok) writer.record(meaning.value.events);
-  return meaning;
+  const effect = effectOf(world, writer, command);
+  if (effect.ok) writer.record(effect.value.events);
+  return effect;
 }
 
-// Pausing one session, or keeping it for a person: by the runner, or by stopping what a dead runner has left of it.
-
-function restWay(kind: 'pause-session' | 'attach-session') {
+/** Pauses one session, or reserves it for an attached terminal. */
+function restHandler(kind: 'pause-session' | 'attach-session') {
   return {
     async direct(world: World, writer: GroupWriter, command: CommandOf<typeof kind>): Promise<Result<SessionState>> {
       const { sessionId } = command;
-      const possible = meaningOf(world, writer, command);
-      if (!possible.ok) return possible;
+      const checked = effectOf(world, writer, command);
+      if (!checked.ok) return checked;
       const isRunning = writer.state.sessions.get(sessionId)?.state.status === 'running';
       if (isRunning) {
         const foreign = foreignWorker(world, writer, [sessionId]);
         if (foreign) return foreign;
         await stopSession(world, writer, sessionId, 'user');
       }
-      // A session that was stopped is paused already; one that is kept for a person is so only by this.
+      // Stopping the session has paused it already; only an attachment still has to be recorded.
       const recorded = isRunning && kind === 'pause-session' ? ok(null) : recordCommand(world, writer, command);
       return recorded.ok ? ok(stateOf(writer.state, sessionId)) : recorded;
     },
@@ -312,13 +304,13 @@ function restWay(kind: 'pause-session' | 'attach-session') {
       { seq }: RequestAnswer,
       command: CommandOf<typeof kind>,
     ) {
-      return untilItRests(world, group, runId, seq, command.sessionId);
+      return awaitRest(world, group, runId, seq, command.sessionId);
     },
   };
 }
 
-/** How it stands when it runs no more, after event `seq`. */
-async function untilItRests(
+/** Waits until the session no longer runs, after event `seq`. */
+async function awaitRest(
   world: World,
   group: GroupReference,
   runId: string,
@@ -337,10 +329,8 @@ function stateOf(state: GroupState, sessionId: SessionId): SessionState {
   return state.sessions.get(sessionId)?.state ?? { status: 'pending' };
 }
 
-// Pausing a whole group: by its runner, or by stopping what a runner that died has left.
-
-/** Workers of a runner that died are stopped by this process, or, for `drain`, left as they are. */
-const pauseGroupWay: RequestHandler<'pause'> = {
+/** Without a runner, this process stops the workers that still run. A drain leaves them running. */
+const pauseHandler: RequestHandler<'pause'> = {
   direct(world, writer, { mode }, { tell, gone }) {
     const { status, run } = writer.state;
     const hadStart = gone !== undefined && run?.id !== gone;
@@ -349,7 +339,7 @@ const pauseGroupWay: RequestHandler<'pause'> = {
     if (mode === 'drain' && writer.state.running.size > 0) return ok({ kind: 'runner-gone' });
     return stopLeftWorkers(world, writer, tell);
   },
-  answered: (world, group, runId, { seq }, { mode }) => outcomeOf(world, group, runId, seq, mode),
+  answered: (world, group, runId, { seq }, { mode }) => pauseOutcome(world, group, runId, seq, mode),
 };
 
 async function stopLeftWorkers(world: World, writer: GroupWriter, tell: EventListener): Promise<Result<PauseOutcome>> {
@@ -358,7 +348,7 @@ async function stopLeftWorkers(world: World, writer: GroupWriter, tell: EventLis
   writer.record([{ type: 'group_pausing', reason: 'user' }]);
   await stopGroup(world, writer, 'user');
   await stopRehearsal(world, writer.paths);
-  // Sessions may have finished while they were being stopped, so the end is decided like that of a run.
+  // Sessions may have completed while they were being stopped, so the scheduler decides the status of the group.
   for (const decision of decide(writer.state, { preparingMax: 0 })) {
     if (decision.do !== 'settle') continue;
     const end: EventBody =
@@ -370,7 +360,7 @@ async function stopLeftWorkers(world: World, writer: GroupWriter, tell: EventLis
   return ok({ kind: 'settled', status: writer.state.status, had: 'workers' });
 }
 
-async function outcomeOf(
+async function pauseOutcome(
   world: World,
   group: GroupReference,
   runId: string,
@@ -387,7 +377,7 @@ async function outcomeOf(
   return ok({ kind: 'settled', status, had: 'runner' });
 }
 
-/** Until when the request that was answered by event `seq` froze the group; null when it was being paused already. */
+/** When the freeze that event `seq` answered ends. Null if the group was being paused already. */
 function frozenBefore(world: World, group: GroupReference, seq: number): string | null {
   const log = readLog(world, group.paths.events);
   const events = log.ok ? log.value : [];
@@ -397,50 +387,48 @@ function frozenBefore(world: World, group: GroupReference, seq: number): string 
   return last?.type === 'group_frozen' ? last.until : null;
 }
 
-// Telling a session something: through its runner, or into the pipe of a worker that a runner has left behind.
-
-/** What a pipe takes at once from a writer who does not stay: half of what it holds. */
+/** Half the capacity of a pipe (64 KiB), so that the whole line is written at once. */
 const lineBytesMax = 32 * 1024;
 
-type Heard = Special['say'];
+type SayOutcome = Special['say'];
 
-const sayWay: RequestHandler<'say'> = {
+const sayHandler: RequestHandler<'say'> = {
   direct: sayDirectly,
   answered(world, { root, groupId }, _runId, _answer, { sessionId, text }) {
     const state = loadGroup(world, root, groupId);
     const record = state.ok ? state.value.sessions.get(sessionId) : undefined;
-    return ok(record === undefined ? 'now' : heard(record, text));
+    return ok(record === undefined ? 'now' : sayOutcomeOf(record, text));
   },
 };
 
-/** The log tells whether it was kept for the next attempt; a session that is just starting hears it now. */
-function heard({ state, messages }: SessionRecord, text: string): Heard {
+/** The message was sent now unless the log keeps it for the next attempt. */
+function sayOutcomeOf({ state, messages }: SessionRecord, text: string): SayOutcome {
   const isListening = state.status === 'running' && state.attempt.stopping === undefined;
   return messages.includes(text) && !isListening ? 'next-attempt' : 'now';
 }
 
-/** The group has no runner. An orphaned worker receives the message through its FIFO, which outlives the runner. */
-async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf<'say'>): Promise<Result<Heard>> {
+/** Sends the message without a runner: through the FIFO of an orphaned worker, which outlives the runner. */
+async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf<'say'>): Promise<Result<SayOutcome>> {
   const { sessionId, text } = command;
-  const possible = meaningOf(world, writer, command);
-  if (!possible.ok) return possible;
+  const checked = effectOf(world, writer, command);
+  if (!checked.ok) return checked;
   const record: SessionRecord | undefined = writer.state.sessions.get(sessionId);
-  // One that its dead runner was stopping is not to begin another turn; it is told when it goes on.
+  // A worker that was being stopped must not begin another turn. The message waits for the next attempt.
   if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
     const foreign = foreignWorker(world, writer, [sessionId]);
     if (foreign) return foreign;
     const { attempt } = record.state;
     const { process } = attempt;
     const { fifo: path, transcript } = sessionPaths(writer.paths, sessionId);
-    // One of several threads that a killed worker has left may still hold the other end for a moment.
+    // A thread of a killed worker may keep the read end open for a moment, so check that the process is alive.
     const isAlive = process !== undefined && world.processes.isAlive(process);
-    // A worker that its runner did not live to tell its task would take this for it.
+    // A worker without output may not have received its task yet and would take this message for the task.
     const fifo = isAlive && hasOutput(world, attempt, transcript) ? world.fifos.openWriter(path) : null;
     if (fifo !== null) {
       try {
         const line = userMessage(text, attempt.id, record.told?.length ?? 0);
         if (Buffer.byteLength(line) > lineBytesMax) return tooLong();
-        writer.record(possible.value.events);
+        writer.record(checked.value.events);
         fifo.writeLine(line);
         return ok('now');
       } finally {
@@ -455,18 +443,18 @@ async function sayDirectly(world: World, writer: GroupWriter, command: CommandOf
 }
 
 function tooLong(): Result<never> {
-  const message = 'The message is longer than 32 KiB, and no runner is there to hand it over.';
-  return fail('usage', message, 'Put the material into a file of the project and name its path instead.');
+  const message = 'The message is longer than 32 KiB, which needs a live runner.';
+  return fail('usage', message, 'Put the material into a file of the project and send its path.');
 }
 
-const ways: { readonly [K in keyof Special]: RequestHandler<K> } = {
-  pause: pauseGroupWay,
+const handlers: { readonly [K in keyof Special]: RequestHandler<K> } = {
+  pause: pauseHandler,
   thaw: {
     // The runner that resumes the group ends the freeze first.
     direct: () => ok('needs-runner'),
     answered: () => ok('thawed'),
   },
-  'pause-session': restWay('pause-session'),
-  'attach-session': restWay('attach-session'),
-  say: sayWay,
+  'pause-session': restHandler('pause-session'),
+  'attach-session': restHandler('attach-session'),
+  say: sayHandler,
 };

@@ -1,4 +1,4 @@
-/** What works for a session at this moment: a turn, tool calls, background tasks, and how many sub-agents. */
+/** The current activity of a session: a turn, tool calls, background tasks, and the number of sub-agents. */
 import type { BackgroundTask } from './messages.ts';
 
 export interface OpenTool {
@@ -7,17 +7,17 @@ export interface OpenTool {
 }
 
 export interface AtWork {
-  /** From the beginning of a turn to its result, and on to the next one where tasks were at work at that moment. */
+  /** From the start of a turn to its result, and on to the next one if tasks were running then. */
   isAtWork: boolean;
   inTurn: boolean;
-  /** Sub-agents, and commands in the background; true for a sub-agent. */
+  /** Sub-agents and background commands; true for a sub-agent. */
   readonly openTasks: Map<string, boolean>;
-  /** Those of them in the last list of background tasks. */
+  /** Those in the last list of background tasks. */
   backgroundTasks: ReadonlySet<string>;
   readonly openTools: Map<string, OpenTool>;
 }
 
-/** More open calls than any model makes; further ones of a broken stream are not remembered. */
+/** More open calls than any model makes; further ones of a broken stream are ignored. */
 export const maxOpen = 1000;
 
 export function emptyActivity(): AtWork {
@@ -29,14 +29,14 @@ export function noteTurnBegin(s: AtWork): void {
   s.inTurn = true;
 }
 
-/** Interrupted calls never get an answer. Sub-agents may work on. */
+/** Interrupted calls never get an answer. Sub-agents may continue. */
 export function noteTurnEnd(s: AtWork): void {
   s.openTools.clear();
   s.isAtWork = s.openTasks.size > 0;
   s.inTurn = false;
 }
 
-/** A sub-agent in the foreground may have no task of its own, but its call is open. */
+/** A foreground sub-agent may have no task of its own, but its call is open. */
 export function runningAgents({ openTasks, openTools }: AtWork): number {
   const tasks = openTasks.values().filter((isAgent) => isAgent);
   const calls = openTools.values().filter(({ name }) => name === 'Agent' || name === 'Task');
@@ -51,7 +51,7 @@ export function endTask({ openTasks }: AtWork, id: string): void {
   openTasks.delete(id);
 }
 
-/** A task that the list no longer names has ended. The list does not name tasks in the foreground. */
+/** A task missing from the list has ended. The list does not contain foreground tasks. */
 export function foldBackground(s: AtWork, tasks: readonly BackgroundTask[]): void {
   const now = tasks.slice(0, maxOpen);
   const ids = new Set(now.map(({ id }) => id));

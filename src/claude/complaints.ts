@@ -1,4 +1,4 @@
-/** What claude, a hook or a server reports that it ignored or could not do, as warnings for the user. */
+/** Warnings for the user about what claude, a hook or a server ignored or could not do. */
 import type { Warning } from '../core/event.ts';
 import { cleanLine, clip } from './text.ts';
 
@@ -6,7 +6,7 @@ import { cleanLine, clip } from './text.ts';
 export type Complaints = Map<string, { readonly code: Warning['code']; times: number }>;
 
 export interface HookFailure {
-  /** As claude calls it, such as `PreToolUse:Bash`. */
+  /** claude's name of the hook, such as `PreToolUse:Bash`. */
   readonly hookName: string;
   readonly exitCode: number;
   readonly stderr: string;
@@ -15,13 +15,13 @@ export interface HookFailure {
 const reasonChars = 200;
 const complaintsMax = 20;
 const linesMax = 5;
-/** A hook that refuses says so with this code, and that is an answer. */
+/** The exit code of a hook that refuses, which is a valid answer. */
 const refusalCode = 2;
 const notFoundCodes: ReadonlySet<number> = new Set([126, 127]);
 
 function note(complaints: Complaints, code: Warning['code'], sentence: string): void {
   const known = complaints.get(sentence);
-  // claude names its servers again in each turn.
+  // claude lists its servers again in each turn.
   if (known !== undefined) known.times += code === 'mcp-server' ? 0 : 1;
   else if (complaints.size < complaintsMax) complaints.set(sentence, { code, times: 1 });
 }
@@ -34,7 +34,7 @@ export function noteHookFailure(complaints: Complaints, { hookName, exitCode, st
   note(complaints, 'hook-failed', `The ${hookName} hook failed and had no effect: ${reason}${cure}`);
 }
 
-/** `status`: as claude names it. One that is `pending` may still connect. */
+/** `status`: claude's word. A `pending` server may still connect. */
 export function noteServer(complaints: Complaints, name: string, status: string): void {
   if (!['failed', 'needs-auth'].includes(status)) return;
   const why = status === 'failed' ? 'could not be started' : 'needs a login';
@@ -54,5 +54,5 @@ export function complaintsOf(complaints: Complaints, stderr = ''): Warning[] {
   });
 }
 
-/** The run named these rules before it began. */
+/** The run named these rules before it started. */
 const wasSaid = /^Ignoring \d+ permissions\./;

@@ -1,4 +1,7 @@
-/** What claude has kept of a conversation: can it be resumed, is its end missing, what do its totals go on with. */
+/**
+ * claude's stored conversations: whether one can be resumed, whether its end is missing, and the baseline of its
+ * totals.
+ */
 import { basename, join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Tokens } from '../core/group.ts';
@@ -14,9 +17,9 @@ import { noTotals, type ReportedTotals } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
 const chunkBytes = 64 * 1024;
-/** So much is read of a file: one that its session has made larger must not hold up all others. */
+/** Maximum number of bytes read of a file, so that a huge conversation does not block the other sessions. */
 const readBytesMax = 256 * 1024 * 1024;
-/** Lines of a message begin with its place in the conversation, so the type stands somewhere within. */
+/** A message's line begins with other fields, so the type is searched anywhere in it. */
 const messageTypes = ['"type":"user"', '"type":"assistant"'];
 
 export function conversationExists(world: World, configDir: string, claudeSessionId: string): boolean {
@@ -24,8 +27,8 @@ export function conversationExists(world: World, configDir: string, claudeSessio
 }
 
 /**
- * Removes transcripts without any message: a claude that was killed as it began leaves its title, and then the
- * conversation can be neither continued nor started again under the same id.
+ * Removes transcripts without a message: a claude killed at its start leaves only a title, and then the conversation
+ * can be neither continued nor started again under the same id.
  */
 export function removeEmptyConversation(world: World, configDir: string, claudeSessionId: string): void {
   for (const path of filesOf(world, configDir, claudeSessionId)) {
@@ -33,7 +36,7 @@ export function removeEmptyConversation(world: World, configDir: string, claudeS
   }
 }
 
-/** The last message of the model is not in the transcript. False where there is no transcript at all. */
+/** The model's last message is missing in the transcript. False without any transcript. */
 export function isCutOff(
   world: World,
   configDirs: readonly string[],
@@ -49,7 +52,7 @@ export function isBlank(world: World, configDirs: readonly string[], claudeSessi
   return paths.length > 0 && paths.every((path) => (world.files.info(path)?.size ?? 0) === 0);
 }
 
-/** The items whose answer the conversation lacks, or has as a quote alone. */
+/** Items whose answer is missing in the conversation, or present only as a quote. */
 export function answersLeft(
   world: World,
   configDir: string,
@@ -71,7 +74,7 @@ export function answersLeft(
   });
 }
 
-/** The same with what sub-agents of the conversation have said. */
+/** Including the files of the conversation's sub-agents. */
 function filesWithin(world: World, configDir: string, claudeSessionId: string): string[] {
   return [...filesOf(world, configDir, claudeSessionId), ...agentFiles(world, configDir, claudeSessionId)];
 }
@@ -89,7 +92,7 @@ function agentFiles(world: World, configDir: string, claudeSessionId: string): s
   return paths.filter((path) => path.endsWith('.jsonl') && world.files.entryKind(path) === 'file');
 }
 
-/** claude names the folder below projects/ by rules of its own, so all of them are searched. */
+/** claude names the folder below projects/ by its own rules, so all of them are searched. */
 function filesOf(world: World, configDir: string, claudeSessionId: string): string[] {
   const paths = projectsOf(world, configDir).map((folder) => join(folder, `${claudeSessionId}.jsonl`));
   return paths.filter((path) => world.files.info(path)?.kind === 'file');
@@ -97,7 +100,7 @@ function filesOf(world: World, configDir: string, claudeSessionId: string): stri
 
 function projectsOf(world: World, configDir: string): string[] {
   const projects = join(configDir, 'projects');
-  // What links lead to is none of claude's, and nothing may be removed there.
+  // Symlinks are not followed: their targets do not belong to claude and must not be removed.
   const isFolder = (path: string) => world.files.entryKind(path) === 'folder';
   const names = isFolder(projects) ? world.files.list(projects) : [];
   return names.map((name) => join(projects, name)).filter(isFolder);
@@ -107,15 +110,15 @@ function holdsMessage(world: World, path: string): boolean {
   return linesOf(world, [path]).some((line) => messageTypes.some((type) => line.includes(type)));
 }
 
-/** Of a line that a full disk has torn apart its beginning stands there, which claude does not read. */
+/** A line truncated by a full disk has only its beginning, which claude does not read. */
 function lacks(world: World, path: string, messageId: string): boolean {
   return !linesOf(world, [path]).some((line) => line.includes(messageId) && isObject(parseJson(line)));
 }
 
 /**
- * What claude's totals began with in a process that was started at `startedAtMs` (ms since 1970) to go on with one of
- * these conversations: the newest that had begun by then. claude writes them down whenever it ends cleanly;
- * in a new conversation they begin with nothing. Null when no conversation is left to tell.
+ * The baseline of claude's totals in a process started at `startedAtMs` (ms since 1970) to resume one of these
+ * conversations: the newest one started by then. claude writes its totals at every clean exit; in a new conversation
+ * they start at zero. Null when no conversation is left.
  */
 export function totalsBefore(
   world: World,
@@ -132,8 +135,8 @@ export function totalsBefore(
 }
 
 /**
- * claude's totals when it ended in good order, for an attempt that began at `startedAtMs` (ms since 1970): asked to by
- * a signal it prints none, but writes them down. Null when it was killed before that.
+ * claude's totals at its clean exit, for an attempt started at `startedAtMs` (ms since 1970): after a SIGTERM it prints
+ * none, but writes them to the file. Null when it was killed before that.
  */
 export function totalsAtEnd(
   world: World,
@@ -145,7 +148,7 @@ export function totalsAtEnd(
   return ends.find((totals) => totals !== null) ?? null;
 }
 
-/** Of files that belong together, one behind the other; of each only the end is read. */
+/** Lines of several files in order; of each only the end is read. */
 export function* linesOf(world: World, paths: readonly string[]): Generator<string> {
   const splitter = new LineSplitter();
   for (const path of paths) {
@@ -156,7 +159,7 @@ export function* linesOf(world: World, paths: readonly string[]): Generator<stri
   if (rest !== null) yield rest;
 }
 
-/** Of what is said behind them they know nothing. */
+/** They do not include messages after them. */
 function endOf(conversation: Iterable<string>, startedAtMs: number): ReportedTotals | null {
   let isOfAttempt = false;
   let found: ReportedTotals | null = null;
@@ -171,8 +174,8 @@ function endOf(conversation: Iterable<string>, startedAtMs: number): ReportedTot
 }
 
 /**
- * Where a conversation goes on that is to leave out the last `count` messages of the model (1 or more) and what
- * followed them: claude's id of the message before. `messages`: how many the model has in it, at most `count`.
+ * The message from which to resume so that the last `count` messages of the model (1 or more) and everything after them
+ * are dropped: claude's id of the message before. `messages`: how many messages of the model exist, at most `count`.
  */
 export function messageBefore(
   world: World,
@@ -201,7 +204,7 @@ interface Entry {
   readonly uuid: string;
   readonly parent: string;
   readonly type: unknown;
-  /** Of the model: one message stands in several lines. */
+  /** Of the model: one message has several lines. */
   readonly messageId?: string;
 }
 
@@ -209,7 +212,7 @@ function entryOf(line: string): Entry | null {
   const { isSidechain, uuid, parentUuid, logicalParentUuid, type, message } = object(parseJson(line));
   if (isSidechain === true || typeof uuid !== 'string') return null;
   const { id, model } = object(message);
-  // What claude wrote itself in the model's name is none of its messages.
+  // Text that claude itself wrote in the model's name is no message of the model.
   const messageId = type === 'assistant' && model !== '<synthetic>' ? text(id) : undefined;
   const parent = text(parentUuid ?? logicalParentUuid) ?? '';
   return { uuid, parent, type, ...defined({ messageId }) };
@@ -221,12 +224,12 @@ export interface KeptMessage {
   readonly tokens: Tokens;
   /** By our prices, US dollars. */
   readonly usd: number;
-  /** When it was written down, ms since 1970; NaN when the line does not tell. */
+  /** When it was written, ms since 1970; NaN when unknown. */
   readonly atMs: number;
   readonly agent?: string;
 }
 
-/** The messages of these conversations and of their sub-agents, each in its last form. */
+/** The messages of these conversations and of their sub-agents, each in its final form. */
 export function keptMessages(
   world: World,
   configDir: string,
@@ -255,10 +258,10 @@ export function keptMessage(line: string, prices: PriceTable): KeptMessage | nul
 }
 
 const stateMark = '"type":"cost-state"';
-/** Only as a field: inside of a text the quotes are escaped. */
+/** As a field only: inside a text the quotes are escaped. */
 const timeField = /"timestamp":"([^"]{20,30})"/;
 
-/** When the line was written down, ms since 1970; NaN when it does not tell. */
+/** When the line was written, ms since 1970; NaN when unknown. */
 export function lineTimeMs(line: string): number {
   return Date.parse(timeField.exec(line)?.[1] ?? '');
 }
@@ -267,10 +270,10 @@ export function readTotals(line: string): ReportedTotals | null {
   return line.includes(stateMark) ? readState(line) : null;
 }
 
-/** The totals of the last clean end before that time; null when the conversation began later. */
+/** The totals of the last clean exit before that time; null when the conversation started later. */
 function lastTotals(world: World, path: string, startedAtMs: number): ReportedTotals | null {
   let found: ReportedTotals | null = null;
-  // Lines of claude's are long, and few of them are looked at as a whole.
+  // claude's lines are long, and only few are parsed.
   for (const line of linesOf(world, [path])) {
     const time = lineTimeMs(line);
     if (time >= startedAtMs) break;
@@ -284,7 +287,7 @@ function readState(line: string): ReportedTotals | null {
   const { type, totalCostUSD, modelUsage, hasUnknownModelCost } = object(parseJson(line));
   if (type !== 'cost-state') return null;
   const models = modelsOf(modelUsage);
-  // Here claude does not say of which model it guesses.
+  // Here claude does not say for which model it guesses.
   const unpriced = hasUnknownModelCost === true ? Object.keys(models).filter((name) => isUnknownModel(name)) : [];
   return { costUsd: usd(totalCostUSD), models, unpriced };
 }
@@ -295,7 +298,7 @@ function readState(line: string): ReportedTotals | null {
 
 const systemLine = '{"type":"system","subtype":"';
 
-/** False while nothing but such lines is there, the last of them whole or torn; what cannot be read counts as said. */
+/** False while only such lines are there, the last one complete or partial; an unreadable line counts as output. */
 export function hasItsTask(printed: string): boolean {
   return printed.split('\n').some((line) => line !== '' && !isOfStart(line));
 }
@@ -303,12 +306,12 @@ export function hasItsTask(printed: string): boolean {
 function isOfStart(line: string): boolean {
   const value = parseJson(line);
   if (value !== undefined) return isObject(value) && value.type === 'system' && value.subtype !== 'init';
-  // Torn; another line that has grown together with it may say more.
+  // Partial; another line joined to it may be output.
   if (line.includes('{"type":"', 1)) return false;
   return systemLine.startsWith(line) || (line.startsWith(systemLine) && !line.startsWith(`${systemLine}init`));
 }
 
-/** Whole lines of what stands in a file from byte `from` to byte `to`; throws the system's error. */
+/** Complete lines of a file from byte `from` to byte `to`; throws the system's error. */
 export function* printedLines(
   { files }: World,
   path: string,

@@ -1,4 +1,4 @@
-/** How a turn of claude ended, in claude's own word (`terminal_reason`), and what that means for its session. */
+/** How a turn of claude ended (`terminal_reason`), and what that means for its session. */
 import type { SessionFailureReason } from '../core/failure.ts';
 
 export interface Ending {
@@ -16,8 +16,8 @@ function ended(reason: SessionFailureReason, what: string, next: string): Ending
 }
 
 /**
- * By `terminal_reason`. `result`: the result alone decides; else why the session failed, in words that end before a
- * colon, and what to do. docs/claude-contract.md has the table.
+ * By `terminal_reason`. `result`: the result alone decides; otherwise the failure's reason, text up to a colon, and
+ * next step. docs/claude-contract.md has the table.
  */
 export const endings: Readonly<Record<string, 'result' | Ending>> = {
   completed: 'result',
@@ -69,13 +69,13 @@ export const endings: Readonly<Record<string, 'result' | Ending>> = {
   ),
 };
 
-/** Older versions, and some results, name only the kind of the error. */
+/** Older versions, and some results, have only the kind of the error. */
 const bySubtype: Readonly<Record<string, string>> = {
   error_max_turns: 'max_turns',
   error_max_structured_output_retries: 'structured_output_retry_exhausted',
 };
 
-/** By `stop_reason`: whether the last answer of the model is whole. */
+/** By `stop_reason`: whether the model's last answer is complete. */
 export const stopReasons: Readonly<Record<string, 'whole' | 'unfinished' | 'refused'>> = {
   end_turn: 'whole',
   stop_sequence: 'whole',
@@ -87,16 +87,16 @@ export const stopReasons: Readonly<Record<string, 'whole' | 'unfinished' | 'refu
   refusal: 'refused',
 };
 
-/** Kinds of `system` lines that change nothing here. Any other that is not read is a warning. */
+/** Kinds of `system` lines without an effect. Any other unknown line is a warning. */
 export const quietLines: ReadonlySet<string> = new Set(
   [
-    // Progress and figures, which other lines tell as well.
+    // Progress and figures, which other lines contain as well.
     'api_error hook_progress status stop_hook_summary task_notification task_progress task_started task_summary',
     'task_updated thinking thinking_tokens turn_duration agents_killed away_summary post_turn_summary memory_recall',
     'memory_saved session_title_changed session_metadata shell_cwd task_list_statuses commands_changed',
     'per_turn_effort_changed permission_check_status local_command_output vcs_state_changed code_change_published',
     'model_refusal_no_fallback session_writes_lost',
-    // For a person in front of it, a host that keeps files or asks, or a claude in the cloud: never without one.
+    // For a user at a terminal, a host program that keeps files or answers, or a claude in the cloud.
     'cloud_session_delta control_request_progress dev_intent elicitation_complete feedback_draft_queued',
     'file_attachments_missing file_snapshot files_persisted inherited_asks_settled late_allow_not_run mirror_error',
     'peer_message_hold permission_retry scheduled_task_fire turn_handoff_available turn_preempted ui_focus',

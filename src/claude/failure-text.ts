@@ -1,4 +1,4 @@
-/** What a result that is no success means: whose trouble it is, and what cures it. */
+/** The meaning of an unsuccessful result: whose problem it is, and how to fix it. */
 import { defined } from '../core/defined.ts';
 import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
@@ -16,19 +16,19 @@ export type AttemptVerdict =
       readonly reason: SessionFailureReason;
       readonly message: string;
       readonly next: string;
-      /** The same request may well work later. */
+      /** The same request may succeed later. */
       readonly transient?: true;
-      /** Any other request would have met the same: the network is down, or the service. */
+      /** Any other request would have failed too: the network or the service is down. */
       readonly outage?: true;
     }
   | {
       readonly status: 'paused';
       readonly reason: PauseReason;
       readonly message: string;
-      /** When a usage limit is lifted, ms since 1970, and its kind, as far as claude said so. */
+      /** The reset of a usage limit, ms since 1970, and its type, if claude reported them. */
       readonly resetsAtMs?: number;
       readonly limitType?: string;
-      /** The limit is one of this model, such as Opus: others are served. */
+      /** A limit of this model only, such as Opus. */
       readonly limitedModel?: string;
     };
 
@@ -39,9 +39,8 @@ export function isOverCap({ subtype }: ResultMessage): boolean {
 }
 
 /**
- * claude's own signs, the most telling first: the code on its report of trouble, the status of the API, the reason why
- * the loop ended, and only where these are missing its words. `subtype` alone says little: every API failure comes as
- * `success` with `is_error`.
+ * Uses claude's own signs, the most specific first: the code on its error message, the status of the API, the terminal
+ * reason, and only without these its text. `subtype` alone says little: every API failure is `success` with `is_error`.
  */
 export function describeProblem(stream: AttemptStream, result: ResultMessage): AttemptVerdict {
   const said = attributed(result);
@@ -71,7 +70,7 @@ export function describeProblem(stream: AttemptStream, result: ResultMessage): A
   return claudeError(result, said);
 }
 
-/** For a session that timed out while the API did not answer; null when the API is not what it waited for. */
+/** For a session that timed out while the API did not answer; null when it did not wait for the API. */
 export function describeUnanswered(stream: AttemptStream): AttemptVerdict | null {
   if (stream.lastRetry === undefined) return null;
   const { error, errorStatus } = stream.lastRetry;
@@ -82,7 +81,7 @@ export function describeUnanswered(stream: AttemptStream): AttemptVerdict | null
   return passing(notServed(status, said), status);
 }
 
-/** Null when the end is as usual, and the result alone decides. Also of results that claude calls a success. */
+/** Null for a usual end, in which the result alone decides. Also for results with `subtype: success`. */
 export function describeEnding(stream: AttemptStream, result: ResultMessage): AttemptVerdict | null {
   const { stopReason, subtype, isError, deferred } = result;
   const objection = cleanLine(stream.objection ?? '', quoteChars);
@@ -101,7 +100,7 @@ export function describeEnding(stream: AttemptStream, result: ResultMessage): At
   return failed(ending.reason, ending.what, said, ending.next);
 }
 
-/** claude's own advice comes after it, for a person in front of claude. */
+/** claude's own advice follows, for a user at a terminal. */
 function firstSentence(said: string): string {
   return said.replace(/^API Error: /, '').split(/(?<=\.) (?=[A-Z])/)[0] ?? '';
 }
@@ -134,13 +133,13 @@ function claudeError(result: ResultMessage, said: string): AttemptVerdict {
   return failed('claude-error', `claude reported ${kind}`, said, 'Look at the session’s log, then retry the session.');
 }
 
-/** Trouble of the server or the network (docs/claude-contract.md): the same request may work later. */
+/** A problem of the server or the network (docs/claude-contract.md): the same request may succeed later. */
 function isTransient(status: number | undefined, error: string): boolean {
   if (status !== undefined) return status === 408 || status === 409 || status >= 500;
   return error !== 'invalid_request' && error !== 'max_output_tokens';
 }
 
-/** No answer at all, or one of the service as a whole (502 to 599); a 500 may be about this one conversation. */
+/** No answer at all, or an error of the whole service (502 to 599); a 500 may concern this conversation only. */
 function isOutage(status: number | undefined): boolean {
   return status === undefined || status > 500;
 }
@@ -150,7 +149,7 @@ export function attributed(result: ResultMessage): string {
   return cleanLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }
 
-/** Any 429 that claude gave up on is a limit, also one without reset time. */
+/** Any 429 after claude's retries is a limit, also one without a reset time. */
 function limited(stream: AttemptStream, said: string): AttemptVerdict {
   const limit = stream.rateLimit;
   if (limit?.status !== 'rejected' && !isUsageLimit(said)) {
@@ -186,7 +185,7 @@ function isLoginTrouble(error: string, said: string): boolean {
   return /^not logged in|please run \/login|^invalid api key|^failed to authenticate/i.test(said);
 }
 
-/** A gateway that rotates its keys, or a proxy, refuses now and then what it takes a moment later. */
+/** A gateway that rotates its keys, or a proxy, sometimes refuses what it accepts a moment later. */
 function notLoggedIn(status: number | undefined, said: string): AttemptVerdict {
   const login = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY.';
   if (status === undefined) return failed('not-logged-in', 'claude has no login that works', said, login);
@@ -199,7 +198,7 @@ function failed(reason: SessionFailureReason, what: string, said: string, next: 
   return { status: 'failed', reason, message: sentence(what, said), next };
 }
 
-/** A full sentence, with what claude said after a colon. */
+/** A full sentence, with claude's text after a colon. */
 export function sentence(what: string, said: string): string {
   if (said === '') return `${what}.`;
   return /[.!?…]$/.test(said) ? `${what}: ${said}` : `${what}: ${said}.`;

@@ -1,6 +1,6 @@
 /**
- * What an attempt cost once its process is gone. Totals that claude reported are exact. Otherwise the larger of the
- * last total and the messages in claude's files counts, and money is held for requests that were in flight.
+ * The cost of an attempt whose process is gone. Totals reported by claude are exact. Otherwise the larger of the last
+ * total and the messages in claude's files counts, and money is held for requests in flight.
  */
 import { addTokens, noTokens, roundUsd, type Usage } from '../core/group.ts';
 import { runningAgents } from './at-work.ts';
@@ -10,15 +10,15 @@ import { type AttemptStream, usageOf } from './stream.ts';
 
 export interface EndedAttempt {
   readonly stream: AttemptStream;
-  /** The log says that claude had started to work, or its exit code does. */
+  /** The log, or the exit code, shows that claude had started to work. */
   readonly hasBegun: boolean;
   /** ms since 1970. */
   readonly startedAtMs: number;
   /** Its `--max-budget-usd`; absent = no cap. */
   readonly reservedUsd?: number;
-  /** The messages in the files of the session's conversations and of these; read only where they are needed. */
+  /** Messages in the files of the session's conversations and of these; read only when needed. */
   readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
-  /** The files of its conversation are there and empty, as on a full disk. */
+  /** The files of its conversation exist and are empty, as on a full disk. */
   readonly isBlank: (stream: AttemptStream) => boolean;
 }
 
@@ -30,7 +30,7 @@ export function finalUsage(attempt: EndedAttempt, durationMs: number): Usage {
   if (isCounted || (stream.hasFinalTotals && stream.openTasks.size === 0)) return usage;
   const kept = attempt.kept(stream.claudeSessionIds).filter(({ tokens }) => !isImplausibleMessage(tokens));
   const own = kept.filter(({ id, atMs }) => stream.spoken.has(id) || atMs >= startedAtMs);
-  // The output is lost where the disk was full or the file was removed.
+  // The output is lost if the disk was full or the file was removed.
   const isOutputLost = !sawInit && (attempt.hasBegun || own.length > 0 || attempt.isBlank(stream));
   if (!isAtWork && !isOutputLost && unbelieved === undefined) return usage;
   const seen = withKept(usage, own);
@@ -52,7 +52,7 @@ export function withHeldUsd(usage: Usage, heldUsd: number): Usage {
   return { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd };
 }
 
-/** The messages instead of the usage where they cost more. */
+/** Uses the messages instead of the usage if they cost more. */
 function withKept(usage: Usage, messages: readonly KeptMessage[]): Usage {
   const costUsd = roundUsd(messages.reduce((sum, { usd }) => sum + usd, 0));
   if (costUsd <= usage.costUsd) return usage;

@@ -1,4 +1,6 @@
-/** Reads fields of foreign JSON: a wrong type is no value, a figure beyond all measure the highest that counts. */
+/**
+ * Reads fields of external JSON: a wrong type is no value, and an implausibly large figure is the highest valid one.
+ */
 
 import { sanityLimits } from '../core/group.ts';
 import { isObject, type JsonObject } from '../store/json.ts';
@@ -23,7 +25,7 @@ export function number(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-/** A whole number that can be counted with: never negative, never NaN or infinite. */
+/** A non-negative finite integer. */
 export function count(value: unknown): number {
   return Math.trunc(within(value, sanityLimits.count));
 }
@@ -32,12 +34,12 @@ export function usd(value: unknown): number {
   return within(value, sanityLimits.usd);
 }
 
-/** JSON has numbers that become infinite when they are read. */
+/** JSON numbers can become infinite when parsed. */
 function within(value: unknown, max: number): number {
   return typeof value === 'number' ? Math.min(max, Math.max(0, value)) : 0;
 }
 
-/** Seconds since 1970 as milliseconds, where a Date has a text for them. */
+/** Seconds since 1970 as milliseconds, within the range of Date. */
 export function secondsAsMs(value: unknown): number | undefined {
   const ms = (number(value) ?? Number.NaN) * 1000;
   return Math.abs(ms) <= 8.64e15 ? ms : undefined;

@@ -1,4 +1,4 @@
-/** Settings of an organisation, which beat all others: those that keep sessions from working as they should. */
+/** An organisation's managed settings, which override all others: those that keep sessions from working properly. */
 import { join } from 'node:path';
 import { parseJson } from '../store/json.ts';
 import { platform } from '../system/machine.ts';
@@ -10,13 +10,13 @@ type Files = Pick<World, 'files'>;
 const folder = platform === 'darwin' ? '/Library/Application Support/ClaudeCode' : '/etc/claude-code';
 const bounds = ['requiredMinimumVersion', 'requiredMaximumVersion'];
 
-/** Names those that turn our hooks off; undefined when there is none. */
+/** Names the settings that disable our hooks; undefined without any. */
 export function managedHooks(world: Files): string | undefined {
   const switches = ['disableAllHooks', 'allowManagedHooksOnly'];
   return named(world, ([name, value]) => switches.includes(name) && value === true);
 }
 
-/** Names those that let only some versions of claude start. */
+/** Names the settings that allow only some versions of claude. */
 export function managedVersions(world: Files): string | undefined {
   return named(world, ([name]) => bounds.includes(name));
 }

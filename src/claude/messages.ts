@@ -1,4 +1,4 @@
-/** One line of claude's stream-json, read leniently: what is missing or new becomes a default. Never throws. */
+/** Parses one line of claude's stream-json leniently: missing or unknown parts become defaults. Never throws. */
 import { addTokens, type ModelUsage, noTokens, sanityLimits, type Tokens } from '../core/group.ts';
 import type { ItemRequest } from '../core/item.ts';
 import { wordPattern } from '../core/values.ts';
@@ -44,10 +44,10 @@ export interface AssistantMessage {
   /** claude prints one line per content block; the lines of one message share this id. */
   readonly messageId: string;
   readonly blocks: readonly ContentBlock[];
-  /** What the API said when the message began: the output count is not the final one. */
+  /** The API's usage at the start of the message: the output count is not final. */
   readonly usage?: PricedTokens;
   readonly model?: string;
-  /** Set on messages that claude itself wrote to report trouble, for example `authentication_failed`. */
+  /** Set on messages that claude itself wrote to report an error, for example `authentication_failed`. */
   readonly error?: string;
   readonly parentToolUseId?: string;
 }
@@ -69,17 +69,17 @@ export interface ResultMessage {
   readonly structured?: unknown;
   /** US dollars of this process so far. */
   readonly costUsd: number;
-  /** Sum over `models`, or the turn's own usage when claude gave no models. */
+  /** Sum over `models`, or the turn's own usage without models. */
   readonly tokens: Tokens;
   readonly models: Readonly<Record<string, ModelUsage>>;
-  /** Models whose price claude does not know itself: their dollars are a guess of its own. */
+  /** Models without a price known to claude: their dollars are its guess. */
   readonly unpriced: readonly string[];
   readonly denials: readonly DeniedToolCall[];
   readonly apiErrorStatus?: number;
   readonly terminalReason?: string;
   /** Why the model ended its last message. */
   readonly stopReason?: string;
-  /** The tool call that a hook put off. */
+  /** The tool call that a hook deferred. */
   readonly deferred?: DeniedToolCall;
   readonly errors: readonly string[];
   readonly durationMs: number;
@@ -103,7 +103,7 @@ export interface RateLimitMessage {
   /** Milliseconds since 1970. */
   readonly resetsAtMs?: number;
   readonly limitType?: string;
-  /** Share of the limit that is used, 0..1. */
+  /** Used share of the limit, 0..1. */
   readonly utilization?: number;
 }
 
@@ -117,7 +117,7 @@ export interface ControlResponseMessage {
   readonly unpriced?: readonly string[];
 }
 
-/** claude asks the program that started it for something. It waits for the answer. */
+/** A request of claude to its host program. It waits for the answer. */
 interface ControlRequestMessage {
   readonly kind: 'control-request';
   readonly requestId: string;
@@ -132,15 +132,15 @@ export interface HookMessage {
   readonly hookName: string;
   readonly hookEvent: string;
   readonly outcome?: string;
-  /** Cut to 10,000 characters, which is also what the model gets. */
+  /** Cut to 10,000 characters, which the model gets as well. */
   readonly stdout?: string;
-  /** Why it stopped claude, or did not let it go on or end. */
+  /** Why the hook stopped claude, or kept it from continuing or ending. */
   readonly objection?: string;
-  /** Of a hook that ended otherwise than it should. */
+  /** Present for a hook that failed. */
   readonly failure?: HookFailure;
 }
 
-/** What claude would show a person as a warning. */
+/** A warning that claude would show a user at a terminal. */
 export interface NoticeMessage {
   readonly kind: 'notice';
   readonly text: string;
@@ -152,8 +152,8 @@ export interface DeniedMessage extends DeniedToolCall {
 }
 
 /**
- * claude is idle when it waits for input. It is busy from the start of a turn, and stays busy between the result of one
- * turn and the turn that a finished workflow starts. It is idle while a Monitor runs.
+ * claude is idle when it waits for input. It is busy from the start of a turn, also between a turn's result and the
+ * turn that a finished workflow starts. It is idle while a Monitor runs.
  */
 export interface StateMessage {
   readonly kind: 'state';
@@ -177,19 +177,19 @@ type Body =
   | { readonly kind: 'notification'; readonly key: string }
   | ControlResponseMessage
   | ControlRequestMessage
-  /** claude waits for that answer no longer. */
+  /** claude no longer waits for that answer. */
   | { readonly kind: 'control-cancel'; readonly requestId: string }
   | { readonly kind: 'other'; readonly type: string }
   | { readonly kind: 'malformed'; readonly text: string };
 
-/** Any line; `claudeSessionId` is the `session_id` that was on it. */
+/** Any line; `claudeSessionId` is its `session_id`. */
 export type ClaudeMessage = Body & { readonly claudeSessionId?: string };
 
 const toolResultChars = 500;
 const malformedChars = 200;
 const hookOutputChars = 10_000;
 
-/** Reads one line (without its line end). Blank lines are `other`, what is not a JSON object is `malformed`. */
+/** Parses one line (without its newline). Blank lines are `other`; anything but a JSON object is `malformed`. */
 export function parseLine(line: string): ClaudeMessage {
   return parseObject(line).message;
 }
@@ -208,13 +208,13 @@ export function parseObject(line: string): { readonly message: ClaudeMessage; re
   return { message: id === undefined ? body : { ...body, claudeSessionId: id }, value };
 }
 
-/** Goes into paths and command lines; what could not be one of claude's is none. */
+/** Used in paths and command lines, so anything not of claude's form is dropped. */
 function sessionIdOf(value: JsonObject): string | undefined {
   const id = text(value.session_id);
   return id !== undefined && /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/.test(id) ? id : undefined;
 }
 
-/** A name of a model that may stand on a command line: it is given again when the session is resumed. */
+/** A model name that is safe on a command line: it is passed again when the session is resumed. */
 function modelOf(value: unknown): string | undefined {
   const name = text(value);
   return name !== undefined && wordPattern.test(name) ? name : undefined;
@@ -309,7 +309,7 @@ function readSystem(value: JsonObject): Body {
   }
 }
 
-/** Whatever can be shown to the user of a line that has no effect. */
+/** Text for the user from a line that has no other effect. */
 function troubleIn(subtype: string, value: JsonObject): Body {
   const { name, error, compact_error: uncompacted, total_chars: chars, total_limit_chars: limit } = value;
   if (subtype === 'status' && value.compact_result === 'failed') {
@@ -331,7 +331,7 @@ function troubleIn(subtype: string, value: JsonObject): Body {
   return { kind: 'notice', code: 'unknown-line', text: `something that is not known here (${type})` };
 }
 
-/** A hook objects by what it prints as JSON, or with exit code 2 and its reason on stderr. */
+/** A hook objects by its JSON output, or with exit code 2 and its reason on stderr. */
 function objectionIn(value: JsonObject): string | undefined {
   if (value.exit_code === 2) return text(value.stderr)?.trim();
   const said = object(parseJson(text(value.stdout) ?? ''));
@@ -348,7 +348,7 @@ function hookFailure(value: JsonObject): HookFailure | undefined {
   return { hookName: text(name) ?? '', exitCode: number(code) ?? -1, stderr: text(stderr) ?? '' };
 }
 
-/** A hook without a verdict has failed, which its own line tells with the reason. */
+/** A hook without a verdict has failed, which its own line reports with the reason. */
 function noticeOf(value: JsonObject): Body {
   const isWarning = value.level === 'warning' || value.level === 'error';
   const isKnown = value.tag === 'hook_no_verdict' && object(value.hook_no_verdict).timed_out !== true;
@@ -410,7 +410,7 @@ function readResult(value: JsonObject): ResultMessage {
   return {
     kind: 'result',
     subtype: text(value.subtype) ?? '',
-    // A result that does not say whether it is an error is not trusted to be a success.
+    // A result without `is_error` is not trusted to be a success.
     isError: value.is_error !== false,
     numTurns: count(value.num_turns),
     costUsd: claimedUsd(value.total_cost_usd),
@@ -429,7 +429,7 @@ function readResult(value: JsonObject): ResultMessage {
   };
 }
 
-/** What is nested too deep to be written down again is as good as no answer. */
+/** A value nested too deeply to be serialised counts as no answer. */
 function writable(value: unknown): unknown {
   try {
     return JSON.stringify(value) === undefined ? undefined : value;
@@ -452,7 +452,7 @@ function readRateLimit(value: JsonObject): RateLimitMessage {
   return {
     kind: 'rate-limit',
     status: text(info.status) ?? '',
-    // claude counts in seconds here.
+    // claude uses seconds here.
     ...optional('resetsAtMs', secondsAsMs(info.resetsAt)),
     ...optional('limitType', text(info.rateLimitType)),
     ...optional('utilization', number(info.utilization)),
@@ -474,14 +474,14 @@ function readControlResponse(value: JsonObject): ControlResponseMessage {
   };
 }
 
-/** The models whose price claude does not know, by its figures per model; what it says of them is a guess. */
+/** Models without a price known to claude, from its figures per model; their cost is a guess. */
 function unpricedIn(value: unknown): string[] {
   return Object.entries(object(value)).flatMap(([model, usage]) =>
     object(usage).costBasis === 'unknown' ? [model] : [],
   );
 }
 
-/** claude's figures per model, as they stand in a result, an answer to `get_usage` and its own notes. */
+/** claude's figures per model in a result, an answer to `get_usage` and its own files. */
 export function modelsOf(value: unknown): Record<string, ModelUsage> {
   // fromEntries defines own properties, so that a model called `__proto__` is only an odd name.
   return Object.fromEntries(
@@ -489,7 +489,7 @@ export function modelsOf(value: unknown): Record<string, ModelUsage> {
   );
 }
 
-/** US dollars. What cannot be an amount, such as NaN, counts as more than can be true, never as nothing. */
+/** US dollars. An invalid amount, such as NaN, counts as implausibly large, never as zero. */
 function claimedUsd(value: unknown): number {
   return value === undefined || (typeof value === 'number' && value >= 0) ? usd(value) : sanityLimits.usd;
 }
@@ -519,7 +519,7 @@ function apiTokens(usage: JsonObject): PricedTokens {
   };
 }
 
-// Lines about tasks: sub-agents and commands in the background. A session is not over while a task is open.
+// Lines about tasks: sub-agents and background commands. A session is not over while a task is open.
 
 export interface BackgroundTask {
   readonly id: string;
@@ -530,7 +530,7 @@ export interface BackgroundTask {
 export type TaskMessage =
   | { readonly kind: 'task'; readonly phase: 'started'; readonly task: BackgroundTask }
   | { readonly kind: 'task'; readonly phase: 'ended'; readonly taskId: string }
-  /** All open tasks in the background; claude prints the list after each change. */
+  /** All open background tasks; claude prints the list after each change. */
   | { readonly kind: 'background'; readonly tasks: readonly BackgroundTask[] };
 
 /** Undefined when the line changes nothing. */
@@ -551,7 +551,7 @@ export function readTaskMessage(subtype: string, value: JsonObject): TaskMessage
   return ended ? { kind: 'task', phase: 'ended', taskId } : undefined;
 }
 
-/** Undefined for tasks of claude's own, such as watching files, and for those that run elsewhere. */
+/** Undefined for internal tasks of claude, such as file watches, and for remote ones. */
 function workingTask(task: JsonObject): BackgroundTask | undefined {
   const isOther = task.ambient === true || task.skip_transcript === true || task.off_host === true;
   const id = text(task.task_id);

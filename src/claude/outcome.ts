@@ -1,4 +1,4 @@
-/** How an attempt ended. Only a success that claude printed and that nothing contradicts is `completed`. */
+/** The outcome of an attempt. Only a success that claude printed and that nothing contradicts is `completed`. */
 import type { StopReason, Warning } from '../core/event.ts';
 import { sanityLimits } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
@@ -27,22 +27,22 @@ export interface JudgeInput {
     readonly reason: StopReason;
     /** A success was printed before claude confirmed our interrupt (`AttemptStream.successBeforeAnswer`). */
     readonly successBeforeAnswer: boolean;
-    /** A signal was sent before that success was printed; what claude prints while it dies is no finished work. */
+    /** A signal was sent before that success was printed; a result printed while claude dies is not finished work. */
     readonly signalled: boolean;
   };
-  /** We ended the process after its final result; then the end by that signal is no contradiction. */
+  /** We ended the process after its final result, so its end by that signal is no contradiction. */
   readonly endedByUs: boolean;
-  /** Whether a runner saw the process to its end, or a later one found it gone. */
+  /** Whether a runner saw the process end, or a later one found it gone. */
   readonly found: 'watched' | 'after-crash';
-  /** A SessionStart hook of ours was configured, so its success must have been in the stream. */
+  /** Our SessionStart hook was configured, so its success must be in the stream. */
   readonly expectHook: boolean;
-  /** The managed settings that turn our hooks off: then it is only a warning. */
+  /** The managed settings that disable our hooks: then it is only a warning. */
   readonly managedHooks?: string;
-  /** The session has an `outputSchema`, so its result must come in that form. */
+  /** The session has an `outputSchema`, so its result must be structured. */
   readonly expectStructured: boolean;
-  /** What the model said last is missing in the conversation that claude has kept. */
+  /** The model's last message is missing in the conversation that claude kept. */
   readonly isCutOff?: boolean;
-  /** Nothing more can be written down where it works. */
+  /** Nothing more can be written where it works. */
   readonly isDiskFull?: boolean;
   readonly stderrTail?: string;
 }
@@ -53,7 +53,7 @@ export const contextLostCode = 'context-lost';
 
 export const cutOffCode = 'conversation-cut';
 
-/** What is kept of an answer; all of it is in transcript.jsonl. */
+/** The kept length of an answer; transcript.jsonl has all of it. */
 const resultChars = 50_000;
 /** A structured answer is kept whole or not at all: half a document would be another answer. */
 const structuredChars = 250_000;
@@ -61,7 +61,7 @@ const stderrChars = 300;
 
 export function judgeAttempt(input: JudgeInput): Outcome {
   const verdict = judgeEnd(input);
-  // The end of the file is often the reason of a failure, which is told as such.
+  // The last line is often the reason of a failure, which is reported as such.
   const stderr = verdict.status === 'completed' ? input.stderrTail : '';
   return { ...verdict, warnings: [...warningsOf(input), ...complaintsOf(input.stream.complaints, stderr)] };
 }
@@ -83,12 +83,12 @@ function judgeEnd(input: JudgeInput): AttemptVerdict {
   if (odd !== null) return odd;
   if (result.subtype !== 'success' || result.isError) return describeProblem(stream, result);
   if (result.numTurns === 0) return notSent(result);
-  // A later runner finds a worker that died between its first answer and the answer to what its background work found.
+  // A worker may have died between its first answer and the answer to its background work.
   if (input.exit.kind === 'unknown' && isWorkPending(stream)) return judgeSilence(input);
   return contradiction(input) ?? judgeSuccess(input, result);
 }
 
-/** Our hook is reported before claude says who it is. */
+/** Our hook is reported before claude identifies itself. */
 function ignoresSettings({ stream, expectHook, managedHooks }: JudgeInput): boolean {
   return expectHook && managedHooks === undefined && stream.sawInit && !stream.hookSeen;
 }
@@ -102,7 +102,7 @@ const settingsIgnored: AttemptVerdict = {
     'settings of claude from its server, ask whether they turn hooks off.',
 };
 
-/** It had said who it is without our hook, so it was ended; the hook was reported while it died. */
+/** It had identified itself without our hook, so it was ended; the hook was reported while it died. */
 function beganTooEarly({ stream, expectHook, endedByUs }: JudgeInput): boolean {
   return expectHook && endedByUs && stream.beganWithoutHook;
 }
@@ -128,10 +128,10 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict 
       next: 'Choose what to allow.',
     };
   }
-  // Nothing is said in the last message after a Stop hook's objection, or when the model only thought.
+  // The last message is empty after a Stop hook's objection, or when the model only thought.
   const text = clip(result.result || (stream.lastSaid ?? ''), resultChars);
   if (!expectStructured) return { status: 'completed', result: text };
-  // A message that was said to it later is answered without the form; what it handed in before still stands.
+  // A later message is answered without the schema; the earlier structured answer still counts.
   const structured = result.structured ?? stream.structured;
   return structured === undefined || JSON.stringify(structured).length > structuredChars
     ? unstructured(structured === undefined)
@@ -175,7 +175,7 @@ function contradiction(input: JudgeInput): AttemptVerdict | undefined {
 
 function judgeSilence(input: JudgeInput): AttemptVerdict {
   const { exit, found } = input;
-  // What it printed and wrote down as its last is lost, so it is no failure of the session.
+  // Its last output is lost, so this is no failure of the session.
   if (input.isDiskFull === true && exit.kind === 'exited' && signalOfCode(exit.code) === undefined) {
     return { status: 'paused', reason: 'disk', message: 'The disk is full: what claude said as it ended is lost.' };
   }
@@ -300,7 +300,7 @@ function warningsOf(input: JudgeInput): Warning[] {
     warnings.push({ code: 'other-model', message });
   }
   const open = openSubjects(stream.taskList);
-  // Only a session that says that it is done can have forgotten something.
+  // Only a session that reports success can have forgotten a task.
   if (open.length > 0 && stream.lastResult !== undefined && isSuccess(stream.lastResult)) {
     const tasks = open.length === 1 ? '1 task of its list was' : `${open.length} tasks of its list were`;
     const message = `${tasks} not completed: ${clip(open.join('; '), 300)}.`;

@@ -8,28 +8,27 @@ export interface DeniedCall {
   readonly tool: string;
   readonly input: JsonObject;
   readonly message?: string;
-  /** What denied it, in claude's words, such as `hook` or `rule`. */
+  /** The source of the denial in claude's words, such as `hook` or `rule`. */
   readonly by?: string;
 }
 
 /**
- * Empty when no rule helps: what is outside of the session's folders, or kept from it for its own safety, by a hook, or
- * by a rule that denies or asks.
+ * Empty when no rule helps: outside the session's folders, or denied for safety, by a hook, or by a deny or ask rule.
  */
 export function rulesFor({ tool, input, message = '', by }: DeniedCall): string[] {
   if (by === 'hook' || by === 'rule' || by === 'safetyCheck') return [];
-  // A mode or another folder may help there, but no rule does.
+  // A mode or another folder may help there, but no rule.
   if (/is a sensitive file|outside the working director/.test(message)) return [];
   const rules = wantedRules(tool, input);
-  // Brackets that close nothing would end the rule, for claude as well as for us.
+  // An unbalanced bracket would end the rule, for claude as well as for us.
   return rules.every((rule) => permissionRules(rule)?.length === 1) ? [...new Set(rules)] : [];
 }
 
 /**
- * Rules that let a session run a command line of the user's, `accept` or `setup`: each of its commands exactly as it
- * stands there. claude matches the commands of a line one by one, without redirections of output. A command with `*`
- * gets no rule, because claude takes that for any text; nor does one that reads its input, such as `sh`, because the
- * rule would let any input through.
+ * Rules that let a session run a user's command line (`accept` or `setup`): each of its commands exactly as written.
+ * claude matches the commands of a line one by one, without output redirections. A command with `*` gets no rule,
+ * because claude reads it as any text; nor does one that reads its input, such as `sh`, because the rule would allow
+ * any input.
  */
 export function rulesForOwnCommand(line: string): string[] {
   const whole = [{ command: line.trim(), readsInput: false }];
@@ -38,18 +37,18 @@ export function rulesForOwnCommand(line: string): string[] {
   return [...new Set(rules)].filter((rule) => !rule.includes('*') && permissionRules(rule)?.length === 1);
 }
 
-/** Lets a session read all that lies in the folder. */
+/** Lets a session read everything in the folder. */
 export function readRules(folder: string): string[] {
   return rulePaths(folder, true).map((path) => `Read(${path})`);
 }
 
-/** What stands in a rule for the path; nothing for a name in which a rule would see a pattern. */
+/** The path as written in a rule; empty for a name that a rule would read as a pattern. */
 export function rulePaths(path: string, isFolder: boolean): string[] {
   if (!/^\/[^*?[\]\\!{}()\p{Cc}]+$/u.test(path)) return [];
   return [isFolder ? `/${path}/**` : `/${path}`];
 }
 
-/** Keeps claude’s file tools from every folder of that name below `top`, or anywhere if `top` is a pattern. */
+/** Denies claude’s file tools every folder of that name below `top`, or anywhere if `top` is a pattern. */
 export function denyEdits(top: string, name: string): string {
   const [rule] = readRules(top);
   return rule === undefined ? `Edit(//**/${name}/**)` : `Edit(/${top}/**/${name}/**)`;
@@ -88,7 +87,7 @@ function hostOf(url: string): string | null {
   }
 }
 
-/** claude asks about each part by itself, unless it cannot tell the parts: then only all of it can be allowed. */
+/** claude checks each part separately, unless it cannot split the line: then only the whole can be allowed. */
 function commandRules(line: string): string[] {
   const parts = simpleCommands(line);
   if (parts === null) return [line.trim()];
@@ -99,13 +98,13 @@ function needsRule({ command }: SimpleCommand): boolean {
   return !/^(?:cd|pwd|true|exit)\b/.test(command);
 }
 
-/** The first word of their commands names a task; what follows is its options. */
+/** Programs whose first argument names a task; the rest are its options. */
 const taskPrograms = new Set(
   'npm pnpm yarn bun cargo go make just rake gradle ./gradlew mvn ./mvnw dotnet poetry composer bundle mix git'.split(
     ' ',
   ),
 );
-/** Tasks that run whatever stands behind them. */
+/** Tasks that run arbitrary arguments. */
 const openTasks = new Set(['exec', 'x', 'dlx', 'eval', 'create', 'config']);
 const task = /^[a-z][a-z0-9:_-]*$/;
 
@@ -117,10 +116,10 @@ function commandRule(command: string): string {
 }
 
 const operators = /^(?:&&|\|\||\|&|[;|&\n])/;
-/** What makes parts that cannot be told: something is put in, repeated, or held together. */
+/** Constructs that prevent splitting: substitution, loops, grouping. */
 const nesting = /^(?:\$[({A-Za-z_]|`|[<>]\(|<<|[(){}])/;
 const shellWords = /^(?:for|while|until|if|case|select|function|!|\[\[|then|do|else)(?:\s|$)/;
-/** Where output goes to is asked about by itself, within the project it needs no rule. */
+/** Output redirections are checked separately; within the project they need no rule. */
 const redirection = /^\d*(?:>>?|<|&>>?)(?:&\d|\s*[^\s;|&]+)?/;
 
 interface SimpleCommand {
@@ -128,7 +127,7 @@ interface SimpleCommand {
   readonly readsInput: boolean;
 }
 
-/** The commands of a line without what joins them and where their output goes; null when that cannot be told. */
+/** The commands of a line without connectors and redirections; null when it cannot be split. */
 function simpleCommands(line: string): SimpleCommand[] | null {
   const parts: SimpleCommand[] = [];
   let part = '';

@@ -1,4 +1,7 @@
-/** What tokens cost until claude reports it. prices.json: US dollars per million tokens, with the day of reading. */
+/**
+ * The price of tokens until claude reports the cost. prices.json: US dollars per million tokens, with the date of the
+ * source.
+ */
 import { type Price, type PriceTable, sanityLimits, type Tokens } from '../core/group.ts';
 import list from './prices.json' with { type: 'json' };
 
@@ -9,7 +12,7 @@ interface ListPrice extends Price {
 
 const listed = Object.entries<ListPrice>(list.models).map(([id, price]) => ({ price, pattern: idPattern(id) }));
 
-/** Without what a long prompt costs, which prices of a user's do not tell apart. */
+/** Without long-prompt prices, which a user's prices do not have. */
 export const shippedPrices: PriceTable = Object.fromEntries(
   Object.entries<ListPrice>(list.models).map(([id, { longPrompt: _longPrompt, ...price }]) => [id, price]),
 );
@@ -20,14 +23,14 @@ function idPattern(id: string): RegExp {
 }
 
 export interface PricedTokens extends Tokens {
-  /** Of `cacheCreation`, those that are written for an hour instead of five minutes, as with a subscription. */
+  /** The part of `cacheCreation` written for an hour instead of five minutes, as with a subscription. */
   readonly hourly?: number;
 }
 
-/** Writing for an hour costs so many times what input does, with every model that there is. */
+/** A one-hour cache write costs this multiple of input, for every current model. */
 const hourlyTimes = 2;
 
-/** True when the price of the model is a guess. `own` are prices of the user's. */
+/** True when the price of the model is a guess. `own`: prices of the user. */
 export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
   return findPrice(model, own) === undefined;
 }

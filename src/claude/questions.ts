@@ -1,6 +1,6 @@
 /**
- * What claude asks a person with `--permission-prompt-tool stdio`: may a tool run, or the questions of
- * `AskUserQuestion`. Measured: claude ignores a second answer to a request, and one to a request that it does not know.
+ * claude's requests with `--permission-prompt-tool stdio`: permissions, and the questions of `AskUserQuestion`.
+ * Measured: claude ignores a second answer to a request, and one to an unknown request.
  */
 import { createHash } from 'node:crypto';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -50,7 +50,7 @@ function questionsOf(input: JsonObject): Question[] {
   }));
 }
 
-/** Fails with a sentence when that is no answer to the item. */
+/** Fails with a sentence when the text does not answer the item. */
 export function readAnswer({ id, kind, input }: Item, given: GivenAnswer): Result<ItemAnswer> {
   const { text: words = '', options = [], note, always } = given;
   const noted = note === undefined ? {} : { note };
@@ -112,21 +112,21 @@ export function answerLine({ requestId, input, state, answer }: Item): string | 
   return JSON.stringify({ type: 'control_response', response: success });
 }
 
-/** For the running claude alone: no file of the user or the project is changed. */
+/** For the running claude only: no file of the user or the project is changed. */
 function rulesUpdate(rules: readonly string[]): object {
   const parts = rules.map((rule) => /^(\w+)\((.*)\)$/s.exec(rule) ?? [rule, rule]);
   const named = parts.map(([, toolName, ruleContent]) => ({ toolName, ...(ruleContent ? { ruleContent } : {}) }));
   return { type: 'addRules', rules: named, behavior: 'allow', destination: 'session' };
 }
 
-/** Stands in each quote, so that a later attempt finds it in the conversation. */
+/** Part of each quote, so that a later attempt finds it in the conversation. */
 function mark(id: string): string {
   return `(item ${id})`;
 }
 
 const inputChars = 4_000;
 
-/** What the next attempt is told of an answer that the conversation lacks. */
+/** The text for the next attempt about an answer that the conversation lacks. */
 export function quoteAnswer({ id, kind, text: asked, tool, input, answer }: Item): string {
   if (kind === 'question') {
     const pairs = Object.entries(answer?.answers ?? { [asked]: answer?.text ?? '' });
@@ -143,10 +143,10 @@ export function quoteAnswer({ id, kind, text: asked, tool, input, answer }: Item
   return `You asked for a permission ${mark(id)}: ${call}\n\n${verdict}${note}`;
 }
 
-/** What claude writes as the result of a call that was cut off. */
+/** claude's text as the result of an interrupted call. */
 const cutOff = /\[Tool call interrupted|doesn't want to proceed with this tool use|\[Request interrupted by user/;
 
-/** What a line of a conversation tells of an item: the call has its result, or the answer was quoted. */
+/** What a conversation line says about an item: the call has its result, or the answer was quoted. */
 export function toldIn(line: string, { id, toolUseId }: Item): 'result' | 'quote' | null {
   if (!line.includes('"type":"user"')) return null;
   if (line.includes(mark(id))) return 'quote';

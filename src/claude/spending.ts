@@ -1,7 +1,7 @@
 /**
- * What one process has cost so far, from three sources of different worth: claude's own totals (in `result` and in
- * answers to `get_usage`), and, for messages whose tokens are not in them, their input tokens times the price table.
- * Tokens say what is missing, and never dollars: our prices may be higher than claude's.
+ * The cost of one process so far, from claude's own totals (in `result` and in answers to `get_usage`) and, for
+ * messages whose tokens they do not include, input tokens times the price table. Tokens show what is missing, never
+ * dollars: our prices may be higher than claude's.
  */
 import {
   addTokens,
@@ -21,16 +21,18 @@ type Seen = Readonly<Record<string, ModelUsage & { readonly tokens: PricedTokens
 export interface ReportedTotals {
   readonly costUsd: number;
   readonly models: Models;
-  /** Those of the models whose price claude does not know. */
+  /** Tokens of models without a price known to claude. */
   readonly unpriced?: readonly string[];
 }
 
 export const noTotals: ReportedTotals = { costUsd: 0, models: {} };
 
 export interface EarlierSpending {
-  /** Finds what claude's totals begin with; asked once, when claude names a total and has not said that. */
+  /**
+   * Finds the baseline of claude's totals; called once, when claude reports a total without having reported a baseline.
+   */
   readonly findBase: () => ReportedTotals;
-  /** What is booked for them, with what is held; absent = not known. */
+  /** Their recorded cost, with what is held; absent = unknown. */
   readonly booked?: ReportedTotals;
 }
 
@@ -39,13 +41,13 @@ export interface ClaudeSpending {
   readonly tokens: Tokens;
   readonly models: Models;
   readonly estimated: boolean;
-  /** What claude's totals held before this process did anything; taken off every total. */
+  /** claude's totals before this process did anything; subtracted from every total. */
   readonly base: ReportedTotals;
-  /** What conversations of this process cost that ended before the present one began. */
+  /** Cost of this process's conversations that ended before the present one. */
   readonly settled: ReportedTotals & { readonly estimated: boolean };
-  /** The highest total that claude named, without the base. */
+  /** The highest total that claude reported, without the baseline. */
   readonly claimed: ReportedTotals;
-  /** What was seen of each model and is not in that total, by our prices; a model that was ever seen stays in it. */
+  /** Seen usage per model that is not in that total, by our prices; a model stays in it for ever. */
   readonly unclaimed: Seen;
 }
 
@@ -54,52 +56,52 @@ export function isImplausibleMessage(tokens: Tokens): boolean {
   return Object.values(tokens).some((count) => count > sanityLimits.messageTokens);
 }
 
-/** The instructions and tools that every conversation begins with, and a long answer. */
+/** The instructions and tools at the start of every conversation, and a long answer. */
 const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreation: 50_000 };
 
-/** An attempt whose process ended while it worked and did not report its totals. */
+/** An attempt whose process ended during its work without reporting its totals. */
 export interface KilledAttempt {
   readonly seenUsd: number;
   readonly reservedUsd?: number;
   readonly mostExpensiveUsd: number;
   readonly model?: string;
-  /** Requests that may have been in flight; Infinity where the record of the attempt is lost. */
+  /** Requests that may have been in flight; Infinity if the attempt's record is lost. */
   readonly requests: number;
   readonly prices: PriceTable;
 }
 
-/** US dollars beyond what was seen: one more message for each request in flight, at most the reserved rest. */
+/** US dollars beyond what was seen: one more message per request in flight, at most the unspent reservation. */
 export function heldAfterKill(attempt: KilledAttempt): number {
   const { seenUsd, reservedUsd, mostExpensiveUsd, model = '', requests, prices } = attempt;
   const messageUsd = Math.max(mostExpensiveUsd, estimateCost(model, firstMessage, prices));
   if (reservedUsd === undefined) return roundUsd(messageUsd * (Number.isFinite(requests) ? requests : 1));
-  // A model of the user's own may cost nothing, and no number of its messages is then all that is reserved.
+  // A user's own model may cost nothing; then no number of messages reaches the reservation.
   const inFlightUsd = Number.isFinite(requests) ? requests * messageUsd : Number.POSITIVE_INFINITY;
   return roundUsd(Math.max(0, Math.min(reservedUsd - seenUsd + messageUsd, inFlightUsd)));
 }
 
-/** A figure in it was cut to the most that is read of one. */
+/** One of its figures was capped as implausible. */
 export function isImplausibleTotal({ costUsd, models }: ReportedTotals): boolean {
   const isOdd = (usage: ModelUsage) =>
     usage.costUsd >= sanityLimits.usd || Object.values(usage.tokens).some((count) => count >= sanityLimits.count);
   return costUsd >= sanityLimits.usd || Object.values(models).some(isOdd);
 }
 
-/** A process whose totals begin with `base`. What claude wrote down and no attempt booked counts for this process. */
+/** A process whose totals start at `base`. Cost that claude recorded and no attempt did counts for this process. */
 export function initialSpending(
   base: ReportedTotals,
   booked: ReportedTotals = base,
   prices: PriceTable = {},
 ): ClaudeSpending {
   const begun = emptySpending(base);
-  // Of what it goes on with claude does not say that it guesses.
+  // Resumed totals do not say which models claude guesses.
   const unpriced = Object.keys(base.models).filter((model) => isUnknownModel(model));
   const own = withoutGuesses(ownPart(base, booked), unpriced, prices);
-  // What claude guesses and what was booked for the same are different sums: only tokens tell whether there is more.
+  // claude's guess and our recorded cost for the same tokens differ: only tokens show whether there is more.
   const isMore = unpriced.length === 0 || hasAny(less(tokensOf(base), tokensOf(booked)));
   const unrecordedCostUsd = unpriced.length === 0 ? base.costUsd - booked.costUsd : own.costUsd;
   if (!isMore || unrecordedCostUsd < unbookedMinUsd || isImplausibleTotal(base)) return begun;
-  // Names of models may differ, and estimates may be of others.
+  // Model names may differ, and estimates may be of others.
   const models = Math.abs(own.costUsd - unrecordedCostUsd) < unbookedMinUsd ? own.models : {};
   return summed({ ...begun, settled: { costUsd: unrecordedCostUsd, models, estimated: false } }, noTotals, {});
 }
@@ -108,7 +110,7 @@ function tokensOf({ models }: ReportedTotals): Tokens {
   return Object.values(models).reduce((sum, { tokens }) => addTokens(sum, tokens), noTokens);
 }
 
-/** Nothing spent yet, in a process whose totals begin with `base`. */
+/** Nothing spent yet, in a process whose totals start at `base`. */
 export function emptySpending(base: ReportedTotals = noTotals): ClaudeSpending {
   return {
     costUsd: 0,
@@ -122,23 +124,23 @@ export function emptySpending(base: ReportedTotals = noTotals): ClaudeSpending {
   };
 }
 
-/** A new conversation begins its totals at nothing again; a total that is no lower goes on with the old ones. */
+/** A new conversation restarts its totals at zero; a total that is no lower continues the old ones. */
 export function startNewConversation(s: ClaudeSpending, totalUsd: number): ClaudeSpending {
   if (totalUsd > s.base.costUsd + s.claimed.costUsd - sameUsd) return s;
   const { costUsd, models, tokens, estimated } = s;
   return { ...emptySpending(), costUsd, models, tokens, estimated, settled: { costUsd, models, estimated } };
 }
 
-/** Sums of money differ in the last digits; less than this is the same amount. */
+/** Sums of money differ in the last digits; a smaller difference is equality. */
 const sameUsd = 1e-9;
-/** US dollars; as much as the sums of a hundred attempts can be off. */
+/** US dollars; the largest rounding error of the sums of a hundred attempts. */
 const unbookedMinUsd = 1e-6;
 
 /**
- * claude named a total for this process. Totals only grow, so a lower one is an older one: the result of a turn that
- * waited for a background agent is printed late, with the total of its time beside newer figures per model. Its tokens
- * cover the messages that were seen, as many as they have become more: claude counts an aborted answer as nothing, and
- * the API bills its input, so that one stays in our estimate.
+ * claude reported a total for this process. Totals only grow, so a lower one is older: the result of a turn that waited
+ * for a background agent is printed late, with its old total next to newer figures per model. Its token increase covers
+ * that many seen tokens: claude counts an aborted answer as zero, but the API bills its input, so that one stays in our
+ * estimate.
  */
 export function addReportedTotal(s: ClaudeSpending, total: ReportedTotals, prices: PriceTable): ClaudeSpending {
   const { costUsd, models } = withoutGuesses(ownPart(total, s.base), total.unpriced ?? [], prices);
@@ -149,13 +151,13 @@ export function addReportedTotal(s: ClaudeSpending, total: ReportedTotals, price
     const left = Object.fromEntries([...rest].map(([name, tokens]) => [name, estimate(name, tokens, prices)]));
     return summed(s, claimed, left);
   }
-  // Without tokens only the dollars can tell whether what was seen is in it.
+  // Without tokens only the dollars can show whether the seen usage is included.
   if (costUsd < s.costUsd - s.settled.costUsd - sameUsd) return s;
   const none = Object.keys(s.unclaimed).map((model) => [model, { costUsd: 0, tokens: noTokens }]);
   return summed(s, claimed, Object.fromEntries(none));
 }
 
-/** Of a model whose price it does not know claude guesses one that is too low for a cap to be trusted with. */
+/** claude's guess for a model without a known price is too low to enforce a cap. */
 function withoutGuesses(own: ReportedTotals, unpriced: readonly string[], prices: PriceTable): ReportedTotals {
   const models = new Map(Object.entries(own.models));
   let costUsd = own.costUsd;
@@ -170,7 +172,10 @@ function withoutGuesses(own: ReportedTotals, unpriced: readonly string[], prices
   return { costUsd, models: Object.fromEntries(models) };
 }
 
-/** What a total says of this process: without the base, and with the figures per model where those are newer. */
+/**
+ * The part of a total that belongs to this process: without the baseline, and with the figures per model where those
+ * are newer.
+ */
 function ownPart(total: ReportedTotals, base: ReportedTotals): ReportedTotals {
   const models = new Map<string, ModelUsage>();
   for (const [model, { costUsd, tokens }] of Object.entries(total.models)) {
@@ -185,8 +190,8 @@ function ownPart(total: ReportedTotals, base: ReportedTotals): ReportedTotals {
 }
 
 /**
- * A message began, with this usage. claude adds it to its total when the message ends, after this line: an answer to
- * `get_usage` that comes later may or may not hold it, one that came before does not.
+ * A message started with this usage. claude adds it to its total when the message ends, after this line: a later answer
+ * to `get_usage` may or may not include it, an earlier one does not.
  */
 export function addSeenMessage(
   s: ClaudeSpending,
@@ -219,9 +224,8 @@ function summed({ base, settled }: ClaudeSpending, claimed: ReportedTotals, uncl
 }
 
 /**
- * The tokens seen of each model less the increase in claude's own count. claude may also count calls that are not in
- * the stream (of a sub-agent, a compaction). Where those use the same model, they hide as many tokens of an answer that
- * was cut off.
+ * The seen tokens of each model minus the increase in claude's count. claude may also count calls outside the stream (a
+ * sub-agent, a compaction). If those use the same model, they hide as many tokens of an aborted answer.
  */
 function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
   const grown = new Map<string, Tokens>();
@@ -237,7 +241,7 @@ function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<strin
     if (grown.has(name)) grown.set(name, less(counted, tokens));
   };
   for (const model of rest.keys()) cover(model, plainName(model));
-  // A gateway may answer by a model name that claude does not know. claude then counts it under a listed name that no
+  // A gateway may answer with a model name that claude does not know. claude then counts it under a listed name that no
   // answer had.
   const listed = new Set(Object.keys(after).map(plainName));
   const seenNames = new Set([...rest.keys()].map(plainName));
@@ -246,18 +250,18 @@ function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<strin
   return rest;
 }
 
-/** Names of models come from outside: one that every object has by nature is in no table. */
+/** Model names are external: one that every object inherits is in no table. */
 function usageIn(models: Models, model: string): ModelUsage {
   const usage = Object.hasOwn(models, model) ? models[model] : undefined;
   return usage ?? { costUsd: 0, tokens: noTokens };
 }
 
-/** Without what tells the size of the window or the day of a release: the API says more, or less, than claude does. */
+/** Without the window size or the release date: the API's name has more, or fewer, of these than claude's. */
 function plainName(model: string): string {
   return model.replace(/\[[^\]]*\]$/, '').replace(/-\d{8}$/, '');
 }
 
-/** `a - b`, of each kind at least none. */
+/** `a - b` per kind, at least zero. */
 function less(a: Tokens, b: Tokens): Tokens {
   return {
     input: Math.max(0, a.input - b.input),
@@ -267,12 +271,12 @@ function less(a: Tokens, b: Tokens): Tokens {
   };
 }
 
-/** The output of a message that begins is only a guess of the API; a message whose input is counted is counted. */
+/** The output count at the start of a message is only a guess of the API; its input is exact. */
 function withInput(tokens: Tokens): Tokens {
   return tokens.input + tokens.cacheRead + tokens.cacheCreation > 0 ? tokens : noTokens;
 }
 
-/** What is left of tokens that were written for an hour is taken for the dearer part. */
+/** The remaining one-hour cache writes count as the more expensive part. */
 function priced(tokens: Tokens, hourly: number): PricedTokens {
   const left = Math.min(hourly, tokens.cacheCreation);
   return left > 0 ? { ...tokens, hourly: left } : tokens;

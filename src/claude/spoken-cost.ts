@@ -1,4 +1,4 @@
-/** The cost of a person's own turns in claude's terminal, from its conversation files. A total of claude's wins. */
+/** The cost of a user's turns in claude's own terminal, from its conversation files. A total of claude has priority. */
 
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { Conversed } from '../core/event.ts';
@@ -12,43 +12,45 @@ import { isUnknownModel } from './pricing.ts';
 import { addReportedTotal, emptySpending, noTotals, type ReportedTotals } from './spending.ts';
 
 const chunkBytes = 1024 * 1024;
-/** Lines of claude's are long, and few of them are looked at as a whole. */
+/** claude's lines are long, and only few are parsed. */
 const userType = '"type":"user"';
-/** US dollars; less than the last digit that is shown. */
+/** US dollars; less than the last shown digit. */
 const sameUsd = 1e-6;
 
 interface Read {
   offset: number;
   readonly splitter: LineSplitter;
-  /** Its conversation, and whether it is not that of a sub-agent. */
+  /** Its conversation, and whether it is the main one, not a sub-agent's. */
   readonly id: string;
   readonly isMain: boolean;
-  /** Its last message since is for the model. */
+  /** Its last message is for the model. */
   isAsking: boolean;
 }
 
 interface Conversation {
-  /** The last totals before the person came, and since; null = none. */
+  /** The last totals before the user attached, and after; null = none. */
   base: ReportedTotals;
   claim: ReportedTotals | null;
-  /** When its last line was written, ms since 1970; 0 = before the person came. */
+  /** When its last line was written, ms since 1970; 0 = before the user attached. */
   atMs: number;
-  /** It holds something that was said before. */
+  /** It contains earlier messages. */
   isOld: boolean;
 }
 
 export interface CostMeter {
-  /** Before claude opens: all that is written from now on counts, whatever its time, for a clock may be set. */
+  /**
+   * Before claude opens: everything written from now on counts, whatever its timestamp, because the clock may be set.
+   */
   begin(): void;
   look(): void;
   readonly costUsd: number;
-  /** The model was asked and has not answered, and claude has written down no total since. */
+  /** The model has a request without an answer, and claude has written no total since. */
   readonly isAsking: boolean;
-  /** All of it; `untilMs` is when the person left, ms since 1970, `before` the conversation they came to. */
+  /** The whole cost; `untilMs`: when the user detached, ms since 1970; `before`: the conversation they attached to. */
   conversed(untilMs: number, before: string | undefined): Conversed;
 }
 
-/** Counts in all conversations of this config dir what was written since `startedAtMs` (ms since 1970). */
+/** Counts what was written since `startedAtMs` (ms since 1970) in all conversations of this config dir. */
 export function openCostMeter(world: World, configDir: string, startedAtMs: number, prices: PriceTable): CostMeter {
   return new ConversationMeter(world, configDir, startedAtMs, prices);
 }
@@ -60,11 +62,11 @@ class ConversationMeter implements CostMeter {
   readonly #prices: PriceTable;
   readonly #files = new Map<string, Read>();
   readonly #conversations = new Map<string, Conversation>();
-  /** By id: one that is copied into another conversation counts once, and not at all when it is an old one. */
+  /** By id: a message copied into another conversation counts once, and not at all if it is old. */
   readonly #messages = new Map<string, KeptMessage & { readonly in: string }>();
   readonly #old = new Set<string>();
   #said = 0;
-  /** Whether what is read was written since, where that is known for certain; else its time tells. */
+  /** Whether the lines being read were written since, where known for certain; otherwise their timestamp decides. */
   #isSince: boolean | undefined;
 
   constructor(world: World, configDir: string, startedAtMs: number, prices: PriceTable) {
@@ -91,7 +93,7 @@ class ConversationMeter implements CostMeter {
 
   get isAsking(): boolean {
     const [now, conversation] = this.#begun().at(-1) ?? [];
-    // Totals stand in the main file, and tell of sub-agents, too.
+    // Totals are in the main file, and include sub-agents.
     const isUntold = ({ isMain }: Read) => isMain || conversation?.claim === null;
     return this.#files.values().some((file) => file.isAsking && file.id === now && isUntold(file));
   }
@@ -125,13 +127,13 @@ class ConversationMeter implements CostMeter {
     };
   }
 
-  /** The conversations in which something was said since, the newest last. */
+  /** The conversations with new messages, the newest last. */
   #begun(): [id: string, conversation: Conversation][] {
     const begun = [...this.#conversations].filter(([, { atMs }]) => atMs > 0);
     return begun.sort(([, a], [, b]) => a.atMs - b.atMs);
   }
 
-  /** What links lead to is none of claude's. */
+  /** Symlinks are not followed. */
   *#below(folder: string): Generator<string> {
     const { files } = this.#world;
     if (files.entryKind(folder) !== 'folder') return;
@@ -180,7 +182,7 @@ class ConversationMeter implements CostMeter {
         this.#messages.delete(message.id);
       } else if (message.usd > 0) {
         const origin = originOf(line);
-        // Where it was said tells the original; of copies alone, whichever is read first.
+        // The original conversation counts; of copies alone, whichever is read first.
         const saidIn = origin === null ? id : (this.#messages.get(message.id)?.in ?? origin);
         this.#messages.set(message.id, { ...message, in: saidIn });
       }
@@ -206,7 +208,7 @@ class ConversationMeter implements CostMeter {
   }
 }
 
-/** Of `FOLDER/ID.jsonl`, and of what sub-agents of that conversation have said, in `FOLDER/ID/...`. */
+/** The id in `FOLDER/ID.jsonl`, and for its sub-agents in `FOLDER/ID/...`. */
 function conversationOf(path: string): string {
   const [, name = ''] = path.split(sep);
   return dirname(path).includes(sep) ? name : basename(name, '.jsonl');
@@ -214,13 +216,13 @@ function conversationOf(path: string): string {
 
 const forkMark = '"forkedFrom":{';
 
-/** The conversation that a line was copied from when that was branched; null when it was said where it stands. */
+/** The conversation that a line was copied from by a branch; null for an original line. */
 function originOf(line: string): string | null {
   if (!line.includes(forkMark)) return null;
   return text(object(object(parseJson(line)).forkedFrom).sessionId) ?? null;
 }
 
-/** Whether the model is asked from this line on; null when it says nothing of that. */
+/** Whether a request is open after this line; null when the line does not change that. */
 function asksNow(line: string): boolean | null {
   if (line.includes('"type":"assistant"')) return false;
   if (!line.includes(userType)) return null;
@@ -228,12 +230,12 @@ function asksNow(line: string): boolean | null {
   return line.includes('"type":"tool_result"') || isTyped(line) ? true : null;
 }
 
-/** What claude notes in the name of the user when that has interrupted it. */
+/** claude's text in the user's name after an interrupt. */
 const interrupted = '"[Request interrupted by user';
-/** A compaction ends with it. */
+/** The last line of a compaction. */
 const summaryMark = '"isCompactSummary":true';
 
-/** Not what claude itself adds in the name of the user: results of tools, and what its own commands have printed. */
+/** Excludes what claude adds in the user's name: tool results, and output of its own commands. */
 function isTyped(line: string): boolean {
   if (!line.includes(userType)) return false;
   const { type, isMeta, isSidechain, message } = object(parseJson(line));

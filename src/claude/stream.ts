@@ -1,7 +1,7 @@
 /**
- * claude/: all that we know of Claude Code, so that one folder changes when it does. This file: what one attempt has
- * said so far, the fold over its stream. It costs the same for every line however long the stream is, and the same
- * lines always give the same state, so a later runner knows what an earlier one knew.
+ * claude/: all knowledge of Claude Code, so that its changes affect one folder. This file: the state of one attempt,
+ * reduced from its stream. The cost per line does not depend on the stream's length, and the same lines always give the
+ * same state, so a later runner reaches the state of an earlier one.
  */
 
 import { defined } from '../core/defined.ts';
@@ -64,7 +64,7 @@ export interface AttemptStream extends AtWork {
   malformed: number;
   sawInit: boolean;
   claudeSessionId?: string;
-  /** Every session id seen, in order: `/clear` and forks make new ones. */
+  /** Every session id seen, in order: `/clear` and forks create new ones. */
   readonly claudeSessionIds: string[];
   model?: string;
   claudeVersion?: string;
@@ -73,51 +73,51 @@ export interface AttemptStream extends AtWork {
   turns: number;
   /** The answer of the session, unless another turn follows. */
   lastResult?: ResultMessage;
-  /** The newest answer that was handed in in the form of the output schema. */
+  /** The latest structured answer. */
   structured?: unknown;
   currentToolId?: string;
-  /** Name and short target of the tool that runs now, at most 80 characters, without control characters. */
+  /** Name and short target of the running tool, at most 80 characters, without control characters. */
   currentTool?: string;
-  /** Start of the last text of the model, at most 200 characters, without control characters but line ends. */
+  /** Start of the model's last text, at most 200 characters, without control characters except newlines. */
   lastText?: string;
-  /** The last text of the model. */
+  /** The model's last text. */
   lastSaid?: string;
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
   toolErrors: number;
   readonly denials: DenialCounts;
-  /** Calls of which a person was asked: what they deny is meant so. */
+  /** Calls with a permission request: their denials are intended. */
   readonly asked: Set<string>;
-  /** What the last hook that objected to something said. */
+  /** The output of the last hook that objected. */
   objection?: string;
-  /** claude went over to another model than it was to use. */
+  /** claude switched to another model than requested. */
   otherModel?: { readonly asked: string; readonly answered: string };
-  /** A hook did not let claude end so often that claude ended nevertheless. */
+  /** A Stop hook blocked so often that claude ended anyway. */
   isEndForced: boolean;
   hookOk: boolean;
-  /** Our hook for the compaction that is under way gave the session its task back. */
+  /** Our hook of the running compaction restored the session's task. */
   restored: boolean;
-  /** Hooks of that compaction that were started and have not succeeded. */
+  /** Started hooks of that compaction that have not succeeded. */
   unrestored: number;
-  /** A compaction after which the session was not given its state back. */
+  /** A compaction after which the session's state was not restored. */
   contextLost: boolean;
   hookSeen: boolean;
-  /** claude said who it is before any SessionStart hook was reported. */
+  /** claude identified itself before any SessionStart hook was reported. */
   beganWithoutHook: boolean;
   rateLimit?: RateLimitMessage;
-  /** The last `api_retry`, as long as no answer of the model came after it. */
+  /** The last `api_retry`, until an answer of the model follows. */
   lastRetry?: ApiRetry;
-  /** `authentication_failed`, `oauth_org_not_allowed` or `billing_error`, until the model answers after all. */
+  /** `authentication_failed`, `oauth_org_not_allowed` or `billing_error`, until the model answers. */
   authError?: string;
-  /** The error code on claude's last report of trouble, until an answer of the model. */
+  /** The error code of claude's last error message, until an answer of the model. */
   apiError?: string;
   /** Cost and tokens so far; `costUsd`, `tokens`, `models` and `estimated` are read from it. */
   spending: ClaudeSpending;
-  /** Another conversation began, and no total has been named since. */
+  /** Another conversation began, and no total was reported since. */
   isNewConversation: boolean;
-  /** As long as it is not known what claude's totals begin with. */
+  /** Present until the baseline of claude's totals is known. */
   earlier?: EarlierSpending;
-  /** US dollars that claude had written down and no earlier attempt was seen to spend; they are in the cost. */
+  /** US dollars that claude had recorded and no earlier attempt had; they are included in the cost. */
   unrecordedCostUsd: number;
   readonly prices: PriceTable;
   costUsd: number;
@@ -126,22 +126,22 @@ export interface AttemptStream extends AtWork {
   /** The figures are a lower bound from the stream, not claude's own. */
   estimated: boolean;
   unpriced: readonly string[];
-  /** Figures of money or tokens came that cannot be true; they are not in those above. */
+  /** Implausible figures of money or tokens arrived; they are not included above. */
   hasOddFigures: boolean;
-  /** Such ones came since the last total that can be true: of this process, or only in what its totals began with. */
+  /** They arrived since the last plausible total: for this process, or only in its baseline. */
   implausible?: 'own' | 'before';
   compactions: number;
   interruptAnswered: boolean;
-  /** claude waits for input. A Monitor or a command may run in the background, and start a turn of its own. */
+  /** claude waits for input. A Monitor or a command may run in the background, and start a turn. */
   isIdle: boolean;
   /** The last turn succeeded, with no task left, before claude confirmed an interrupt. */
   successBeforeAnswer: boolean;
-  /** The last messages, oldest first; claude prints one line per block, with other lines in between. */
+  /** The last message ids, oldest first; claude prints one line per block, with other lines in between. */
   readonly spoken: Set<string>;
   messages: number;
-  /** Id of the last message of the main loop by the model. */
+  /** Id of the model's last message in the main loop. */
   lastMessageId?: string;
-  /** claude ended in good order, and its totals of that moment are in the cost. */
+  /** claude exited cleanly, and its final totals are in the cost. */
   hasFinalTotals: boolean;
   readonly taskList: Map<string, ListedTask>;
   /** What was ignored or could not be done. */
@@ -153,7 +153,7 @@ const textChars = 200;
 const errorChars = 60;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
 
-/** `earlier` for an attempt that goes on with a conversation. */
+/** `earlier`: for an attempt that resumes a conversation. */
 export function emptyStream(prices: PriceTable = {}, earlier?: EarlierSpending): AttemptStream {
   return {
     ...emptyActivity(),
@@ -244,7 +244,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'compact-boundary':
       s.compactions += 1;
-      // The hooks of a compaction are reported before it is.
+      // The hooks of a compaction are reported before the compaction itself.
       s.contextLost = !s.restored || s.unrestored > 0;
       s.restored = false;
       s.unrestored = 0;
@@ -270,18 +270,18 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
 export function usageOf(s: AttemptStream, durationMs: number): Usage {
   const turns = s.results > 0 ? s.turns : s.messages;
   const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
-  // What claude says of a model whose price it does not know is a guess as well.
+  // claude's figure for a model without a known price is a guess as well.
   const isGuess = s.estimated || s.implausible !== undefined || unknownModels(s).length > 0;
   // The sum is rounded, model by model.
   return addUsage(noUsage, isGuess ? { ...usage, estimated: true } : usage);
 }
 
-/** Models that neither claude nor a price table has a price for: they count as the most expensive known model. */
+/** Models with a price in neither claude nor a price table: they count as the most expensive known model. */
 export function unknownModels({ unpriced, prices }: AttemptStream): readonly string[] {
   return unpriced.filter((model) => isUnknownModel(model, prices));
 }
 
-/** Work goes on after the last result: a turn has begun, or a task runs in the background. */
+/** Work continues after the last result: a turn has started, or a task runs in the background. */
 export function isWorkPending({ inTurn, openTasks }: AttemptStream): boolean {
   return inTurn || openTasks.size > 0;
 }
@@ -294,7 +294,7 @@ function noteSessionId(s: AttemptStream, id: string | undefined): void {
   if (id === undefined || id === '') return;
   s.claudeSessionId ??= id;
   const known = s.claudeSessionIds;
-  // The newest comes first in nearly every line; the list itself has one or two entries.
+  // Nearly every line has the newest id; the list itself has one or two entries.
   if (known.at(-1) !== id && known.length < maxOpen && !known.includes(id)) known.push(id);
 }
 
@@ -309,7 +309,7 @@ function foldInit(s: AttemptStream, m: InitMessage): void {
   if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;
   if (m.cwd !== undefined) s.cwd = m.cwd;
   for (const { name, status } of m.servers) noteServer(s.complaints, name, status);
-  // The session goes on, so the success of an earlier turn is not its end.
+  // The session continues, so the success of an earlier turn is not its end.
   if (!s.interruptAnswered) s.successBeforeAnswer = false;
 }
 
@@ -364,14 +364,14 @@ function rejectFigures(s: AttemptStream, whose: 'own' | 'before'): void {
   if (s.implausible !== 'own') s.implausible = whose;
 }
 
-/** Messages carry the API's name; claude's own figures carry the name of `init`, which may end in `[1m]`. */
+/** Messages have the API's model name; claude's own figures have the name of `init`, which may end in `[1m]`. */
 function modelName(s: AttemptStream, m: AssistantMessage): string {
   const name = m.model ?? s.model ?? '';
   return s.model?.startsWith(`${name}[`) ? s.model : name;
 }
 
 function foldToolResults(s: AttemptStream, m: UserMessage): void {
-  // A sub-agent's list is its own business.
+  // A sub-agent's list does not count.
   if (m.taskList !== undefined && m.parentToolUseId === undefined) foldTaskList(s.taskList, m.taskList);
   for (const result of m.toolResults) {
     if (result.isError) s.toolErrors += 1;
@@ -384,11 +384,11 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
   }
 }
 
-/** A finished background task starts a turn of its own. The last result is the answer of the session. */
+/** A finished background task starts its own turn. The last result is the answer of the session. */
 function foldResult(s: AttemptStream, m: ResultMessage): void {
   s.results += 1;
   s.turns = Math.min(sanityLimits.count, s.turns + m.numTurns);
-  // A command of claude's own is answered without the model, which is no answer of the session.
+  // A built-in command is answered without the model, which is no answer of the session.
   if (s.lastResult === undefined || m.numTurns > 0 || m.isError) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
   if (!s.interruptAnswered) s.successBeforeAnswer = isSuccess(m) && s.openTasks.size === 0;
@@ -410,7 +410,7 @@ function foldResponse(
   if (costUsd !== undefined) foldAnswer(s, requestId, { costUsd, models: models ?? {}, unpriced: unpriced ?? [] });
 }
 
-/** The base is asked for before anything; an answer after a message of the model is a total like any other. */
+/** The baseline is requested first; an answer after a message of the model is an ordinary total. */
 function foldAnswer(s: AttemptStream, requestId: string, total: ReportedTotals): void {
   if (!answersBase(requestId) || s.spending.costUsd > 0) {
     foldTotal(s, total);
@@ -441,7 +441,7 @@ export function foldTotalAtEnd(s: AttemptStream, total: ReportedTotals): void {
   s.hasFinalTotals = s.implausible === undefined;
 }
 
-/** Begins what our own hook prints; a project has hooks as well. */
+/** The beginning of our hook's output; a project has hooks as well. */
 const ownHookMark = 'Claude Code session ';
 
 function foldHook(s: AttemptStream, m: HookMessage): void {
@@ -476,10 +476,10 @@ function showTool(s: AttemptStream, id: string | undefined, tool: OpenTool | und
   s.currentTool = cleanLine(`${tool.name} ${tool.target}`, toolChars);
 }
 
-/** The input that says best what a tool works on, in this order. */
+/** The input fields that best describe a tool's target, in this order. */
 const targetKeys = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'description', 'skill'];
 
-/** What the tool works on, in at most `max` characters: paths from the working folder on, where they lie in it. */
+/** The tool's target in at most `max` characters; paths are relative to the working folder where possible. */
 export function targetOf(input: JsonObject, cwd: string | undefined, max = toolChars): string {
   const value = targetKeys.map((key) => input[key]).find((candidate) => typeof candidate === 'string');
   if (typeof value !== 'string') return '';
@@ -487,7 +487,7 @@ export function targetOf(input: JsonObject, cwd: string | undefined, max = toolC
   return cleanLine(inside, max);
 }
 
-/** More than any session tries in vain; what comes then is not remembered. */
+/** More denied calls than any session makes; further ones are ignored. */
 const callsMax = 1_000;
 const nameChars = 60;
 const firstChars = 120;

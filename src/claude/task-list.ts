@@ -1,4 +1,4 @@
-/** claude's own list of tasks, from results of TaskCreate, TaskUpdate and TaskList in one attempt. */
+/** claude's own task list, from results of TaskCreate, TaskUpdate and TaskList in one attempt. */
 import { isObject, type JsonObject } from '../store/json.ts';
 import { objects, text } from './lenient.ts';
 import { cleanLine } from './text.ts';
@@ -12,11 +12,11 @@ export interface ListedTask {
   readonly status: string;
 }
 
-/** More than anybody plans; a broken stream is not remembered beyond that. */
+/** More than any plan; further ones of a broken stream are ignored. */
 const tasksMax = 1_000;
 const subjectChars = 80;
 
-/** Reads `tool_use_result` of a user message; null when it does not speak of the list. */
+/** Reads `tool_use_result` of a user message; null when it does not concern the list. */
 export function taskListChange(value: unknown): TaskListChange | null {
   if (!isObject(value)) return null;
   if (isObject(value.task) && text(value.task.id) !== undefined && text(value.task.subject) !== undefined) {
@@ -48,7 +48,7 @@ function set(list: Map<string, ListedTask>, change: { id: string; subject?: stri
   list.set(cleanLine(id, subjectChars), { subject: cleanLine(subject, subjectChars), status });
 }
 
-/** Subjects of what was begun or planned and neither completed nor taken off the list. */
+/** Subjects of tasks that are neither completed nor removed from the list. */
 export function openSubjects(list: ReadonlyMap<string, ListedTask>): string[] {
   return [...list.values()]
     .filter(({ status }) => status === 'pending' || status === 'in_progress')

@@ -1,12 +1,12 @@
-/** Text that came from claude or from a model, made fit for a terminal, a file name or one sentence. */
+/** Makes text from claude or a model safe for a terminal, a file name or one sentence. */
 import { unsafeCharacters } from '../core/text.ts';
 
-/** Colour and cursor sequences, as one unit, so that their letters do not stay behind when ESC is taken out. */
+/** Colour and cursor sequences as one unit, so that their letters do not remain when ESC is removed. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
 const escapeSequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 const controlCharacter = unsafeCharacters('\\t\\n');
 
-/** At most `max` UTF-16 units, with an ellipsis when something was cut off; never ends inside a character. */
+/** At most `max` UTF-16 units, with an ellipsis when cut; never ends inside a character. */
 export function clip(text: string, max: number): string {
   if (text.length <= max) return text;
   let end = Math.max(0, max - 1);
@@ -15,9 +15,9 @@ export function clip(text: string, max: number): string {
   return `${text.slice(0, end)}…`;
 }
 
-/** One line without control characters, blanks collapsed, at most `max` UTF-16 units. */
+/** One line without control characters, spaces collapsed, at most `max` UTF-16 units. */
 export function cleanLine(text: string, max: number): string {
-  // Only the part that can be shown is cleaned: a line of claude may be many megabytes long.
+  // Only the visible part is cleaned: a line of claude may be many megabytes long.
   const head = text.length > max * 8 ? text.slice(0, max * 8) : text;
   const clean = head.replace(escapeSequence, '').replace(controlCharacter, ' ').replace(/ {2,}/g, ' ').trim();
   return clip(clean, max);

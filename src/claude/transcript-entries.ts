@@ -1,4 +1,4 @@
-/** Turns the lines of a transcript into what people read. Never throws, and what it remembers is bounded. */
+/** Converts transcript lines to readable entries. Never throws, and its memory is bounded. */
 
 import { defined } from '../core/defined.ts';
 import type { DiffHunk, FileEdit, TranscriptEntry } from '../core/transcript.ts';
@@ -20,7 +20,7 @@ const targetChars = 160;
 const outcomeChars = 2_000;
 /** A block of text; no model writes one that long. */
 const textChars = 1_000_000;
-/** Calls whose answer is awaited, and lines that could be printed again. */
+/** Calls that wait for an answer, and lines that could be repeated. */
 const rememberedMax = 2_000;
 const interruption = /^\[Request interrupted by user/;
 
@@ -31,13 +31,13 @@ export class TranscriptReader {
   #lastText = '';
   #denied = new Set<string>();
 
-  /** Another process begins: what it does has nothing to do with tools that an earlier one left open. */
+  /** Another process begins, independent of tools that an earlier one left open. */
   restart(): void {
     this.#calls.clear();
     this.#lastText = '';
   }
 
-  /** What this line (without its line end) has for a reader; often nothing. */
+  /** The readable entries of this line (without its newline); often none. */
   read(line: string): TranscriptEntry[] {
     const { message, value } = parseObject(line);
     if (value === null) return message.kind === 'malformed' ? [{ kind: 'unreadable', text: message.text }] : [];
@@ -124,12 +124,12 @@ export class TranscriptReader {
     const outcomes = blocks.filter(({ type }) => type === 'tool_result');
     return blocks.flatMap((block): TranscriptEntry[] => {
       if (block.type === 'tool_result') {
-        // The details stand beside the message and belong to its only answer.
+        // The details are beside the message and belong to its only answer.
         return [this.#outcome(block, depth, outcomes.length === 1 ? value.tool_use_result : undefined)];
       }
       const told = block.type === 'text' ? (text(block.text) ?? '') : '';
       if (interruption.test(told)) return [{ kind: 'trouble', text: 'interrupted' }];
-      // What claude writes to itself in the user's name.
+      // Messages that claude writes to itself in the user's name.
       if (told.trim() === '' || value.isSynthetic === true || value.isMeta === true) return [];
       return [{ kind: 'told', depth, text: clip(told, outcomeChars) }];
     });
@@ -161,7 +161,7 @@ export class TranscriptReader {
 
   #result(message: ResultMessage): TranscriptEntry {
     const said = message.result ?? '';
-    // As a rule the result repeats what claude said last.
+    // The result usually repeats claude's last text.
     const isNew = said.trim() !== '' && said.trim() !== this.#lastText.trim();
     return {
       kind: 'result',
@@ -178,7 +178,7 @@ export class TranscriptReader {
     };
   }
 
-  /** Nested sub-agents name the call that runs them; one whose call is unknown is at least a sub-agent. */
+  /** Nested sub-agents name the call that runs them; one with an unknown call is at least a sub-agent. */
   #depthBelow(parent: unknown): number {
     const id = text(parent);
     return id === undefined ? 0 : (this.#calls.get(id)?.depth ?? 0) + 1;
@@ -202,7 +202,7 @@ function compaction(value: JsonObject): TranscriptEntry {
   };
 }
 
-/** What claude reports besides, where it concerns people. */
+/** Other reports of claude that concern users. */
 function systemNote(value: JsonObject): TranscriptEntry[] {
   if (value.type !== 'system') return [];
   const said = (what: unknown): TranscriptEntry[] => {
@@ -232,10 +232,10 @@ function countLines(answer: string): number {
 
 type Change = Omit<FileEdit, 'path'>;
 
-/** Lines kept of one edit; the counts are those of the whole. */
+/** Kept lines of one edit; the counts are of the whole. */
 const linesMax = 2_000;
 
-/** Undefined for tools that change no file. `details` is claude's own account of what it did. */
+/** Undefined for tools that change no file. `details` is claude's own account. */
 function editOf(tool: string, input: JsonObject, details: JsonObject | undefined): Change | undefined {
   switch (tool) {
     case 'Edit':

@@ -1,17 +1,17 @@
-/** Gets the files of a repository at one commit: no history, no submodules, nothing that stays connected. */
+/** Fetches the files of a repository at one commit, without history, submodules or a remaining connection. */
 import { defined } from '../core/defined.ts';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { type Git, runGit } from './git.ts';
 import type { UrlCredentials } from './source.ts';
 
-/** A slow line and a large repository; a server that never answers is not waited for all day. */
+/** Enough for a slow connection and a large repository; a server that never answers must not block for longer. */
 const fetchTimeoutMs = 5 * 60_000;
 const localTimeoutMs = 60_000;
 
 export interface CheckoutInput {
   /** URL, or absolute path of a repository on this machine. */
   readonly repository: string;
-  /** Branch, tag or full commit id, checked by parseRef; absent = what the repository calls HEAD. */
+  /** Branch, tag or full commit id, checked by parseRef; absent = the repository's HEAD. */
   readonly ref?: string;
   readonly login?: UrlCredentials;
   readonly folder: string;
@@ -21,11 +21,13 @@ export interface CheckedOut {
   readonly commit: string;
 }
 
-/** Fills the folder. Fails with git's reason (`not-found`, `timeout`); the folder then holds whatever was fetched. */
+/**
+ * Fills the folder. Fails with git's reason (`not-found`, `timeout`); the folder then contains whatever was fetched.
+ */
 export async function checkOut(git: Git, input: CheckoutInput): Promise<Result<CheckedOut>> {
   const { repository, ref, login, folder } = input;
   const local = { cwd: folder, timeoutMs: localTimeoutMs };
-  // A template folder of the user's could bring hooks; an empty one brings nothing.
+  // The user's git template folder could contain hooks, so an empty one is used.
   const made = await runGit(git, { ...local, args: ['init', '--quiet', '--template=', '.'] });
   if (!made.ok) return made;
   const fetched = await runGit(git, {

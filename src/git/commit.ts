@@ -1,4 +1,4 @@
-/** Puts what a session left in its worktree onto its branch. Whatever is not understood stays where it is. */
+/** Commits a session's uncommitted work onto its branch. Anything unclear stays where it is. */
 import { join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -24,9 +24,9 @@ export interface CommitOptions {
 }
 
 /**
- * Commits all that is uncommitted on the session's branch, except our own files, and makes that branch the one that is
- * checked out. Commits of the session stay as they are. Fails with `merge-conflict` when the session left a conflict,
- * and with `worktree-failed`; then nothing is lost, and a later call goes on.
+ * Commits all uncommitted files on the session's branch, except our own, and checks that branch out. The session's
+ * commits are kept. Fails with `merge-conflict` when the session left a conflict, and with `worktree-failed`; then
+ * nothing is lost, and a later call continues.
  */
 export async function commitWork(
   git: Git,
@@ -38,7 +38,7 @@ export async function commitWork(
   const { path, repository, branch, base, target } = workspace;
   const found = findRepository(files, path);
   const gitDir = gitDirOf(files, path);
-  // Without its own git directory git would work in whatever repository lies further up.
+  // Without its own git directory, git would use an enclosing repository.
   if (found?.repository !== repository || found.top !== path || gitDir === null) {
     if (files.entryKind(path) === null) {
       const next =
@@ -54,7 +54,7 @@ export async function commitWork(
   const trouble = checkHalfDone(git, path, gitDir, looked.value);
   if (!trouble.ok && !leave) return trouble;
   const isThere = current === branch && head !== null;
-  // What is left as it is may be told of, but is no reason to fail.
+  // Work that stays behind may be reported, but is no failure.
   const stays = { isHome: isThere && trouble.ok, notes: trouble.ok ? [] : [trouble.failure.message] };
   const home =
     isThere || !trouble.ok ? ok(stays) : await restoreBranch(git, workspace, looked.value, { gitDir, leave });
@@ -83,7 +83,7 @@ export async function commitWork(
   });
 }
 
-/** Such as those of husky, whose folder an installation makes: the session's own commits were made without them. */
+/** Hooks such as those of husky, whose folder an installation creates: the session's commits were made without them. */
 function missingHooks({ world: { files } }: Git, { path, repository, checkout }: Workspace): readonly string[] {
   const config = files.readText(join(repository, 'config')) ?? '';
   const folder = /^\s*hooksPath\s*=\s*"?([^"\n]+?)"?\s*$/im.exec(config)?.[1];
@@ -105,7 +105,7 @@ function checkHalfDone(git: Git, path: string, gitDir: string, { unmerged }: Unc
   return fail('merge-conflict', message, 'Settle them there and git add them, then retry the session.');
 }
 
-/** Of a repository within the worktree git keeps at most the id of a commit, so its contents are nowhere else. */
+/** For a nested repository git keeps at most a commit id, so its contents exist nowhere else. */
 function repositoriesApart(repositories: readonly string[], links: readonly string[]): readonly string[] {
   const notes: string[] = [];
   if (repositories.length > 0) {

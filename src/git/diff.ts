@@ -1,4 +1,4 @@
-/** What changed between two commits, or between a commit and a worktree, as numbers and as text. */
+/** The difference between two commits, or between a commit and a worktree, as numbers and as text. */
 import { join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import { parseOwn } from '../store/json.ts';
@@ -15,24 +15,24 @@ export interface DiffStat {
 
 export interface DiffOptions {
   readonly from: string;
-  /** Full id of a commit; absent = the files of the worktree `folder`, new ones included, without our own. */
+  /** Full commit id; absent = the files of the worktree `folder`, including new ones, without our own. */
   readonly to?: string;
-  /** One line for each file and a last one with the sums, at most this many columns wide; absent = the lines. */
+  /** One line per file and a summary line, at most this many columns wide; absent = the full diff. */
   readonly stat?: number;
-  /** Paths from the top that are left out. */
+  /** Excluded paths from the top. */
   readonly without?: readonly string[];
 }
 
-/** No program of the user's is run for it, and none of his settings changes what it looks like. */
+/** Runs no program of the user's and ignores the user's settings for the output format. */
 const plain = [
   ...['--no-color', '--no-ext-diff', '--no-textconv', '--no-relative', '--submodule=short', '--find-renames'],
   ...['--ignore-submodules=none', '--src-prefix=a/', '--dst-prefix=b/'],
 ];
 
-/** By default git prints letters beyond ASCII as unreadable octal numbers. */
+/** By default git prints non-ASCII letters as octal numbers. */
 const readableNames = ['-c', 'core.quotePath=false'];
 
-/** Counts files, and lines where they are text. `folder` is in the repository. Fails with `worktree-failed`. */
+/** Counts files, and lines of text files. `folder` is in the repository. Fails with `worktree-failed`. */
 export async function diffStat(git: Git, folder: string, from: string, to: string): Promise<Result<DiffStat>> {
   const found = await differenceOf(git, folder, from, to);
   if (!found.ok) return found;
@@ -40,7 +40,7 @@ export async function diffStat(git: Git, folder: string, from: string, to: strin
   return ok(stat);
 }
 
-/** The same, with `links`: paths from the top that are commits of repositories within this one. */
+/** The same with `links`: paths from the top that are commits of nested repositories. */
 export async function differenceOf(
   git: Git,
   folder: string,
@@ -69,7 +69,7 @@ function parseStat(text: string): DiffStat {
   };
 }
 
-/** As git prints it, not yet fit for a terminal; empty when nothing differs. */
+/** As git prints it, with control characters; empty without a difference. */
 export async function diffText(git: Git, folder: string, options: DiffOptions): Promise<Result<string>> {
   const { from, to, stat, without = [] } = options;
   const diff = [...readableNames, 'diff', ...plain];
@@ -103,18 +103,18 @@ export async function worktreeStat(
 }
 
 interface FolderState {
-  /** Holds the tracked files as they were, committed or not. */
+  /** The tracked files as they were, committed or not. */
   readonly commit: string;
   /** The other files, by paths from the top, with sizes and times. */
   readonly others: Readonly<Record<string, string>>;
 }
 
-/** How the folder is now, as a text for `sinceState`; null in a repository without a commit. */
+/** The current state of the folder as text for `sinceState`; null in a repository without a commit. */
 export async function stateNow(git: Git, folder: string): Promise<Result<string | null>> {
   const head = await commitOf(git, folder, 'HEAD');
   if (!head.ok || head.value === null) return head;
-  // It is on no branch and no stash. In the middle of a merge there is none, and HEAD has to do.
-  // It refreshes the index, which is the user's.
+  // A commit on no branch and no stash. In the middle of a merge it is impossible, and HEAD is used. It refreshes the
+  // index, which belongs to the user.
   const stash = await withIndexCopy(git, folder, (call) =>
     askOwn(git, folder, ['stash', 'create'], { ...long, ...call }),
   );
@@ -128,7 +128,9 @@ export async function stateNow(git: Git, folder: string): Promise<Result<string 
   return ok(JSON.stringify({ commit, others } satisfies FolderState));
 }
 
-/** What differs in the folder from a text of `stateNow`, for `worktreeStat` and `diffText`; null for another text. */
+/**
+ * The difference between the folder and a text of `stateNow`, for `worktreeStat` and `diffText`; null for another text.
+ */
 export function sinceState(git: Git, folder: string, text: string): Pick<DiffOptions, 'from' | 'without'> | null {
   const state = parseOwn<FolderState>(text);
   if (state === null) return null;
@@ -146,10 +148,10 @@ function stamp({ world }: Git, path: string): string {
   return info === null ? '' : `${info.size} ${info.mtimeMs}`;
 }
 
-/** Files that claude or this program starts commands from: settings, hooks, MCP servers, templates, workflows. */
+/** Files from which claude or this program runs commands: settings, hooks, MCP servers, templates, workflows. */
 const startsPrograms = [':(top,glob)**/.claude-code-agent/**', ':(top,glob)**/.claude/**', ':(top,glob)**/.mcp.json'];
 
-/** Those of them that differ, by paths from the top. Fails with `worktree-failed`. */
+/** The changed ones, by paths from the top. Fails with `worktree-failed`. */
 export async function changedPrograms(
   git: Git,
   folder: string,
@@ -165,7 +167,7 @@ interface IndexCall {
   readonly variables: Readonly<Record<string, string>>;
 }
 
-/** Git compares what its index knows, so new files are added to a copy of it; the session may be working. */
+/** Git compares with its index, so new files are added to a copy of it; the session may be running. */
 async function withNewFiles<T>(
   git: Git,
   folder: string,
@@ -204,9 +206,9 @@ async function withIndexCopy<T>(
   }
 }
 
-// What a session may have begun in its worktree without ending it: a rebase, a conflict that stands in the files.
+// Unfinished operations in a session's worktree: a rebase, an unresolved conflict.
 
-/** A half-done rebase or series of commits is on no branch, so only its author can say how it should end. */
+/** An unfinished rebase or series of commits is on no branch, so only its author can decide how it ends. */
 const series = [
   ['rebase-merge', 'a rebase', 'git rebase --continue or git rebase --abort'],
   ['rebase-apply', 'a rebase or a series of patches', 'git rebase --continue or git am --continue'],
@@ -218,7 +220,7 @@ export interface UnfinishedOperation {
   readonly cure: string;
 }
 
-/** Null when no series of commits is under way. */
+/** Null without an unfinished series of commits. */
 export function unfinishedOperation({ world: { files } }: Git, gitDir: string): UnfinishedOperation | null {
   const found = series.find(([name]) => files.info(join(gitDir, name)) !== null);
   return found === undefined ? null : { what: found[1], cure: found[2] };
@@ -232,7 +234,7 @@ export function openConflicts(git: Git, top: string, unmerged: readonly Unmerged
   return unmerged.flatMap(({ path, hasBoth }) => (isSettled(git, join(top, path), hasBoth) ? [] : [path]));
 }
 
-/** What git left in the folder when it gave up looks like one side, unless both sides are text. */
+/** After a conflict git leaves one side in the folder unless both sides are text. */
 function isSettled({ world: { files } }: Git, path: string, hasBoth: boolean): boolean {
   const kind = files.entryKind(path);
   if (kind === null) return true;

@@ -1,7 +1,7 @@
 /**
- * git/: the only code that calls git. This file runs it: git gets an environment of its own and settings that let
- * nothing in a repository start a program: no hooks, no file system monitor, no transport helpers. The user's own
- * configuration counts, because it says how to log in.
+ * git/: the only code that calls git. This file runs it with its own environment and with settings that prevent a
+ * repository from starting programs: no hooks, no file system monitor, no transport helpers. The user's own
+ * configuration applies, because it says how to log in.
  */
 
 import { dirname, join, resolve } from 'node:path';
@@ -15,7 +15,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Git {
   readonly world: World;
   readonly env: Environment;
-  /** Variables that every git gets besides, by which it can be found should this process die. */
+  /** Additional variables of every git process, by which it can be found if this process dies. */
   readonly mark?: Readonly<Record<string, string>>;
 }
 
@@ -23,11 +23,11 @@ export interface GitCall {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly timeoutMs: number;
-  /** For a server that asks who is there; in the environment of this one call, never among the arguments. */
+  /** Credentials for the server, passed in the environment of this call and never in arguments. */
   readonly login?: UrlCredentials;
   /**
-   * It is the user's own repository: ends of lines, links, large files and servers are handled as the user has set it
-   * up, with all that the user's shell knows.
+   * The user's own repository: line endings, symlinks, large files and servers are handled as the user configured, with
+   * all variables of the user's shell.
    */
   readonly own?: true;
   readonly variables?: Readonly<Record<string, string>>;
@@ -35,12 +35,12 @@ export interface GitCall {
   readonly input?: string | Uint8Array;
 }
 
-/** For foreign files: symlinks must stay symlinks, and bytes are compared later. */
+/** For other repositories: symlinks must stay symlinks, and bytes are compared later. */
 const foreignSettings = ['core.symlinks=true', 'core.autocrlf=false'];
 
 /**
- * For the user's repository: no prompt for a signature can be answered, a merge must not reuse resolutions that git
- * recorded elsewhere, and git waits for other processes that hold a lock of a ref (milliseconds).
+ * For the user's repository: no signature prompt (it could not be answered), no recorded conflict resolutions, and
+ * waiting for ref locks of other processes (milliseconds).
  */
 const ownSettings = [
   'commit.gpgSign=false',
@@ -64,7 +64,7 @@ const settings = [
   'advice.detachedHead=false',
 ];
 
-/** How to reach a server and log in there, as the user has set it up. */
+/** The user's settings for reaching a server and logging in. */
 const passed = [
   ...['PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'DBUS_SESSION_BUS_ADDRESS'],
   ...['SSH_AUTH_SOCK', 'GIT_SSH', 'GIT_SSH_COMMAND', 'GIT_SSH_VARIANT'],
@@ -83,14 +83,13 @@ const passedPattern = /^GIT_CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_\d+|VALUE
 
 const userVariable = 'CLAUDE_CODE_AGENT_GIT_USER';
 const passwordVariable = 'CLAUDE_CODE_AGENT_GIT_PASSWORD';
-/** Git asks a shell function; it answers from the environment, which only this user can read. */
+/** Git calls a shell function, which answers from the environment that only this user can read. */
 const answer = `printf 'username=%s\\npassword=%s\\n' "$${userVariable}" "$${passwordVariable}"`;
 const loginHelper = `!f() { test "$1" = get && ${answer}; }; f`;
 
 /**
- * What git printed on standard output. Fails with `not-found` when git is not installed or refuses, with git's own
- * reason in the sentence, and with `timeout` when it does not end in time. The next step is left to the caller, who
- * knows what was wanted.
+ * Git's standard output. Fails with `not-found` when git is missing or refuses, with git's reason in the sentence, and
+ * with `timeout`. The caller, who knows the goal, adds the next step.
  */
 export async function runGit(git: Git, call: GitCall): Promise<Result<string>> {
   const asked = await askGit(git, call);
@@ -104,7 +103,7 @@ export interface GitAnswer extends RunOutput {
   readonly exitCode: number;
 }
 
-/** As runGit, for commands whose exit code is an answer. Fails with `not-found` (no git) and `timeout` only. */
+/** As runGit, for commands whose exit code is an answer. Fails only with `not-found` (no git) and `timeout`. */
 export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<Result<GitAnswer>> {
   const { args, cwd, timeoutMs, login, own, variables, encoding, input } = call;
   const options = [
@@ -141,18 +140,18 @@ function gitEnvironment(env: Environment, login?: UrlCredentials, own?: true): R
   return {
     ...Object.fromEntries(kept),
     LC_ALL: 'C',
-    // No person can answer a prompt.
+    // Prompts cannot be answered.
     GIT_TERMINAL_PROMPT: '0',
-    // A look at the user's checkout must not change its index. Elsewhere large files are no templates, and the user's
-    // configuration may rewrite places, and servers send us on.
+    // Reading the user's checkout must not change its index. In other repositories, large files are not templates, and
+    // the user's configuration may rewrite URLs, and servers may redirect.
     ...(own ? { GIT_OPTIONAL_LOCKS: '0' } : { GIT_LFS_SKIP_SMUDGE: '1', GIT_ALLOW_PROTOCOL: 'https:ssh:file' }),
     ...(login === undefined ? {} : { [userVariable]: login.user, [passwordVariable]: login.password }),
   };
 }
 
 /**
- * Any variable may tell a credential helper, a filter or an agent what it needs; but what a git that started us has
- * set names its own repository and ways of its own, and a login of claude is no business of theirs.
+ * A credential helper, filter or agent may need any of the user's variables. Not passed: what a calling git has set
+ * about its own repository, and logins of claude.
  */
 function isOfUser(name: string): boolean {
   return !/^(?:GIT_|CLAUDE|ANTHROPIC_)/.test(name) || ofUser.test(name);
@@ -160,7 +159,7 @@ function isOfUser(name: string): boolean {
 
 const ofUser = /^GIT_(?:ASKPASS|ALLOW_PROTOCOL|PROXY_COMMAND|SSL_.+|HTTP_.+|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL))$/;
 
-/** Lines that only say that something went wrong, or what git was doing: another one tells why. */
+/** Lines that only say that something failed, or what git was doing; another line has the reason. */
 const vague = [
   /^(?:@|hint:|To |warning:|Please make sure|and the repository exists|fetch-pack: |send-pack: )/,
   /^(?:fatal|error): (?:Could not read from remote|the remote end hung up|failed to push|early EOF|index-pack|unpack)/i,
@@ -168,7 +167,7 @@ const vague = [
 ];
 const causes = [/^(?:remote: )?(?:fatal|error): /i, /^Host key verification failed/, /^! \[/, /^remote: /];
 
-/** The first line of what git printed that tells why, without an end. */
+/** The first line of git's output with a reason, without its final punctuation. */
 export function reasonIn(stderr: string, exitCode: number): string {
   const lines = stderr
     .split('\n')
@@ -183,19 +182,19 @@ export function reasonIn(stderr: string, exitCode: number): string {
     .slice(0, 300);
 }
 
-// Which git repository a folder belongs to: found by reading files, because it is asked for every session added.
+// The git repository of a folder, found by reading files, because it is needed for every added session.
 
 export interface FoundRepository {
   /** Real path of the git directory that all worktrees of the repository share. */
   readonly repository: string;
-  /** Real path of the root of the worktree that holds the folder; of a bare repository, the repository itself. */
+  /** Real path of the root of the folder's worktree; of a bare repository, the repository itself. */
   readonly top: string;
 }
 
-/** A file that names a git directory holds one path. */
+/** A file that names a git directory contains one path. */
 const pointerBytesMax = 64 * 1024;
 
-/** As git itself would find it, without asking git; null outside of a repository, or when one cannot be read. */
+/** As git would find it, without running git; null outside a repository, or when one cannot be read. */
 export function findRepository(files: Files, folder: string): FoundRepository | null {
   try {
     return search(files, folder);
@@ -217,13 +216,13 @@ function search(files: Files, folder: string): FoundRepository | null {
   return null;
 }
 
-/** What a file `.git` names: linked worktrees, submodules and repositories kept elsewhere have one. */
+/** The target of a `.git` file: linked worktrees, submodules and repositories stored elsewhere have one. */
 function pointedTo(files: Files, top: string, path: string): string | null {
   const target = /^gitdir: ([\s\S]+?)[\r\n]*$/.exec(readPointer(files, path))?.[1];
   return target === undefined ? null : resolve(top, target);
 }
 
-/** The git directory of one worktree, which holds its HEAD and its index; null when there is none. */
+/** The git directory of one worktree, with its HEAD and index; null without one. */
 export function gitDirOf(files: Files, top: string): string | null {
   try {
     const dotGit = join(top, '.git');

@@ -1,16 +1,16 @@
-/** Ignored files that a session wrote: no commit has them, so they go with its worktree. */
+/** Ignored files that a session wrote: no commit has them, so they are deleted with its worktree. */
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { nameFiles } from './run-git.ts';
 import { isOurFile } from './stage.ts';
 import { ignoredFiles } from './worktrees/worktree.ts';
 
-/** Folders that tools fill again by themselves. */
+/** Folders that tools refill. */
 const refilled = /(?:^|\/)(?:node_modules|bower_components|__pycache__|\.venv|venv|\.tox|\.nox|\.gradle|\.turbo)\//;
-/** A file of this name says that its folder is a cache (bford.info/cachedir), or a Python environment. */
+/** A file with this name marks its folder as a cache (bford.info/cachedir) or a Python environment. */
 const cacheMark = /(?:^|\/)(?:CACHEDIR\.TAG|pyvenv\.cfg)$/;
 
-/** Writes down what is there and is not the session's: what setup made and what was copied; `output` is left out. */
+/** Records existing files that are not the session's: made by setup or copied; `output` is excluded. */
 export async function noteIgnored(git: Git, top: string, file: string, output: readonly string[] = []): Promise<void> {
   const found = await ignoredNow(git, top);
   if (!found.ok) return;
@@ -18,7 +18,7 @@ export async function noteIgnored(git: Git, top: string, file: string, output: r
   git.world.files.writeAtomic(file, found.value.filter((name) => !own.has(name)).join('\0'));
 }
 
-/** Paths from the top of what came since; all, where nothing was written down. Fails with `worktree-failed`. */
+/** Paths from the top of later files; all files without a record. Fails with `worktree-failed`. */
 export async function ignoredOutput(git: Git, top: string, file?: string): Promise<Result<readonly string[]>> {
   const found = await ignoredNow(git, top);
   if (!found.ok) return found;

@@ -1,4 +1,4 @@
-/** Files that git ignores but a worktree needs, such as `.env`: the project's `.worktreeinclude` names them. */
+/** Copies ignored files that a worktree needs, such as `.env`, as listed in the project's `.worktreeinclude`. */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
@@ -15,14 +15,14 @@ const copyTimeoutMs = 10 * 60_000;
 
 export interface Included {
   readonly copied: readonly string[];
-  /** Sentences about what a pattern names and what was left out all the same. */
+  /** Sentences about files that a pattern names but that were not copied. */
   readonly notes: readonly string[];
 }
 
 /**
- * Copies, from the checkout that holds `from` into the session's worktree, the regular files that git ignores and that
- * a pattern in `.worktreeinclude` (as in `.gitignore`) names. Nothing that exists is replaced, and no link is followed.
- * Fails with `worktree-failed`.
+ * Copies the regular, ignored files that a pattern in `.worktreeinclude` (syntax of `.gitignore`) names from the
+ * checkout of `from` into the session's worktree. It replaces nothing and follows no symlink. Fails with
+ * `worktree-failed`.
  */
 export async function copyIncluded(git: Git, workspace: Workspace, from: string): Promise<Result<Included>> {
   const { files } = git.world;
@@ -58,7 +58,7 @@ export async function namedByProject(git: Git, top: string): Promise<Result<read
   return named.ok ? ok(named.value.wanted.filter((path) => files.entryKind(join(top, path)) === 'file')) : named;
 }
 
-/** It is in the worktree already, which needs no word. */
+/** It is in the worktree already, which is not reported. */
 const isThere = '';
 const notIgnoredReason = 'git does not ignore them: commit them, or add them to .gitignore';
 
@@ -77,14 +77,14 @@ interface Named {
   readonly notIgnored: readonly string[];
 }
 
-/** Names come from git alone, so a pattern with `..` leads nowhere. */
+/** Names come from git only, so a pattern with `..` matches nothing outside. */
 async function namedFiles(git: Git, top: string, list: string): Promise<Result<Named>> {
   const long = { timeoutMs: longTimeoutMs };
   const listed = ['ls-files', '-z', '--others', '--ignored', `--exclude-from=${list}`];
   const named = await runOwn(git, top, listed, long);
   if (!named.ok) return named;
   const paths = named.value.split('\0').filter((path) => path !== '');
-  // Else a name that begins with a colon would mean something else.
+  // Otherwise a name that begins with a colon would be a pathspec.
   const input = paths.map((path) => `./${path}\0`).join('');
   const args = ['check-ignore', '-z', '--stdin'];
   const asked = await askOwn(git, top, args, { ...long, input });
@@ -96,7 +96,7 @@ async function namedFiles(git: Git, top: string, list: string): Promise<Result<N
   return ok({ wanted: paths.filter(isIgnored), notIgnored: paths.filter((path) => !isIgnored(path)) });
 }
 
-/** Why a file is not copied; null for a regular one whose place is free, and reached through folders only. */
+/** Why a file is not copied; null for a regular file whose target is free and below real folders only. */
 function obstacleTo({ files }: World, top: string, path: string, name: string): string | null {
   if (name.endsWith('/')) return 'repositories within the repository are not copied';
   const kind = files.entryKind(join(top, name));
@@ -110,7 +110,7 @@ function obstacleTo({ files }: World, top: string, path: string, name: string): 
   return files.entryKind(join(path, name)) === null ? null : isThere;
 }
 
-/** With cp, which keeps their modes and does not hold large files in memory. */
+/** With cp, which keeps modes and does not hold large files in memory. */
 async function copyAll(
   { world, env, mark }: Git,
   top: string,

@@ -6,10 +6,10 @@ import { findRepository } from './git.ts';
 import { longTimeoutMs, runOwn } from './run-git.ts';
 import { inParts, isOurFile, withoutSetUp } from './stage.ts';
 
-/** Files and links that git neither tracks nor ignores, by paths from `folder`, the top of the worktree. */
+/** Files and symlinks that git neither tracks nor ignores, by paths from `folder`, the top of the worktree. */
 export async function untrackedFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
   const { files } = git.world;
-  // Without its own link to git, which a command may have removed, another repository further up would answer.
+  // Without its own `.git` file, which a command may have removed, an enclosing repository would answer.
   if (findRepository(files, folder)?.top !== folder || files.entryKind(join(folder, '.git')) !== 'file') {
     const next = 'Try git worktree repair there, then retry the session.';
     return fail('worktree-failed', `${folder} is no worktree of its repository any more.`, next);
@@ -21,7 +21,7 @@ export async function untrackedFiles(git: Git, folder: string): Promise<Result<r
   return ok(names.filter((name) => !isOurFile(name)));
 }
 
-/** Removes what is among `untrackedFiles` now and not in `before`. Fails with `worktree-failed`; then some is left. */
+/** Removes current `untrackedFiles` that are not in `before`. Fails with `worktree-failed`; then some may remain. */
 export async function clearNewFiles(git: Git, folder: string, before: readonly string[]): Promise<Result<void>> {
   const now = await untrackedFiles(git, folder);
   if (!now.ok) return now;
@@ -42,7 +42,7 @@ export async function changedTracked(git: Git, folder: string): Promise<Result<r
 
 const timeoutMs = 10_000;
 
-/** Git and tools do not wait for the disk. Without `sync` the system writes some seconds later. */
+/** Git and tools do not sync. Without this the system writes to disk some seconds later. */
 export async function syncDisks({ world, env }: Git, repository: string, path: string): Promise<void> {
   const call = { cwd: repository, env: { PATH: env.PATH ?? '', LC_ALL: 'C' }, timeoutMs };
   await world.processes.run({ program: 'sync', args: ['-f', repository, path], ...call });

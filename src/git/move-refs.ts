@@ -1,4 +1,6 @@
-/** Moves branches of several repositories, all or none, and their checkouts; after a crash it goes on or back. */
+/**
+ * Moves branches of several repositories, all or none, and their checkouts; after a crash it continues or rolls back.
+ */
 import { dirname, join } from 'node:path';
 import { describeFailure, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
@@ -30,9 +32,8 @@ type Place =
   | 'elsewhere';
 
 /**
- * Brings the moves of the journal to an end. `toUndo` makes it last, before the first step back, that there is no way
- * forwards any more. Fails with `worktree-failed` or `write-failed` when neither is possible now; tried again, it
- * goes on.
+ * Finishes the moves of the journal. `toUndo` records durably, before the first rollback step, that they must be
+ * undone. Fails with `worktree-failed` or `write-failed` when neither is possible now; a retry continues.
  */
 export async function settleMoves(
   git: Git,
@@ -83,7 +84,7 @@ async function forwards(
   return ok(null);
 }
 
-/** Returns the moves that have to stay. */
+/** Returns the moves that must stay. */
 async function backwards(
   git: Git,
   moves: readonly Move[],
@@ -158,13 +159,13 @@ export interface Follow {
   readonly branch: string;
   readonly from: string;
   readonly to: string;
-  /** It had begun to go from `to` to `from`, which may have been cut off: files can be ahead of the index. */
+  /** An interrupted update from `to` to `from`: files can be ahead of the index. */
   readonly isReturn?: boolean;
 }
 
 /**
- * Nothing happens when the checkout is gone, is on another branch meanwhile or is there already. Returns sentences
- * about files that stayed as they were. Fails with `worktree-failed` or `write-failed`; tried again, it goes on.
+ * No effect when the checkout is missing, on another branch or already updated. Returns sentences about files that
+ * stayed. Fails with `worktree-failed` or `write-failed`; a retry continues.
  */
 export async function followBranch(git: Git, repository: string, step: Follow): Promise<Result<string[]>> {
   const { checkout, branch, from, to } = step;
@@ -176,7 +177,7 @@ export async function followBranch(git: Git, repository: string, step: Follow): 
   if (!changed.ok) return changed;
   const staged = await names(git, checkout, ['diff-index', '--cached', '--name-only', '-z', '--no-renames', to, '--']);
   if (!staged.ok) return staged;
-  // Git writes the files first and the index last, and so do we: an index that is there has everything with it.
+  // Git writes the files first and the index last, and so do we: an index entry implies its file.
   if (!changed.value.some(({ path }) => staged.value.has(path))) {
     return step.isReturn === true ? mend(git, step, changed.value, { hasOldIndex: false }) : ok([]);
   }
@@ -186,13 +187,13 @@ export async function followBranch(git: Git, repository: string, step: Follow): 
     if (!read.ok) return read;
     if (read.value.exitCode === 0) return ok([]);
     if (heldOrForbidden.test(read.value.stderr)) return gitFailure(args, read.value);
-    // A file that was only touched counts as changed until the index is refreshed.
+    // A touched but unchanged file counts as changed until the index is refreshed.
     if (!isLast) await askOwn(git, checkout, ['update-index', '-q', '--refresh'], long);
   }
   return mend(git, step, changed.value, { hasOldIndex: true });
 }
 
-/** Brings files that are as in one of the commits, or torn, to the new one; others are the user's and stay. */
+/** Updates files that match one of the commits, or are partial; others are the user's and stay. */
 async function mend(
   git: Git,
   step: Follow,
@@ -206,7 +207,7 @@ async function mend(
   const kept: string[] = [];
   const bring: string[] = [];
   for (const { path, before, after } of changed) {
-    // Left out of the checkout by the user.
+    // Excluded from the checkout by the user.
     if (sparse.value.has(`S ${path}`)) continue;
     const isThere = files.entryKind(join(checkout, path)) !== null;
     const commits = [...(before ? [from] : []), ...(after ? [to] : [])];
@@ -227,7 +228,7 @@ async function mend(
   ]);
 }
 
-/** The file is as one of the commits has it, or holds the beginning of that, as after a kill or on a full disk. */
+/** The file matches one of the commits, or is the beginning of one, as after a kill or on a full disk. */
 async function isPartOf(git: Git, checkout: string, path: string, commits: readonly string[]): Promise<boolean> {
   const { files } = git.world;
   const file = join(checkout, path);
@@ -249,7 +250,7 @@ async function names(git: Git, checkout: string, args: readonly string[]): Promi
   return printed.ok ? ok(new Set(printed.value.split('\0').filter((name) => name !== ''))) : printed;
 }
 
-/** With the folders that are empty then, as git does it. */
+/** Including folders that become empty, as git does. */
 function removeFile({ world: { files } }: Git, checkout: string, path: string): Result<void> {
   try {
     files.remove(join(checkout, path));

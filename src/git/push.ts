@@ -1,4 +1,4 @@
-/** Remote repositories: which one belongs to a branch, what a branch is there, and pushing to it. */
+/** Remote repositories: the remote of a branch, its name there, and pushing to it. */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
@@ -7,22 +7,19 @@ import { askOwn, gitFailure, longTimeoutMs, runOwn } from './run-git.ts';
 import { quotedNames, repositoryDir } from './worktrees/scratch.ts';
 
 export interface PushRemote {
-  /** To which branches are pushed; a fork, perhaps, of the one that takes the pull request. */
+  /** The remote that receives pushes; possibly a fork of the one that receives the pull request. */
   readonly name: string;
-  /** Of the fork. */
+  /** Owner of the fork. */
   readonly owner?: string;
-  /** What the branch is called there, without `refs/heads/`. */
+  /** The branch's name there, without `refs/heads/`. */
   readonly base: string;
-  /** `HOST/OWNER/NAME`, for a server that has such names; absent = only git knows where it is. */
+  /** `HOST/OWNER/NAME` for servers with such names; absent = only git knows the location. */
   readonly slug?: string;
 }
 
 const long = { timeoutMs: longTimeoutMs };
 
-/**
- * The remote from which the branch comes, else the only one, and where the user pushes to. Fails with `usage` and
- * `worktree-failed`.
- */
+/** The remote of the branch, or the only one, and the push remote. Fails with `usage` and `worktree-failed`. */
 export async function remoteOf(git: Git, repository: string, branch: string): Promise<Result<PushRemote>> {
   const names = await runOwn(git, repositoryDir(repository), ['remote']);
   if (!names.ok) return names;
@@ -53,7 +50,7 @@ async function slugOfRemote(git: Git, repository: string, name: string): Promise
   return url.ok ? ok(repositorySlug(url.value.trim())) : url;
 }
 
-/** What a pull request calls the branch. */
+/** The name of the branch in a pull request. */
 export function headIn({ owner }: PushRemote, branch: string): string {
   return owner === undefined ? branch : `${owner}:${branch}`;
 }
@@ -80,7 +77,7 @@ const urlForms = [
   /^(?:[^@/]+@)?([^/:]+):([^/]+)\/([^/]+?)(?:\.git)?\/?$/,
 ];
 
-/** `HOST/OWNER/NAME`; null for a path, and for a host that only the user's ssh knows. */
+/** `HOST/OWNER/NAME`; null for a path, and for a host defined only in the user's ssh configuration. */
 export function repositorySlug(url: string): string | null {
   const found = urlForms.map((form) => form.exec(url)).find((match) => match !== null);
   const [, host, owner, name] = found ?? [];
@@ -118,7 +115,7 @@ export async function fetchBranch(git: Git, repository: string, remote: string, 
   return fetched.value.exitCode === 0 ? ok(undefined) : unreachable(args, fetched.value, remote);
 }
 
-/** Arguments with which the commit is pushed to the branch; never by force. */
+/** Arguments that push the commit to the branch, never with force. */
 export function pushArgs(remote: string, branch: string, commit = 'HEAD'): string[] {
   return ['push', '--quiet', '--', remote, `${commit}:refs/heads/${branch}`];
 }
@@ -132,8 +129,8 @@ export interface Push {
 
 /** Fails with `worktree-failed`: no login, no permission, or another push came first. */
 export async function pushCommit(git: Git, { repository, remote, branch, commit }: Push): Promise<Result<void>> {
-  // From the checkout, because the configuration of a login may depend on the folder. The hook that pushes large files
-  // is off, as all hooks are: the session could have changed it.
+  // Run in the checkout, because a login's configuration may depend on the folder. The hook that pushes large files is
+  // off like all hooks, because the session could have changed it.
   const large = usesLfs(git, repository) ? [['lfs', 'push', remote, commit]] : [];
   for (const args of [...large, pushArgs(remote, branch, commit)]) {
     const pushed = await askOwn(git, repositoryDir(repository), args, long);
@@ -143,7 +140,7 @@ export async function pushCommit(git: Git, { repository, remote, branch, commit 
   return ok(undefined);
 }
 
-/** Large files that were added or checked out lie there. */
+/** The folder of large files that were added or checked out. */
 function usesLfs({ world: { files } }: Git, repository: string): boolean {
   return files.entryKind(join(repository, 'lfs', 'objects')) !== null;
 }

@@ -1,4 +1,4 @@
-/** Brings what a session made on another branch onto its own, where that is its work alone. */
+/** Moves a session's work from another branch to its own, if it is the session's work alone. */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
@@ -9,7 +9,7 @@ import { type Uncommitted, uncommittedIn } from './stage.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 
 export interface BranchHome {
-  /** The branch is checked out, so that what is uncommitted can be committed on it. */
+  /** The branch is checked out, so that uncommitted files can be committed on it. */
   readonly isHome: boolean;
   readonly notes: readonly string[];
 }
@@ -25,8 +25,8 @@ interface Place {
 const ref = ({ branch }: Workspace): string => `refs/heads/${branch}`;
 
 /**
- * Of a session that is not on its branch, or whose branch has no commit. Fails with `worktree-failed`, or with
- * `merge-conflict` when both the branch and what was left elsewhere went on; `leave`: that is only named.
+ * For a session that is not on its branch, or whose branch has no commit. Fails with `worktree-failed`, or with
+ * `merge-conflict` when both branches advanced; `leave`: the work is only reported.
  */
 export async function restoreBranch(
   git: Git,
@@ -43,14 +43,14 @@ export async function restoreBranch(
   if (!restored.ok) return restored;
   const notes =
     tip.value === null ? [`The branch ${branch} was gone; it begins at ${restored.value.slice(0, 12)} again.`] : [];
-  // Nothing is checked out on a branch without commits, so all files are as good as new on any branch.
+  // On a branch without commits nothing is checked out, so all files count as new on any branch.
   const there = head ?? restored.value;
   const place = { workspace, gitDir, tip: restored.value, head: there, current };
   const home = head === null ? await attach(git, place, there) : await decide(git, place, leave);
   return home.ok ? ok({ ...home.value, notes: [...notes, ...home.value.notes] }) : home;
 }
 
-/** Moving a branch that is checked out elsewhere would make that checkout's files stale. */
+/** Moving a branch that is checked out elsewhere would make that checkout stale. */
 async function checkFree(git: Git, { path, branch }: Workspace): Promise<Result<void>> {
   const listed = await listWorktrees(git, path);
   if (!listed.ok) return listed;
@@ -60,7 +60,7 @@ async function checkFree(git: Git, { path, branch }: Workspace): Promise<Result<
   return fail('worktree-failed', message, 'Check out another branch there, then retry the session.');
 }
 
-/** At the last commit that is known to have been on it. */
+/** At the last commit known to have been on it. */
 async function recreateBranch(git: Git, workspace: Workspace, gitDir: string): Promise<Result<string>> {
   const { path, branch, base } = workspace;
   const { tip } = readHeadLog(git.world.files, gitDir, branch);
@@ -98,12 +98,12 @@ async function decide(git: Git, place: Place, leave: boolean): Promise<Result<Br
 }
 
 interface Standing {
-  /** What is checked out holds, besides the branch's own history, only what the session made. */
+  /** HEAD has only the session's work besides the branch's own history. */
   readonly isOwn: boolean;
-  /** What is checked out holds all of the branch, or the branch all of it. */
+  /** HEAD contains the whole branch, or the branch contains HEAD. */
   readonly isAhead: boolean;
   readonly isBehind: boolean;
-  /** Some of it is on no branch and under no tag. */
+  /** Some of it is on no branch and no tag. */
   readonly isLoose: boolean;
   /** Nothing was committed since the branch was left. */
   readonly isUnmoved: boolean;
@@ -123,7 +123,7 @@ async function standingOf(git: Git, { workspace, gitDir, tip, head }: Place): Pr
   const leftFor = await leftForOf(git, path, gitDir, branch);
   const began = leftFor === undefined ? isAhead : await holds(leftFor, tip);
   if (!began.ok) return began;
-  // It looked at something else, came back, and went on from the branch.
+  // It checked out something else, returned, and continued from the branch.
   const still = leftFor === undefined || !isAhead.value ? ok(true) : await holds(leftFor, head);
   if (!still.ok) return still;
   return ok({
@@ -147,7 +147,7 @@ async function countCommits(git: Git, path: string, range: readonly string[]): P
   return counted.ok ? ok(Number.parseInt(counted.value, 10)) : counted;
 }
 
-/** Moves the branch to what is checked out and makes it the current one; no file changes. */
+/** Moves the branch to HEAD and makes it the current one; no file changes. */
 async function attach(git: Git, { workspace, tip, head, current }: Place, commit: string): Promise<Result<BranchHome>> {
   const { path, branch } = workspace;
   if (commit !== tip) {
@@ -155,7 +155,7 @@ async function attach(git: Git, { workspace, tip, head, current }: Place, commit
     const moved = await runOwn(git, path, ['update-ref', '-m', why, ref(workspace), commit, tip]);
     if (!moved.ok) return moved;
   }
-  // In the words of git itself, because the log of HEAD is read by them.
+  // In git's own wording, because the reflog of HEAD is parsed by it.
   const message = `checkout: moving from ${current ?? head} to ${branch}`;
   const attached = await runOwn(git, path, ['symbolic-ref', '-m', message, 'HEAD', ref(workspace)]);
   return attached.ok ? ok({ isHome: true, notes: [] }) : attached;
@@ -180,27 +180,27 @@ async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Resu
   return ok({ isHome: false, notes: [`${note}${cure}`] });
 }
 
-/** Commits at which HEAD was left while it stood on no branch. */
+/** Commits at which a detached HEAD was left. */
 export function leftDetached(files: Files, gitDir: string): readonly string[] {
   const left = readLog(files, gitDir).flatMap((line) => leaving.exec(line)?.[1] ?? []);
   return [...new Set(left)];
 }
 
-/** Git writes the commit instead of a name then. */
+/** For a detached HEAD git writes the commit instead of a name. */
 const leaving = /^([0-9a-f]{40,64}) [^\t]*\tcheckout: moving from [0-9a-f]{40,64} to /;
 
 interface HeadLog {
-  /** The last commit that was checked out on the branch, as far as the log knows. */
+  /** The last commit that was checked out on the branch, according to the reflog. */
   readonly tip?: string;
-  /** The commit that was checked out when the branch was left last; absent = it was not, or nothing is known. */
+  /** The commit checked out when the branch was last left; absent = never left, or unknown. */
   readonly leftFor?: string;
 }
 
-/** Commits of a session are a few; the end of a longer log says all that matters. */
+/** A session makes few commits; the end of a longer reflog is enough. */
 const bytesMax = 4 * 1024 * 1024;
 const linePattern = /^[0-9a-f]{40,64} ([0-9a-f]{40,64}) [^\t]*\t(.*)$/;
 
-/** Lines; none when git keeps no such log. */
+/** Lines; none when git keeps no reflog. */
 function readLog(files: Files, gitDir: string): readonly string[] {
   const path = join(gitDir, 'logs', 'HEAD');
   const info = files.info(path);
@@ -213,7 +213,7 @@ function readHeadLog(files: Files, gitDir: string, branch: string): HeadLog {
   let log: { tip?: string; leftFor?: string } = {};
   for (const line of readLog(files, gitDir)) {
     const [, commit, message] = linePattern.exec(line) ?? [];
-    // To be renamed, a branch is without a commit for a moment.
+    // While a branch is renamed it has no commit for a moment.
     if (commit === undefined || message === undefined || /^0+$/.test(commit)) continue;
     const move = moveIn(message);
     if (move !== null) {
@@ -225,7 +225,7 @@ function readHeadLog(files: Files, gitDir: string, branch: string): HeadLog {
   return log;
 }
 
-/** What is checked out from then on: a branch, or something else that is no branch of ours; null = as before. */
+/** The branch, or other revision, checked out from then on; null = unchanged. */
 function moveIn(message: string): string | null {
   const moved = /^checkout: moving from .* to (.*)$/.exec(message)?.[1];
   if (moved !== undefined) return moved;

@@ -1,10 +1,10 @@
-/** Runs git in the user's repository: locks of others are waited for, and each refusal comes with a next step. */
+/** Runs git in the user's repository: waits for locks of other processes, and adds a next step to each refusal. */
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import { listNames } from '../core/text.ts';
 import { askGit, type Git, type GitAnswer, reasonIn } from './git.ts';
 
-/** A large repository takes its time to be checked out, merged or compared. */
+/** A large repository needs time to be checked out, merged or compared. */
 export const longTimeoutMs = 10 * 60_000;
 const shortTimeoutMs = 2 * 60_000;
 
@@ -16,14 +16,14 @@ export interface OwnCall {
   readonly input?: string | Uint8Array;
 }
 
-/** Between two tries, milliseconds: other git commands keep their locks, and half of a worktree, for moments. */
+/** Pauses between tries, milliseconds: other git commands hold locks and half-made worktrees only briefly. */
 const pausesMs = [50, 100, 200, 400, 800, 1600];
 const lockHeld = /Unable to create '[\s\S]*\.lock': File exists|could not lock config file [\s\S]*: File exists/;
-/** Git looks into each worktree of the repository, and dies of one that another git is just making or removing. */
+/** Git reads each worktree of the repository, and fails on one that another git is creating or removing. */
 const halfMade =
   /(?:failed to|could not|unable to) (?:read|open) [^\n]*\/worktrees\/[^\n]*: (?:No such|Success|Undefined)/i;
 
-/** Whatever the exit code is. Fails with `worktree-failed` when git is not there or does not come to an end. */
+/** Any exit code is a success. Fails with `worktree-failed` when git is missing or does not end. */
 export async function askOwn(
   git: Git,
   cwd: string,
@@ -45,7 +45,7 @@ function isMomentary(stderr: string): boolean {
   return lockHeld.test(stderr) || halfMade.test(stderr);
 }
 
-/** What git printed. Fails with `worktree-failed`, with git's reason and the next step. */
+/** Git's output. Fails with `worktree-failed`, with git's reason and the next step. */
 export async function runOwn(
   git: Git,
   cwd: string,
@@ -110,17 +110,17 @@ function withoutGit({ reason, message }: Failure): Result<never> {
   return fail('worktree-failed', message, next);
 }
 
-/** The commit that the revision names, null when there is none. Fails with `worktree-failed`. */
+/** The commit of the revision, null without one. Fails with `worktree-failed`. */
 export async function commitOf(git: Git, cwd: string, revision: string): Promise<Result<string | null>> {
   const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`];
   const asked = await askOwn(git, cwd, args);
   if (!asked.ok) return asked;
   if (asked.value.exitCode === 0) return ok(asked.value.stdout.trim());
-  // It says nothing when there is no such thing, and complains when it cannot look.
+  // Git prints nothing for a missing revision, and an error when it cannot look.
   return asked.value.stderr.trim() === '' ? ok(null) : gitFailure(args, asked.value);
 }
 
-/** Whether the first commit is part of the history of the second one, or is that one. Fails with `worktree-failed`. */
+/** Whether the first commit is an ancestor of, or equal to, the second. Fails with `worktree-failed`. */
 export async function isAncestor(git: Git, cwd: string, commit: string, of: string): Promise<Result<boolean>> {
   const args = ['merge-base', '--is-ancestor', commit, of];
   const asked = await askOwn(git, cwd, args);
@@ -129,7 +129,7 @@ export async function isAncestor(git: Git, cwd: string, commit: string, of: stri
   return exitCode === 0 || exitCode === 1 ? ok(exitCode === 0) : gitFailure(args, asked.value);
 }
 
-/** The branch that is checked out, without `refs/heads/`; null when none is. Fails with `worktree-failed`. */
+/** The checked-out branch without `refs/heads/`; null for a detached HEAD. Fails with `worktree-failed`. */
 export async function currentBranch(git: Git, cwd: string): Promise<Result<string | null>> {
   const args = ['symbolic-ref', '--quiet', 'HEAD'];
   const asked = await askOwn(git, cwd, args);
@@ -142,7 +142,7 @@ export async function currentBranch(git: Git, cwd: string): Promise<Result<strin
 
 const ownIdentity = { name: 'claude-code-agent', email: 'claude-code-agent@localhost' };
 
-/** Options for git that say who makes a commit: whatever of name and address the user has not set. */
+/** Options for git that supply a committer's name and address where the user has set none. */
 export async function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
   const asked = await askOwn(git, cwd, ['config', '-z', '--get-regexp', '^user\\.(name|email)$']);
   if (!asked.ok) return asked;
@@ -161,7 +161,7 @@ export async function identityOptions(git: Git, cwd: string): Promise<Result<rea
 
 const namesMax = 10;
 
-/** Paths for a sentence: a few of them, each such that one can see where it ends. */
+/** Some of the paths for a sentence, each quoted so that its end is visible. */
 export function nameFiles(paths: readonly string[]): string {
   return listNames(
     paths.map((path) => (/^[\p{L}\p{N}_./@+-]+$/u.test(path) ? path : quoted(path))),

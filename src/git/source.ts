@@ -1,18 +1,18 @@
 /**
- * What people call a git repository: a URL, `user@host:path`, or a path on this machine. Words that would make git run
- * a program, and ways on which anybody could change what is fetched, are refused before git sees them.
+ * Parses a git repository as people write it: a URL, `user@host:path`, or a path on this machine. URLs that would make
+ * git run a program, and insecure transports, are refused before git sees them.
  */
 import { posix } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 
-/** A user name and a password or token that stood in a URL. They are used once and written nowhere. */
+/** A user name and a password or token from a URL. Used once and never stored. */
 export interface UrlCredentials {
   readonly user: string;
   readonly password: string;
 }
 
 export interface CloneSource {
-  /** As git takes it, without a password; also what is stored and shown. */
+  /** As git takes it, without a password; this is stored and shown. */
   readonly url: string;
   readonly login?: UrlCredentials;
 }
@@ -21,10 +21,10 @@ const kinds = 'Give an https://, ssh:// or file:// URL, user@host:path, or the p
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
 const control = /[\u0000-\u001f\u007f]/;
 const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
-/** Git's own rule: a colon before the first slash makes it a host; everything else is a path. */
+/** Git's own rule: a colon before the first slash marks a host; everything else is a path. */
 const hostAndPath = /^(?:([^/:@]+)@)?([^/:@]+):(.+)$/;
 
-/** The repository that `text` names, or null when it is a path on this machine. Fails with `usage`. */
+/** The repository that `text` names, or null for a path on this machine. Fails with `usage`. */
 export function parseRepository(text: string): Result<CloneSource | null> {
   if (text.trim() === '') return fail('usage', 'The place of the pack is empty.', kinds);
   if (control.test(text)) return fail('usage', 'The place of the pack holds a control character.', kinds);
@@ -66,7 +66,7 @@ function parseUrl(text: string, protocol: string): Result<CloneSource> {
   }
   if (url.hostname.startsWith('-') || user.startsWith('-')) return optionLike();
   if (control.test(`${user}${password}${path}`)) return fail('usage', 'The URL holds a control character.', kinds);
-  // ssh needs the name to log in by; its passwords cannot be given in a URL anyway.
+  // ssh needs the user name; it accepts no passwords in a URL.
   const name = protocol === 'ssh' && url.username !== '' ? `${url.username}@` : '';
   const repository = { url: `${protocol}://${name}${url.host}${url.pathname}` };
   if (protocol === 'ssh' || (user === '' && password === '')) return ok(repository);
@@ -94,7 +94,7 @@ function decoded(text: string): string | null {
   }
 }
 
-/** What a pack from there is called unless it is given a name: the last word of the place, without `.git`. */
+/** The default name of a pack: the last part of its path, without `.git`. */
 export function nameOfSource(source: string): string {
   const last = posix.basename(source.replace(/[/:]+$/, '').replaceAll(':', '/'));
   return last.replace(/\.git$/i, '');
@@ -102,13 +102,13 @@ export function nameOfSource(source: string): string {
 
 const withRef = /^([a-z][\w+.-]*:\/\/[^/]*\/.+|(?:[^/:@]+@)?[^/:@]+:(?!\/\/).+)@([^@/:]+)$/i;
 
-/** Cuts the ref off `URL@REF`; paths on this machine stay whole. */
+/** Splits off the ref of `URL@REF`; paths on this machine stay whole. */
 export function splitRef(address: string): { readonly repository: string; readonly ref?: string } {
   const [, repository, ref] = withRef.exec(address) ?? [];
   return repository === undefined || ref === undefined ? { repository: address } : { repository, ref };
 }
 
-/** Letters, digits and what names of branches and tags are made of; nothing that git gives a meaning of its own. */
+/** Letters, digits and other characters of branch and tag names, without any that git interprets. */
 const plainRef = /^[A-Za-z0-9_][A-Za-z0-9_./+#@=-]*$/;
 const refMax = 200;
 

@@ -1,4 +1,4 @@
-/** Makes a commit of everything that is uncommitted in a worktree, except what is not the session's work. */
+/** Commits everything uncommitted in a worktree, except what is not the session's work. */
 import { join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import { parseOwn } from '../store/json.ts';
@@ -16,15 +16,15 @@ export interface Unmerged {
 export interface Uncommitted {
   readonly head: string | null;
   readonly branch: string | null;
-  /** Changed, staged or new, by paths from the top; without our own and without what follows. */
+  /** Changed, staged or new, by paths from the top; without our own files and the entries below. */
   readonly files: readonly string[];
-  /** Folders that are repositories of their own, and submodules that were changed: git would keep only their ids. */
+  /** Nested repositories and changed submodules, of which git would keep only ids. */
   readonly repositories: readonly string[];
-  /** Those of them of which a commit does not take in all, because not all is staged. */
+  /** Those not completely covered by a commit, because not everything in them is staged. */
   readonly repositoriesLeft: readonly string[];
   readonly unmerged: readonly Unmerged[];
   readonly oursStaged: readonly string[];
-  /** As the set-up command left them: they are part of no commit, and not among `files`. */
+  /** As the set-up command left them: part of no commit, and not among `files`. */
   readonly ofSetUp: readonly string[];
 }
 
@@ -63,7 +63,7 @@ export async function uncommittedIn(git: Git, path: string): Promise<Result<Unco
 // changes it. It is written down where git keeps what belongs to this worktree alone, and goes with it.
 
 const setUpList = 'cca-set-up';
-/** More would make every look at the worktree slow. */
+/** More would make every check of the worktree slow. */
 const setUpFilesMax = 1_000;
 
 export async function recordSetUpFiles(git: Git, path: string): Promise<Result<void>> {
@@ -77,7 +77,7 @@ export async function recordSetUpFiles(git: Git, path: string): Promise<Result<v
   return ok(undefined);
 }
 
-/** Those of the paths, from the top, that are not as the set-up command left them. */
+/** Those of the paths, from the top, that changed since the set-up command. */
 export function withoutSetUp(git: Git, path: string, names: readonly string[]): readonly string[] {
   const gitDir = names.length === 0 ? null : gitDirOf(git.world.files, path);
   const text = gitDir === null ? null : git.world.files.readText(join(gitDir, setUpList));
@@ -123,7 +123,7 @@ interface Entry {
 function parseLine(line: string): Entry | null {
   if (line.startsWith('? '))
     return { path: line.slice(2), isTracked: false, isRepository: line.endsWith('/'), isStaged: false, isLeft: true };
-  // Kind, state, submodule, then modes and ids, then the path, which may hold blanks.
+  // Kind, state, submodule, then modes and ids, then the path, which may contain spaces.
   const fields = line.startsWith('1 ') ? 8 : line.startsWith('u ') ? 10 : 0;
   if (fields === 0) return null;
   const words = line.split(' ');
@@ -139,11 +139,11 @@ function parseLine(line: string): Entry | null {
 }
 
 export interface CommitScope extends SeparateOutput {
-  /** Of our own files, what is the session's work all the same; by paths from the top. */
+  /** Our own files that are the session's work in this case, by paths from the top. */
   readonly fresh?: readonly string[];
 }
 
-/** False when there was nothing to commit. `found` is what lies there now, without an open conflict. */
+/** False when there was nothing to commit. `found`: the current changes, without an open conflict. */
 export async function commitAll(
   git: Git,
   path: string,
@@ -163,7 +163,7 @@ export async function commitAll(
   return touched + dropped.value > 0 || isMerging(git, path) ? commitIndex(git, path, message) : ok(false);
 }
 
-/** Without repositories within this one and our own files; of these only those in `fresh`. */
+/** Without nested repositories and our own files; of these only those in `fresh`. */
 export async function stageAll(
   git: Git,
   path: string,
@@ -174,19 +174,19 @@ export async function stageAll(
   const sparse = isSparse(git, path) ? ['--sparse'] : [];
   const args = ['add', '--all', ...sparse, '--', '.', ...exceptOurs, ...apart];
   const added = files.length === 0 ? ok('') : await runOwn(git, path, args, { timeoutMs: longTimeoutMs });
-  // With what the session itself had staged of ours.
+  // Including our files that the session itself had staged.
   const apartNow = [...oursStaged, ...ofSetUp];
   const unstaged = added.ok ? await inParts(git, path, ['reset', '--quiet', '--'], apartNow) : added;
   if (!unstaged.ok) return unstaged;
   for (const name of fresh) {
-    // Git refuses what it is told to ignore, and that stays out as all such files do.
+    // Git refuses ignored files, which stay out like all ignored files.
     const taken = await askOwn(git, path, ['--literal-pathspecs', 'add', ...sparse, '--', name]);
     if (!taken.ok) return taken;
   }
   return ok(undefined);
 }
 
-/** New files outside of what is checked out count as well; git adds them only on demand. */
+/** New files outside a sparse checkout count as well; git adds them only on demand. */
 function isSparse({ world: { files } }: Git, path: string): boolean {
   const gitDir = gitDirOf(files, path);
   return gitDir !== null && files.entryKind(join(gitDir, 'info', 'sparse-checkout')) !== null;
@@ -198,7 +198,7 @@ function isMerging({ world: { files } }: Git, path: string): boolean {
   return gitDir !== null && files.entryKind(join(gitDir, 'MERGE_HEAD')) !== null;
 }
 
-/** State files of a run that the session committed since `base` go; returns how many. */
+/** Removes a run's state files that the session committed since `base`; returns their number. */
 async function dropRunState(git: Git, path: string, base: string): Promise<Result<number>> {
   const args = ['diff', '--name-only', '--no-renames', '--no-relative', '--diff-filter=A', '--no-ext-diff', '-z'];
   const added = await runOwn(git, path, [...args, base, 'HEAD'], { timeoutMs: longTimeoutMs });
@@ -209,7 +209,7 @@ async function dropRunState(git: Git, path: string, base: string): Promise<Resul
   return dropped.ok ? ok(state.length) : dropped;
 }
 
-/** Has git do it to the paths, as many at once as the system takes. Fails with `worktree-failed`. */
+/** Runs git on the paths in batches as large as the system allows. Fails with `worktree-failed`. */
 export async function inParts(
   git: Git,
   path: string,
@@ -238,7 +238,7 @@ async function commitIndex(git: Git, path: string, message: string): Promise<Res
   if (made.value.exitCode === 0) return ok(true);
   const same = await askOwn(git, path, ['diff', '--cached', '--quiet', '--no-ext-diff'], { timeoutMs: longTimeoutMs });
   if (!same.ok) return same;
-  // So git refuses when all is as in the last commit.
+  // Git refuses like this when nothing differs from the last commit.
   return made.value.exitCode === 1 && same.value.exitCode === 0 ? ok(false) : gitFailure(args, made.value);
 }
 
@@ -246,12 +246,12 @@ async function commitIndex(git: Git, path: string, message: string): Promise<Res
 // and are no part of its work, so they are never committed for it.
 
 /**
- * Of paths from the top of the worktree; a project may be any folder of it. While a file changes, its lock and its
- * successor stand beside it. These tell of a run alone: they are taken out of what the session committed itself, too.
+ * By path from the top of the worktree; a project may be any folder of it. While a file changes, its lock and its new
+ * version are next to it. These describe only a run, so they are also removed from the session's own commits.
  */
 const runState: readonly string[] = [
   ...['.', '..'].flatMap((dots) => [`**/${dots}cpm-progress.md*`, `**/${dots}cpm-progress-*.md*`]),
-  // Summaries of compactions and marks, which CPM's own plugin keeps.
+  // Compaction summaries and marks of CPM's own plugin.
   '**/docs/plans/.cpm-*',
   ...['runs', 'faber/runs'].map((folder) => `**/.fractary/${folder}/**`),
   ...['', '.'].flatMap((dot) =>
@@ -266,17 +266,17 @@ export function isOurFile(path: string): boolean {
   return isRunState(path) || matches(resumeFiles, path);
 }
 
-/** Whether it is a file of ours that is never committed on purpose. */
+/** Whether it is a file of ours that must never be committed. */
 function isRunState(path: string): boolean {
   return matches(runState, path);
 }
 
-/** Whether it belongs to the checkout it lies in, where this program and hooks write to it while people work there. */
+/** Whether it belongs to the checkout, where this program and hooks write to it while people work there. */
 export function isCheckoutState(path: string): boolean {
   return /(?:^|\/)resume-context\.md$/.test(path);
 }
 
-/** Pathspecs that leave out exactly those for which isOurFile is true. */
+/** Pathspecs that exclude exactly the files for which isOurFile is true. */
 export const exceptOurs: readonly string[] = [...runState, ...resumeFiles].map((glob) => `:(top,exclude,glob)${glob}`);
 
 // * Files that a branch is not to change: what its session committed of them stays in the history, and the next
@@ -288,7 +288,7 @@ export interface SeparateOutput {
   readonly target?: string;
 }
 
-/** Puts them into the index of the worktree at `path` as they were; the files themselves stay as they are. */
+/** Restores them in the index of the worktree at `path`; the files themselves do not change. */
 async function keepApart(git: Git, path: string, { base, apart = [], target }: SeparateOutput): Promise<Result<void>> {
   if (apart.length === 0) return ok(undefined);
   const merging = await commitOf(git, path, 'MERGE_HEAD');
@@ -298,7 +298,7 @@ async function keepApart(git: Git, path: string, { base, apart = [], target }: S
   const heads = ['HEAD', ...(merging.value === null ? [] : [merging.value])];
   const origin = await originOf(git, path, { base, target, heads });
   if (!origin.ok) return origin;
-  // Of a path that the origin does not know it takes the entry away.
+  // For a path unknown to the origin this removes the entry.
   const reset = await runOwn(git, path, [
     '--literal-pathspecs',
     'reset',
@@ -327,7 +327,7 @@ interface Origin {
   readonly heads: readonly string[];
 }
 
-/** What a merge will compare with: the session may have merged its target, with changes of other people, meanwhile. */
+/** The base of a later merge: the session may have merged its target, with changes of other people, meanwhile. */
 async function originOf(git: Git, path: string, { base, target, heads }: Origin): Promise<Result<string>> {
   const tip = target === undefined ? ok(null) : await commitOf(git, path, `refs/heads/${target}`);
   if (!tip.ok) return tip;

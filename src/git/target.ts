@@ -1,4 +1,4 @@
-/** The branch into which work is merged, and what of the user's would be in the way. Nothing is changed here. */
+/** The branch into which work is merged, and user changes in the way. Read only. */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
@@ -16,7 +16,7 @@ export interface MergeTarget {
   readonly checkouts: readonly string[];
 }
 
-/** Full id of a branch's last commit; null when there is no such branch. Fails with `worktree-failed`. */
+/** Full id of a branch's last commit; null without such a branch. Fails with `worktree-failed`. */
 export function tipOf(git: Git, repository: string, branch: string): Promise<Result<string | null>> {
   return commitOf(git, repositoryDir(repository), `refs/heads/${branch}`);
 }
@@ -43,14 +43,14 @@ export async function readTarget(git: Git, repository: string, branch: string): 
   return checkouts.ok ? ok({ repository, branch, commit: tip.value, checkouts: checkouts.value }) : checkouts;
 }
 
-/** Roots of the worktrees that have the branch checked out and are there. */
+/** Roots of the existing worktrees that have the branch checked out. */
 async function checkoutsOf(git: Git, repository: string, branch: string): Promise<Result<readonly string[]>> {
   const worktrees = await listWorktrees(git, repositoryDir(repository));
   if (!worktrees.ok) return worktrees;
   const found: string[] = [];
   for (const worktree of worktrees.value) {
     if (worktree.branch !== branch || git.world.files.info(worktree.path)?.kind !== 'folder') continue;
-    // Of a submodule's repository git lists the git folder; a bare repository has no root.
+    // For a submodule's repository git lists the git folder; a bare repository has no root.
     const top = await askOwn(git, worktree.path, ['rev-parse', '--show-toplevel']);
     if (!top.ok) return top;
     const root = top.value.stdout.replace(/\n$/, '');
@@ -60,8 +60,8 @@ async function checkoutsOf(git: Git, repository: string, branch: string): Promis
 }
 
 /**
- * Fails with `usage` when a checkout of the branch holds changes or is in the middle of something, or when another
- * worktree is in the middle of something with the branch.
+ * Fails with `usage` when a checkout of the branch has changes or an unfinished operation, or when another worktree has
+ * an unfinished operation on the branch.
  */
 export async function checkTarget(git: Git, { repository, branch, checkouts }: MergeTarget): Promise<Result<void>> {
   const { files } = git.world;
@@ -82,7 +82,7 @@ export async function checkTarget(git: Git, { repository, branch, checkouts }: M
   return ok(undefined);
 }
 
-/** Files in the folder of a worktree's git directory that say what it is in the middle of. */
+/** Files in a worktree's git directory that mark an unfinished operation. */
 const unfinished: readonly (readonly [string, string])[] = [
   ['MERGE_HEAD', 'a merge'],
   ['rebase-merge', 'a rebase'],
@@ -105,11 +105,11 @@ async function checkCheckout(git: Git, checkout: string, branch: string): Promis
     const next = `Wait for it; if no git is at work there, remove ${join(folder, 'index.lock')}.`;
     return fail('usage', `${where} is held by another git command.`, next);
   }
-  // What changed inside of a submodule is the submodule's own matter.
+  // Changes inside a submodule do not matter here.
   const args = ['status', '--porcelain', '-z', '--untracked-files=no', '--no-renames', '--ignore-submodules=dirty'];
   const status = await runOwn(git, checkout, args);
   if (!status.ok) return status;
-  // Resume files belong to the checkout: hooks write to them while sessions work, and no branch of a session has them.
+  // Resume files belong to the checkout: hooks write to them while sessions run, and no session branch has them.
   const isOwn = (line: string): boolean => /^(?: M|M |MM) /.test(line) && isCheckoutState(line.slice(3));
   const changed = status.value.split('\0').flatMap((line) => (line === '' || isOwn(line) ? [] : [line.slice(3)]));
   if (changed.length === 0) return ok(undefined);
@@ -145,8 +145,8 @@ export async function changedPaths(
 const pathsAtOnce = 200;
 
 /**
- * Fails with `usage` when a checkout holds a file that git does not track, ignored or not, where moving the branch to
- * `to` would put one: it would be lost.
+ * Fails with `usage` when a checkout has an untracked file, ignored or not, where moving the branch to `to` would write
+ * one: the file would be lost.
  */
 export async function checkRoom(git: Git, target: MergeTarget, to: string): Promise<Result<void>> {
   const { repository, branch, commit, checkouts } = target;
@@ -172,20 +172,20 @@ export async function checkRoom(git: Git, target: MergeTarget, to: string): Prom
   return ok(undefined);
 }
 
-/** The same for commits that are not merged yet, as far as it can be told before. */
+/** The same for commits that are not merged yet, as far as it can be predicted. */
 export async function checkRoomBefore(
   git: Git,
   target: MergeTarget,
   sources: readonly string[],
 ): Promise<Result<void>> {
-  // What one session adds and a later one removes is never there.
+  // A file that one session adds and a later one removes never appears.
   const args = ['merge-base', '--independent', ...sources];
   const last = sources.length === 0 ? ok('') : await runOwn(git, repositoryDir(target.repository), args);
   if (!last.ok) return last;
   for (const source of last.value.split('\n').filter((line) => line !== '')) {
     const parted = await askOwn(git, repositoryDir(target.repository), ['merge-base', target.commit, source]);
     if (!parted.ok) return parted;
-    // What only the target has removed is in the source, and the merge does not bring it back.
+    // A file removed only by the target is in the source, but the merge does not restore it.
     const commit = parted.value.exitCode === 0 ? parted.value.stdout.trim() : target.commit;
     const room = await checkRoom(git, { ...target, commit }, source);
     if (!room.ok) return room;
@@ -193,7 +193,7 @@ export async function checkRoomBefore(
   return ok(undefined);
 }
 
-/** The nearest thing above the path that is no folder, unless it is tracked and goes; null when there is room. */
+/** The nearest non-folder above the path, unless it is tracked and removed; null when the path is free. */
 function obstacleAbove(
   { world: { files } }: Git,
   checkout: string,

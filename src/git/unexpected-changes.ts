@@ -1,4 +1,4 @@
-/** Names what a session made or changed in the part of a repository that all of its worktrees share. */
+/** Names a session's changes in the parts of a repository that all its worktrees share. */
 import { join, sep } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import { listNames } from '../core/text.ts';
@@ -19,7 +19,7 @@ export interface Inventory {
 const ownBranches = 'cca/';
 const namesShown = 10;
 
-/** Writes down what is there before the first attempt of the session. Without it nothing is reported later. */
+/** Records the state before the session's first attempt. Without a record nothing is reported later. */
 export async function noteBranches(git: Git, inventory: Inventory): Promise<void> {
   const { files } = git.world;
   if (files.info(inventory.file) !== null) return;
@@ -27,7 +27,7 @@ export async function noteBranches(git: Git, inventory: Inventory): Promise<void
   if (found.ok) files.writeAtomic(inventory.file, found.value.join('\0'));
 }
 
-/** Sentences on what differs from then; none where nothing was written down. */
+/** Sentences about later changes; none without a record. */
 export async function changesInRepository(git: Git, inventory: Inventory): Promise<readonly string[]> {
   const before = git.world.files.readText(inventory.file)?.split('\0');
   const now = before === undefined ? null : await sharedParts(git, inventory);
@@ -72,7 +72,7 @@ function sentence(entries: readonly string[], words: (names: string) => string):
   return [words(listNames(names, namesShown))];
 }
 
-/** One text for each of them, without those of this program. Fails with git's reason. */
+/** One text per item, without those of this program. Fails with git's reason. */
 async function sharedParts(git: Git, inventory: Inventory): Promise<Result<string[]>> {
   const made = await branchesAndWorktrees(git, inventory);
   if (!made.ok) return made;
@@ -95,13 +95,13 @@ function stashes(files: Files, repository: string): string[] {
   });
 }
 
-/** What git itself notes of branches, large files and submodules that are set up. */
+/** Settings that git itself writes about branches, large files and initialised submodules. */
 const noted = /^(?:branch|lfs)\.|^submodule\..*\.(?:active|url)$/i;
 
 /** Values may be secrets, so only their hashes are kept. */
 async function settings(git: Git, repository: string, kind: string, source: readonly string[]): Promise<string[]> {
   const printed = await runOwn(git, repositoryDir(repository), ['config', ...source, '--list', '-z']);
-  // A file that is not there has no settings.
+  // A missing file has no settings.
   const entries = printed.ok ? printed.value.split('\0').filter((entry) => entry !== '') : [];
   return entries.flatMap((entry) => {
     const [key = '', ...value] = entry.split('\n');

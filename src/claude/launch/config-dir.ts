@@ -1,6 +1,6 @@
 /**
- * Writes the files of a worker's own config dir. This is repeated before every attempt: paths may have moved,
- * dependencies may have finished, and the worker itself could write there. The folder itself must exist.
+ * Writes the files of a worker's config dir. Repeated before every attempt: paths may have moved, dependencies may have
+ * finished, and the worker itself could write there. The folder itself must exist.
  */
 
 import { dirname, join } from 'node:path';
@@ -25,32 +25,32 @@ import type { Environment } from './variables.ts';
 export interface ConfigDirInput {
   readonly paths: SessionPaths;
   readonly isNew: boolean;
-  /** The worker's whole environment; what it says about payers goes into the settings as well. */
+  /** The worker's whole environment; its payment variables are written to the settings as well. */
   readonly env: Environment;
   readonly helpers?: Readonly<Record<string, string>>;
   readonly instructions: InstructionsInput;
   readonly settings: ConfigSettingsInput;
   readonly files: readonly { readonly path: string; readonly bytes: Uint8Array }[];
   readonly mcp: JsonObject | null;
-  /** The user's own config dir, whose parts count as well; absent = they do not. */
+  /** The user's own config dir, whose parts apply as well; absent = they do not. */
   readonly inherited?: string;
 }
 
-/** Folders of the config dir that claude reads and that hold nothing but what we put there. */
+/** Folders of the config dir that claude reads and that only we write. */
 const ownedFolders = ['commands', 'skills', 'agents', 'rules', 'output-styles', 'plugin-dirs'];
 
-/** Where a file of a config template goes. What claude itself installs is in its folder `plugins`. */
+/** The path of a config template's file. claude's own installations are in its folder `plugins`. */
 function placeOf(configDir: string, path: string): string {
   return join(configDir, path.replace(/^plugins\//, 'plugin-dirs/'));
 }
 
-/** The folders of the plugins among these files, for `--plugin-dir`. */
+/** The plugin folders among these files, for `--plugin-dir`. */
 export function pluginFolders(configDir: string, files: ConfigDirInput['files']): string[] {
   const found = files.flatMap(({ path }) => /^plugins\/[^/]+/.exec(path) ?? []);
   return [...new Set(found)].map((path) => placeOf(configDir, path));
 }
 
-/** A script that its author made executable; a template keeps no modes. */
+/** A script made executable by its author; a template keeps no modes. */
 function isScript(bytes: Uint8Array): boolean {
   return bytes[0] === 0x23 && bytes[1] === 0x21;
 }
@@ -70,7 +70,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     [join(paths.config, 'settings.json'), mergedSettings({ ...input.settings, base: settled, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...defined({ base, helpers: input.helpers }) })],
   ];
-  // In a folder that was just made there is nothing to be replaced; after a crash it is none any more.
+  // A new folder has nothing to replace; after a crash it is not new any more.
   const write = (file: string, text: string): void => {
     const isInNewFolder = isNew && dirname(file) === paths.config;
     if (isInNewFolder) world.files.writeBytes(file, Buffer.from(text));
@@ -105,7 +105,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   return ok(undefined);
 }
 
-/** Links what the user has besides: copies would lose what they refer to, and would not see later changes. */
+/** Symlinks the user's other entries: copies would lose their relative imports, and would not see later changes. */
 function linkInherited({ files }: World, from: string, configDir: string): void {
   for (const entry of inheritedEntries(files, from)) {
     const path = join(configDir, entry);
@@ -115,15 +115,15 @@ function linkInherited({ files }: World, from: string, configDir: string): void 
   }
 }
 
-/** What the config dir of the user holds for all sessions that inherit it, by path in there. */
+/** The entries of the user's config dir for all sessions that inherit it, by path there. */
 export function inheritedEntries(files: Pick<Files, 'list'>, from: string): string[] {
   return ownedFolders.flatMap((name) => files.list(join(from, name)).map((entry) => join(name, entry)));
 }
 
 /**
- * What the user decided about the project of `folder`, where claude looks that up: at its main checkout, if it is in a
- * repository. Without trust claude ignores the project's allow rules, without the other what its CLAUDE.md imports from
- * outside.
+ * The user's decisions about the project of `folder`, stored where claude looks them up: at its main checkout, if it is
+ * in a repository. Without trust claude ignores the project's allow rules; without the other approval, external imports
+ * of its CLAUDE.md.
  */
 export function noteDecisions(
   world: World,
@@ -141,15 +141,15 @@ export function noteDecisions(
   writeState(world, path, { ...known, projects: { ...projects, ...Object.fromEntries(noted) } });
 }
 
-/** It may have been put there by the session, as a link. */
+/** The session may have put a symlink there. */
 function writeState(world: World, path: string, state: JsonObject): void {
   world.files.writeAtomic(path, `${JSON.stringify(state, null, 2)}\n`);
 }
 
-/** By so many characters at its end claude knows a key. */
+/** claude identifies a key by this many of its last characters. */
 const keyEnd = 20;
 
-/** Answers those questions in claude's own file; what else stands there stays. `folder` is where claude is opened. */
+/** Answers claude's first-run questions in its own file; its other content stays. `folder`: where claude is opened. */
 export function answerFirstRun(world: World, configDir: string, folder: string, env: Environment): void {
   const path = join(configDir, '.claude.json');
   const known = read(world, path);

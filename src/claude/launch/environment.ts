@@ -1,4 +1,4 @@
-/** The environment of a worker: the caller's without traces of claude or git and without other logins. */
+/** The environment of a worker: the caller's without variables of claude or git and without other logins. */
 import { attemptMark } from './attempt-mark.ts';
 import type { Login } from './login.ts';
 import { isOfPayer } from './settings.ts';
@@ -19,29 +19,29 @@ import {
 
 export { attemptMark } from './attempt-mark.ts';
 
-/** claude's folder for temporary files, one for each session; everything that claude starts has it too. */
+/** claude's temporary folder, one per session; all its child processes have it too. */
 export const tmpVariable = 'CLAUDE_CODE_TMPDIR';
 
 export interface WorkerEnvironmentInput {
   readonly caller: Readonly<Record<string, string | undefined>>;
   readonly attemptId: string;
   readonly configDir: string;
-  /** Absolute path of a folder of the session for scratch files and the output of background tasks. */
+  /** Absolute path of the session's folder for scratch files and output of background tasks. */
   readonly tmpDir: string;
   readonly login: Login;
   readonly untrusted?: boolean | undefined;
   readonly memoryBytes?: number | undefined;
-  /** A person sits in front of it, who may think for longer than an abandoned worker should wait. */
+  /** A user sits in front of it, who may think longer than an abandoned worker should wait. */
   readonly isAttended?: boolean | undefined;
-  /** The scripted API on loopback and an own, empty home. */
+  /** The scripted API on loopback and a separate, empty home. */
   readonly rehearsal?: { readonly baseUrl: string; readonly home: string };
 }
 
-/** Milliseconds after which an idle worker without a runner ends by itself. */
+/** Milliseconds after which an idle worker without a runner exits. */
 const idleExitMs = 60_000;
-/** The runner waits a little longer than this before it kills a worker that it has asked to end. */
+/** The runner waits slightly longer than this before it kills a worker that it has asked to exit. */
 const sessionEndHooksMs = 5_000;
-/** claude's own default of 10 means three minutes until it admits that a key is wrong. */
+/** claude's own default of 10 means three minutes until it reports a wrong key. */
 const maxRetries = 6;
 
 export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
@@ -59,14 +59,14 @@ export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
   };
 }
 
-/** The environment of the user's own commands: like a worker's, without any login and claude's own variables. */
+/** The environment of the user's own commands: like a worker's, without logins and claude's own variables. */
 export function commandEnvironment(caller: WorkerEnvironmentInput['caller']): Environment {
   return cleaned(caller, isCredential);
 }
 
-/** What every worker gets, whatever the caller's environment says; `--settings` states it again. */
+/** Set for every worker, whatever the caller's environment; `--settings` states it again. */
 function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | undefined): Environment {
-  // For a login in a store of the user's the variable is set; every other session looks into its own, empty folder.
+  // Set for a login in the user's own store; every other session reads its own, empty store.
   const store = input.rehearsal === undefined ? input.login.storeDir : undefined;
   const isHelper = input.rehearsal === undefined && input.login.kind === 'helper';
   return {
@@ -79,11 +79,11 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     DISABLE_AUTOUPDATER: '1',
     CLAUDE_CODE_MAX_RETRIES: callersRetries ?? String(maxRetries),
-    // A closed stdin kills background shells silently, and with them work that the model believes is under way.
+    // Closing stdin silently kills background shells, and with them work that the model believes is running.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
-    // Further turns may follow a result line: after a Workflow, or for what a Monitor reports. Only `idle` is the end.
+    // Further turns may follow a result line: after a Workflow, or for reports of a Monitor. Only `idle` is the end.
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
-    // A session that was promised work and forgot some of it is told of; without it newer models get no task list.
+    // A session that forgets planned work gets a warning; without this, newer models have no task list.
     CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
     ...(input.isAttended === true ? {} : { CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs) }),
     CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: String(sessionEndHooksMs),
@@ -92,7 +92,7 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
   };
 }
 
-/** The caller's, without traces, without the logins one of which is chosen, and without what `isForeign` names. */
+/** The caller's, without variables of claude, without unchosen logins, and without what `isForeign` names. */
 function cleaned(
   caller: WorkerEnvironmentInput['caller'],
   isForeign: (name: string) => boolean,
@@ -127,11 +127,13 @@ const traces: ReadonlySet<string> = new Set([
   'CLAUDE_SECURESTORAGE_CONFIG_DIR',
 ]);
 
-/** Set by claude for what it starts, or by an editor around it, and variables of this program. */
+/** Set by claude for its children, or by an editor around it, and variables of this program. */
 const ofSurroundings =
   /^CLAUDE_CODE_(?:(?:AGENT|SESSION|REMOTE)(?:_.*)?|ENTRYPOINT|EXECPATH|CHILD_SESSION|SSE_PORT|CONTAINER_ID)$/;
 
-/** Within a claude nothing tells what the user has set; outside of one that is all but what editors set. */
+/**
+ * Inside a claude the user's own variables cannot be recognised; outside, all except those of editors are the user's.
+ */
 function isTrace(name: string, caller: Caller): boolean {
   if (logins.has(name) || traces.has(name) || repositoryVariables.has(name)) return true;
   if (name === 'CLAUDECODE' || name.startsWith('CLAUDECODE_')) return true;
@@ -139,7 +141,7 @@ function isTrace(name: string, caller: Caller): boolean {
   return caller.CLAUDECODE !== undefined || ofSurroundings.test(name) || deniedVariables.includes(name);
 }
 
-/** What the user has set for claude and `worker` does not have like that. Of the login other messages tell. */
+/** The user's claude variables that `worker` lacks or has changed. Login variables are reported elsewhere. */
 export function droppedVariables(caller: Caller, worker: Environment): string[] {
   if (caller.CLAUDECODE !== undefined) return [];
   return Object.keys(caller).filter((name) => {
@@ -157,14 +159,14 @@ export function rehearsalBase(caller: WorkerEnvironmentInput['caller'], home: st
 
 type Caller = Readonly<Record<string, string | undefined>>;
 
-/** Keys of these providers. Those of a cloud, such as AWS_BEARER_TOKEN_BEDROCK, its other programs take as well. */
+/** Keys of these providers. Those of a cloud, such as AWS_BEARER_TOKEN_BEDROCK, are used by other programs as well. */
 const providerKeys: Readonly<Record<string, readonly (typeof providerSwitches)[number][]>> = {
   ANTHROPIC_FOUNDRY_API_KEY: ['CLAUDE_CODE_USE_FOUNDRY'],
   ANTHROPIC_AWS_API_KEY: ['CLAUDE_CODE_USE_ANTHROPIC_AWS'],
   ANTHROPIC_BEDROCK_MANTLE_API_KEY: ['CLAUDE_CODE_USE_MANTLE'],
 };
 
-/** claude looks at these before it looks into the user's store, so they stay when nothing else was chosen. */
+/** claude reads these before the user's store, so they stay when nothing else was chosen. */
 const besideStore: ReadonlySet<string> = new Set([
   'ANTHROPIC_IDENTITY_TOKEN',
   'ANTHROPIC_IDENTITY_TOKEN_FILE',
@@ -172,23 +174,23 @@ const besideStore: ReadonlySet<string> = new Set([
   'CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR',
 ]);
 
-/** The tokens with which a surrounding claude reports to its cloud; no request to a model is made with them. */
+/** Tokens with which a surrounding claude reports to its cloud; they pay for no model request. */
 const ofSurroundingClaude: ReadonlySet<string> = new Set([
   'CLAUDE_CODE_SESSION_ACCESS_TOKEN',
   'CLAUDE_SESSION_INGRESS_TOKEN_FILE',
 ]);
 
-/** True for a credential of another login than the chosen one. What may belong to the chosen one is none. */
+/** True for a credential of another login than the chosen one; false if it may belong to the chosen one. */
 function isOfOtherLogin(name: string, login: Login, caller: Caller): boolean {
   if (ofSurroundingClaude.has(name)) return true;
   if (Object.hasOwn(providerKeys, name)) return !providerKeys[name]?.some((provider) => isOn(caller[provider]));
-  // Renews a login by OAuth, in a variable or in the store.
+  // Renews an OAuth login in a variable or in the store.
   if (name === 'CLAUDE_CODE_OAUTH_REFRESH_TOKEN') return login.kind === 'api-key' || login.kind === 'provider';
-  // What stands behind a gateway is not known here.
+  // What a gateway forwards to is unknown here.
   return besideStore.has(name) && login.kind !== 'store' && login.source !== 'CLAUDE_CODE_USE_GATEWAY';
 }
 
-/** By the end of its name, so that a limit such as CLAUDE_CODE_MAX_OUTPUT_TOKENS is none. */
+/** By the end of the name, so that a limit such as CLAUDE_CODE_MAX_OUTPUT_TOKENS does not match. */
 const credentialName =
   /^(ANTHROPIC|CLAUDE)_(\w+_)?(KEY|TOKEN|SECRET|PASSPHRASE|HEADERS|EXTRA_BODY|TOKEN_FILE|FILE_DESCRIPTOR)$/;
 

@@ -1,7 +1,7 @@
 /**
- * What a worker is told beside its prompt. In CLAUDE.md: what it is part of and what it is to do; claude reads it again
- * after a compaction, when the first prompt may be gone. In the system prompt: what all sessions are told alike,
- * because only the common prefix of two requests is read from the prompt cache.
+ * A worker's instructions besides its prompt. In CLAUDE.md: its group and its task; claude reads it again after a
+ * compaction, when the first prompt may be gone. In the system prompt: what all sessions share, because only the common
+ * prefix of requests is read from the prompt cache.
  */
 
 import { asData } from '../../core/text.ts';
@@ -14,7 +14,7 @@ export interface DependencyText {
   readonly name: string;
   readonly status: string;
   readonly projectPath: string;
-  /** What it did is in a worktree of its own, and not yet in the project's checkout. */
+  /** Its work is in a worktree of its own, not yet in the project's checkout. */
   readonly worktree?: { readonly folder: string; readonly branch: string };
   readonly result?: string;
 }
@@ -28,22 +28,22 @@ export interface InstructionsInput {
     readonly task: string;
   };
   readonly dependencies: readonly DependencyText[];
-  /** Absolute paths of the user's own instructions that claude does not find by itself where the session works. */
+  /** Absolute paths of the user's instructions that claude does not find by itself in the session's folder. */
   readonly imports?: readonly string[];
-  /** Texts of the group and of templates, in their order: trusted, written by the user. */
+  /** Texts of the group and of templates in order: trusted, written by the user. */
   readonly shared: readonly string[];
   readonly rules: readonly string[];
-  /** False: no CLAUDE.md, and nothing is said of group, task and dependencies. What is shared is said elsewhere. */
+  /** False: no CLAUDE.md, and no text about group, task and dependencies. The shared part is passed elsewhere. */
   readonly own: boolean;
-  /** Its questions wait for a person. */
+  /** Its questions wait for a user. */
   readonly asks?: boolean;
-  /** What it is told about Git; null = claude says it itself. Left out with our own words. */
+  /** Its Git instructions; null = claude has its own. Omitted together with our own text. */
   readonly git: string | null;
 }
 
 const taskChars = 40_000;
 const resultChars = 4_000;
-/** Together; a session may depend on a hundred others. */
+/** All results together; a session may depend on a hundred others. */
 const allResultsChars = 24_000;
 
 export function instructions(input: InstructionsInput): string | null {
@@ -52,9 +52,9 @@ export function instructions(input: InstructionsInput): string | null {
   if (!own) return imported.length === 0 ? null : `${imported.join('\n')}\n`;
   const shared = sharedTexts(input);
   const parts = [
-    // A copy would lose what they import.
+    // A copy would lose its imports.
     ...imported,
-    // First what is the same for all of them.
+    // The part that is the same for all sessions comes first.
     ...(git === null ? [] : [gitForSubagents]),
     `# Session ${plain(session.name)} of the group ${plain(group.name)}`,
     ...(group.description === '' ? [] : ['## Goal of the group', quoted(group.description, taskChars)]),
@@ -86,7 +86,7 @@ const waits =
   'a question or a request for a permission may be answered hours later. Ask with AskUserQuestion what you cannot ' +
   'decide; decide everything else yourself, say what you assumed in your final answer, and finish the task.';
 
-/** For the end of the system prompt, with what would stand in a CLAUDE.md; empty when there is nothing to say. */
+/** For the end of the system prompt, with what CLAUDE.md would contain; empty when there is nothing to say. */
 export function standingInstructions(input: InstructionsInput): string {
   const { own, git, rules, asks } = input;
   const ours = [
@@ -120,7 +120,7 @@ function whereItIs({ projectPath, worktree }: Pick<DependencyText, 'projectPath'
   return `${code(worktree.folder)}, on the branch ${code(worktree.branch)} of ${code(projectPath)}`;
 }
 
-/** Text of others in a fence, where claude follows no `@file`; it cannot end the surrounding reminder either. */
+/** External text in a fence, where claude expands no `@file`; it cannot end the surrounding reminder either. */
 function quoted(text: string, max: number): string {
   return fenced(clip(text.trim(), max));
 }
@@ -136,7 +136,7 @@ function neutral(text: string): string {
   return text.replace(/<(?=\/?system-reminder)/gi, '‹');
 }
 
-/** A name in a heading: one line, without marks that mean something to Markdown or to claude. */
+/** A name in a heading: one line, without characters with a meaning in Markdown or for claude. */
 function plain(text: string): string {
   return neutral(text.replace(/[\s`@#]+/g, ' ').trim());
 }
@@ -145,14 +145,14 @@ function code(path: string): string {
   return `\`${neutral(path.replace(/[\r\n`]+/g, ' '))}\``;
 }
 
-/** Switches claude's own words off, the snapshot with them. */
+/** Disables claude's own Git text, including its status snapshot. */
 export const withoutOwnGitWords: JsonObject = { includeGitInstructions: false };
 
-/** For CLAUDE.md: sub-agents see that, but not the end of the system prompt, and do what harms most. */
+/** For CLAUDE.md: sub-agents see it, but not the end of the system prompt, and they do what harms most. */
 export const gitForSubagents =
   'Sub-agents commit, push and switch branches only where their task says so, and run no Git that opens an editor.';
 
-/** For the system prompt; null when a template or the session has decided whether claude's own words are wanted. */
+/** For the system prompt; null when a template or the session decides about claude's own text. */
 export function gitGuidance(settings: JsonObject): string | null {
   if (settings.includeGitInstructions !== undefined) return null;
   const { commit, pr } = object(settings.attribution);
@@ -169,7 +169,7 @@ export function gitGuidance(settings: JsonObject): string | null {
   ].join('\n');
 }
 
-/** What claude would ask for; the same settings change it or switch it off. */
+/** The attribution that claude would request; the same settings change or disable it. */
 function attribution(place: string, wanted: unknown, usual: string, { includeCoAuthoredBy }: JsonObject): string[] {
   const text = typeof wanted === 'string' ? wanted : includeCoAuthoredBy === false ? '' : usual;
   if (text.trim() === '') return [];

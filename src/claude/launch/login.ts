@@ -1,6 +1,6 @@
 /**
- * Which login a worker uses, and whether it works. A session's own config dir is logged out by nature; credentials are
- * never copied or linked into it, because claude replaces links and spends a refresh token once per copy.
+ * Which login a worker uses, and whether it works. A session's own config dir has no login; credentials are never
+ * copied or symlinked into it, because claude replaces links and uses a refresh token once per copy.
  */
 
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -13,28 +13,31 @@ import type { Environment } from './variables.ts';
 import { isOn, type loginVariables, providerSwitches } from './variables.ts';
 
 export interface Login {
-  /** `helper`: a program of the user's settings prints the key. */
+  /** `helper`: a program in the user's settings prints the key. */
   readonly kind: 'provider' | 'api-key' | 'oauth-token' | 'helper' | 'store';
-  /** For people, without the secret: `ANTHROPIC_API_KEY`, `CLAUDE_CODE_USE_BEDROCK`, `claude auth login`. */
+  /** For users, without the secret: `ANTHROPIC_API_KEY`, `CLAUDE_CODE_USE_BEDROCK`, `claude auth login`. */
   readonly source: string;
-  /** The login variables a worker gets; all others are taken out of its environment. */
+  /** The login variables of a worker; all others are removed from its environment. */
   readonly variables: Readonly<Record<string, string>>;
   /** Value of CLAUDE_SECURESTORAGE_CONFIG_DIR: the folder of the user's own store, `''` = ~/.claude. */
   readonly storeDir?: string;
-  /** Settings of the user that name programs for credentials; what a project says in their place has no effect. */
+  /** The user's settings that name credential programs; the project's versions have no effect. */
   readonly helpers: Readonly<Record<string, string>>;
 }
 
 type Caller = Readonly<Record<string, string | undefined>>;
 
-/** All that decides who pays and whether that works, with the secrets in it; of the user's own store only its place. */
+/**
+ * Everything that decides who pays and whether the login works, including secrets; of the user's own store only its
+ * path.
+ */
 export function loginIdentity(caller: Caller, login: Login = chooseLogin(caller)): string {
   const { kind, source, variables, storeDir, helpers } = login;
   const ofHelper = kind === 'helper' ? [helpers] : [];
   return JSON.stringify([kind, source, variables, storeDir, caller.ANTHROPIC_BASE_URL, ...ofHelper]);
 }
 
-/** `auth status` takes half a second; a machine under load may need many times that. */
+/** `auth status` takes half a second, and many times that on a busy machine. */
 const statusTimeoutMs = 20_000;
 
 /**
@@ -48,7 +51,7 @@ export function chooseLogin(caller: Caller, helpers: Login['helpers'] = {}): Log
 function chosenOf(caller: Caller, { apiKeyHelper = '' }: Login['helpers']): Omit<Login, 'helpers'> {
   const keys = setOnes(caller, ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN']);
   const provider = providerSwitches.find((name) => isOn(caller[name]));
-  // Gateways in front of a provider are reached with a token, so keys stay.
+  // Gateways in front of a provider need a token, so keys stay.
   if (provider !== undefined) return { kind: 'provider', source: provider, variables: keys };
   const [key] = Object.keys(keys);
   if (key !== undefined) return { kind: 'api-key', source: key, variables: keys };
@@ -61,7 +64,7 @@ function chosenOf(caller: Caller, { apiKeyHelper = '' }: Login['helpers']): Omit
   return { kind: 'store', source: 'claude auth login', variables: {}, storeDir };
 }
 
-/** Asks claude itself; the value is its name for the method. Fails with `not-logged-in`, or why it could not run. */
+/** Checks with claude itself; returns its name of the method. Fails with `not-logged-in`, or why it could not run. */
 export async function checkLogin(
   world: World,
   program: string,
@@ -78,7 +81,7 @@ export async function checkLogin(
   const status = readStatus(stdout);
   if (status?.loggedIn === true) return ok({ method: status.method });
   if (status === undefined) {
-    // Whatever stands there may be another program altogether.
+    // The file may be another program altogether.
     const version = await versionOf(world, program, env);
     if (!version.ok) return version;
     const said = cleanLine(stderr === '' ? stdout : stderr, 300);

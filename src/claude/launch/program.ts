@@ -1,4 +1,4 @@
-/** Which claude program is run. */
+/** Finds the claude program to run. */
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { World } from '../../system/world.ts';
@@ -7,7 +7,9 @@ import { isOfPayer } from './settings.ts';
 
 export interface FindClaudeOptions {
   readonly packageRoot: string;
-  /** Take the package's own program before the one on PATH: rehearsals and tests, whose model is made for it. */
+  /**
+   * Prefer the package's own program to the one on PATH: for rehearsals and tests, whose scripted model is made for it.
+   */
   readonly preferPinned?: boolean;
 }
 
@@ -38,7 +40,7 @@ export function findClaude(
   const pinned = pinnedPaths(world, options.packageRoot).find(isFile);
   const candidates: (ClaudeProgram | undefined)[] = [
     onPath === undefined ? undefined : { program: onPath, origin: 'PATH' },
-    // Where claude's own installer puts it: cron and a command over ssh have a shorter PATH.
+    // The path of claude's own installer: cron and ssh commands have a shorter PATH.
     atHome !== undefined && isFile(atHome) ? { program: atHome, origin: 'home folder' } : undefined,
     pinned === undefined ? undefined : { program: pinned, origin: 'package' },
   ];
@@ -55,7 +57,7 @@ export function findClaude(
   );
 }
 
-/** PATH may name folders into which we cannot look; they hold nothing for us. */
+/** PATH may have unreadable folders, which are skipped. */
 function isReachableFile(world: World, path: string): boolean {
   try {
     return world.files.info(path)?.kind === 'file';
@@ -64,13 +66,13 @@ function isReachableFile(world: World, path: string): boolean {
   }
 }
 
-/** Empty and relative entries are left out: they would run what the current folder calls claude. */
+/** Without empty and relative entries, which would run a program of the current folder. */
 function pathEntries(path: string | undefined): string[] {
   const folders = (path ?? '').split(delimiter).filter((folder) => isAbsolute(folder));
   return folders.map((folder) => join(folder, 'claude'));
 }
 
-/** npm installs a dependency below or beside the package; the name of the build for musl sorts last. */
+/** npm installs a dependency below or beside the package; the name of the musl build sorts last. */
 function pinnedPaths(world: World, packageRoot: string): string[] {
   const beside = dirname(packageRoot);
   const scopes = [join(packageRoot, 'node_modules'), beside, join(beside, 'node_modules')];
@@ -90,12 +92,12 @@ export interface ProgramFile {
   readonly inode: number;
 }
 
-/** What is smaller only starts another program, which may change without it: a script, a shim of a version manager. */
+/** A smaller file only starts another program, which may change without it: a script, a shim of a version manager. */
 const wholeProgramBytes = 1 << 20;
-/** It needs a tenth of a second; a machine under load may need many times that. */
+/** It needs a tenth of a second, and many times that on a busy machine. */
 const versionTimeoutMs = 20_000;
 
-/** The oldest claude that has every option and variable we use; `CLAUDE_CODE_IGNORE_PERSISTED_TRUST` came last. */
+/** The oldest claude with every option and variable we use; `CLAUDE_CODE_IGNORE_PERSISTED_TRUST` came last. */
 export const oldestClaude = '2.1.308';
 
 export function programFile(world: World, program: string): ProgramFile | null {
@@ -106,7 +108,7 @@ export function programFile(world: World, program: string): ProgramFile | null {
     const { size, mtimeMs, device, inode } = info;
     return { path, size, mtimeMs, device, inode };
   } catch {
-    // A folder into which we may not look holds nothing for us.
+    // An unreadable folder counts as empty.
     return null;
   }
 }
@@ -122,8 +124,8 @@ export function isWholeProgram({ size }: ProgramFile): boolean {
 }
 
 /**
- * What to do about a script in the place of claude that sets who pays: it would overrule whatever a check or a session
- * has chosen. Null for a program, and for a script that sets nothing of the kind.
+ * Advice about a claude wrapper script that sets who pays: it would override the chosen login. Null for a binary, and
+ * for a script that sets nothing of the kind.
  */
 export function wrapperAdvice(world: World, file: ProgramFile): string | null {
   if (isWholeProgram(file)) return null;

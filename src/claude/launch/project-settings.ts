@@ -1,4 +1,4 @@
-/** Looks at a project's own claude settings for what our settings cannot undo. */
+/** Checks a project's claude settings for what our settings cannot override. */
 import { dirname, join, resolve } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -14,8 +14,8 @@ export interface SettingsFile {
 }
 
 /**
- * The settings that claude takes from a project: those of its own folder, and of its repository's the one that claude
- * reads too. `names`: files in the project's own `.claude` to look at.
+ * The settings that claude reads for a project: those of its own folder and, of its repository, the local file that
+ * claude reads too. `names`: files in the project's `.claude` to read.
  */
 export function findSettings(
   world: World,
@@ -30,9 +30,9 @@ export function findSettings(
 }
 
 /**
- * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
- * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
- * with `spawn-failed`, naming the file and the variable or setting.
+ * Refuses a project whose settings would change a worker's payer or the reader of its requests, stop its programs, or
+ * hide its instructions. Invalid JSON is ignored, as by claude. Fails with `spawn-failed`, naming the file and the
+ * variable or setting.
  */
 export function checkFound(world: World, found: readonly SettingsFile[], env: Environment): Result<void> {
   const forbidden = () => [...unprotectedVariables(env), ...unprotectedTelemetry(env)];
@@ -44,14 +44,14 @@ export function checkFound(world: World, found: readonly SettingsFile[], env: En
 }
 
 export const sharedSettingsFile = 'settings.json';
-/** Of one person, most often; a repository may hold one all the same. */
+/** Usually personal, but a repository may contain one. */
 const localSettings = 'settings.local.json';
 export const settingsFiles = [sharedSettingsFile, localSettings];
 
 /**
- * The model that `settings`, those of the session's config dir, have claude use: said on the command line, because
- * claude rewrites the model of a config dir that it sees for the first time. None where the project or the environment
- * names one, which wins over the config dir but not over the command line.
+ * The model set by `settings`, those of the session's config dir. It is passed on the command line, because claude
+ * rewrites the model of a new config dir. None if the project or the environment names one, which wins over the config
+ * dir but not over the command line.
  */
 export function modelOfSettings(
   settings: JsonObject,
@@ -63,7 +63,7 @@ export function modelOfSettings(
   return isOther ? undefined : named(settings);
 }
 
-/** What all settings together say about Git and attribution: those of the project beat `base`, as in claude. */
+/** The merged settings for Git and attribution: the project's override `base`, as in claude. */
 export function gitSettings(base: JsonObject, ofProject: readonly SettingsFile[]): JsonObject {
   const all = [base, ...ofProject.map(({ settings }) => settings)];
   const said = (key: string) => defined({ [key]: all.findLast((one) => one[key] !== undefined)?.[key] });
@@ -71,7 +71,7 @@ export function gitSettings(base: JsonObject, ofProject: readonly SettingsFile[]
   return { attribution, ...said('includeGitInstructions'), ...said('includeCoAuthoredBy') };
 }
 
-/** The same for settings from elsewhere, which may say where telemetry goes; `source` begins the sentence. */
+/** The same check for other settings, which may say where telemetry goes; `source` begins the sentence. */
 export function checkSettings(world: World, settings: JsonObject, source: string, env: Environment): Result<void> {
   return checkAll(world, settings, source, env, () => unprotectedVariables(env));
 }
@@ -86,14 +86,14 @@ function checkAll(
   const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
   const stated = object(settings.env);
   const isForeign = (variable: string) => stated[variable] !== undefined && stated[variable] !== env[variable];
-  // Most settings state none, and to list the variables takes longer than all the rest.
+  // Most settings have no variables, and listing them takes longer than the rest.
   const found = Object.keys(stated).length === 0 ? undefined : forbidden().find(isForeign);
   if (found !== undefined) {
     const effect = 'change who pays for the session, who reads its requests, or what its programs do';
     const message = `${source} sets ${found}, which could ${effect}; no setting of ours beats it.`;
     return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
   }
-  // Any settings file may switch compaction off, and claude takes no word to the contrary, not even ours.
+  // Any settings file may disable compaction, and no other setting can enable it again.
   if (isOn(String(stated.DISABLE_COMPACT ?? '')) && !isOn(env.DISABLE_COMPACT)) {
     const message = `${source} sets DISABLE_COMPACT, which would end the session as soon as its conversation is long.`;
     return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
@@ -105,7 +105,7 @@ function checkAll(
   return fail('spawn-failed', message, `Name the project’s files there, so that ${instructions} stays.`);
 }
 
-/** As claude matches, with links in the fixed part of a pattern followed; what is not understood counts as a match. */
+/** As claude matches, with symlinks in the fixed part of a pattern resolved; an unknown pattern counts as a match. */
 function mayExclude(world: World, pattern: unknown, path: string): boolean {
   if (typeof pattern !== 'string') return false;
   const plain = pattern.replaceAll('\\', '/');
@@ -113,7 +113,7 @@ function mayExclude(world: World, pattern: unknown, path: string): boolean {
   if (plain.startsWith('/')) {
     const magic = plain.search(/[*?{[]/);
     const fixed = magic === -1 ? plain : plain.slice(0, magic);
-    // claude follows the first of the two; the second is one folder longer when the magic begins after a slash.
+    // claude resolves the first of the two; the second is one folder longer when the wildcard follows a slash.
     for (const folder of [dirname(fixed), fixed.slice(0, fixed.lastIndexOf('/')) || '/']) {
       const real = world.files.realPath(folder);
       if (real !== null) candidates.push(real + plain.slice(folder.length));
@@ -122,7 +122,7 @@ function mayExclude(world: World, pattern: unknown, path: string): boolean {
   return candidates.some((candidate) => widePattern(candidate)?.test(path.normalize('NFC')) ?? true);
 }
 
-/** Matches all that the glob matches and more; null when the glob has parts that are not understood. */
+/** Matches at least what the glob matches; null for unsupported globs. */
 function widePattern(glob: string): RegExp | null {
   const wide = glob
     .replace(/\[[^[\]{}()]*\]|\{[^[\]{}()]*\}/g, '*')
@@ -142,9 +142,9 @@ export function settingsAt(world: Pick<World, 'files'>, path: string): JsonObjec
   return parseSettings(world.files.readBytes(path, 0, info.size));
 }
 
-/** What claude reads in a settings file: nothing where that is no JSON object. */
+/** claude's view of a settings file: empty without a JSON object. */
 export function parseSettings(bytes: Uint8Array): JsonObject {
-  // claude accepts both marks of an encoding; the decoder takes them away, which a JSON parser would stumble over.
+  // claude accepts both byte order marks; the decoder removes them, because a JSON parser would fail.
   const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
   return object(parseJson(new TextDecoder(encoding).decode(bytes)));
 }
@@ -152,13 +152,12 @@ export function parseSettings(bytes: Uint8Array): JsonObject {
 // * Where claude looks for the settings of one person beside the project's own folder: in the main checkout of its
 // repository, whichever folder or worktree of that the session works in.
 
-/** Of a `.git` that is a file, and of the file it names; what is longer is none. */
+/** Of a `.git` file and the file it names; a longer one is invalid. */
 const pointerBytes = 8_192;
 
 /**
- * The folders that may count as the root of the repository that `folder` is in: that of its checkout and, where that is
- * a worktree, that of the main one. None outside of a repository. Read from files, because git itself would first do
- * what the repository tells it to.
+ * The possible roots of the repository of `folder`: its checkout and, for a worktree, the main one. None outside a
+ * repository. Read from files, because git itself would first obey the repository's configuration.
  */
 export function checkoutRoots(world: World, folder: string): string[] {
   for (let at = world.files.realPath(folder) ?? folder; ; at = dirname(at)) {
@@ -183,10 +182,10 @@ function pointer(world: World, path: string): string {
 }
 
 const ownNames = ['CLAUDE.md', join('.claude', 'CLAUDE.md'), 'CLAUDE.local.md'];
-/** claude reads it where the project and the folders above have none of the others. */
+/** claude reads it if the project and the folders above have none of the others. */
 export const sharedName = 'AGENTS.md';
 
-/** Absolute paths, those of the outermost folder first: claude looks from the project up to the root. */
+/** Absolute paths, the outermost folder first: claude searches from the project up to the root. */
 export function projectInstructions(world: World, projectPath: string, excluded: readonly string[] = []): string[] {
   const folders = [projectPath];
   for (let folder = projectPath; dirname(folder) !== folder; folder = dirname(folder)) folders.unshift(dirname(folder));
@@ -198,7 +197,7 @@ export function projectInstructions(world: World, projectPath: string, excluded:
   return own.length > 0 ? own : existing([sharedName]);
 }
 
-/** Folders above a project may be closed to us, and then to claude as well. */
+/** Folders above a project may be unreadable for us, and then for claude as well. */
 function isFile(world: World, path: string): boolean {
   try {
     return world.files.info(path)?.kind === 'file';

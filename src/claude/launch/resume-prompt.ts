@@ -1,6 +1,6 @@
 /**
- * The prompt of an attempt. A later attempt must be told what happened in between: after an interrupt the conversation
- * itself says that the user refused the tool and wants the model to stop, after a kill it says nothing at all.
+ * The prompt of an attempt. A later attempt must say what happened in between: after an interrupt the conversation says
+ * that the user refused the tool and wants the model to stop; after a kill it says nothing.
  */
 import type { AttemptKind } from '../../core/event.ts';
 import { asData } from '../../core/text.ts';
@@ -16,28 +16,28 @@ export interface ResumePromptInput {
   readonly task: string;
   readonly isTaskChanged?: boolean;
   readonly kind: AttemptKind;
-  /** The earlier conversation goes on (`--resume`); otherwise the model knows nothing of it. */
+  /** The earlier conversation continues (`--resume`); otherwise the model knows nothing of it. */
   readonly continues: boolean;
   readonly failure?: string;
-  /** Its result was not accepted: a sentence, and the end of what the acceptance command printed. */
+  /** Its result was not accepted: a sentence, and the end of the acceptance command's output. */
   readonly rejection?: { readonly message: string; readonly output: string };
   readonly contextLost?: boolean;
   readonly spokenWith?: boolean;
   readonly isCutOff?: boolean;
-  /** The host of the last attempt was lost, and with it whatever came after the last checkpoint. */
+  /** The host of the last attempt was lost, and with it everything after the last checkpoint. */
   readonly isRolledBack?: boolean;
-  /** Its last messages are left out of the conversation. */
+  /** Its last messages are dropped from the conversation. */
   readonly isRewound?: boolean;
   readonly loss?: ConversationLoss;
-  /** Quoted answers to what it has asked. */
+  /** Quoted answers to its questions. */
   readonly answers?: readonly string[];
-  /** Its questions wait for a person. */
+  /** Its questions wait for a user. */
   readonly asks?: boolean;
   /** Without slash commands, which are messages of their own. */
   readonly messages?: readonly string[];
 }
 
-/** For a conversation that ends with a prompt the model has never seen; repeating that one would be paid each turn. */
+/** For a conversation that ends with a prompt the model has never seen; repeating it would be paid for in each turn. */
 export function repeatPrompt({
   messages = [],
   loss,
@@ -47,8 +47,8 @@ export function repeatPrompt({
 }
 
 /**
- * The task for a first attempt; for later ones with what happened before it. claude expands a slash command only where
- * nothing stands before it; what follows it becomes part of its arguments.
+ * The task for a first attempt; for later ones with what happened before it. claude expands a slash command only at the
+ * start of a message; text after it becomes part of its arguments.
  */
 export function resumePrompt(input: ResumePromptInput): string {
   const words = promptWords(input);
@@ -56,9 +56,9 @@ export function resumePrompt(input: ResumePromptInput): string {
 }
 
 /**
- * Begins every conversation. claude puts three digits made from the beginning of the first message (its 5th, 8th and
- * 21st character) before its system prompt, and with it before all that sessions could share in the prompt cache: with
- * the same first words they are the same for every task.
+ * Begins every conversation. claude puts three digits made from the first message (its 5th, 8th and 21st character)
+ * before its system prompt, and so before everything that sessions could share in the prompt cache: with the same first
+ * words they are the same for every task.
  */
 const opening = 'The task of this session:';
 
@@ -71,7 +71,7 @@ function promptWords(input: ResumePromptInput): string {
   const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
   const why =
     rejection !== undefined ? `${rejected(rejection)}${alone}` : kind === 'retry' ? retryReason(failure) : paused;
-  // Announced by the opening, the task comes first in a new conversation; a known one ends with the reminder of it.
+  // Announced by the opening, the task comes first in a new conversation; a known one ends with a reminder of it.
   if (!continues) {
     const other = isTaskChanged ? [otherTask] : [];
     return [task, why, `${fresh}${alone}`, ...other, ...lossWords(loss), ...said].join('\n\n');
@@ -107,7 +107,7 @@ function retryReason(failure: string | undefined): string {
   return `The previous attempt at this task failed, and the session runner now tries again.${reason}`;
 }
 
-/** What the command printed may quote anything, so it stands in a fence that it cannot close. */
+/** The command's output may quote anything, so it is in a fence that it cannot close. */
 function rejected({ message, output }: { readonly message: string; readonly output: string }): string {
   const intro = `You said that the task is done, but it was not accepted. ${message}`;
   const todo = 'Find out why, correct the work, and make sure that it is accepted.';

@@ -1,6 +1,7 @@
 /**
- * The two settings files of a worker: `--settings FILE`, which beats the project's own settings, and settings.json in
- * its config dir. claude ignores a faulty one without a word, deny rules and all, so both are built here and read back.
+ * The two settings files of a worker: `--settings FILE`, which overrides the project's settings, and settings.json in
+ * its config dir. claude silently ignores a faulty file, including its deny rules, so both are built here and read
+ * back.
  */
 
 import { permissionModes } from '../../core/definitions.ts';
@@ -28,7 +29,7 @@ import {
   untrustedSwitch,
 } from './variables.ts';
 
-/** Our own means of control, which a project could switch off as well. */
+/** Our own controls, which a project could disable as well. */
 const controlVariables = [
   attemptMark,
   managedSwitch,
@@ -51,9 +52,9 @@ const controlVariables = [
 const laterTools = ['ScheduleWakeup', 'CronCreate', 'CronDelete', 'CronList'];
 
 /**
- * What makes a worktree of its own. For a session in a worktree that would be in the user's checkout, with work on a
- * branch that no merge of ours looks at. Agents that a project defines with `isolation: worktree` and those of a
- * Workflow are not covered; what they leave is named at the end of the session.
+ * Tools that create a worktree. For a session in a worktree that would be in the user's checkout, with work on a branch
+ * that no merge of ours reads. Agents that a project defines with `isolation: worktree` and those of a Workflow are not
+ * covered; their leftovers are named at the end of the session.
  */
 const worktreeTools = ['EnterWorktree', 'ExitWorktree', 'Agent(isolation:worktree)'];
 
@@ -61,7 +62,7 @@ export function toolsNotOffered(isInWorktree: boolean): readonly string[] {
   return isInWorktree ? [...laterTools, ...worktreeTools] : laterTools;
 }
 
-/** Settings that name programs for credentials or headers. An empty text beats a project's, null does not. */
+/** Settings that name programs for credentials or headers. An empty text overrides a project's, null does not. */
 export const helperSettings: readonly string[] = [
   'apiKeyHelper',
   'awsAuthRefresh',
@@ -73,9 +74,9 @@ export const helperSettings: readonly string[] = [
 
 export interface WorkerSettingsOptions {
   readonly deny?: readonly string[];
-  /** Settings of a template or of the session; its word on compaction and telemetry stands, a project's does not. */
+  /** Settings of a template or of the session; their compaction and telemetry settings hold, a project's do not. */
   readonly base?: JsonObject;
-  /** Programs of the user's own settings with which claude gets credentials. */
+  /** Credential programs of the user's own settings. */
   readonly helpers?: Readonly<Record<string, string>>;
 }
 
@@ -87,7 +88,7 @@ const statedVariables: readonly string[] = [
   ...steeringVariables,
 ];
 
-/** Whether `--settings` says it, so that no other settings file can. */
+/** Whether `--settings` states it, so that no other settings file can change it. */
 export function isStated(name: string): boolean {
   return statedVariables.includes(name);
 }
@@ -98,9 +99,9 @@ export function isOfPayer(name: string): boolean {
 }
 
 /**
- * What `--settings` says for a worker with this environment. A variable that is not set is stated as empty, which
- * claude takes for not set. Secrets are left out: the environment holds them, `managedSwitch` guards them, and the
- * file outlives the worker.
+ * The content of `--settings` for a worker with this environment. An unset variable is stated as empty, which claude
+ * treats as unset. Secrets are left out: the environment has them, `managedSwitch` guards them, and the file outlives
+ * the worker.
  */
 export function workerSettings(caller: Environment, options: WorkerSettingsOptions = {}): JsonObject {
   const env = inBothSpellings(caller);
@@ -123,18 +124,17 @@ export function workerSettings(caller: Environment, options: WorkerSettingsOptio
   return {
     env: stated,
     disableAllHooks: false,
-    // Without it a long conversation ends in an error instead of being compacted.
+    // Otherwise a long conversation ends in an error instead of being compacted.
     autoCompactEnabled: options.base?.autoCompactEnabled !== false,
     ...Object.fromEntries(helperSettings.map((name) => [name, options.helpers?.[name] ?? ''])),
-    // In settings.json alone they could be lifted by the project's own settings.
+    // In settings.json alone the project's own settings could lift them.
     ...permissionsOf({ deny: [...list(object(options.base?.permissions).deny), ...(options.deny ?? [])] }),
   };
 }
 
 /**
- * Variables that no settings of ours can protect: when the project's settings set one of these, the session must not
- * start. A socket cannot be taken back once it is set, tracing is on whatever its value, and a secret of the user's is
- * not written into our settings.
+ * Variables that no settings of ours can protect: when the project sets one of these, the session must not start. A
+ * socket cannot be unset, tracing is on with any value, and a user's secret is not written into our settings.
  */
 export function unprotectedVariables(caller: Environment): string[] {
   const env = inBothSpellings(caller);
@@ -162,7 +162,7 @@ function usesProvider(env: Environment): boolean {
   return providerSwitches.some((name) => isOn(env[name]));
 }
 
-/** A proxy set in one spelling counts in the other: stated as empty, it would hide from tools that read that first. */
+/** A proxy set in one spelling applies in the other: stated as empty, it would hide from tools that read that first. */
 function inBothSpellings(env: Environment): Environment {
   const spelled = [...proxyVariables, 'ALL_PROXY', 'all_proxy'].flatMap((name) => {
     const other = name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase();
@@ -172,7 +172,7 @@ function inBothSpellings(env: Environment): Environment {
   return { ...env, ...Object.fromEntries(spelled) };
 }
 
-/** Dotted paths of settings that have no effect in a worker, because `--settings` states them itself. */
+/** Dotted paths of settings without effect in a worker, because `--settings` states them itself. */
 export function overriddenPaths(settings: JsonObject): string[] {
   return [
     ...Object.keys(object(settings.env)).flatMap((name) => (isStated(name) ? [`env.${name}`] : [])),
@@ -183,11 +183,14 @@ export function overriddenPaths(settings: JsonObject): string[] {
 export interface HookProgram {
   readonly program: string;
   readonly args: readonly string[];
-  /** Absolute path of what takes the same arguments where the program is gone, or cannot start in a deleted folder. */
+  /**
+   * Absolute path of a program with the same arguments, for when the hook program is gone, or cannot start in a deleted
+   * folder.
+   */
   readonly instead?: string;
 }
 
-/** Every way in which a conversation begins or goes on: at each of them the session is told its task and its state. */
+/** Every way in which a conversation starts or continues: at each of them the session gets its task and its state. */
 const sessionStartSources = 'startup|resume|clear|compact|fork';
 
 export type ClaudeHookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
@@ -197,7 +200,7 @@ export interface OwnHook {
   readonly program: HookProgram;
 }
 
-/** Stands in settings for the program of our hooks where another machine is to put in its own. */
+/** Placeholder in settings for our hook program, which another host replaces with its own. */
 export const hookElsewhere = '{{cca:hook}}';
 
 /** The settings with our hooks as `own` starts them with these arguments. */
@@ -212,18 +215,18 @@ export function withHooksHere(settings: JsonObject, own: (args: readonly string[
   return settings.hooks === undefined ? settings : { ...settings, hooks: Object.fromEntries(hooks) };
 }
 
-/** What a hook of ours may know: nothing that a project says, but what its user needs to load any program. */
+/** The environment of our hook: nothing from a project, but what the user needs to load any program. */
 const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
 
 /**
- * The same program in an environment of its own. Hooks get what a project's settings say, and a Bun obeys variables
- * that no empty value switches off again: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
+ * The same program in an environment of its own. Hooks get a project's variables, and Bun obeys some that no empty
+ * value disables: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
  */
 export function inCleanEnvironment(hook: HookProgram, env: Environment, projectPath: string): HookProgram {
   const kept = hookVariables.flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`]));
-  // claude sets it as well, but for that its own environment would have to be passed on.
+  // claude sets it as well, but then its whole environment would have to be passed on.
   kept.push(`CLAUDE_PROJECT_DIR=${projectPath}`);
-  // The shell is there because `env` takes a program for a variable when its path holds a `=`.
+  // The shell is needed because `env` takes a program path with a `=` for a variable.
   return { program: '/usr/bin/env', args: ['-i', ...kept, '/bin/sh', '-c', ...shellWords(hook)] };
 }
 
@@ -235,7 +238,7 @@ function shellWords({ program, args, instead }: HookProgram): string[] {
 
 export interface ConfigSettingsInput {
   readonly base?: JsonObject;
-  /** Ours: they tell the session its task and its state after a start, a resume, a clear and a compaction. */
+  /** Ours: they give the session its task and its state after a start, a resume, a clear and a compaction. */
   readonly hooks?: readonly OwnHook[];
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
@@ -243,7 +246,7 @@ export interface ConfigSettingsInput {
   readonly excludes?: readonly string[];
 }
 
-/** A hook that hangs would hold up the start; claude's default is ten minutes. */
+/** A hanging hook would block the start; claude's default is ten minutes. */
 const hookTimeoutSeconds = 10;
 
 export function mergedSettings(input: ConfigSettingsInput): JsonObject {
@@ -262,7 +265,7 @@ export function mergedSettings(input: ConfigSettingsInput): JsonObject {
   };
 }
 
-/** Theirs first; one entry for each of ours, because the model gets so many characters of an entry and no more. */
+/** Theirs first; one entry for each of ours, because the length of one entry is limited. */
 function withOwn(theirs: JsonObject, ours: readonly OwnHook[]): JsonObject {
   const hooks: Record<string, unknown> = { ...theirs };
   for (const { event, program } of ours) hooks[event] = [...list(hooks[event]), ownEntry(event, program)];
@@ -276,7 +279,7 @@ function ownEntry(event: ClaudeHookEvent, { program, args }: HookProgram): JsonO
   };
 }
 
-/** `permissions` without empty lists; nothing at all when nothing is left. */
+/** `permissions` without empty lists; undefined when nothing is left. */
 function permissionsOf(permissions: JsonObject): JsonObject {
   const kept = Object.entries(permissions).filter(
     ([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0),
@@ -284,7 +287,7 @@ function permissionsOf(permissions: JsonObject): JsonObject {
   return kept.length === 0 ? {} : { permissions: Object.fromEntries(kept) };
 }
 
-/** Checks a settings file as claude reads it. Fails with `write-failed` and what would make claude ignore it. */
+/** Checks a settings file as claude reads it. Fails with `write-failed` and the reason why claude would ignore it. */
 export function readBackCheck(path: string, content: string | null): Result<JsonObject> {
   const refuse = (what: string) =>
     fail(
@@ -300,7 +303,7 @@ export function readBackCheck(path: string, content: string | null): Result<Json
   return fault === undefined ? ok(value) : refuse(`has a mistake: ${issueSentence(fault, value)}`);
 }
 
-/** Settings whose type people get wrong; a wrong one makes claude ignore the whole file. */
+/** Settings whose type is often wrong; a wrong one makes claude ignore the whole file. */
 const settingsSchema = schema((z) => {
   const texts = z.array(z.string());
   const [text, flag, number] = [z.string().optional(), z.boolean().optional(), z.number().optional()];

@@ -1,4 +1,4 @@
-/** What the user has set up and decided in plain claude: settings, trust, MCP servers, login. It is only read. */
+/** The user's configuration and decisions in plain claude: settings, trust, MCP servers, login. Read only. */
 
 import { dirname, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
@@ -14,10 +14,10 @@ import { cloudVariables, isOn, providerSwitches } from './variables.ts';
 type Caller = Readonly<Record<string, string | undefined>>;
 
 export interface UserClaude {
-  /** `~/.claude`, or what CLAUDE_CONFIG_DIR names. */
+  /** `~/.claude`, or the value of CLAUDE_CONFIG_DIR. */
   readonly folder: string;
   readonly settings: JsonObject;
-  /** claude's own file: its `projects` hold trust and approvals, `mcpServers` the user's servers. */
+  /** claude's own file: its `projects` contain trust and approvals, `mcpServers` the user's servers. */
   readonly state: JsonObject;
 }
 
@@ -27,13 +27,13 @@ export function readUserClaude(world: World, caller: Caller): UserClaude {
   return { ...readUserSettings(world, caller), state };
 }
 
-/** Without claude's own file, which may hold megabytes. */
+/** Without claude's own file, which may have megabytes. */
 function readUserSettings(world: Pick<World, 'files'>, { CLAUDE_CONFIG_DIR, HOME = '/' }: Caller) {
   const folder = CLAUDE_CONFIG_DIR || join(HOME, '.claude');
   return { folder, settings: readObject(world, join(folder, 'settings.json')) };
 }
 
-/** The user's own instructions, which claude also finds above each project that is below the home folder. */
+/** The user's own instructions, which claude also finds above each project below the home folder. */
 export function memoryOf({ folder }: UserClaude): string[] {
   return ['CLAUDE.md', 'rules/**'].map((name) => join(folder, name));
 }
@@ -44,14 +44,14 @@ function statesOf({ files }: World, user: UserClaude, folders: readonly string[]
   return [...new Set(real)].flatMap((folder) => (isObject(projects[folder]) ? [projects[folder]] : []));
 }
 
-/** What claude keeps for a project: for its main checkout, whichever folder or worktree of it the session works in. */
+/** claude's entry of a project: stored for its main checkout, whichever folder or worktree of it the session uses. */
 function projectStates(world: World, user: UserClaude, projectPath: string): JsonObject[] {
   return statesOf(world, user, [projectPath, ...checkoutRoots(world, projectPath)]);
 }
 
 type Subject = Pick<SessionDefinition, 'projectPath' | 'trust' | 'untrusted'>;
 
-/** Trust in a folder holds for all below it. */
+/** Trust in a folder covers everything below it. */
 export function isTrusted(world: World, user: UserClaude, { projectPath, trust, untrusted }: Subject): boolean {
   if (untrusted === true) return false;
   if (trust === true) return true;
@@ -59,7 +59,7 @@ export function isTrusted(world: World, user: UserClaude, { projectPath, trust, 
   return statesOf(world, user, folders).some(({ hasTrustDialogAccepted }) => hasTrustDialogAccepted === true);
 }
 
-/** Whether the user let CLAUDE.md of the project import files from outside of it. */
+/** Whether the user allowed CLAUDE.md of the project to import files from outside. */
 export function mayImport(world: World, user: UserClaude, projectPath: string): boolean {
   return projectStates(world, user, projectPath).some((state) => state.hasClaudeMdExternalIncludesApproved === true);
 }
@@ -77,7 +77,7 @@ export function projectServers(
 ): { readonly approved: JsonObject; readonly leftOut: readonly string[] } {
   const { projectPath, projectMcp = 'approved', untrusted } = definition;
   const servers = serversIn(world, projectPath);
-  // A project approves its own servers only where the user trusts it.
+  // A project approves its own servers only if the user trusts it.
   const trusted = isTrusted(world, user, definition) ? ofProject.map(({ settings }) => settings) : [];
   const said = [user.settings, ...projectStates(world, user, projectPath), ...trusted];
   const isNamed = (key: string, name: string) => said.some((one) => list(one[key]).includes(name));
@@ -100,7 +100,7 @@ function readObject(world: Pick<World, 'files'>, path: string): JsonObject {
   try {
     return settingsAt(world, path);
   } catch {
-    // A folder into which we may not look holds nothing for us.
+    // An unreadable folder counts as empty.
     return {};
   }
 }
@@ -113,14 +113,17 @@ export function ignoredRules(ofProject: readonly SettingsFile[]): string[] {
   });
 }
 
-/** Besides who pays: names of models that only a gateway or a provider knows, and how long a helper's key is used. */
+/** In addition to payment: model names that only a gateway or a provider knows, and the lifetime of a helper's key. */
 const besidePayer = /^ANTHROPIC_(?:(?:CUSTOM|DEFAULT_\w+)_MODEL\w*|MODEL|SMALL_FAST_MODEL)$|_API_KEY_HELPER_TTL_MS$/;
 
-/** Programs that collectors of telemetry ask for headers say nothing about the login. */
+/** Programs for telemetry headers say nothing about the login. */
 const loginHelpers = helperSettings.filter((name) => name !== 'otelHeadersHelper');
 
 export interface UserLogin {
-  /** The caller's environment with what the user's own settings say of who pays; in plain claude they beat it, too. */
+  /**
+   * The caller's environment with the payment variables of the user's own settings, which override it, as in plain
+   * claude.
+   */
   readonly caller: Caller;
   readonly login: Login;
 }

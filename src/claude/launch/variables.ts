@@ -1,15 +1,15 @@
-/** The environment variables of claude, by what they decide. Settings of a project win over the environment. */
+/** claude's environment variables by effect. Project settings override the environment. */
 export type Environment = Readonly<Record<string, string>>;
 
 /**
  * Tells claude that its host program has chosen the provider: settings files, whatever their source, then cannot change
  * provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried. claude then
- * reads no stored login, so it goes with a key, a token or a provider only.
+ * reads no stored login, so it works with a key, a token or a provider only.
  */
 export const managedSwitch = 'CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST';
 
 /**
- * Names the variable in which claude's host program keeps a login. It does the same for a stored login: provider,
+ * Names the variable in which claude's host program keeps a login. For a stored login it does the same: provider,
  * endpoint, key, model names and headers are dropped from every settings file, and the store is still read. Proxies and
  * certificates are not dropped; `--settings` states those.
  */
@@ -19,14 +19,14 @@ export const hostLoginVariable = 'CLAUDE_CODE_HOST_AUTH_ENV_VAR';
 export const noLoginHere = 'CLAUDE_CODE_AGENT_NO_LOGIN_HERE';
 
 /**
- * Tells claude that the project is not trusted: its hooks do not run, and of its variables only harmless ones have an
+ * Tells claude that the project is not trusted: its hooks do not run, and only harmless ones of its variables have an
  * effect. The option of the same name is an error in programs that do not know it, the variable is not.
  */
 export const untrustedSwitch = 'CLAUDE_CODE_IGNORE_PERSISTED_TRUST';
 
 /**
- * Bytes that the commands of the Bash tool may take together; what takes more is killed. claude makes one control group
- * for it, which all that run in the same control group share, with the limit of the one that came last.
+ * Memory limit of all Bash tool commands together, bytes; a command beyond it is killed. claude makes one control group
+ * for it, which all claudes in the same control group share, with the limit of the last one.
  */
 export const memoryVariable = 'CLAUDE_CODE_TOOL_MEMORY_LIMIT';
 
@@ -40,7 +40,7 @@ export const providerSwitches = [
   'CLAUDE_CODE_USE_GATEWAY',
 ] as const;
 
-/** Logins of which one is chosen; the others are taken out of a worker's environment. The rest: environment.ts. */
+/** Logins of which one is chosen; the others are removed from a worker's environment. The rest: environment.ts. */
 export const loginVariables = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'] as const;
 
 /** Where requests go; settings cannot change them once `managedSwitch` is on. */
@@ -54,8 +54,8 @@ export const proxyVariables = [
 ] as const;
 
 /**
- * Decide who pays; settings cannot change them once `managedSwitch` is on. With `hostLoginVariable` that is true of all
- * but the proxies and the certificates.
+ * Decide who pays; settings cannot change them once `managedSwitch` is on. With `hostLoginVariable` that holds for all
+ * except the proxies and the certificates.
  */
 export const managedVariables: readonly string[] = [
   ...providerSwitches,
@@ -87,7 +87,7 @@ export const managedVariables: readonly string[] = [
   ...proxyVariables,
 ];
 
-/** Decide who pays or who can read the requests, and only `--settings` protects them. */
+/** Decide who pays or who can read the requests; only `--settings` protects them. */
 export const restatedVariables: readonly string[] = [
   'ANTHROPIC_CUSTOM_HEADERS',
   'ANTHROPIC_CONFIG_DIR',
@@ -114,8 +114,8 @@ export const restatedVariables: readonly string[] = [
 ];
 
 /**
- * Without one of the first two no session data reaches a telemetry collector, wherever the others point. The last two
- * send it on a way of their own. Seen: prompts, answers and whole requests.
+ * Without one of the first two no session data reaches a telemetry collector, whatever the others say. The last two
+ * send it by a separate channel. Seen: prompts, answers and whole requests.
  */
 export const telemetrySwitches: readonly string[] = [
   'CLAUDE_CODE_ENABLE_TELEMETRY',
@@ -127,7 +127,7 @@ export const telemetrySwitches: readonly string[] = [
 
 const signals = ['', 'LOGS_', 'METRICS_', 'TRACES_', 'PROFILES_'];
 
-/** Say what is collected, and where it goes. An empty one is no good in the place of one that is not set. */
+/** What is collected, and where it goes. An empty value does not replace an unset one. */
 export const telemetryVariables: readonly string[] = [
   ...['LOGS', 'METRICS', 'TRACES'].map((signal) => `OTEL_${signal}_EXPORTER`),
   ...signals.flatMap((signal) =>
@@ -145,8 +145,8 @@ export const telemetryVariables: readonly string[] = [
 ];
 
 /**
- * What git tells its hooks and aliases of the repository that called them: `git rev-parse --local-env-vars` without the
- * configuration, and GIT_QUARANTINE_PATH. A command for another repository must not inherit them.
+ * Variables in which git tells its hooks and aliases the calling repository: `git rev-parse --local-env-vars` without
+ * the configuration, and GIT_QUARANTINE_PATH. A command for another repository must not inherit them.
  */
 export const repositoryVariables: ReadonlySet<string> = new Set([
   'GIT_DIR',
@@ -163,7 +163,7 @@ export const repositoryVariables: ReadonlySet<string> = new Set([
   'GIT_SHALLOW_FILE',
 ]);
 
-/** Decide what code runs in every program that claude starts, our hook among them. */
+/** Decide what code runs in every program that claude starts, including our hook. */
 export const loaderVariables: readonly string[] = [
   'LD_PRELOAD',
   'LD_AUDIT',
@@ -177,8 +177,8 @@ export const loaderVariables: readonly string[] = [
 ];
 
 /**
- * Take our instructions, our hook, the record of the conversation, its tools or its compaction away, or make
- * unrequested API requests. The last one prints every request into stderr, key and all.
+ * Remove our instructions, our hook, the record of the conversation, its tools or its compaction, or send additional
+ * API requests. The last one prints every request to stderr, including the key.
  */
 export const steeringVariables: readonly string[] = [
   'CLAUDE_CODE_SIMPLE',
@@ -198,7 +198,7 @@ export const steeringVariables: readonly string[] = [
   'BUN_CONFIG_VERBOSE_FETCH',
 ];
 
-/** Whose cloud account pays when a provider is used. Tools of the session read them too, and break on empty values. */
+/** Whose cloud account pays when a provider is used. Tools of the session read them too, and fail on empty values. */
 export const cloudVariables: readonly string[] = [
   'AWS_PROFILE',
   'AWS_REGION',
@@ -216,7 +216,7 @@ export const cloudVariables: readonly string[] = [
 
 const secretName = /KEY|TOKEN|SECRET|HEADERS|PASSPHRASE|EXTRA_BODY/;
 
-/** True for what must not be written into a file: secrets by their name, and addresses with a password in them. */
+/** True for values that must not be written into a file: secrets by name, and addresses with a password. */
 export function isSecret(name: string, value: string): boolean {
   return secretName.test(name) || /:\/\/[^/]*@/.test(value);
 }
@@ -235,7 +235,7 @@ export const deniedVariables: readonly string[] = [
   'CLAUDE_CODE_SUBPROCESS_ENV_SCRUB',
 ];
 
-/** `CLAUDE_CODE_*` variables that people set: these also count where this program runs within a claude. */
+/** `CLAUDE_CODE_*` variables that users set: these also apply when this program runs inside a claude. */
 export const keptVariables: ReadonlySet<string> = new Set([
   ...[...managedVariables, ...restatedVariables].filter((name) => name !== 'CLAUDE_CODE_OAUTH_TOKEN'),
   'CLAUDE_CODE_API_KEY_HELPER_TTL_MS',

@@ -1,4 +1,4 @@
-/** What a worktree and its branch hold that is nowhere else, and their removal. In doubt the worktree stays. */
+/** Finds work that exists only in a worktree or its branch, and removes both. In doubt the worktree stays. */
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -15,31 +15,31 @@ import { changedFiles, listWorktrees, removeWorktree, type Worktree } from './wo
 export interface RemovalCandidate {
   readonly repository: string;
   readonly path: string;
-  /** Absent = none is known, so only the worktree goes. */
+  /** Absent = unknown, so only the worktree is removed. */
   readonly branch?: string;
-  /** The commit from which the branch began: what came before is not the branch's own work. */
+  /** The commit from which the branch started; earlier history is not the branch's own work. */
   readonly base?: string;
-  /** Of our own files, what is the session's work all the same; by paths from the top. */
+  /** Our own files that are the session's work in this case, by paths from the top. */
   readonly fresh?: readonly string[];
-  /** Branches whose commits count as merged, besides those of remote repositories; none = what the user works on. */
+  /** Branches into which commits count as merged, besides remote ones; empty = the user's current branch. */
   readonly into: readonly string[];
 }
 
 export interface WorktreeState {
   readonly registered: Worktree | null;
   readonly isThere: boolean;
-  /** It is a worktree of the repository, so that git could say what is uncommitted in it. */
+  /** It is a worktree of the repository, so that git can report uncommitted files. */
   readonly isReadable: boolean;
   readonly tip: string | null;
   readonly elsewhere: string | null;
-  /** Commits of the branch that are neither part of `base` nor merged. */
+  /** Commits of the branch that are neither in `base` nor merged. */
   readonly unmerged: number;
-  /** Commits that were made in it and are on no branch at all, and the last ones of them. */
+  /** Commits made in it that are on no branch, and the last ones of them. */
   readonly loose: number;
   readonly looseTips: readonly string[];
-  /** Changed and new files, by paths from its top; ignored files and our own are none of them. */
+  /** Changed and new files, by paths from its top, without ignored files and our own. */
   readonly uncommitted: readonly string[];
-  /** It holds repositories of submodules with commits that no remote repository of theirs is known to have. */
+  /** It has submodule repositories with commits not known to be on any of their remotes. */
   readonly submodules: boolean;
 }
 
@@ -52,7 +52,9 @@ export async function listBranches(git: Git, repository: string, start: string):
   return ok(names.map((name) => name.slice('refs/heads/'.length)));
 }
 
-/** Looks at all that could be lost. Fails with git's reason, such as a damaged repository; nothing is known then. */
+/**
+ * Checks everything that could be lost. Fails with git's reason, such as a damaged repository; then nothing is known.
+ */
 export async function inspectWorktree(git: Git, doomed: RemovalCandidate): Promise<Result<WorktreeState>> {
   const { files } = git.world;
   const { repository, path, branch } = doomed;
@@ -86,7 +88,7 @@ export async function inspectWorktree(git: Git, doomed: RemovalCandidate): Promi
   });
 }
 
-/** Without its `.git` file git would talk about whatever repository lies further up. */
+/** Without its `.git` file, git would answer for an enclosing repository. */
 function isWorktreeOf({ world: { files } }: Git, repository: string, path: string): boolean {
   if (files.entryKind(path) !== 'folder' || files.entryKind(join(path, '.git')) !== 'file') return false;
   const found = findRepository(files, path);
@@ -110,12 +112,12 @@ async function countUnmerged(
   return countCommits(git, repository, [tip, '--not', ...merged, '--remotes']);
 }
 
-/** What is checked out on no branch, and what was before; the worktree's own log of HEAD alone names that. */
+/** Detached HEADs, current and earlier; only the worktree's own reflog names the earlier ones. */
 function looseTips({ world: { files } }: Git, path: string, registered: Worktree | null): readonly string[] {
   const gitDir = gitDirOf(files, path);
   const left = gitDir === null ? [] : leftDetached(files, gitDir);
   const { head, branch } = registered ?? {};
-  // What a branch holds is judged with that branch.
+  // Commits on a branch are checked with that branch.
   return head === undefined || branch !== undefined ? left : [...new Set([head, ...left])];
 }
 
@@ -138,11 +140,11 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
   const folders = gitDir === null ? [] : [join(gitDir, 'modules')];
   for (const folder of folders) {
     if (files.entryKind(join(folder, 'HEAD')) === null) {
-      // The name of a submodule may be a path, and one may have further ones.
+      // The name of a submodule may be a path, and a submodule may have further ones.
       folders.push(...files.list(folder).map((name) => join(folder, name)));
       continue;
     }
-    // Of a shallow one no branch of the server may be known, but its log tells that nothing was made there.
+    // A shallow submodule may know no server branch, but its reflog shows that nothing was committed there.
     const isUntouched = !madeHere.test(files.readText(join(folder, 'logs', 'HEAD')) ?? '\tcommit');
     const tips = ['HEAD', '--branches', '--not', '--remotes', '--tags'];
     const counted = isUntouched ? ok('0') : await runOwn(git, folder, ['--git-dir=.', 'rev-list', '--count', ...tips]);
@@ -153,9 +155,8 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
 }
 
 /**
- * Removes the worktree, and with `withBranch` its branch, unless that moved meanwhile. The caller has looked at
- * `standing` and decided. A crash in between leaves less than before, and running it again finishes. Fails with git's
- * reason or `write-failed`.
+ * Removes the worktree, and with `withBranch` its branch, unless it moved meanwhile. The caller has checked `standing`
+ * and decided. After a crash in between, a second call finishes. Fails with git's reason or `write-failed`.
  */
 export async function discard(
   git: Git,
@@ -167,7 +168,7 @@ export async function discard(
   const aside = setAside(git, doomed);
   if (!aside.ok) return aside;
   const { registered } = standing;
-  // Only this one: `git worktree prune` would also forget worktrees of the user's on a disk that is away.
+  // Only this one: `git worktree prune` would also remove entries of worktrees on an unmounted disk.
   const forgotten =
     registered === null ? ok(undefined) : await removeWorktree(git, repositoryDir(repository), registered.path);
   if (!forgotten.ok) return forgotten;
@@ -178,18 +179,18 @@ export async function discard(
   return removeAside(git, doomed);
 }
 
-/** Without the repository there is only the folder. Fails with `write-failed`. */
+/** Without the repository only the folder is removed. Fails with `write-failed`. */
 export function discardFolder(git: Git, doomed: Pick<RemovalCandidate, 'path'>): Result<void> {
   const aside = setAside(git, doomed);
   return aside.ok ? removeAside(git, doomed) : aside;
 }
 
-/** Where a worktree at this path lies while it is being removed. */
+/** The path of a worktree while it is being removed. */
 export function partlyRemoved(path: string): string {
   return `${path}.removed`;
 }
 
-/** One step, so that a crash leaves no worktree of which half the files seem to be deleted by its session. */
+/** A single step, so that after a crash no worktree appears to have files deleted by its session. */
 function setAside({ world: { files } }: Git, { path }: Pick<RemovalCandidate, 'path'>): Result<void> {
   const aside = partlyRemoved(path);
   return attempt(path, () => {
@@ -215,18 +216,18 @@ function attempt(path: string, act: () => void): Result<void> {
 async function deleteBranch(git: Git, repository: string, branch: string, tip: string): Promise<Result<void>> {
   const gone = await runOwn(git, repositoryDir(repository), ['update-ref', '-d', `refs/heads/${branch}`, tip]);
   if (!gone.ok) return gone;
-  // Where it was pushed to may be noted; nothing needs that any more, and most have no such note.
+  // Its upstream may be recorded; that entry is useless now, and usually missing.
   await askOwn(git, repositoryDir(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
   return ok(undefined);
 }
 
 interface Rescued {
   readonly standing: WorktreeState;
-  /** Sentences: what was put onto which branch, and what git cannot keep. */
+  /** Sentences: what was committed to which branch, and what git cannot keep. */
   readonly notes: readonly string[];
 }
 
-/** Fails with `worktree-failed`; then the worktree must stay. `title` is the session's, for the sentences. */
+/** Fails with `worktree-failed`; then the worktree must stay. `title`: the session's title for the sentences. */
 export async function rescue(
   git: Git,
   doomed: RemovalCandidate,
@@ -256,7 +257,7 @@ interface Saved {
   readonly apart: readonly string[];
 }
 
-/** Null when all there is to save is in repositories of their own. */
+/** Null when only nested repositories have unsaved work. */
 async function saveFiles(
   git: Git,
   doomed: RemovalCandidate,
@@ -282,7 +283,7 @@ async function saveFiles(
   return ok({ note, apart });
 }
 
-/** A commit on no branch yet; null when it would hold nothing new. */
+/** A commit on no branch yet; null when it would be empty. */
 async function commitFiles(
   git: Git,
   { path, fresh }: RemovalCandidate,
@@ -306,13 +307,13 @@ async function commitFiles(
   return made.ok ? ok(made.value.trim()) : made;
 }
 
-/** Commits that were made there and are on no branch get one. */
+/** Creates branches for commits that are on none. */
 async function keepLoose(git: Git, doomed: RemovalCandidate, title: string): Promise<Result<readonly string[]>> {
   const now = await inspectWorktree(git, doomed);
   if (!now.ok) return now;
   const notes: string[] = [];
   for (const tip of now.value.looseTips) {
-    // One that was kept just now may hold it.
+    // A branch created just now may contain it.
     const loose = await countLoose(git, doomed.repository, [tip]);
     if (!loose.ok) return loose;
     if (loose.value === 0) continue;
@@ -328,7 +329,7 @@ async function keepLoose(git: Git, doomed: RemovalCandidate, title: string): Pro
 const refOf = (branch: string): string => `refs/heads/${branch}`;
 const short = (commit: string): string => commit.slice(0, 12);
 
-/** A unique name, because it contains the commit's. */
+/** A unique name, because it contains the commit id. */
 function besideOf({ branch }: RemovalCandidate, commit: string): string {
   return `${branch ?? 'cca/kept'}-${short(commit)}`;
 }

@@ -1,4 +1,4 @@
-/** What lies around a worktree: the folders above the user's checkout, with links to what else they hold. */
+/** The surroundings of a worktree: the folders above the user's checkout, with symlinks to their other entries. */
 import { basename, dirname, join, relative } from 'node:path';
 import type { GroupId, SessionId, Workspace } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -6,7 +6,7 @@ import { workspaceName } from '../../store/paths.ts';
 import type { Files } from '../../system/world.ts';
 import { findRepository, type Git } from '../git.ts';
 
-/** Instructions for claude and configuration of tools that are looked for in the folders above a project. */
+/** Instructions for claude and tool configuration that are searched in the folders above a project. */
 const configurationFiles: ReadonlySet<string> = new Set([
   ...['CLAUDE.md', 'CLAUDE.local.md', 'AGENTS.md', '.claude', '.mcp.json', '.env', '.envrc', '.editorconfig'],
   ...['.cargo', '.config', '.yarn', '.npmrc', '.yarnrc', '.yarnrc.yml', '.pnpmfile.cjs', '.nvmrc', '.node-version'],
@@ -19,7 +19,7 @@ const configurationFiles: ReadonlySet<string> = new Set([
 ]);
 const configurationName =
   /^(?:\.(?:eslint|prettier|babel|stylelint)rc|(?:eslint|prettier|babel|jest|vitest)\.config\.)/;
-/** Of the folders with a dot in front, those into which tools look from below, and claude's. */
+/** Dot folders in which tools search upwards, and claude's. */
 const linkedDotFolders: ReadonlySet<string> = new Set(['.cargo', '.config', '.yarn', '.claude']);
 
 function isBelow(path: string, folder: string): boolean {
@@ -27,8 +27,8 @@ function isBelow(path: string, folder: string): boolean {
 }
 
 /**
- * The highest folder above the checkout that its workspace shows: one that holds configuration, or that the checkout
- * shares with one of `others`, and lies below the home folder; else the parent. All paths are real ones.
+ * The highest folder above the checkout that its workspace shows: one below home that has configuration, or that the
+ * checkout shares with one of `others`; otherwise the parent. All are real paths.
  */
 function highestLevel(files: Files, checkout: string, home: string, others: readonly string[]): string {
   const border = isBelow(checkout, home) ? home : '/';
@@ -44,7 +44,7 @@ function holdsConfiguration(files: Files, folder: string): boolean {
   return entriesOf(files, folder).some((name) => configurationFiles.has(name) || configurationName.test(name));
 }
 
-/** None of a folder that may not be read. */
+/** Empty for an unreadable folder. */
 function entriesOf(files: Files, folder: string): string[] {
   try {
     return files.list(folder);
@@ -56,23 +56,23 @@ function entriesOf(files: Files, folder: string): string[] {
 export interface NewWorkspaceFolder {
   readonly checkout: string;
   readonly home: string;
-  /** Checkouts on whose work the session builds. */
+  /** Checkouts of the session's dependencies. */
   readonly others: readonly string[];
 }
 
-/** Where a new worktree of the checkout lies below `top`, the session's own folder. */
+/** The path of a new worktree of the checkout below `top`, the session's own folder. */
 export function placeBelow(files: Files, top: string, { checkout, home, others }: NewWorkspaceFolder): string {
   const highest = highestLevel(files, checkout, files.realPath(home) ?? home, others);
   return join(top, basename(highest), relative(highest, checkout));
 }
 
-/** The folder of the session of that name above its worktree; null for a worktree that lies elsewhere. */
+/** The session's folder above its worktree; null for a worktree elsewhere. */
 export function topOf(path: string, name: string): string | null {
   const at = path.lastIndexOf(`/${name}/`);
   return at < 0 ? null : path.slice(0, at + 1 + name.length);
 }
 
-/** A session's worktree among its levels, by the ids of group and session; null for one without levels. */
+/** A session's worktree with its levels, by the ids of group and session; null for one without levels. */
 export function aroundOf(
   { world: { files }, env }: Git,
   [groupId, sessionId]: readonly [groupId: GroupId, sessionId: SessionId],
@@ -83,23 +83,23 @@ export function aroundOf(
   return { top, path, checkout: files.realPath(checkout) ?? checkout, home: env.HOME ?? '/' };
 }
 
-/** The user's checkout that holds the session's project. */
+/** The user's checkout that contains the session's project. */
 export function checkoutOf(files: Files, { definition, workspace }: Pick<SessionRecord, 'definition' | 'workspace'>) {
   const { projectPath } = definition;
   return workspace?.checkout ?? findRepository(files, projectPath)?.top ?? projectPath;
 }
 
 export interface Levels {
-  /** The session's folder, and the worktree somewhere below it. */
+  /** The session's folder; the worktree is below it. */
   readonly top: string;
   readonly path: string;
-  /** The user's checkout, in whose place the worktree lies. */
+  /** The user's checkout, which the worktree replaces. */
   readonly checkout: string;
   readonly home: string;
 }
 
 export interface WorkspaceLinks extends Levels {
-  /** Other checkouts of the user's, and the folders that take their places. */
+  /** Other checkouts of the user, and their replacement folders. */
   readonly places: ReadonlyMap<string, string>;
 }
 
@@ -108,7 +108,7 @@ export interface LinkedEntry {
   readonly target: string;
 }
 
-/** The highest level: the user's folder and the one that takes its place. */
+/** The highest level: the user's folder and its replacement. */
 function highestOf({ top, path, checkout }: Levels) {
   const levels = relative(top, path).split('/').length - 1;
   let [original, copy] = [checkout, path];
@@ -116,14 +116,14 @@ function highestOf({ top, path, checkout }: Levels) {
   return levels === 0 ? null : { original, copy };
 }
 
-/** Where another checkout of the user's has its place; null when that lies outside of the levels. */
+/** The position of another checkout of the user in the levels; null outside of them. */
 export function placeInLevels(around: Levels, other: string): string | null {
   const highest = highestOf(around);
   if (highest === null || !isBelow(other, highest.original)) return null;
   return join(highest.copy, relative(highest.original, other));
 }
 
-/** Makes or renews the levels above the worktree. What else was put there stays. Returns all links. */
+/** Creates or renews the levels above the worktree. Other files there stay. Returns all links. */
 export function layOutLevels(files: Files, around: WorkspaceLinks): LinkedEntry[] {
   const highest = highestOf(around);
   if (highest === null) return [];
@@ -140,7 +140,7 @@ function fillLevel(files: Files, around: WorkspaceLinks, original: string, copy:
   for (const name of entriesOf(files, original)) {
     const [from, to] = [join(original, name), join(copy, name)];
     const place = places.get(from);
-    // A link to the folder that holds the workspace itself would lead in a circle.
+    // A link to the folder that contains the workspace itself would be a cycle.
     if (from === checkout || place === to || from === top || isBelow(top, from)) continue;
     if (place !== undefined) wanted.set(name, place);
     else if ([checkout, ...places.keys()].some((one) => isBelow(one, from)) && files.entryKind(from) === 'folder') {
@@ -160,7 +160,7 @@ function isShown(files: Files, { home }: WorkspaceLinks, level: string, name: st
   return files.info(path)?.kind === 'folder' ? linkedDotFolders.has(name) : name !== '.git';
 }
 
-/** claude does not follow a link to the rules, so they are copied. */
+/** claude does not follow a symlinked rules folder, so rules are copied. */
 function fillInstructions(files: Files, original: string, copy: string): LinkedEntry[] {
   unlink(files, copy);
   files.makeFolder(copy);
@@ -176,7 +176,7 @@ function fillInstructions(files: Files, original: string, copy: string): LinkedE
   );
 }
 
-/** Links may lead in a circle. */
+/** Symlinks may form a cycle. */
 const copyDepthMax = 8;
 
 function copyFolder(files: Files, from: string, to: string, depth: number): void {
@@ -189,12 +189,12 @@ function copyFolder(files: Files, from: string, to: string, depth: number): void
   }
 }
 
-/** Makes exactly these links in the folder, except where something else has the name. */
+/** Makes exactly these symlinks in the folder, except where another entry has the name. */
 function link(files: Files, folder: string, targets: ReadonlyMap<string, string>): LinkedEntry[] {
   for (const name of files.list(folder)) unlink(files, join(folder, name));
   return [...targets].flatMap(([name, target]) => {
     const path = join(folder, name);
-    // A level that was needed before holds links only.
+    // A level that was needed before has only symlinks.
     if (files.entryKind(path) === 'folder' && files.entryKind(join(path, '.git')) === null) removeLevels(files, path);
     if (files.entryKind(path) !== null) return [];
     files.link(target, path);
@@ -206,7 +206,7 @@ function unlink(files: Files, path: string): void {
   if (files.entryKind(path) === 'link') files.remove(path);
 }
 
-/** Folders below `top` that git has filled, through no link. */
+/** Folders below `top` that git has filled, without following symlinks. */
 export function checkoutsBelow(files: Files, top: string): string[] {
   if (files.entryKind(top) !== 'folder') return [];
   if (files.entryKind(join(top, '.git')) !== null) return [top];

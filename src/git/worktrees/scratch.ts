@@ -1,4 +1,4 @@
-/** Scratch worktrees: commits of several sessions are merged there one after another and tried out. */
+/** Scratch worktrees, in which the commits of several sessions are merged and checked. */
 import { basename, dirname } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import { listNames } from '../../core/text.ts';
@@ -10,12 +10,12 @@ import { askOwn, gitFailure, identityOptions, longTimeoutMs, runOwn } from '../r
 const long = { timeoutMs: longTimeoutMs };
 const namesShown = 10;
 
-/** Where git is asked about a repository: it can be told to distrust a folder that is only a git folder. */
+/** The folder for git commands on a repository: git can be set to distrust a bare git folder. */
 export function repositoryDir(repository: string): string {
   return basename(repository) === '.git' ? dirname(repository) : repository;
 }
 
-/** Checks the commit out at `path`, on no branch; what an earlier command left there goes first. */
+/** Checks the commit out at `path` without a branch; leftovers of an earlier command are removed first. */
 export async function makeScratch(git: Git, repository: string, path: string, commit: string): Promise<Result<void>> {
   const cleared = await removeScratch(git, repository, path);
   if (!cleared.ok) return cleared;
@@ -30,7 +30,7 @@ export function scratchArgs(path: string, commit: string): string[] {
   return ['worktree', 'add', '--quiet', '--force', '--detach', '--', path, commit];
 }
 
-/** Also of a worktree of which only the folder, or only git's note of it, is left. Fails with `write-failed`. */
+/** Also removes a worktree of which only the folder, or only git's entry, is left. Fails with `write-failed`. */
 export async function removeScratch(git: Git, repository: string, path: string): Promise<Result<void>> {
   const { files } = git.world;
   const args = ['worktree', 'remove', '--force', '--force', '--', path];
@@ -41,7 +41,7 @@ export async function removeScratch(git: Git, repository: string, path: string):
   } catch (error) {
     return { ok: false, failure: systemFailure(path, error) };
   }
-  // Git forgets a worktree without a folder as well, unless it never knew it.
+  // Git also removes an entry without a folder, unless it never had one.
   if (isRepository) await askOwn(git, repositoryDir(repository), args, long);
   return ok(undefined);
 }
@@ -51,7 +51,7 @@ export type Merged =
   /** Paths from the top that both sides changed. */
   | { readonly conflicts: readonly string[] };
 
-/** Merges the commit into what is checked out; after a conflict the merge stands half done. */
+/** Merges the commit into the checkout; after a conflict the merge stays unfinished. */
 export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<Merged>> {
   const identity = await identityOptions(git, scratch);
   if (!identity.ok) return identity;
@@ -68,7 +68,7 @@ export async function mergeInto(git: Git, scratch: string, commit: string, messa
   return names.length === 0 ? gitFailure(['merge'], merged.value) : ok({ conflicts: names });
 }
 
-/** Whether `commit` changed one of the paths since its history and that of `other` parted; true when git cannot say. */
+/** Whether `commit` changed one of the paths since it diverged from `other`; true when git cannot tell. */
 export async function changedSince(
   git: Git,
   repository: string,
@@ -85,7 +85,7 @@ export function mergeArgs(commit: string, message: string): string[] {
   return ['merge', ...mergeOptions, '-m', message, commit];
 }
 
-/** Said aloud, because the user's configuration may say otherwise. */
+/** Explicit, because the user's configuration may differ. */
 const mergeOptions = [
   ...['--quiet', '--ff', '--commit', '--no-edit', '--no-log', '--no-squash', '--no-autostash', '--no-signoff'],
   ...['--no-verify', '--cleanup=whitespace'],

@@ -1,25 +1,25 @@
-/** Refs that keep the commits of a session, and how they travel between repositories: by `git push` and `git fetch`. */
+/** Refs that keep a session's commits, and their transfer between repositories by `git push` and `git fetch`. */
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { type Git, type GitAnswer, reasonIn } from '../git.ts';
 import { askOwn, gitFailure, runOwn } from '../run-git.ts';
 
 const keepingRefs = 'refs/claude-code-agent';
 
-/** What keeps commits of a session while no branch does; `name` is unique among those of the session. */
+/** The ref that keeps commits of a session on no branch; `name` is unique within the session. */
 export function keepingRef(sessionId: string, name: string): string {
   return `${keepingRefs}/${sessionId}/${name}`;
 }
 
 export type RefChanges = readonly (readonly [ref: string, commit: string | null])[];
 
-/** Sets the refs to these commits, null = removes them: all of them or none. */
+/** Sets the refs to these commits, null = removes them; all of them or none. */
 export async function setRefs(git: Git, repository: string, changes: RefChanges): Promise<Result<void>> {
   const lines = changes.map(([ref, commit]) => (commit === null ? `delete ${ref}\n` : `update ${ref} ${commit}\n`));
   const set = await runOwn(git, repository, ['update-ref', '--stdin'], { input: lines.join('') });
   return set.ok ? ok(undefined) : set;
 }
 
-/** Commits of the session's refs, by what their names end with. Fails with `worktree-failed`. */
+/** Commits of the session's refs, by the end of their names. Fails with `worktree-failed`. */
 export async function keptCommits(
   git: Git,
   repository: string,
@@ -34,17 +34,17 @@ export async function keptCommits(
   );
 }
 
-/** A repository elsewhere that commits are exchanged with. */
+/** A repository on another machine that exchanges commits. */
 export interface CodeUrl {
-  /** As git takes it: a path, `user@host:/path`, or that of a server. */
+  /** As git takes it: a path, `user@host:/path`, or a server's URL. */
   readonly url: string;
-  /** It is the fleet's own on a host, and is made when it is missing. */
+  /** It is the fleet's own on a host, and is created when missing. */
   readonly isOnHost: boolean;
 }
 
-/** The first transfer of a large repository takes its time. */
+/** The first transfer of a large repository takes long. */
 const transferTimeoutMs = 60 * 60_000;
-/** A question of ssh would never be answered. */
+/** A prompt of ssh could not be answered. */
 const sshCommand = 'ssh -o BatchMode=yes -o ConnectTimeout=15';
 const makeAndReceive = [
   'test -e "$0/HEAD" || git init --quiet --bare --template= "$0"',
@@ -52,20 +52,22 @@ const makeAndReceive = [
 ].join('; ');
 const quiet = ['--quiet', '--force', '--recurse-submodules=no'];
 
-/** Fails with `timeout` when the other repository is out of reach or its disk is full, else with `worktree-failed`. */
+/**
+ * Fails with `timeout` when the other repository is unreachable or its disk is full, otherwise with `worktree-failed`.
+ */
 export function pushRefs(git: Git, cwd: string, to: CodeUrl, refspecs: readonly string[]): Promise<Result<void>> {
   const receive = to.isOnHost ? [`--receive-pack=sh -c '${makeAndReceive}'`] : [];
   return transfer(git, cwd, to, ['push', ...quiet, '--no-verify', '--no-signed', ...receive, to.url, ...refspecs]);
 }
 
-/** Fetches the commits and points the refs at them. Fails as `pushRefs`, and with `write-failed` on a full disk. */
+/** Fetches the commits and sets the refs to them. Fails as `pushRefs`, and with `write-failed` on a full disk. */
 export function fetchCommits(
   git: Git,
   cwd: string,
   from: CodeUrl,
   wanted: readonly (readonly [commit: string, ref: string])[],
 ): Promise<Result<void>> {
-  // The commits of an earlier checkpoint may hang on no ref any more.
+  // Commits of an earlier checkpoint may be on no ref any more.
   const upload = from.isOnHost ? ['--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack'] : [];
   const refspecs = wanted.map(([commit, ref]) => `+${commit}:${ref}`);
   const how = [...quiet, '--no-tags', '--no-prune', '--no-write-fetch-head', ...upload];

@@ -1,4 +1,4 @@
-/** All that is in a worktree as a commit on top of its HEAD, without ignored files, and the way back. */
+/** Commits the whole content of a worktree, without ignored files, on top of its HEAD, and restores it. */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Workspace } from '../../core/group.ts';
@@ -12,7 +12,7 @@ const long = { timeoutMs: longTimeoutMs };
 
 export interface Snapshot {
   readonly head: string;
-  /** HEAD itself where all is committed. */
+  /** HEAD itself if everything is committed. */
   readonly snapshot: string;
 }
 
@@ -35,7 +35,7 @@ const statusArgs = [
   ...['--untracked-files=normal', '--ignore-submodules=dirty', '--no-renames'],
 ];
 
-/** Always the same, so that of the same files on the same commit the same snapshot is made, wherever they lie. */
+/** Constant, so that the same files on the same commit give the same snapshot everywhere. */
 const maker = {
   ...{ GIT_AUTHOR_NAME: 'claude-code-agent', GIT_AUTHOR_EMAIL: 'claude-code-agent@localhost' },
   ...{ GIT_COMMITTER_NAME: 'claude-code-agent', GIT_COMMITTER_EMAIL: 'claude-code-agent@localhost' },
@@ -44,12 +44,12 @@ const maker = {
 
 const noRoom = /No space left|Disk quota/i;
 
-/** Of all files but the ignored ones that git does not know. */
+/** The tree of all files except untracked ignored ones. */
 async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
   const kept = snapshotIndex(git, path);
   if (kept === null) return fail('worktree-failed', `${path} is no worktree.`, 'See git worktree list.');
   const { files, random } = git.world;
-  // One of its own: a git that was killed may have left the lock of another one.
+  // A new name each time: a killed git may have left a lock on another one.
   const index = `${kept}-${random.uuid()}`;
   const call = { ...long, variables: { GIT_INDEX_FILE: index } };
   try {
@@ -57,12 +57,12 @@ async function treeOf(git: Git, path: string, head: string): Promise<Result<stri
     if (known !== null) files.writeBytes(index, files.readBytes(known, 0, files.info(known)?.size ?? 0));
     const read = known === null ? await runOwn(git, path, ['read-tree', head], call) : ok('');
     if (!read.ok) return read;
-    // What vanishes meanwhile, or cannot be read, is no reason to keep back all others.
+    // A file that disappears or cannot be read must not block all others.
     const add = ['add', '--all', '--ignore-errors'];
     const added = await askOwn(git, path, add, call);
     if (!added.ok) return added;
     const { exitCode, stderr } = added.value;
-    // The tree would be that of files which were kept before.
+    // The tree would contain the files of the earlier index.
     if (exitCode > 1 || noRoom.test(stderr)) return gitFailure(add, added.value);
     const tree = await runOwn(git, path, ['write-tree'], call);
     if (!tree.ok) return tree;
@@ -76,13 +76,13 @@ async function treeOf(git: Git, path: string, head: string): Promise<Result<stri
   }
 }
 
-/** Kept from one snapshot to the next: what has not changed since is not read again. */
+/** Kept between snapshots: unchanged files are not read again. */
 function snapshotIndex({ world }: Git, path: string): string | null {
   const gitDir = gitDirOf(world.files, path);
   return gitDir === null ? null : join(gitDir, 'cca-snapshot-index');
 }
 
-/** That of the worktree, if it was written since: it knows what was committed or staged although git ignores it. */
+/** The worktree's own index if it is newer: it has committed or staged files that git ignores. */
 function latestIndex({ world: { files } }: Git, kept: string): string | null {
   const own = join(dirname(kept), 'index');
   const [keptAt, ownAt] = [kept, own].map((path) => files.info(path)?.mtimeMs);
@@ -94,13 +94,16 @@ export interface Applying {
   readonly workspace: Pick<Workspace, 'path' | 'branch' | 'repository'>;
   readonly known: Snapshot;
   readonly wanted: Snapshot;
-  /** Names a commit while the worktree is on its way to it: it is gone on with after a crash, whatever lies there. */
+  /**
+   * Names a commit while the worktree is being changed to it; after a crash the change continues, whatever the folder
+   * contains.
+   */
   readonly markRef: string;
-  /** What that ref names now; undefined = there is none. The caller's to remove once the worktree has got there. */
+  /** The commit of that ref now; undefined = none. The caller removes it once the worktree is there. */
   readonly marked: string | undefined;
 }
 
-/** Makes worktree and branch what the snapshot says; fails if they are neither that nor what is known. */
+/** Sets worktree and branch to the snapshot; fails unless they match it or the known state. */
 export async function applySnapshot(
   git: Git,
   { workspace: { path, branch, repository }, known, wanted, markRef, marked }: Applying,
@@ -130,7 +133,7 @@ export async function applySnapshot(
 
 interface Way extends Pick<Applying, 'known' | 'wanted'> {
   readonly branch: string;
-  /** It is as it is known; else a crash may have left it anywhere between the two. */
+  /** It matches the known state; otherwise a crash may have left it anywhere between the two. */
   readonly isUntouched: boolean;
 }
 
@@ -143,7 +146,7 @@ async function stepsTo(
   if (!current.ok) return current;
   const files = ['read-tree', '--reset', '-u'];
   const isOnBranch = current.value === branch;
-  // Where all was committed nothing is left that the snapshot does not know, and the index is as the commit is.
+  // If everything was committed, the snapshot knows all files, and the index matches the commit.
   const isClean = known.head === known.snapshot && isUntouched;
   const aside = snapshotIndex(git, path);
   if (isOnBranch && isClean && head === known.head && aside !== null) {
@@ -162,7 +165,7 @@ export function isSame(one: Snapshot, other: Snapshot): boolean {
   return one.head === other.head && one.snapshot === other.snapshot;
 }
 
-/** The same commit below, and the same files. Fails with `worktree-failed`. */
+/** The same parent commit and the same files. Fails with `worktree-failed`. */
 async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): Promise<Result<boolean>> {
   if (one.head !== other.head) return ok(false);
   const trees = await runOwn(git, path, ['rev-parse', `${one.snapshot}^{tree}`, `${other.snapshot}^{tree}`]);

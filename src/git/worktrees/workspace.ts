@@ -1,4 +1,7 @@
-/** git/worktrees/: worktrees of sessions. This file: made step by step on a branch, found again after a crash. */
+/**
+ * git/worktrees/: worktrees of sessions. This file: creates them step by step on a branch, and finds them after a
+ * crash.
+ */
 import { basename, dirname, join, relative } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -22,27 +25,27 @@ export interface WorkspacePlan {
   readonly repository: string;
   readonly path: string;
   readonly branch: string;
-  /** JSON file that says what is being made, written before anything is. */
+  /** JSON file with the plan of the worktree, written before anything is created. */
   readonly intentFile: string;
-  /** Where a session without parents begins; absent = what is checked out in the project. */
+  /** The base of a session without parents; absent = the project's HEAD. */
   readonly base?: string;
-  /** Commits to begin from: the first is checked out, the others are merged. */
+  /** Base commits: the first is checked out, the others are merged. */
   readonly parents: readonly string[];
-  /** The session has worked in one before, so a new one is none that it knows. */
+  /** The session has worked in a worktree before, so a new one is unknown to it. */
   readonly isKnown?: boolean;
 }
 
 export interface MadeWorkspace {
   readonly workspace: Workspace;
   readonly notes: readonly string[];
-  /** True when this call made the folder: ignored files and what set-up makes are not in it yet. */
+  /** True when this call created the folder: ignored files and the results of set-up are not in it yet. */
   readonly isNew: boolean;
 }
 
 const states = ['making', 'made', 'restoring'] as const;
 
 export interface WorkspaceIntent {
-  /** `making`: nothing has worked in it. `restoring`: the folder is being filled from its branch again. */
+  /** `making`: nothing has run in it. `restoring`: the folder is being filled from its branch again. */
   readonly state: (typeof states)[number];
   readonly repository: string;
   readonly path: string;
@@ -51,11 +54,11 @@ export interface WorkspaceIntent {
   readonly base: string;
   readonly target?: string;
   readonly parents: readonly string[];
-  /** As in Workspace: kept here as well, because a crash may come before anybody was told. */
+  /** As in Workspace; also stored here, because a crash may come before it is reported. */
   readonly remade?: WorktreeReplacement;
 }
 
-/** Null when there is none, or none that can be understood. */
+/** Null when there is none, or an unreadable one. */
 export function readIntent(files: Files, path: string): WorkspaceIntent | null {
   return parseOwn<WorkspaceIntent>(files.readText(path));
 }
@@ -79,7 +82,7 @@ function remadeNow({ world }: Git, from: WorktreeReplacement['from']): WorktreeR
   return { at: new Date(world.clock.now()).toISOString(), from };
 }
 
-/** `cca/<group-slug>/<NNN>-<name>`, whatever the name holds; without a name only the number. */
+/** `cca/<group-slug>/<NNN>-<name>` with safe characters; without a name only the number. */
 export function branchName(groupSlug: string, sessionId: SessionId, name: string | undefined): string {
   const number = String(sessionNumber(sessionId)).padStart(3, '0');
   const word = (name ?? '')
@@ -90,9 +93,9 @@ export function branchName(groupSlug: string, sessionId: SessionId, name: string
 }
 
 /**
- * The session's worktree: the one that was made before, or a new one on a new branch. Safe to call again after a crash
- * at any moment. Fails with `merge-conflict` when the parents do not go together, `project-missing` and
- * `worktree-failed`; then nothing new is left behind.
+ * The session's worktree: the existing one, or a new one on a new branch. Can be called again after a crash at any
+ * moment. Fails with `merge-conflict` when the parents conflict, `project-missing` and `worktree-failed`; then nothing
+ * new is left behind.
  */
 export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Result<MadeWorkspace>> {
   const { files } = git.world;
@@ -123,7 +126,7 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
   }
 }
 
-/** Null when nothing is left of it, so that a new one has to be made. */
+/** Null when nothing is left of it, so that a new one is needed. */
 async function findAgain(
   git: Git,
   plan: WorkspacePlan,
@@ -152,12 +155,12 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
     const message = `The worktree ${path} is gone, but it is locked: ${entry.value.lock || 'no reason given'}.`;
     return fail('worktree-failed', message, `Put its folder back, or give it up: git worktree unlock '${path}'`);
   }
-  // What is left of it holds nothing: it was emptied, or this program was filling it from the branch.
+  // The remaining folder is empty, or this program was filling it from the branch.
   files.remove(path);
   const tip = await commitOf(git, repository, `refs/heads/${branch}`);
   if (!tip.ok) return tip;
   const head = entry.value?.head;
-  // Commits that are on no branch get one of their own as the old folder is forgotten.
+  // Commits on no branch get a branch before the old folder's entry is removed.
   const kept = tip.value !== null || head === undefined ? tip : await commitOf(git, repository, head);
   if (!kept.ok) return kept;
   const commit = kept.value;
@@ -168,7 +171,7 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   const again: WorkspaceIntent = {
     ...intent,
     state: 'restoring',
-    // One that was begun before a crash is the same one.
+    // A restore that began before a crash is the same one.
     remade: (intent.state === 'restoring' && intent.remade) || remadeNow(git, commit === null ? 'base' : 'branch'),
   };
   if (!isNothingLeft) {
@@ -197,13 +200,13 @@ async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): P
   return made.ok ? ok({ workspace: workspaceOf(made.value), notes: [], isNew: true }) : made;
 }
 
-/** Names are taken only by people and by other groups of the same slug; far fewer than this. */
+/** Names can be taken only by people and by other groups with the same slug; far fewer than this. */
 const namesMax = 1000;
 const inPlace = 'or work in the checkout itself with --isolate none.';
 
 interface Origin {
   readonly top: string;
-  /** The project within it; empty = the root itself. */
+  /** The project's path within it; empty = the root itself. */
   readonly inside: string;
   readonly start: string;
   readonly target: string | null;
@@ -224,7 +227,7 @@ async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorksp
   if (!begun.ok) return begun;
   const filled = await fill(git, plan, begun.value, top);
   if (!filled.ok) {
-    // The failure is what people want to know; what cannot be taken back now is taken back by the next call.
+    // The original failure is reported; the next call finishes an incomplete rollback.
     await takeBack(git, plan.intentFile, begun.value);
     return filled;
   }
@@ -234,7 +237,7 @@ async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorksp
 
 type OriginPlan = Pick<WorkspacePlan, 'projectPath' | 'repository' | 'base' | 'parents'>;
 
-/** Whether a worktree could be made of the project now; changes nothing. Fails as `makeWorkspace` would. */
+/** Whether a worktree of the project could be created now; read only. Fails as `makeWorkspace` would. */
 export async function checkOrigin(git: Git, project: Omit<OriginPlan, 'parents'>): Promise<Result<void>> {
   const origin = await lookAtOrigin(git, { ...project, parents: [] });
   if (!origin.ok) return origin;
@@ -244,7 +247,7 @@ export async function checkOrigin(git: Git, project: Omit<OriginPlan, 'parents'>
   return fail('worktree-failed', message, `Rename it (git branch -m cca NAME), ${inPlace}`);
 }
 
-/** What a worktree of the project, made now, would be without; nothing where none can be made. */
+/** What a new worktree of the project would lack; empty where none can be created. */
 export async function foreseenNotes(git: Git, project: Omit<OriginPlan, 'parents'>): Promise<string[]> {
   const plan = { ...project, parents: [] };
   const origin = await lookAtOrigin(git, plan);
@@ -261,7 +264,7 @@ export async function foreseenNotes(git: Git, project: Omit<OriginPlan, 'parents
   return [...notes, `${top}: worktrees are without files that git ignores (${nameFiles(local)}); ${cure}`];
 }
 
-/** Settings of one checkout that programs read; those of claude count in a worktree all the same. */
+/** Local settings files of one checkout; those of claude apply in a worktree anyway. */
 const localFile = /^(?!CLAUDE\.|\.claude\/)(?:.*\/)?(?:\.env[^/]*|[^/]+\.local\.[^/]+|local\.properties)$/;
 
 async function lookAtOrigin(git: Git, plan: OriginPlan): Promise<Result<Origin>> {
@@ -287,7 +290,7 @@ async function lookAtOrigin(git: Git, plan: OriginPlan): Promise<Result<Origin>>
   return ok({ top, inside: relative(top, projectPath), start: start.value, target: target.value });
 }
 
-/** Every commit that is needed must be there before anything is made. */
+/** Every needed commit must exist before anything is created. */
 async function startOf(git: Git, plan: OriginPlan, top: string): Promise<Result<string>> {
   const { base, parents } = plan;
   const wanted = parents.length > 0 ? parents : base === undefined ? [] : [base];
@@ -325,7 +328,7 @@ async function startByParts(git: Git, wanted: readonly string[], top: string): P
   return fail('worktree-failed', message, `Make a first commit (git commit --allow-empty), ${inPlace}`);
 }
 
-/** Chooses a free name, writes the intent, makes the branch. An existing branch is never moved. */
+/** Chooses a free name, writes the intent, creates the branch. An existing branch is never moved. */
 async function beginBranch(
   git: Git,
   plan: WorkspacePlan,
@@ -346,22 +349,22 @@ async function beginBranch(
     const intent = { ...draft, branch };
     const written = writeIntent(git.world.files, plan.intentFile, intent);
     if (!written.ok) return written;
-    // The empty old value makes it an error when the branch exists.
+    // The empty old value makes an existing branch an error.
     const ref = `refs/heads/${branch}`;
-    // In a repository of the user's: a power cut must not leave a branch of nothing there.
+    // In the user's repository: a power cut must not leave an empty ref.
     const options = ['-c', 'core.fsync=reference'];
     const args = [...options, 'update-ref', '-m', 'branch: created by claude-code-agent', ref, draft.base, ''];
     const made = await askOwn(git, top, args);
     if (made.ok && made.value.exitCode === 0) return ok(intent);
     git.world.files.remove(plan.intentFile);
     if (!made.ok) return made;
-    // Another process made the branch first.
+    // Another process created the branch first.
     if (/reference already exists/.test(made.value.stderr)) continue;
     return gitFailure(args, made.value);
   }
 }
 
-/** In lower case: some disks make no difference. */
+/** In lower case, because some file systems are case-insensitive. */
 async function branchesBelow(git: Git, top: string, prefix: string): Promise<Result<Set<string>>> {
   const listed = await runOwn(git, top, ['for-each-ref', '--format=%(refname)', `refs/heads/${prefix}`]);
   if (!listed.ok) return listed;
@@ -369,7 +372,7 @@ async function branchesBelow(git: Git, top: string, prefix: string): Promise<Res
   return ok(new Set(names.filter((name) => name !== '')));
 }
 
-/** Also a name below which there are others is taken: branches are files and folders. */
+/** A name with branches below it is taken as well: branches are files and folders. */
 function freeName(wanted: string, taken: ReadonlySet<string>): string | null {
   for (let count = 1; count <= namesMax; count += 1) {
     const name = count === 1 ? wanted : `${wanted}-${count}`;
@@ -379,7 +382,7 @@ function freeName(wanted: string, taken: ReadonlySet<string>): string | null {
   return null;
 }
 
-/** Checks the branch out, merges the further parents and says in the intent that all is there. */
+/** Checks the branch out, merges the other parents and records in the intent that it is complete. */
 async function fill(
   git: Git,
   plan: WorkspacePlan,
@@ -395,7 +398,10 @@ async function fill(
   return sayMade(git, plan, { ...intent, base: base.value });
 }
 
-/** A worktree recorded as made is never made again, and git does not sync: after a power cut its files are empty. */
+/**
+ * A worktree recorded as complete is never created again, and git does not sync: after a power cut its files would be
+ * empty.
+ */
 async function sayMade(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<WorkspaceIntent>> {
   await syncDisks(git, intent.repository, intent.path);
   const made: WorkspaceIntent = { ...intent, state: 'made' };
@@ -403,7 +409,7 @@ async function sayMade(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   return written.ok ? ok(made) : written;
 }
 
-/** The project must be a folder of the worktree, and not reached by a link that leads somewhere else. */
+/** The project must be a folder of the worktree, not reached by a symlink that leads out. */
 function checkFolder(git: Git, { path, folder }: WorkspaceIntent): Result<void> {
   const { files } = git.world;
   if (files.entryKind(folder) === 'folder' && files.realPath(folder) === folder) return ok(undefined);
@@ -429,7 +435,7 @@ async function mergeParents(git: Git, { path, branch, base, parents }: Workspace
   return ok(head);
 }
 
-/** Removes a worktree in which nothing has worked, its branch and the intent; running it again finishes. */
+/** Removes a worktree in which nothing has run, its branch and the intent; a second call finishes. */
 async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): Promise<Result<void>> {
   const { files } = git.world;
   const { path, branch, base } = intent;
@@ -439,7 +445,7 @@ async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): 
   const tip = await commitOf(git, asked, `refs/heads/${branch}`);
   if (!tip.ok) return tip;
   files.remove(path);
-  // Between the intent and its branch another process may have made one of that name.
+  // Between the intent and its branch another process may have created one with that name.
   const isOurs = tip.value === base || entry.value?.branch === branch;
   if (tip.value !== null && isOurs) {
     const gone = await runOwn(git, asked, ['update-ref', '-d', `refs/heads/${branch}`, tip.value]);
@@ -451,7 +457,7 @@ async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): 
   return ok(undefined);
 }
 
-/** What people may expect in the worktree and will not find there. Reported once, when the base is fixed. */
+/** Expected files that the worktree lacks. Reported once, when the base is fixed. */
 async function originNotes(git: Git, plan: OriginPlan, { top, start, target }: Origin): Promise<string[]> {
   if (plan.base !== undefined || plan.parents.length > 0) return [];
   const notes: string[] = [];
@@ -492,16 +498,16 @@ async function addFolder(git: Git, cwd: string, path: string, branch: string): P
   return added.ok ? ok(undefined) : added;
 }
 
-/** Removes this one worktree: `git worktree prune` would also forget those on a disk that is away. */
+/** Removes only this worktree's entry: `git worktree prune` would also remove those on an unmounted disk. */
 async function forgetFolder(git: Git, cwd: string, { path }: Worktree): Promise<Result<void>> {
   const gone = await removeWorktree(git, cwd, path);
   if (gone.ok) return gone;
-  // A git that was told to end takes back by itself what it was making, maybe just now.
+  // A git that was asked to end rolls back its own work, possibly just now.
   const left = await worktreeAt(git, cwd, path);
   return left.ok && left.value === null ? ok(undefined) : gone;
 }
 
-/** A commit that is on no branch gets one of a name that begins with `branch`. */
+/** Creates a branch, whose name begins with `branch`, for a commit on no branch. */
 async function keepAside(git: Git, cwd: string, branch: string, head: string | undefined): Promise<Result<void>> {
   if (head === undefined) return ok(undefined);
   const there = await commitOf(git, cwd, head);

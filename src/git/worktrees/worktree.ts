@@ -1,4 +1,4 @@
-/** Worktrees of a repository: listed, made and removed; and what git says about the files in them. */
+/** Worktrees of a repository: list, create, remove; and git's view of the files in them. */
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
@@ -6,17 +6,17 @@ import { longTimeoutMs, runOwn } from '../run-git.ts';
 import { withoutSetUp } from '../stage.ts';
 
 export interface Worktree {
-  /** Absolute, as git wrote it down; the folder may be gone. */
+  /** Absolute, as git recorded it; the folder may be gone. */
   readonly path: string;
-  /** Full id of the commit that is checked out; absent = none yet. */
+  /** Full id of the checked-out commit; absent = none yet. */
   readonly head?: string;
-  /** Without `refs/heads/`; absent when a commit is checked out by itself. */
+  /** Without `refs/heads/`; absent for a detached HEAD. */
   readonly branch?: string;
-  /** Present when the worktree is locked: the reason, empty when none was given. */
+  /** Present for a locked worktree: the reason, possibly empty. */
   readonly lock?: string;
 }
 
-/** All worktrees, the repository's first one in front. Fails with `worktree-failed`. */
+/** All worktrees, the main one first. Fails with `worktree-failed`. */
 export async function listWorktrees(git: Git, folder: string): Promise<Result<readonly Worktree[]>> {
   const listed = await runOwn(git, folder, ['worktree', 'list', '--porcelain', '-z']);
   if (!listed.ok) return listed;
@@ -34,18 +34,18 @@ function parseEntry(fields: readonly string[]): Worktree | null {
     path,
     ...(head === undefined || /^0*$/.test(head) ? {} : { head }),
     ...(branch?.startsWith('refs/heads/') ? { branch: branch.slice('refs/heads/'.length) } : {}),
-    // So git itself locks what it is making; it stays when that git was killed.
+    // Git's own lock during creation; it stays when that git was killed.
     ...(lock === 'initializing' ? {} : defined({ lock })),
   };
 }
 
-/** What the repository knows of the worktree at the real path; null when it knows nothing. */
+/** The repository's entry of the worktree at the real path; null without one. */
 export async function worktreeAt(git: Git, folder: string, path: string): Promise<Result<Worktree | null>> {
   const listed = await listWorktrees(git, folder);
   return listed.ok ? ok(listed.value.find((worktree) => worktree.path === path) ?? null) : listed;
 }
 
-/** Makes a worktree at the absolute path `folder`, on the branch or on a new one from HEAD. */
+/** Creates a worktree at the absolute path `folder`, on the branch or on a new one from HEAD. */
 export async function addWorktree(
   git: Git,
   { repository, folder, branch }: { readonly repository: string; readonly folder: string; readonly branch: string },
@@ -63,13 +63,13 @@ export async function isMerged(git: Git, folder: string, branch: string): Promis
   const merged = await runOwn(git, folder, ['merge-tree', '--write-tree', 'HEAD', `refs/heads/${branch}`]);
   const own = merged.ok ? await runOwn(git, folder, ['rev-parse', '--verify', 'HEAD^{tree}']) : merged;
   if (merged.ok && own.ok) return merged.value.trim() === own.value.trim();
-  // Only a git of 2022 and later can merge without a worktree.
+  // Only a git of 2022 or later can merge without a worktree.
   return (await runOwn(git, folder, ['merge-base', '--is-ancestor', `refs/heads/${branch}`, 'HEAD'])).ok;
 }
 
-/** Removes a worktree with all that is in it, or forgets one whose folder is gone; its branch stays. */
+/** Removes a worktree with its files, or the entry of a missing one; its branch stays. */
 export async function removeWorktree(git: Git, repository: string, folder: string): Promise<Result<void>> {
-  // The second --force is for one that a killed git left marked as being made.
+  // The second --force is for one that a killed git left marked as initializing.
   const args = ['worktree', 'remove', '--force', '--force', '--', folder];
   const removed = await runOwn(git, repository, args, { timeoutMs: longTimeoutMs });
   return removed.ok ? ok(undefined) : removed;
@@ -80,7 +80,7 @@ export async function pruneWorktrees(git: Git, repository: string): Promise<Resu
   return pruned.ok ? ok(undefined) : pruned;
 }
 
-/** Paths, from the top of the worktree, of what is changed, staged or new; ignored files are none of them. */
+/** Paths from the top of the worktree of changed, staged or new files, without ignored ones. */
 export async function changedFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
   const args = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=none'];
   const listed = await runOwn(git, folder, args);
@@ -89,7 +89,7 @@ export async function changedFiles(git: Git, folder: string): Promise<Result<rea
   return ok(withoutSetUp(git, folder, names));
 }
 
-/** Ignored, untracked files: of those in `paths`, which are from `folder`, else all from the top. */
+/** Ignored, untracked files: those in `paths`, relative to `folder`, or all from the top. */
 export async function ignoredFiles(
   git: Git,
   folder: string,

@@ -88,7 +88,7 @@ interface FoundItem {
   readonly item: Item | WaveItem;
 }
 
-/** By its id, the beginning of one, or the session that has no other open item. */
+/** By its id, the beginning of one, the session that has no other open item, or the group whose wave waits. */
 function findItem(context: AppContext, reference: string): Result<FoundItem> {
   if (reference.includes('/')) return onlyItemOf(context, reference);
   const groups = allGroups(context);
@@ -101,6 +101,9 @@ function findItem(context: AppContext, reference: string): Result<FoundItem> {
   ]);
   const found = all.filter(({ item }) => item.id.startsWith(reference));
   const [first, second] = found;
+  const ofGroup = first === undefined ? loadReferredGroup(context, reference) : undefined;
+  const wave = ofGroup?.ok ? openWaveItem(ofGroup.value.state) : undefined;
+  if (ofGroup?.ok && wave !== undefined) return ok({ group: ofGroup.value, item: wave });
   if (first === undefined) return fail('not-found', `There is no item ${quoted(reference)}.`, see('inbox'));
   if (second === undefined) return ok(first);
   return fail('ambiguous', `${quoted(reference)} fits ${found.length} items.`, 'Give more of the id.');

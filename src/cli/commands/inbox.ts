@@ -69,7 +69,7 @@ export function defineAnswer(command: Command, context: Context): void {
       with 2. Answer a permission with allow or deny, a wave with continue or stop,
       and a question with a text or one option per question.`,
     )
-    .argument('<item>', 'id or prefix, or <group>/<session> if it has one item')
+    .argument('<item>', 'id or prefix, <group>/<session> if it has one item, or the group of a wave')
     .argument('[text]', 'allow or deny, continue or stop, or the answer to a question')
     .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole)
     .option('--always', 'allow, and add a rule to the group that allows such calls')

@@ -121,6 +121,10 @@ export async function draftOf(
   const projectPath =
     given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(context, given.project ?? '');
   if (!projectPath.ok) return projectPath;
+  if (given.host) {
+    const known = await (await import('../fleet/hosts.ts')).checkHostName(context, group.root, given.host);
+    if (!known.ok) return known;
+  }
   const ofGroup = group.state.group.config;
   const untrusted = ((given.untrusted === undefined ? kept?.untrusted : given.untrusted) ?? ofGroup.untrusted) === true;
   const work = pickSettings(workSettings, given) as GivenWork;

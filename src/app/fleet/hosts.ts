@@ -1,6 +1,7 @@
 /** The hosts of a fleet, seen from where groups are run. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { nearest } from '../../core/nearest.ts';
 import { readAdded } from '../../fleet/fleet-files.ts';
 import { describeHosts } from '../../fleet/known-hosts.ts';
 import * as registry from '../../fleet/registry.ts';
@@ -36,10 +37,18 @@ export async function setDraining(
   });
 }
 
+/** Fails with `not-found` if hosts are known and none has this name; a Redis that does not answer is no reason to. */
+export async function checkHostName(context: AppContext, root: string, name: string): Promise<Result<unknown>> {
+  const hosts = await fleetHosts(context, root);
+  return hosts.ok && !hosts.value.some((host) => host.name === name) ? unknownHost(name, hosts.value) : ok(undefined);
+}
+
 export function unknownHost(name: string, hosts: readonly { readonly name: string }[]) {
-  const known = hosts.map((host) => host.name).join(', ');
+  const names = hosts.map((host) => host.name);
   const message = `There is no host ${JSON.stringify(name)} in the fleet.`;
-  if (known !== '') return fail('not-found', message, `There are: ${known}.`);
+  const near = nearest(name, names);
+  const meant = near === undefined ? '' : `Did you mean ${near}? `;
+  if (names.length > 0) return fail('not-found', message, `${meant}There are: ${names.join(', ')}.`);
   return fail('not-found', message, advise('Let one join with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
 }
 

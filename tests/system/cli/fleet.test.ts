@@ -161,6 +161,28 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       expect([code, stderr.includes('There is no host "gpu1"')]).toEqual([2, true]);
     });
 
+    test('a session for an unknown host is refused with the nearest name', async () => {
+      const group = await user.ok('group', 'create', 'auth');
+      const add = (...more: string[]) =>
+        user.run('session', 'add', group, '--project', user.project('api'), '--prompt', 'Do it.', ...more);
+      expect(await add('--host', 'gpu1')).toMatchObject({ code: 2, stdout: '' });
+      await says('gpu1');
+      await says('mac');
+      const refused = 'There is no host "gup1" in the fleet. Did you mean gpu1? There are: gpu1, mac.';
+      for (const { code, stderr } of [
+        await add('--host', 'gup1'),
+        await add('--host', 'gpu1', '--name', 'api').then(() =>
+          user.run('session', 'edit', `${group}/api`, '--host', 'gup1'),
+        ),
+      ])
+        expect([code, stderr.trim()]).toEqual([2, `claude-code-agent: ${refused}`]);
+      const { sessions } = await user.json<{ sessions: { name: string }[] }>('group', 'show', group);
+      expect(sessions).toMatchObject([{ name: 'api' }]);
+      // The run tells of a Redis that does not answer.
+      user.env.CLAUDE_CODE_AGENT_FLEET = 'redis://127.0.0.1:1';
+      expect((await add('--host', 'gup1')).code).toBe(0);
+    });
+
     test('are listed with their properties and states', async () => {
       await says('gpu1');
       await says('old', {}, 61_000);

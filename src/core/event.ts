@@ -2,6 +2,7 @@
  * Every fact that is written to events.jsonl. The log is the truth: state.ts folds it, and the fold alone
  * rebuilds every meta.json. Events carry whole values, never differences.
  */
+import type { Evidence } from './evidence.ts';
 import type { SessionFailureReason } from './failure.ts';
 import type {
   Changes,
@@ -232,6 +233,7 @@ export type EventBody =
       readonly structured?: unknown;
       readonly work?: Changes;
       readonly usage: Usage;
+      readonly evidence?: Evidence;
     })
   /** The attempt ended without doing so; only a retry goes on. */
   | (AttemptFact & {
@@ -243,6 +245,7 @@ export type EventBody =
       readonly output?: string;
       readonly usage: Usage;
       readonly unread?: Unread;
+      readonly evidence?: Evidence;
     })
   /** The attempt ended before it was done; a resume goes on. */
   | (AttemptFact & {
@@ -257,6 +260,7 @@ export type EventBody =
       /** A tool succeeded in this attempt: the count of tries after a transient failure or a stall starts again. */
       readonly progressed?: true;
       readonly unread?: Unread;
+      readonly evidence?: Evidence;
     })
   /**
    * A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt; `fresh` is

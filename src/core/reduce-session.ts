@@ -1,6 +1,7 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import { defined } from './defined.ts';
 import type { AttemptIntent, GroupEvent, StopReason, Warning } from './event.ts';
+import type { Evidence } from './evidence.ts';
 import {
   addUsage,
   noUsage,
@@ -483,11 +484,13 @@ interface Ending {
   readonly at: string;
   readonly reason?: string;
   readonly unread?: readonly string[];
+  readonly evidence?: Evidence;
 }
 
 function endAttempt(state: GroupState, record: SessionRecord, event: Ending): void {
   const attempt = attemptOf(record, event.attemptId);
   record.endedAt = event.at;
+  if (event.evidence !== undefined) record.evidence = event.evidence;
   record.messages.push(...(event.unread ?? []));
   const isFree = event.usage.costUsd === 0 && !isAnswered(event.usage);
   const isOfThisBoot = attempt.process !== undefined && attempt.process.bootId === state.run?.runner.bootId;

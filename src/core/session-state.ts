@@ -1,5 +1,6 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
 import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
+import type { Evidence } from './evidence.ts';
 import type { SessionFailure } from './failure.ts';
 import { type Changes, roundUsd, type SessionDefinition, type Usage, type Workspace } from './group.ts';
 import { sessionUuid } from './id.ts';
@@ -138,6 +139,8 @@ export interface SessionRecord {
   /** Its work was done in another group, on a branch of that. */
   inherited?: InheritedFrom;
   mergedInto?: string;
+  /** From the last acceptance. */
+  evidence?: Evidence;
   /** The sentence with which the last failed attempt ended; the next attempt's model is told. */
   lastFailure?: string;
   /** Wall time of ended attempts: in all, and of that before claude started and after it ended. */

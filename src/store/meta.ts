@@ -3,6 +3,7 @@
  * program itself believes the log.
  */
 import { defined } from '../core/defined.ts';
+import type { Evidence } from '../core/evidence.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import {
   type Changes,
@@ -82,6 +83,8 @@ export interface SessionMeta extends SessionDefinition {
   readonly workspace?: Workspace;
   readonly work?: Changes;
   readonly mergedInto?: string;
+  /** What its acceptance has shown. */
+  readonly evidence?: Evidence;
 }
 
 export function groupMeta(state: GroupState): GroupMeta {
@@ -164,7 +167,7 @@ export function sessionMeta(record: SessionRecord): SessionMeta {
     attempts: record.attempts,
     ...defined({ machine: record.host }),
     warnings: record.warnings,
-    ...defined({ workspace: record.workspace, mergedInto: record.mergedInto }),
+    ...defined({ workspace: record.workspace, mergedInto: record.mergedInto, evidence: record.evidence }),
   };
 }
 

@@ -395,3 +395,48 @@ function eachLine(files: readonly SourceFile[], check: (line: string) => string[
     text.split('\n').flatMap((line, index) => check(line).map((problem) => `${path}:${index + 1}: ${problem}`)),
   );
 }
+
+const sentenceWordsMax = 40;
+
+/**
+ * Sentences of more than 40 words in Markdown. Paragraphs, list items, headings and table cells end a sentence. Inline
+ * code, or a list of it, is one word. Fenced code, comments and the targets of links do not count. In docs/reference/,
+ * blocks of `text` are the prose of help texts.
+ */
+export function checkSentences(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const isHelp = path.startsWith('docs/reference/');
+    return blocksOfProse(text, isHelp).flatMap(({ line, prose }) =>
+      prose
+        .split(/(?<=[.!?][*)"’]*)\s+(?=["(‘“[*]*(?:[\p{Lu}\d]|claude\b|npm\b))/u)
+        .map((sentence) => ({ sentence, words: sentence.split(/\s+/).filter((word) => /[\p{L}\d]/u.test(word)) }))
+        .filter(({ words }) => words.length > sentenceWordsMax)
+        .map(({ words }) => `${path}:${line}: split the sentence "${words.slice(0, 6).join(' ')} …"`),
+    );
+  });
+}
+
+/** The first line and the text of each paragraph, list item, heading and table cell. */
+function blocksOfProse(text: string, isHelp: boolean): { readonly line: number; readonly prose: string }[] {
+  const plain = text
+    .replace(/<!--.*?-->/gs, blankLines)
+    .replace(/^ *```(\w*)\n(.*?)^ *```$/gms, (block, kind: string, body: string) =>
+      isHelp && kind === 'text' ? `\n${body.replace(/^ *\$ .*$/gm, '')}\n` : blankLines(block),
+    )
+    .replace(/`[^`\n]+`(?:, `[^`\n]+`)*/g, 'Code')
+    .replace(/\]\([^)\s]*\)/g, ']');
+  const blocks: { line: number; prose: string }[] = [];
+  let isOpen = false;
+  for (const [index, line] of plain.split('\n').entries()) {
+    const starts = /^\s*(?:[-*] |\d+\. |#|\||$)/.test(line);
+    if (line.startsWith('|')) blocks.push(...line.split(/(?<!\\)\|/).map((prose) => ({ line: index + 1, prose })));
+    else if (starts || !isOpen) blocks.push({ line: index + 1, prose: line });
+    else (blocks.at(-1) as { prose: string }).prose += ` ${line}`;
+    isOpen = !/^\s*(?:#|\||$)/.test(line);
+  }
+  return blocks;
+}
+
+function blankLines(text: string): string {
+  return text.replace(/[^\n]/g, '');
+}

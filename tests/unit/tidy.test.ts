@@ -60,6 +60,11 @@ describe('the tree', () => {
     const program = src.find(({ path }) => path === 'src/cli/entries.ts')?.text ?? '';
     expect(commandsInTexts(src, program)).toEqual([]);
   });
+  test('no sentence in docs and help texts has more than 40 words', () => {
+    const pages = readSources(root, ['docs', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'], /\.md$/);
+    expect(pages.map(({ path }) => path)).toContain('docs/reference/commands.md');
+    expect(rules.checkSentences(pages)).toEqual([]);
+  });
   test('no test is switched off', () => expect(rules.checkTestSwitches(tests)).toEqual([]));
 });
 
@@ -261,6 +266,27 @@ describe('the other rules see a violation', () => {
       expect(rules.checkMachinePaths(tree({ 'docs/a.md': `see ${['', folder, 'x'].join('/')}/y` }))).toHaveLength(1);
     }
     expect(rules.checkMachinePaths(tree({ 'docs/a.md': 'see ~/work/x and ./root/x' }))).toEqual([]);
+  });
+
+  test('long sentences', () => {
+    const words = (count: number) => Array.from({ length: count }, (_, index) => `word${index}`).join(' ');
+    const problems = (text: string, path = 'docs/a.md') => rules.checkSentences(tree({ [path]: text }));
+    expect(problems(`${words(41)}.`)).toEqual([
+      'docs/a.md:1: split the sentence "word0 word1 word2 word3 word4 word5 …"',
+    ]);
+    expect(problems(`# Title\n\n- ${words(20)}\n  ${words(21)}.`)).toHaveLength(1);
+    expect(problems(`| a | ${words(41)} |`)).toHaveLength(1);
+    expect(problems(`\`\`\`text\n${words(41)}\n\`\`\``, 'docs/reference/a.md')).toHaveLength(1);
+    for (const text of [
+      `${words(40)}. More.`,
+      `| ${words(30)} | ${words(30)} |`,
+      `- ${words(30)}\n- ${words(30)}`,
+      `\`\`\`text\n${words(41)}\n\`\`\``,
+      `<!-- ${words(41)} -->`,
+      `${words(39)} \`${words(9)}\`.`,
+    ]) {
+      expect([text, problems(text)]).toEqual([text, []]);
+    }
   });
 
   test('switched off tests', () => {

@@ -8,7 +8,7 @@ export type Define = (command: Command, context: Context) => void;
 export type CommandEntry = readonly [path: string, summary: string, load: () => Promise<Define>, isHidden?: true];
 
 /** Whose group is the one created last where none is given: they show one, or say which before they change anything. */
-const ofLatest = /^(?:group (?:show|graph|plan|watch|budget|why|diff|merge|pr|report)|session (?:list))$/;
+const ofLatest = /^(?:review|group (?:show|graph|plan|watch|budget|why|diff|merge|pr|report)|session (?:list))$/;
 
 export const latest = '@';
 
@@ -129,6 +129,7 @@ export const commandEntries: readonly CommandEntry[] = [
   ['init', 'write a first workflow for nearby projects', from(() => import('./commands/init.ts'), 'define')],
   ['run', 'create the group of a workflow and run it', from(() => import('./commands/run.ts'), 'define')],
   ['inbox', 'list what sessions ask of you', from(inbox, 'defineInbox')],
+  ['review', 'review the work of a group: decisions, then risks', from(() => import('./commands/review.ts'), 'define')],
   ['answer', 'answer an item of the inbox', from(inbox, 'defineAnswer')],
   ['rm', 'delete groups', from(remove, 'defineRemove')],
   ['stop', 'pause every group on this machine', from(pause, 'defineStop')],

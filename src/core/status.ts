@@ -108,6 +108,7 @@ const groupTable: GroupTable = {
     group_changed: 'completed',
     group_redefined: 'completed',
     session_added: 'paused',
+    session_removed: 'completed',
     session_queued: 'paused',
     // It completed before anybody could speak with it.
     session_detached: 'completed',

@@ -19,6 +19,8 @@ export interface DiffOptions {
   readonly to?: string;
   /** One line per file and a summary line, at most this many columns wide; absent = the full diff. */
   readonly stat?: number;
+  /** Modes, blobs and names as `changedFiles` reads them, instead of the lines. */
+  readonly raw?: true;
   /** Excluded paths from the top. */
   readonly without?: readonly string[];
 }
@@ -71,14 +73,50 @@ function parseStat(text: string): DiffStat {
 
 /** As git prints it, with control characters; empty without a difference. */
 export async function diffText(git: Git, folder: string, options: DiffOptions): Promise<Result<string>> {
-  const { from, to, stat, without = [] } = options;
+  const { from, to, stat, raw, without = [] } = options;
   const diff = [...readableNames, 'diff', ...plain];
-  const form = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
+  const lines = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
+  const form = raw ? rawForm : lines;
   if (to !== undefined) return runOwn(git, folder, [...diff, ...form, from, to, '--'], long);
   return withNewFiles(git, folder, (index, apart) =>
     runOwn(git, folder, [...diff, ...form, from, '--', '.', ...exceptOurs, ...apart, ...excluding(without)], {
       ...long,
       ...index,
+    }),
+  );
+}
+
+const rawForm = ['--raw', '--numstat', '--no-abbrev', '-z'];
+
+/** A commit as `changedFiles` reads it. */
+export interface CommitDiff {
+  readonly id: string;
+  readonly title: string;
+  readonly raw: string;
+  readonly patch: string;
+}
+
+/** The last commits before `tip` that changed one of the paths, newest first, without merges and the first commit. */
+export async function recentDiffs(
+  git: Git,
+  folder: string,
+  { tip, paths, max }: { readonly tip: string; readonly paths: readonly string[]; readonly max: number },
+): Promise<Result<CommitDiff[]>> {
+  const log = [...readableNames, '--literal-pathspecs', 'log', ...plain, '--no-renames', '--no-merges'];
+  const which = ['--min-parents=1', `--max-count=${max}`, tip, '--', ...paths.slice(0, excludedMax)];
+  const raws = await runOwn(git, folder, [...log, ...rawForm, '--format=%x1e%H%x1f%s%x1f', ...which], long);
+  if (!raws.ok) return raws;
+  const patches = await runOwn(git, folder, [...log, '--patch', '--unified=0', '--format=%x1e%H%x1f', ...which], long);
+  if (!patches.ok) return patches;
+  const texts = new Map(
+    patches.value
+      .split('\x1e')
+      .map((part) => part.split('\x1f', 2).map((text) => text.trimStart()) as [string, string]),
+  );
+  return ok(
+    raws.value.split('\x1e').flatMap((part): CommitDiff[] => {
+      const [id = '', title = '', raw = ''] = part.split('\x1f');
+      return id === '' ? [] : [{ id, title, raw: raw.replace(/^[\0\n]+/, ''), patch: texts.get(id) ?? '' }];
     }),
   );
 }

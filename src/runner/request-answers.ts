@@ -403,9 +403,11 @@ function removalEvents(state: GroupState, record: SessionRecord): Result<EventBo
   const { id: sessionId, name } = record.definition;
   const { id: groupId } = state.group;
   const about = `Session ${numberedName(sessionId, name)}`;
-  if (record.state.status === 'completed') {
+  // A run may still count on its result, and merged work is part of a branch.
+  if (record.state.status === 'completed' && (state.status === 'running' || record.mergedInto !== undefined)) {
+    const what = record.mergedInto === undefined ? 'completed in a running group' : `merged into ${record.mergedInto}`;
     const next = advise('Delete the group as a whole with', ['group', 'delete', groupId]);
-    return fail('illegal-transition', `${about} is completed; its result stays in the group.`, next);
+    return fail('illegal-transition', `${about} is ${what}; its result stays in the group.`, next);
   }
   if (record.state.status === 'running') {
     const next = advise('Pause it first', ['session', 'pause', `${groupId}/${sessionLabel(sessionId, name)}`]);

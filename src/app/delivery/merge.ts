@@ -2,7 +2,7 @@
 
 import { dirname } from 'node:path';
 import type { MergedRepository } from '../../core/event.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { nextGroupStatus } from '../../core/status.ts';
@@ -28,7 +28,16 @@ import { changeGroup } from '../group-commands.ts';
 import { liveRunner } from '../live-runner.ts';
 import type { GroupReference } from '../resolve.ts';
 import { clearScratches, MergeSandbox, markedGit, type SandboxMerge, waitForGitExit } from './merge-sandbox.ts';
-import { type MergePlan, type MergeSelection, placeName, planMerge, type RepositoryPlan, warnOnce } from './plan.ts';
+import {
+  type MergeItem,
+  type MergePlan,
+  type MergeSelection,
+  placeName,
+  planMerge,
+  type RepositoryPlan,
+  titleOfItem,
+  warnOnce,
+} from './plan.ts';
 import { type CleanUpReport, cleanUpSessions, leftoverOf } from './worktree-cleanup.ts';
 
 export interface MergeOptions extends MergeSelection {
@@ -149,19 +158,13 @@ async function mergeAll(
 ): Promise<Result<Merged | null>> {
   const { git } = bench;
   const { paths } = writer;
-  const tasks = prepared.map(
-    ({ plan, target }, index): SandboxMerge => ({
-      plan,
-      start: target.commit,
-      startName: plan.into,
-      scratch: bench.scratchFor(plan, index + 1),
-    }),
-  );
+  const tasks = tasksOf(bench, prepared);
   const scratches = tasks.map(({ scratch }) => scratch);
   const begun: MergeJournal = { step: 'checking', mark, scratches, moves: [] };
   const noted = writeMergeJournal(git.world, paths, begun);
   if (!noted.ok) return noted;
-  const tried = await tryOut(bench, tasks);
+  const first = await tryOut(bench, tasks);
+  const tried = first.ok ? first : await withPair(bench, tasks, first.failure);
   const isReady = tried.ok && !bench.isInterrupted;
   const moving = { ...begun, step: 'moving' as const, moves: tried.ok ? tried.value.moves : [] };
   const ready = isReady ? writeMergeJournal(git.world, paths, moving) : ok(undefined);
@@ -173,6 +176,90 @@ async function mergeAll(
   }
   const settled = await settleMerge(git, writer, moving);
   return settled.ok ? summed(settled.value, tried.value) : settled;
+}
+
+function tasksOf(bench: MergeSandbox, prepared: readonly Prepared[]): SandboxMerge[] {
+  return prepared.map(({ plan, target }, index) => {
+    const scratch = bench.scratchFor(plan, index + 1);
+    return { plan, start: target.commit, startName: plan.into, scratch };
+  });
+}
+
+/** The failure of a check, with the work that fails it where it is not that of one session. */
+async function withPair(bench: MergeSandbox, tasks: readonly SandboxMerge[], failure: Failure): Promise<Result<never>> {
+  const isCheck = failure.reason === 'not-accepted' && tasks.flatMap(({ plan }) => plan.items).length > 2;
+  const pair = isCheck ? await firstFailingPair(bench, tasks) : null;
+  if (pair === null || pair.length < 2) return { ok: false, failure };
+  const message = `${failure.message} The first that fail together are ${pair.map(titleOfItem).join(' and ')}.`;
+  return { ok: false, failure: { ...failure, message } };
+}
+
+/**
+ * The first two pieces of work, in the order in which they are merged, that fail their checks together; one when it
+ * fails alone, null when that was interrupted.
+ */
+async function firstFailingPair(
+  bench: MergeSandbox,
+  tasks: readonly SandboxMerge[],
+): Promise<readonly MergeItem[] | null> {
+  const all = tasks.flatMap(({ plan }) => plan.items);
+  const fails = async (some: readonly MergeItem[]): Promise<boolean> => {
+    if (bench.isInterrupted) return true;
+    const part = tasks.map((task) => {
+      return { ...task, plan: { ...task.plan, items: task.plan.items.filter((item) => some.includes(item)) } };
+    });
+    return !(await bench.integrate(part)).ok;
+  };
+  /** The smallest number for which it fails; it does for `high`. */
+  const smallest = async (high: number, doesFail: (count: number) => Promise<boolean>): Promise<number> => {
+    let [low, end] = [1, high];
+    while (low < end) {
+      const middle = (low + end) >>> 1;
+      if (await doesFail(middle)) end = middle;
+      else low = middle + 1;
+    }
+    return low;
+  };
+  const second = await smallest(all.length, (count) => fails(all.slice(0, count)));
+  const last = all.slice(second - 1, second);
+  if (second === 1 || (await fails(last))) return bench.isInterrupted ? null : last;
+  const first = await smallest(second - 1, (count) => fails([...all.slice(0, count), ...last]));
+  return bench.isInterrupted ? null : [...all.slice(first - 1, first), ...last];
+}
+
+export interface UnionCheck {
+  /** Absent = all of it passes together. */
+  readonly failure?: Failure;
+  /** The sessions that fail together, or the one that fails on the target alone. */
+  readonly culprits: readonly SessionId[];
+}
+
+/** Merges the work of the sessions in scratch worktrees and checks it there. No branch moves. Fails as mergeGroup. */
+export async function checkUnion(
+  context: AppContext,
+  writer: GroupWriter,
+  only: readonly SessionId[],
+): Promise<Result<UnionCheck>> {
+  const options = { partial: true, dryRun: false, only };
+  const begun = await beginMerge(context, writer, options);
+  if (!begun.ok) return begun;
+  const { bench, mergePlan, mark } = begun.value;
+  const prepared = await prepare(bench, mergePlan, { ...options, dryRun: true });
+  if (!prepared.ok) return prepared;
+  const tasks = tasksOf(bench, prepared.value);
+  const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
+  const noted = writeMergeJournal(bench.git.world, writer.paths, journal);
+  if (!noted.ok) return noted;
+  const checked = await bench.whileListening(async (): Promise<Result<UnionCheck>> => {
+    const integrated = await bench.integrate(tasks);
+    if (integrated.ok) return ok({ culprits: [] });
+    if (integrated.failure.reason !== 'not-accepted') return integrated;
+    const pair = await firstFailingPair(bench, tasks);
+    const culprits = pair?.map(({ record }) => record.definition.id) ?? [];
+    return pair === null ? integrated : ok({ failure: integrated.failure, culprits });
+  });
+  const ended = await endMerge(bench.git, writer, journal);
+  return ended.ok ? checked : ended;
 }
 
 function summed(settlement: Settlement, { moves, contained }: Tried): Result<Merged> {

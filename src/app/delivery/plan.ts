@@ -40,6 +40,8 @@ export interface MergeSelection {
   readonly into?: string;
   /** Sessions that are not completed may be left out. */
   readonly partial: boolean;
+  /** Only these sessions, and what their work was built on; implies `partial`. Absent = all. */
+  readonly only?: readonly SessionId[];
 }
 
 export function warnOnce({ notes }: Pick<AppContext, 'notes'>, text: string): void {
@@ -54,9 +56,11 @@ export function placeName(repository: string): string {
 export async function planMerge(git: Git, state: GroupState, options: MergeSelection): Promise<Result<MergePlan>> {
   const allowed = checkStatus(state);
   if (!allowed.ok) return allowed;
-  const records = planOf(state).graph.order.flatMap((id) => state.sessions.get(id) ?? []);
+  const { only } = options;
+  const order = planOf(state).graph.order.filter((id) => only?.includes(id) ?? true);
+  const records = order.flatMap((id) => state.sessions.get(id) ?? []);
   const unfinished = records.filter((record) => record.mergedInto === undefined && record.state.status !== 'completed');
-  if (unfinished.length > 0 && !options.partial) return notComplete(state, unfinished);
+  if (unfinished.length > 0 && !options.partial && only === undefined) return notComplete(state, unfinished);
   const merged: SessionRecord[] = [];
   const elsewhere: SessionRecord[] = [];
   const leftOut: LeftOut[] = [];
@@ -312,7 +316,7 @@ export function isWorktree({ world: { files } }: Git, { path, repository }: Work
 }
 
 /** Its branch as it is now, because people correct conflicts there; its commit when the branch is gone or behind. */
-async function sourceOf(
+export async function sourceOf(
   git: Git,
   record: SessionRecord,
   { repository, branch }: Workspace,

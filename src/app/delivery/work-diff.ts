@@ -53,56 +53,64 @@ export function workspacesOf(context: AppContext, group: LoadedGroup): Result<Re
   return ok(found);
 }
 
+export interface Comparison {
+  readonly folder: string;
+  readonly from: string;
+  /** Absent = the files as they are in the folder. */
+  readonly to?: string;
+  readonly without?: readonly string[];
+  readonly gone?: string;
+}
+
 /** Fails with `illegal-transition` (nothing to compare), `not-found` (the work is gone) and `worktree-failed`. */
+export async function comparisonOf(
+  context: AppContext,
+  session: LoadedSession,
+  workspace: Workspace | undefined,
+): Promise<Result<Comparison>> {
+  if (workspace !== undefined) {
+    const sides = await sidesOf(context, session, workspace);
+    return sides.ok ? ok({ ...sides.value, from: workspace.base }) : sides;
+  }
+  // Since it began. What others have changed there meanwhile cannot be told apart.
+  const { projectPath: folder, repository } = session.record.definition;
+  const begin = context.world.files.readText(sessionPaths(session.paths, session.sessionId).begin);
+  const since = begin === null ? null : sinceState(context, folder, begin);
+  return since === null || repository === undefined ? notIsolated(session) : ok({ folder, ...since });
+}
+
+/** Fails as comparisonOf. */
 export async function diffOf(
   context: AppContext,
   session: LoadedSession,
   workspace: Workspace | undefined,
   form: DiffForm,
 ): Promise<Result<WorkDiff>> {
-  if (workspace === undefined) return diffInPlace(context, session, form);
-  const sides = await sidesOf(context, session, workspace);
-  if (!sides.ok) return sides;
-  const { folder, to, gone } = sides.value;
-  const { repository, branch, base } = workspace;
+  const compared = await comparisonOf(context, session, workspace);
+  if (!compared.ok) return compared;
+  const { folder, from, to, gone, without } = compared.value;
+  const options = { from, ...defined({ to, without, stat: form.stat }) };
   const stat =
-    to === undefined ? await worktreeStat(context, folder, { from: base }) : await diffStat(context, folder, base, to);
+    to === undefined ? await worktreeStat(context, folder, options) : await diffStat(context, folder, from, to);
   if (!stat.ok) return stat;
-  const programs = await changedPrograms(context, folder, { from: base, to });
+  const programs = workspace === undefined ? ok([]) : await changedPrograms(context, folder, { from, to });
   if (!programs.ok) return programs;
-  const options = {
-    from: base,
-    ...defined({ to, stat: form.stat }),
-  };
   const text = form.numbers ? ok(undefined) : await diffText(context, folder, options);
   if (!text.ok) return text;
   const { record, sessionId } = session;
-  const { name } = record.definition;
+  const { name, repository = '' } = record.definition;
   return ok({
     sessionId,
     ...defined({ name }),
     status: record.state.status,
-    ...{ repository, branch, base },
+    repository: workspace?.repository ?? repository,
+    ...defined({ branch: workspace?.branch }),
+    base: from,
     ...defined({ commit: to }),
     stat: stat.value,
     ...(programs.value.length === 0 ? {} : { programs: programs.value }),
     ...defined({ gone, text: text.value }),
   });
-}
-
-/** Since it began. What others have changed there meanwhile cannot be told apart. */
-async function diffInPlace(context: AppContext, session: LoadedSession, form: DiffForm): Promise<Result<WorkDiff>> {
-  const { record, sessionId, paths } = session;
-  const { projectPath: folder, repository, name } = record.definition;
-  const begin = context.world.files.readText(sessionPaths(paths, sessionId).begin);
-  const since = begin === null ? null : sinceState(context, folder, begin);
-  if (since === null || repository === undefined) return notIsolated(session);
-  const stat = await worktreeStat(context, folder, since);
-  if (!stat.ok) return stat;
-  const text = form.numbers ? ok(undefined) : await diffText(context, folder, { ...since, ...form });
-  if (!text.ok) return text;
-  const about = { sessionId, ...defined({ name }), status: record.state.status, repository, base: since.from };
-  return ok({ ...about, stat: stat.value, ...defined({ text: text.value }) });
 }
 
 interface Sides {

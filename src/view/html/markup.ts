@@ -2,6 +2,9 @@
 
 import { safeLine, safeText } from '../terminal-text.ts';
 
+/** How every page begins: distinguishes a report, which may be written again, from any other file. */
+export const pageStart = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="generator" ';
+
 export class Markup {
   readonly text: string;
 

@@ -14,6 +14,7 @@ import {
   isolated,
   type Markup,
   numberCell,
+  pageStart,
   pageStyle,
   pill,
   styleElement,
@@ -29,9 +30,6 @@ import {
   shownStatus,
 } from './model.ts';
 import { type BarKind, graphPicture, timelinePicture } from './pictures.ts';
-
-/** How every page begins: distinguishes a report, which may be written again, from any other file. */
-export const pageStart = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="generator" ';
 
 const troublesMax = 200;
 const notesMax = 200;

@@ -1,6 +1,7 @@
 /** What in a session's work a person should look at first: a list of risks with weights, and the order they give. */
 import { posix } from 'node:path';
 import type { Warning } from '../../core/event.ts';
+import { type Evidence, guardedText } from '../../core/evidence.ts';
 import { listNames } from '../../core/text.ts';
 import { compareLocks, compareVersions } from './lockfile.ts';
 import {
@@ -54,6 +55,7 @@ export interface OutcomeFacts {
   readonly binaries: ReadonlyMap<string, { readonly head: string; readonly bytes: number }>;
   readonly warnings: readonly Warning[];
   readonly hasAcceptance: boolean;
+  readonly evidence?: Evidence;
 }
 
 export function makeRisk(code: string, weight: number, text: string): Risk {
@@ -82,6 +84,11 @@ export function compareRisks(a: readonly Risk[], b: readonly Risk[]): number {
   const highest = (risks: readonly Risk[]) => risks[0]?.weight ?? 0;
   const sum = (risks: readonly Risk[]) => risks.reduce((total, { weight }) => total + weight, 0);
   return highest(b) - highest(a) || sum(b) - sum(a);
+}
+
+/** A person may merge it without a closer look. */
+export function isSafe(risks: readonly Risk[]): boolean {
+  return risks.every(({ level }) => level === 'low');
 }
 
 // What the user asked for in the prompt is still named, with a lower weight.
@@ -453,18 +460,34 @@ function sizeRisks({ files }: OutcomeFacts): Risk[] {
 
 const ofWarning: Partial<Record<Warning['code'], number>> = { 'denied-tools': 30, 'other-model': 40, 'open-tasks': 35 };
 
-function runRisks({ warnings, hasAcceptance, files }: OutcomeFacts): Risk[] {
+function runRisks({ warnings, hasAcceptance, files, evidence }: OutcomeFacts): Risk[] {
   const isUnchecked = !hasAcceptance && files.length > 0;
+  const { flaky, needsUncommitted = [], guarded = [] } = evidence ?? {};
+  const isGuarded = guarded.some(({ change }) => change !== 'added');
   return [
     ...warnings.flatMap(({ code, message }) => riskIf(code in ofWarning, code, ofWarning[code] ?? 0, message)),
+    ...riskIf(flaky === true, 'flaky', 40, 'Its acceptance command failed, and passed when it was repeated.'),
+    ...riskIf(
+      needsUncommitted.length > 0,
+      'uncommitted',
+      45,
+      `It needs files in no commit: ${list(needsUncommitted)}.`,
+    ),
+    ...riskIf(isGuarded, 'guarded', 20, `Its check reads files that it changed: ${guardedText(guarded)}.`),
     ...riskIf(isUnchecked, 'unchecked', 10, 'No acceptance command checked this work.'),
   ];
 }
 
 // Branches that break together though git merges them.
 
-const declaration =
-  /\b(?:function|class|def|const|let|var|type|interface|fn|func|struct|enum|trait|mod)\s+\*?([A-Za-z_$][\w$]{2,})/g;
+const declaring = 'function|class|def|const|let|var|type|interface|fn|func|struct|enum|trait|mod';
+const declaration = new RegExp(`\\b(?:${declaring})\\s+\\*?([A-Za-z_$][\\w$]{2,})`, 'g');
+
+/** Finds where a name is declared, as an extended regular expression for git. */
+export function declarationOf(name: string): string {
+  return `(${declaring})[[:space:]]+[*]?${name.replaceAll('$', '[$]')}([^A-Za-z0-9_$]|$)`;
+}
+
 const codeOf = (files: readonly ChangedFile[]): readonly ChangedFile[] => files.filter(({ path }) => !isDocument(path));
 
 /** Names that the change no longer declares, and that its own new lines do not use. */

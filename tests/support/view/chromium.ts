@@ -112,6 +112,15 @@ export class Chromium {
     return (result as { value?: unknown }).value;
   }
 
+  /** Presses a key, such as `j` or `Enter`, as a person does. */
+  async press(key: string): Promise<void> {
+    const text = key === 'Enter' ? '\r' : key.length === 1 ? key : undefined;
+    const code = key === 'Enter' ? 13 : key === 'Escape' ? 27 : key.toUpperCase().charCodeAt(0);
+    const typed = text === undefined ? {} : { text };
+    await this.call('Input.dispatchKeyEvent', { type: 'keyDown', key, windowsVirtualKeyCode: code, ...typed });
+    await this.call('Input.dispatchKeyEvent', { type: 'keyUp', key, windowsVirtualKeyCode: code });
+  }
+
   async close(): Promise<void> {
     this.child.kill('SIGKILL');
     await this.exited;

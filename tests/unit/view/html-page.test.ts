@@ -4,8 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage, type Usage } from '../../../src/core/group.ts';
+import { pageStart } from '../../../src/view/html/markup.ts';
 import { reportModel } from '../../../src/view/html/model.ts';
-import { pageStart, reportPage } from '../../../src/view/html/page.ts';
+import { reportPage } from '../../../src/view/html/page.ts';
 import { graphPicture } from '../../../src/view/html/pictures.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { isLongRun } from '../../support/long.ts';

@@ -145,7 +145,7 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
   ),
   'a silent revert': facts(
     prompt,
-    [feature, file('src/health.ts', { added: ['  return name.trim();'], removed: ['  return escapeHtml(name);'] })],
+    [file('src/health.ts', { added: ['  return name.trim();'], removed: ['  return escapeHtml(name);'] })],
     recent(escapeNames),
   ),
   'a silent removal of what was new': facts(

@@ -17,15 +17,24 @@ import {
   proposeGroup,
 } from '../../../app/delivery/pull-request.ts';
 import { changeGroup } from '../../../app/group-commands.ts';
-import { type GroupReference, type LoadedGroup, loadWithRunner, resolveGroup } from '../../../app/resolve.ts';
+import {
+  type GroupReference,
+  type LoadedGroup,
+  loadReferredGroup,
+  loadWithRunner,
+  resolveGroup,
+  sessionOf,
+} from '../../../app/resolve.ts';
 import { shellWord } from '../../../core/advice.ts';
 import { defined } from '../../../core/defined.ts';
 import { ok } from '../../../core/failure.ts';
+import type { SessionId } from '../../../core/group.ts';
 import { headIn, pushArgs } from '../../../git/push.ts';
 import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../view/format.ts';
 import { safeLine, safeText } from '../../../view/terminal-text.ts';
 import { attempt, type CommandResult, type Context, confirmed, exitCode, need } from '../../context.ts';
+import { collect } from '../../options/options.ts';
 
 const mergeExample = `
 Merges in scratch worktrees first and runs each session's acceptance command
@@ -43,25 +52,35 @@ export function defineMerge(command: Command, context: Context): void {
     .argument('<group>', 'id, unique prefix or slug')
     .option('--into <branch>', 'target branch in every repository (default: the branch the work started from)')
     .option('--partial', 'merge completed sessions even if others are not completed')
+    .option('--session <session>', 'only this session; can be repeated', collect)
     .option('--dry-run', 'show what would be merged; change nothing')
     .option('--keep-ignored', 'keep worktrees that contain files ignored by git')
     .option('-y, --yes', 'merge the work of a rehearsal without confirmation')
     .option('--json', 'one JSON document')
     .addHelpText('after', mergeExample)
-    .action((reference, { into, partial, dryRun, keepIgnored, yes, json }) =>
+    .action((reference, { into, partial, session, dryRun, keepIgnored, yes, json }) =>
       context.run(() =>
         merge(
           context,
           reference,
           {
-            ...defined({ into, keepIgnored }),
-            partial: partial === true,
+            ...defined({ into, keepIgnored, only: idsOf(context, reference, session) }),
+            partial: partial === true || session !== undefined,
             dryRun: dryRun === true,
           },
           { yes: yes === true, json: json === true },
         ),
       ),
     );
+}
+
+function idsOf(
+  context: Context,
+  reference: string,
+  sessions: readonly string[] | undefined,
+): readonly SessionId[] | undefined {
+  const group = sessions && need(loadReferredGroup(context, reference));
+  return group && sessions.map((session) => need(sessionOf(group, session)).sessionId);
 }
 
 interface Manner {
@@ -110,18 +129,19 @@ export function definePr(command: Command, context: Context): void {
     .option('--draft', 'create drafts')
     .option('--into <branch>', 'target branch in every repository (default: the branch the work started from)')
     .option('--partial', 'include completed sessions even if others are not completed')
+    .option('--session <session>', 'only this session; can be repeated', collect)
     .option('--dry-run', 'print the commands; change nothing')
     .option('-y, --yes', 'propose the work of a rehearsal without confirmation')
     .option('--json', 'one JSON document')
     .addHelpText('after', prExample)
-    .action((reference, { draft, into, partial, dryRun, yes, json }) =>
+    .action((reference, { draft, into, partial, session, dryRun, yes, json }) =>
       context.run(() =>
         propose(
           context,
           reference,
           {
-            ...defined({ into }),
-            partial: partial === true,
+            ...defined({ into, only: idsOf(context, reference, session) }),
+            partial: partial === true || session !== undefined,
             dryRun: dryRun === true,
             draft: draft === true,
           },

@@ -5,6 +5,7 @@ import { tryPath } from '../../../app/path-argument.ts';
 import { loadReport } from '../../../app/report.ts';
 import { resolveGroup } from '../../../app/resolve.ts';
 import { quoted } from '../../../core/id.ts';
+import { pageStart } from '../../../view/html/markup.ts';
 import { type Context, need, refuse } from '../../context.ts';
 
 const example = `
@@ -41,19 +42,19 @@ Markdown.`,
           return stdout.write(reportMarkdown(state, model));
         }
         // Loaded only now: the layout of graphs is large.
-        const { pageStart, reportPage } = await import('../../../view/html/page.ts');
+        const { reportPage } = await import('../../../view/html/page.ts');
         const page = reportPage(state, model);
         if (html === '-') return stdout.write(page);
         const path = resolve(context.cwd, html);
-        checkTarget(context, path, force ? null : pageStart);
+        checkPageTarget(context, path, force === true);
         world.files.writeAtomic(path, page);
         stdout.line(path);
       }),
     );
 }
 
-/** An earlier report may be replaced, anything else only by force. `start`: how reports begin. */
-function checkTarget({ world }: Context, path: string, start: string | null): void {
+/** An earlier page of ours may be replaced, anything else only by force. */
+export function checkPageTarget({ world }: Context, path: string, force: boolean): void {
   const shown = quoted(path);
   const next = 'Give --html a file in an existing folder.';
   const folder = tryPath(() => world.files.info(dirname(path)));
@@ -63,9 +64,9 @@ function checkTarget({ world }: Context, path: string, start: string | null): vo
   if (!there.ok) refuse('usage', `The path ${shown} ${there.trouble}.`, next);
   if (there.value === null) return;
   if (there.value.kind !== 'file') refuse('usage', `${shown} is not a regular file.`, next);
-  if (start === null || there.value.size === 0) return;
-  const head = tryPath(() => world.files.readBytes(path, 0, start.length));
-  const isReport = head.ok && new TextDecoder().decode(head.value) === start;
+  if (force || there.value.size === 0) return;
+  const head = tryPath(() => world.files.readBytes(path, 0, pageStart.length));
+  const isReport = head.ok && new TextDecoder().decode(head.value) === pageStart;
   if (isReport) return;
   refuse('usage', `${shown} exists and is not a report.`, 'Give another name, or overwrite it with --force.');
 }

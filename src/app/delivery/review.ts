@@ -1,0 +1,344 @@
+/** What a person reviews after a run: the work of each session with its risks, and whether it goes together. */
+import { createHash } from 'node:crypto';
+import { join, relative } from 'node:path';
+import { defined } from '../../core/defined.ts';
+import { describeFailure, ok, type Result } from '../../core/failure.ts';
+import type { SessionId, Workspace } from '../../core/group.ts';
+import { openItems } from '../../core/item.ts';
+import { costHistory, type History } from '../../core/plan/forecast.ts';
+import { kindOf } from '../../core/plan/preview.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import { diffText, recentDiffs } from '../../git/diff.ts';
+import type { Git } from '../../git/git.ts';
+import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
+import { tipOf } from '../../git/target.ts';
+import { conflictsOf, repositoryDir } from '../../git/worktrees/scratch.ts';
+import { mergeFolderName, worktreesFolder } from '../../store/paths.ts';
+import { type ChangedFile, changedFiles, isLock } from '../../view/review/patch.ts';
+import { headlineOf, orderRows, type Review, type ReviewKind, type ReviewRow } from '../../view/review/review.ts';
+import {
+  declarationOf,
+  isSafe,
+  makeRisk,
+  namesGone,
+  type OutcomeFacts,
+  type Risk,
+  risksOf,
+  sortRisks,
+  usesGoneFile,
+  usesName,
+} from '../../view/review/risks.ts';
+import { projectName, titleOf } from '../../view/wording.ts';
+import type { AppContext } from '../app-context.ts';
+import { changeGroup } from '../group-commands.ts';
+import { inboxOf } from '../inbox.ts';
+import { whileBusy } from '../live-runner.ts';
+import { tryPath } from '../path-argument.ts';
+import type { LoadedGroup } from '../resolve.ts';
+import { samplesByGroup } from '../watch/live-view.ts';
+import { checkUnion } from './merge.ts';
+import { sourceOf } from './plan.ts';
+import { type Comparison, comparisonOf, workspacesOf } from './work-diff.ts';
+
+/** How far back a change is looked for that the work undoes. */
+const recentMax = 20;
+const headBytesMax = 16 * 1024 * 1024;
+
+/** What a session left, and what is known of it. */
+interface Outcome {
+  readonly record: SessionRecord;
+  readonly workspace?: Workspace;
+  readonly compared?: Comparison;
+  readonly files: readonly ChangedFile[];
+  readonly risks: readonly Risk[];
+}
+
+/** Fails as readLog does; what git cannot say of one session is a risk of that session. */
+export async function readReview(context: AppContext, group: LoadedGroup, check: boolean): Promise<Result<Review>> {
+  const workspaces = workspacesOf(context, group);
+  if (!workspaces.ok) return workspaces;
+  const { state } = group;
+  const records = [...state.sessions.values()];
+  const outcomes = await whileBusy(context, 'Reading the changes', async (say) => {
+    const found: Outcome[] = [];
+    for (const [index, record] of records.entries()) {
+      say(`Reading the changes: session ${index + 1} of ${records.length}`);
+      found.push(await outcomeOf(context, group, record, workspaces.value.get(record.definition.id)));
+    }
+    return withConflicts(context, group, found);
+  });
+  const history = costHistory([...samplesByGroup(context.world, group.root, group.groupId)].flat());
+  const rowsOf = (all: readonly Outcome[]) => all.map((outcome) => rowOf(group, outcome, history));
+  const union = check ? await unionOf(context, group, rowsOf(outcomes), outcomes) : undefined;
+  const broken = union?.culprits ?? [];
+  const judged = outcomes.map((outcome): Outcome => {
+    if (!broken.includes(outcome.record.definition.id) || union === undefined) return outcome;
+    return { ...outcome, risks: sortRisks([...outcome.risks, makeRisk('breaks-together', 70, union.text)]) };
+  });
+  const rows = orderRows(rowsOf(judged));
+  const items = inboxOf(state);
+  return ok({
+    version: 1,
+    groupId: state.group.id,
+    name: state.group.name,
+    headline: headlineOf(state, rows, items.length),
+    rows,
+    decisions: items.filter(({ session }) => session === null),
+    ...defined({ union: union?.text }),
+  });
+}
+
+function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): ReviewRow {
+  const { record, workspace, files, risks } = outcome;
+  const { definition, usage, finished } = record;
+  const { id, projectPath, prompt } = definition;
+  const now = record.state;
+  const ended = now.status === 'completed' ? now.result : finished?.result;
+  const trouble = now.status === 'failed' ? now.failure.message : now.status === 'paused' ? now.message : '';
+  const reason = now.status === 'failed' ? now.failure.reason : now.status === 'paused' ? now.reason : undefined;
+  const notMergeable = whyNotMergeable(outcome);
+  return {
+    sessionId: id,
+    title: titleOf(state, id),
+    project: projectName(projectPath),
+    kind: rowKind(outcome),
+    status: now.status,
+    ...defined({ reason, branch: workspace?.branch, notMergeable }),
+    asked: prompt,
+    said: [trouble, ended ?? ''].filter((text) => text !== '').join('\n'),
+    decisions: openItems(record),
+    risks,
+    files: files.map(({ path, from, kind, isBinary, text, added, removed }) => {
+      return { path, ...defined({ from }), kind, isBinary, text, insertions: added.length, deletions: removed.length };
+    }),
+    evidence: record.evidence?.runs ?? [],
+    costUsd: usage.costUsd,
+    ...defined({ quoteUsd: history.forecast(kindOf(definition, state))?.costUsd.p90 }),
+  };
+}
+
+function rowKind({ record, risks }: Outcome): ReviewKind {
+  if (openItems(record).length > 0) return 'decision';
+  const { status } = record.state;
+  if (status === 'failed' || status === 'paused') return 'unfinished';
+  if (status !== 'completed') return 'waiting';
+  if (record.mergedInto !== undefined) return 'merged';
+  return isSafe(risks) ? 'safe' : 'risk';
+}
+
+function whyNotMergeable({ record, workspace, files }: Outcome): string | undefined {
+  if (record.mergedInto !== undefined) return `It is merged into ${record.mergedInto}.`;
+  if (record.state.status !== 'completed') return 'The session is not completed.';
+  if (workspace === undefined) return 'It worked in the project folder itself, so there is no branch.';
+  return files.length === 0 ? 'It changed nothing.' : undefined;
+}
+
+async function outcomeOf(
+  context: AppContext,
+  group: LoadedGroup,
+  record: SessionRecord,
+  workspace: Workspace | undefined,
+): Promise<Outcome> {
+  const about = { record, ...defined({ workspace }), files: [], risks: [] };
+  if (record.attempts === 0 && record.inherited === undefined) return about;
+  const session = { ...group, record, sessionId: record.definition.id };
+  const compared = await comparisonOf(context, session, workspace);
+  if (!compared.ok) {
+    const isOrdinary = compared.failure.reason === 'illegal-transition';
+    return { ...about, risks: isOrdinary ? [] : [makeRisk('unreadable', 60, describeFailure(compared.failure))] };
+  }
+  const work = record.state.status === 'completed' ? record.state.work : undefined;
+  const isCommit = workspace !== undefined && work !== undefined && compared.value.to !== undefined;
+  // As a merge does: what a person has added on the branch is part of it.
+  const source = isCommit ? await sourceOf(context, record, workspace, work) : ok(compared.value.to);
+  const to = source.ok ? source.value : compared.value.to;
+  const found = await factsOf(context, record, workspace, { ...compared.value, ...defined({ to }) });
+  if (!found.ok) return { ...about, risks: [makeRisk('unreadable', 60, describeFailure(found.failure))] };
+  return { ...about, ...found.value, risks: risksOf(found.value) };
+}
+
+async function factsOf(
+  git: Git,
+  { definition, state, warnings, evidence }: SessionRecord,
+  workspace: Workspace | undefined,
+  compared: Comparison,
+): Promise<Result<OutcomeFacts & { readonly compared: Comparison }>> {
+  const { folder, to, without } = compared;
+  const from = await startOf(git, workspace, compared);
+  const options = { from, ...defined({ to, without }) };
+  const patch = await diffText(git, folder, options);
+  if (!patch.ok) return patch;
+  const raw = await diffText(git, folder, { ...options, raw: true });
+  if (!raw.ok) return raw;
+  const files = changedFiles(raw.value, patch.value);
+  const paths = files.flatMap(({ path, from: former }) => [path, ...(former === undefined ? [] : [former])]);
+  const recent = paths.length === 0 ? ok([]) : await recentDiffs(git, folder, { tip: from, paths, max: recentMax });
+  if (!recent.ok) return recent;
+  const base = await runOwn(git, folder, ['ls-tree', '-r', '--name-only', '--full-tree', '-z', from]);
+  if (!base.ok) return base;
+  const { locks, binaries } = await contentsOf(git, workspace?.path ?? folder, files);
+  return ok({
+    compared,
+    prompt: definition.prompt,
+    folder: workspace === undefined ? '' : relative(workspace.path, workspace.folder),
+    files,
+    baseFiles: base.value.split('\0').length - 1,
+    recent: recent.value.map((one) => ({ ...one, files: changedFiles(one.raw, one.patch) })),
+    ...{ locks, binaries, warnings },
+    ...defined({ evidence }),
+    hasAcceptance: definition.accept !== undefined || state.status !== 'completed',
+  });
+}
+
+/** Where its work began; what it merged from its target since is the work of others, unless it undid that. */
+async function startOf(git: Git, workspace: Workspace | undefined, { folder, from, to }: Comparison): Promise<string> {
+  if (workspace?.target === undefined || to === undefined) return from;
+  const asked = await runOwn(git, folder, ['merge-base', `refs/heads/${workspace.target}`, to]);
+  const common = asked.ok ? asked.value.trim() : from;
+  const isLater = common !== from && (await isAncestor(git, folder, from, common));
+  return isLater !== false && isLater.ok && isLater.value ? common : from;
+}
+
+async function contentsOf(git: Git, top: string, files: readonly ChangedFile[]) {
+  const read = async (blob: string, path: string): Promise<string> => {
+    if (!/^0+$/.test(blob)) {
+      const printed = await runOwn(git, top, ['cat-file', 'blob', blob], { encoding: 'latin1' });
+      if (printed.ok) return printed.value;
+    }
+    const { world } = git;
+    const found = tryPath(() => world.files.readBytes(join(top, path), 0, headBytesMax));
+    return found.ok ? Buffer.from(found.value).toString('latin1') : '';
+  };
+  const locks: OutcomeFacts['locks'][number][] = [];
+  const binaries = new Map<string, { readonly head: string; readonly bytes: number }>();
+  for (const { path, kind, oldBlob, newBlob, isBinary } of files) {
+    if (isLock(path) && kind === 'changed') {
+      locks.push({ path, before: await read(oldBlob, path), after: await read(newBlob, path) });
+    }
+    if (!isBinary || kind === 'deleted') continue;
+    const text = await read(newBlob, path);
+    binaries.set(path, { head: text.slice(0, 16), bytes: text.length });
+  }
+  return { locks, binaries };
+}
+
+/** Adds what stands against a merge into the target, and against one with another branch of the same repository. */
+async function withConflicts(
+  context: AppContext,
+  group: LoadedGroup,
+  outcomes: readonly Outcome[],
+): Promise<Outcome[]> {
+  const scratch = join(worktreesFolder(group.root), mergeFolderName(group.groupId), 'review');
+  const more = new Map<Outcome, Risk[]>(outcomes.map((outcome) => [outcome, []]));
+  const add = (outcome: Outcome, ...risk: Parameters<typeof makeRisk>) => more.get(outcome)?.push(makeRisk(...risk));
+  const name = ({ record }: Outcome) => titleOf(group.state, record.definition.id);
+  const open = outcomes.filter(({ record, compared }) => record.mergedInto === undefined && compared?.to !== undefined);
+  const conflicts = async (repository: string, one: string, other: string) => {
+    const found = await conflictsOf(context, repository, [one, other], scratch);
+    return found.ok ? found.value : [];
+  };
+  for (const [index, one] of open.entries()) {
+    const { repository = '', target = '', base } = one.workspace ?? {};
+    const tip = target === '' ? ok(null) : await tipOf(context, repository, target);
+    const into = tip.ok && tip.value !== null && tip.value !== base ? tip.value : null;
+    const own = one.compared?.to ?? '';
+    const files = into === null ? [] : await conflicts(repository, into, own);
+    if (files.length > 0) add(one, 'conflict', 65, `It conflicts with ${target} in ${files.slice(0, 4).join(', ')}.`);
+    for (const other of open.slice(index + 1)) {
+      if (other.workspace?.repository !== repository) continue;
+      const both = sharesFiles(one, other) ? await conflicts(repository, own, other.compared?.to ?? '') : [];
+      if (both.length > 0) {
+        const where = both.slice(0, 4).join(', ');
+        add(one, 'conflict', 58, `It conflicts with ${name(other)} in ${where}.`);
+        add(other, 'conflict', 58, `It conflicts with ${name(one)} in ${where}.`);
+      }
+      for (const [a, b] of [
+        [one, other],
+        [other, one],
+      ] as const) {
+        const what = await breaks(context, a, b);
+        if (what === null) continue;
+        add(a, 'breaks-together', 71, `It removes ${what}, which ${name(b)} begins to use.`);
+        add(b, 'breaks-together', 70, `It begins to use ${what}, which ${name(a)} removes.`);
+      }
+    }
+  }
+  return outcomes.map((outcome) => ({
+    ...outcome,
+    risks: sortRisks([...outcome.risks, ...(more.get(outcome) ?? [])]),
+  }));
+}
+
+function sharesFiles(one: Outcome, other: Outcome): boolean {
+  const names = ({ files }: Outcome) => new Set(files.flatMap(({ path, from }) => [path, from ?? path]));
+  return !names(one).isDisjointFrom(names(other));
+}
+
+/** What `one` takes away that `other` begins to use, as far as texts tell. */
+async function breaks(git: Git, one: Outcome, other: Outcome): Promise<string | null> {
+  const file = usesGoneFile(one.files, other.files);
+  if (file !== undefined) return file;
+  const { folder, to = '' } = one.compared ?? { folder: '' };
+  for (const name of namesGone(one.files).filter((gone) => usesName(other.files, gone))) {
+    const found = await runOwn(git, repositoryDir(one.workspace?.repository ?? folder), [
+      ...['grep', '-q', '--extended-regexp', '-e', declarationOf(name), to, '--'],
+    ]);
+    // It fails where nothing is found.
+    if (!found.ok) return name;
+  }
+  return null;
+}
+
+interface Union {
+  readonly culprits: readonly SessionId[];
+  readonly text: string;
+}
+
+/** Whether all safe work passes its checks together, as long as there is more than one piece and a check. */
+async function unionOf(
+  context: AppContext,
+  group: LoadedGroup,
+  rows: readonly ReviewRow[],
+  outcomes: readonly Outcome[],
+): Promise<Union | undefined> {
+  const safe = new Set(
+    rows.flatMap((row) => (row.kind === 'safe' && row.notMergeable === undefined ? row.sessionId : [])),
+  );
+  const parts = outcomes.filter(({ record }) => safe.has(record.definition.id));
+  if (parts.length < 2 || parts.every(({ record }) => record.definition.accept === undefined)) return undefined;
+  const key = await unionKey(context, parts);
+  const file = join(group.paths.folder, 'union.json');
+  const known = tryPath(() => JSON.parse(context.world.files.readText(file) ?? '{}') as Union & { key?: string });
+  if (known.ok && known.value.key === key) return known.value;
+  const quiet = Object.create(context, { notes: { value: { ...context.notes, line: () => {} } } }) as AppContext;
+  const checked = await whileBusy(context, `Checking the work of ${parts.length} sessions together`, () =>
+    changeGroup(quiet, group, { direct: (writer) => checkUnion(quiet, writer, [...safe]) }),
+  );
+  if (!checked.ok) {
+    return { culprits: [], text: `What is safe was not checked together: ${describeFailure(checked.failure)}` };
+  }
+  const { failure, culprits } = checked.value;
+  const titles = culprits.map((id) => titleOf(group.state, id));
+  const why = failure === undefined ? '' : describeFailure(failure);
+  const text =
+    failure === undefined
+      ? `The work of ${parts.length} sessions passes its checks together.`
+      : titles.length > 1
+        ? `${titles.join(' and ')} pass their checks alone, but not together. ${why}`
+        : `Merged into its target, ${titles.join('')} does not pass its check. ${why}`;
+  const union = { culprits, text };
+  context.world.files.writeAtomic(file, JSON.stringify({ key, ...union }));
+  return union;
+}
+
+/** Changes with the work, its checks and the branches that it is for. */
+async function unionKey(git: Git, parts: readonly Outcome[]): Promise<string> {
+  const hash = createHash('sha256');
+  for (const { record, workspace, compared } of parts) {
+    const { repository = '', target = '' } = workspace ?? {};
+    const tip = await commitOf(git, repositoryDir(repository), `refs/heads/${target}`);
+    const { accept, setup } = record.definition;
+    hash.update(JSON.stringify([compared?.to, tip.ok ? tip.value : null, accept, setup]));
+  }
+  return hash.digest('hex');
+}

@@ -1,26 +1,26 @@
 /**
- * What the reader can do next, as data: a sentence and the commands to type. Front ends show it with `adviceText`, so
- * that a command is whole and can be pasted wherever it stands.
+ * Next steps for the reader as data: a sentence and the commands to type. Front ends print it with `adviceText`, so
+ * that a command is complete and can be pasted.
  */
 import { programPath } from './program-name.ts';
 
-/** The words of one command line, without the name of the program. */
+/** The words of one command line, without the program's name. */
 export type CommandLine = readonly string[];
 
 export interface Advice {
-  /** Full sentences, or where commands follow, what they are for: no dot at its end then. */
+  /** Full sentences; before commands, their purpose without a final full stop. */
   readonly sentence: string;
   readonly commands: readonly CommandLine[];
-  /** They are typed one after the other; else each is for itself. */
+  /** Type the commands in order; otherwise each is an alternative. */
   readonly inOrder?: true;
 }
 
-/** `sentence` is a full one unless commands follow, which then belong to its end; one of them is to be typed. */
+/** `sentence` is complete unless commands follow, which end it; the reader types one of them. */
 export function advise(sentence: string, ...commands: readonly CommandLine[]): Advice {
   return { sentence, commands };
 }
 
-/** All of these commands, one after the other, as one line to paste. */
+/** All of these commands in order, as one line to paste. */
 export function adviseInOrder(sentence: string, ...commands: readonly CommandLine[]): Advice {
   return { sentence, commands, inOrder: true };
 }
@@ -29,12 +29,12 @@ export function see(...words: CommandLine): Advice {
   return advise('See', words);
 }
 
-/** A command line as a shell takes it. Nothing may follow it at once: it would be taken for a part of it. */
+/** A command line for a shell. Text directly after it would become part of it. */
 export function commandText(words: CommandLine): string {
   return [programPath, ...words.map(shellWord)].join(' ');
 }
 
-/** All of it in one line. `markUp`: what is done to the sentence and to each command where a face has markup. */
+/** The whole advice in one line. `markUp` formats the sentence and each command where the output has markup. */
 export function adviceText({ sentence, commands, inOrder }: Advice, markUp: MarkUp = plain): string {
   const said = markUp.sentence(sentence);
   if (commands.length === 0) return said;
@@ -51,7 +51,7 @@ export interface MarkUp {
 
 const plain: MarkUp = { sentence: (text) => text, command: (text) => text };
 
-/** Any text as one word of a shell's command line. */
+/** Any text as one shell word. */
 export function shellWord(text: string): string {
   return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

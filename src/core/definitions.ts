@@ -12,16 +12,16 @@ export const isolationModes = ['none', 'worktree'] as const;
 export type IsolationMode = (typeof isolationModes)[number];
 
 export const contextNames = ['cpm', 'faber', 'handover'] as const;
-/** Systems that carry a session's state over compactions, pauses and crashes. */
+/** Systems that keep a session's state over compactions, pauses and crashes. */
 export type ContextName = (typeof contextNames)[number];
 
-/** The kinds of settings, with what a definition stores for each. */
+/** The kinds of settings and their stored types. */
 interface ValueOfKind {
   readonly line: string;
   readonly text: string;
-  /** One word without blanks, which may become a word of a command line. */
+  /** One word without spaces, safe as an argument of a command line. */
   readonly word: string;
-  /** Words with commas between. */
+  /** Words separated by commas. */
   readonly wordList: string;
   readonly name: string;
   readonly host: string;
@@ -31,9 +31,9 @@ interface ValueOfKind {
   /** Above 0 and up to 1. */
   readonly share: number;
   readonly count: number;
-  /** Written in megabytes (a million bytes) from `min` to `max`, stored in bytes. */
+  /** Typed in megabytes (a million bytes) from `min` to `max`, stored in bytes. */
   readonly megabytes: number;
-  /** Written as `1h30m`, stored in milliseconds. */
+  /** Typed as `1h30m`, stored in milliseconds. */
   readonly duration: number;
   /** Local time, `07:00`. */
   readonly clock: string;
@@ -59,27 +59,27 @@ export interface Setting {
   readonly words?: readonly string[];
   readonly min?: number;
   readonly max?: number;
-  /** Of a word: those that it is likely to be; what differs from one of them by a slip is refused. */
+  /** Likely values of a word; a word that differs from one of them by a typing mistake is refused. */
   readonly likely?: readonly string[];
-  /** Placeholder of the option's value, where the kind's own says too little. */
+  /** Placeholder of the option's value, where the kind's default says too little. */
   readonly value?: string;
   /** Key in a workflow; absent = the name without its unit, false = none. */
   readonly key?: string | false;
-  /** Name of the option; absent = made of the key, false = none. */
+  /** Name of the option; absent = derived from the key, false = none. */
   readonly option?: string | false;
-  /** Help of `--no-OPTION`, which stands wherever the option does and gives false. */
+  /** Help of `--no-OPTION`, which exists wherever the option does and sets false. */
   readonly no?: string;
-  /** Help of `--no-OPTION` where the setting is edited; it takes the setting away. */
+  /** Help of `--no-OPTION` where the setting is edited; it removes the setting. */
   readonly without?: string;
   /**
-   * Of a session: its group may give it for all sessions. What says where a session works and how its work is checked
-   * is copied into the sessions of a workflow when that is read, because the project's own file has its say as well;
-   * all else is a setting of the group (`sharedSettings`).
+   * A session setting that its group may set for all sessions. Settings of where a session works and how its work is
+   * checked are copied to the sessions when a workflow is read, because the project's own file applies as well; all
+   * others are settings of the group (`sharedSettings`).
    */
   readonly group?: true;
-  /** Of a session: the project's own file may give it. */
+  /** A session setting that the project's own file may set. */
   readonly project?: true;
-  /** Of a group: false = not an option of `group run`. */
+  /** Of a group setting: false = not an option of `group run`. */
   readonly run?: false;
 }
 
@@ -152,7 +152,7 @@ export const workSettings = {
   },
 } as const satisfies Settings;
 
-/** claude's own short names of models. */
+/** claude's short model names. */
 const modelAliases = ['sonnet', 'opus', 'haiku', 'fable', 'mythos', 'opusplan'] as const;
 
 /** The other settings of a session. */
@@ -278,7 +278,7 @@ export const plainSettings = {
   },
   memoryBytes: {
     kind: 'megabytes',
-    // With less, not even a shell can do anything.
+    // With less, not even a shell can run.
     min: 64,
     max: 10_000_000,
     help: 'memory limit in megabytes, for the commands of all sessions that run at once',
@@ -312,8 +312,8 @@ type Shared<T extends Settings> = {
 };
 
 /**
- * What a group gives to all its sessions, whenever they were added: a value of the session's own counts instead, and
- * lists of both count together (`withShared`).
+ * Settings of a group for all its sessions, whenever they were added: a session's own value wins, and lists are merged
+ * (`withShared`).
  */
 export const sharedSettings = Object.fromEntries(
   Object.entries<Setting>(plainSettings).filter(([, { group }]) => group),
@@ -364,7 +364,7 @@ export const configSettings = {
   },
 } as const satisfies Settings;
 
-/** What a group is by itself. Options given to `group run` are logged and hold for later runs until given again. */
+/** Settings of the group itself. Options of `group run` are logged and hold for later runs until given again. */
 export const ownGroupSettings = {
   model: {
     kind: 'word',
@@ -520,5 +520,5 @@ export type SessionSettings = ValuesOf<typeof sessionSettings>;
 export type ConfigSettings = ValuesOf<typeof configSettings>;
 export type GroupSettings = ValuesOf<typeof groupSettings>;
 
-/** Only what changes; null takes a setting away. */
+/** Only the changes; null removes a setting. */
 export type ChangesOf<T> = { readonly [K in keyof T]?: T[K] | null };

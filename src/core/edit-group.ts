@@ -1,4 +1,4 @@
-/** What may change of a group after it was made. Pure. */
+/** Pure: changes of a group after its creation. */
 
 import { advise } from './advice.ts';
 import type { ChangesOf } from './definitions.ts';
@@ -18,7 +18,7 @@ export function groupDescription({ group }: Pick<GroupState, 'group'>): GroupDes
 
 const aLine = (text: string) => lineProblem(text) ?? (text.trim() === '' ? 'must not be blank' : null);
 
-/** What is wrong with what a group is, as a sentence without its full stop. */
+/** The problem with a group's description, as a sentence without its full stop. */
 function descriptionProblem(changes: ChangesOf<GroupDescription>): string | null {
   const { name = 'a', description = '', template } = changes;
   const problems = {
@@ -35,7 +35,7 @@ export type GroupChanges = {
   readonly group?: ChangesOf<GroupDescription>;
 };
 
-/** Why the group cannot be changed so now; null when it can. `used`: what running attempts have used so far. */
+/** Why this change of the group is not possible now; null when it is. `used`: usage of running attempts so far. */
 function groupEditProblem(
   state: GroupState,
   { config = {}, group = {} }: GroupChanges,
@@ -47,7 +47,7 @@ function groupEditProblem(
   return cap === undefined || cap === state.group.config.maxBudgetUsd ? null : capProblem(state, cap, used);
 }
 
-/** The settings of the group; fails where they, or what else is asked of the group, cannot be changed so. */
+/** The settings of the group; fails when they, or another part of the request, cannot be changed. */
 export function configEvents(state: GroupState, asked: GroupChanges, used: () => Iterable<Usage>): Result<EventBody[]> {
   const problem = groupEditProblem(state, asked, used);
   if (problem !== null) return problem;
@@ -56,7 +56,7 @@ export function configEvents(state: GroupState, asked: GroupChanges, used: () =>
   return ok(names.length > 0 ? [{ type: 'group_changed', config, changed: names }] : []);
 }
 
-/** A cap is never below what is spent, nor below what running sessions may still spend without asking anybody. */
+/** A cap is never below what is spent, nor below what running sessions may still spend. */
 function capProblem(state: GroupState, cap: number, used: () => Iterable<Usage>): Result<never> | null {
   const { group, reservedUsd } = state;
   const wanted = formatMoney(cap);

@@ -1,4 +1,4 @@
-/** What may change of a session or of a group after it was made, and what speaks against it. Pure. */
+/** Pure: which changes of a session or a group are possible after its creation. */
 import { advise } from './advice.ts';
 import type { ChangesOf } from './definitions.ts';
 import { fail, type Result } from './failure.ts';
@@ -33,7 +33,7 @@ export function changedNames(before: object, after: object): string[] {
   return names.filter((name) => JSON.stringify(old.get(name)) !== JSON.stringify(next.get(name)));
 }
 
-/** Why the session cannot be changed so now; null when it can. */
+/** Why this change of the session is not possible now; null when it is. */
 export function editProblem(
   state: GroupState,
   record: SessionRecord,
@@ -42,12 +42,12 @@ export function editProblem(
   return ownProblem(state, record, session) ?? graphProblem(state, [session]);
 }
 
-/** The same without a look at other sessions, which may be about to change as well. */
+/** The same without checking other sessions, which may be about to change as well. */
 export function ownProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
   return statusProblem(state, record, session) ?? placeProblem(state, record, session) ?? valueProblem(record, session);
 }
 
-/** The sessions of the group as they would be with these, changed or new. */
+/** The group's sessions with these changed or new ones. */
 export function definitionsWith(
   { sessions }: Pick<GroupState, 'sessions'>,
   changed: readonly SessionDefinition[],
@@ -78,13 +78,13 @@ function statusProblem(state: GroupState, record: SessionRecord, session: Sessio
   return fail('illegal-transition', `${titleOf(definition)} is completed and cannot be changed.`, next);
 }
 
-/** claude takes another model while it works. */
+/** claude can change its model while it works. */
 function isOnlyModel(record: SessionRecord, session: SessionDefinition): boolean {
   const names = changedNames(ownDefinition(record), session);
   return names.every((name) => name === 'model' && session.model !== undefined);
 }
 
-/** What was fixed when it began to work: the place in which its files and its conversation are. */
+/** Fixed once it has started: the folder of its files and its conversation. */
 function placeProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
   const { definition, attempts, workspace, isolated } = record;
   const next = advise('Run it again with', ['session', 'add', state.group.id, '--project', 'DIR', '--prompt', 'TEXT']);
@@ -113,7 +113,7 @@ function valueProblem(record: SessionRecord, session: SessionDefinition): Result
   return fail('usage', message, 'Give --max-budget-usd a higher amount.');
 }
 
-/** Every result that a prompt quotes must be there before that prompt is sent, also after the changes. */
+/** Every result that a prompt quotes must exist before the prompt is sent, also after the changes. */
 export function graphProblem(state: GroupState, changed: readonly SessionDefinition[]): Result<never> | null {
   const definitions = definitionsWith(state, changed);
   const graph = buildGraph(definitions);

@@ -1,6 +1,6 @@
 /**
- * Every fact that is written to events.jsonl. The log is the truth: state.ts folds it, and the fold alone
- * rebuilds every meta.json. Events carry whole values, never differences.
+ * All events of events.jsonl. The log is the truth: reducing it rebuilds the state and every meta.json. Events contain
+ * whole values, never differences.
  */
 import type { Evidence } from './evidence.ts';
 import type { SessionFailureReason } from './failure.ts';
@@ -252,7 +252,7 @@ export type EventBody =
       readonly type: 'session_paused';
       readonly reason: PauseReason;
       readonly message: string;
-      /** For `not-accepted`: the end of what the acceptance command printed. */
+      /** ISO 8601: it resumes by itself, but not before. */
       readonly output?: string;
       readonly usage: Usage;
       /** ISO 8601: it goes on by itself, but not before. */
@@ -274,9 +274,9 @@ export type EventBody =
       readonly fresh?: string;
       readonly resumeAt?: string;
     })
-  /** A further message of the user, for the running or the next attempt. `offset`: bytes of transcript.jsonl then. */
+  /** All sessions of the wave are over. `accepted`: the number of completed ones. */
   | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
-  /** claude waits for a person. `item` is the same id for every reader of claude's request. */
+  /** The user must decide on the wave. */
   | (AttemptFact & ItemFact & ItemRequest & { readonly type: 'item_opened'; readonly answerBy?: string })
   /** All sessions of the wave are over. `accepted`: the number of completed ones. */
   | { readonly type: 'wave_finished'; readonly wave: number; readonly accepted: number; readonly cost: number }
@@ -335,18 +335,18 @@ export type EventBody =
   /** Every process of the group was halted where it stood; at `until` (ISO 8601) it becomes a pause. */
   | { readonly type: 'group_frozen'; readonly until: string }
   | { readonly type: 'group_thawed' }
-  /** A limit of the login: nothing starts before `resetsAt` (ISO 8601), then one session first. */
+  /** The run is over and can be resumed. `message` is a full sentence; `groupAdvice` finds the next step. */
   | { readonly type: 'limit_reached'; readonly resetsAt: string; readonly limitType?: string }
   /** The first session after the reset got an answer; the others follow. */
   | { readonly type: 'limit_lifted' }
   /** The run is over and can be resumed. `message` is a full sentence; `groupAdvice` finds what helps. */
   | { readonly type: 'group_paused'; readonly reason: string; readonly message: string }
   | { readonly type: 'group_completed' }
-  /** The run is over and cannot go on without a retry. `message` is a full sentence. */
+  /** The work of these sessions is now part of the named branches. */
   | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
   /** Held money (Usage.heldUsd) was spent or freed. `usage`: of all ended attempts, without anything held. */
   | (SessionFact & { readonly type: 'session_cost_settled'; readonly usage: Usage })
-  /** The work of these sessions is part of the named branches now. */
+  /** The answer to a request of another process; `message` is empty on success. */
   | { readonly type: 'group_merged'; readonly merged: readonly MergedRepository[] }
   | (SessionFact & { readonly type: 'session_cleaned' })
   | { readonly type: 'group_archived' }

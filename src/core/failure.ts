@@ -1,34 +1,34 @@
 /**
- * Foreseeable trouble is a value with a code, one sentence and the next step; exceptions are bugs.
- * The codes are public: they appear in meta.json, in `--output json` and in `group show`.
+ * Expected failures are values with a code, one sentence and the next step; exceptions are bugs. The codes are public:
+ * they appear in meta.json, in `--output json` and in `group show`.
  */
 import { type Advice, adviceText, advise } from './advice.ts';
 
 export type SessionFailureReason =
   | 'no-result'
-  /** claude's `result` says is_error, or is one of the error_* kinds. */
+  /** claude's `result` has is_error, or is one of the error_* kinds. */
   | 'claude-error'
   /** A result was printed, but the process ended with an exit code that contradicts it. */
   | 'exit-nonzero'
   | 'signalled'
   | 'claude-missing'
-  /** The claude program broke a promise that money or safety depend on when it was tried, or could not be tried. */
+  /** The check of the claude program failed for money or safety, or could not run. */
   | 'claude-unproven'
   | 'project-missing'
   | 'not-logged-in'
   | 'billing'
   /** Every tool the session wanted to use was denied, so nothing was done. */
   | 'permission'
-  /** claude ended well but gave no result in the form its `outputSchema` demands. */
+  /** claude ended well but gave no result that fits its `outputSchema`. */
   | 'no-structured-result'
-  /** A hook stopped claude, or did not let it end. */
+  /** A hook stopped claude, or kept it from ending. */
   | 'hook-stopped'
-  /** A hook deferred a tool call to a person. */
+  /** A hook deferred a tool call to a user. */
   | 'deferred'
-  /** The model refuses to answer. */
+  /** The model refused to answer. */
   | 'refused'
   | 'max-turns'
-  /** Each summary of the conversation is full again at once. */
+  /** Each summary of the conversation fills the window again at once. */
   | 'compaction-thrashing'
   /** The prompt never reached the model (local command, blank prompt, hook that blocked it). */
   | 'prompt-not-sent'
@@ -41,18 +41,18 @@ export type SessionFailureReason =
   | 'budget'
   | 'prompt-too-long'
   | 'spawn-failed'
-  /** What a template makes of the session's configuration cannot be used. */
+  /** The session's configuration from templates cannot be used. */
   | 'config-invalid'
-  /** The acceptance command failed, also after the session was told what it printed. */
+  /** The acceptance command failed, also after retries with its output. */
   | 'not-accepted'
-  /** The work of two dependencies in one repository does not go together. */
+  /** The work of two dependencies in one repository conflicts. */
   | 'merge-conflict'
   | 'worktree-failed'
   | 'setup-failed'
   | 'write-failed'
-  /** The worker belongs to another machine, which alone can tell how it ended. */
+  /** The worker belongs to another machine, which alone knows how it ended. */
   | 'other-host'
-  /** A defect of this program; the sentence carries what is known. */
+  /** A bug of this program; the sentence has the details. */
   | 'internal';
 
 export type CommandFailureReason =
@@ -65,36 +65,36 @@ export type CommandFailureReason =
   | 'unknown-dependency'
   | 'duplicate'
   | 'illegal-transition'
-  /** A file of ours cannot be read as what it should be. */
+  /** A file of ours cannot be read. */
   | 'corrupt-file'
   | 'newer-version'
   /** A file was written by a version before 0.3. */
   | 'older-version'
   | 'sessions-failed'
-  /** So many sessions failed that nothing else was started. */
+  /** Too many sessions failed, so nothing else was started. */
   | 'error-threshold';
 
 export type FailureReason = SessionFailureReason | CommandFailureReason;
 
-/** What went wrong (`message`, a full sentence) and what the reader can do about it. */
+/** What went wrong (`message`, a full sentence) and the next step. */
 export interface Failure {
   readonly reason: FailureReason;
   readonly message: string;
-  /** The message is a list: its first line says of what, and each further line tells one fault. */
+  /** The message is a list: its first line is the heading, and each further line one problem. */
   readonly isList?: true;
   readonly next: Advice;
-  /** Instead of `next`, for a session that has not begun: it may also work in the checkout itself. */
+  /** Replaces `next` for a session that has not started: it may also work in the checkout itself. */
   readonly nextInPlace?: string;
 }
 
-/** Why a session failed, as its log has it. `sessionAdvice` adds the commands that help. */
+/** Why a session failed, as logged. `sessionAdvice` adds the commands that help. */
 export interface SessionFailure<R extends SessionFailureReason = SessionFailureReason> {
   readonly reason: R;
   readonly message: string;
   readonly next: string;
 }
 
-/** A value of the domain that may fail for a foreseeable reason. Programmer errors throw instead. */
+/** A value or an expected failure. Programmer errors throw instead. */
 export type Result<T, F = Failure> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly failure: F };
@@ -103,7 +103,7 @@ export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
   return { ok: true, value };
 }
 
-/** Builds the failing side of a Result. `message` is a full sentence, as is a `next` that names no command. */
+/** The failing side of a Result. `message` is a full sentence, as is a `next` without a command. */
 export function fail(
   reason: FailureReason,
   message: string,
@@ -112,12 +112,12 @@ export function fail(
   return { ok: false, failure: { reason, message, next: typeof next === 'string' ? advise(next) : next } };
 }
 
-/** As it stands in documents: what to do is a text there. */
+/** For documents: the next step is text there. */
 export function publicFailure({ reason, message, next }: Failure) {
   return { reason, message, next: adviceText(next) };
 }
 
-/** One line for people: what went wrong, then the next step. */
+/** One line for users: what went wrong, then the next step. */
 export function describeFailure({ message, next }: Failure): string {
   return `${message} ${adviceText(next)}`.trim();
 }
@@ -130,17 +130,17 @@ const persons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'write-failed',
 ]);
 
-/** True for trouble that hits every session alike and that only a person can cure; nothing new starts after it. */
+/** True for a problem that affects every session and that only the user can fix; nothing new starts after it. */
 export function needsPerson(reason: string): boolean {
   return persons.has(reason);
 }
 
-/** Throws when a promise of the code itself is broken; never used for input. */
+/** Throws when an invariant of the code is broken; never used for input. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`Internal error: ${message}`);
 }
 
-/** Ends a `switch` over a union: the compiler complains when a member is not handled. */
+/** Ends a `switch` over a union: the compiler reports a member that is not handled. */
 export function unreachable(value: never): never {
   throw new Error(`Internal error: unexpected ${JSON.stringify(value)}`);
 }

@@ -1,13 +1,13 @@
 /**
  * The dependency graph of a group's sessions: validation, the path of a cycle, dependents, waves and chain lengths.
- * The graph itself is held by @dagrejs/graphlib; loops here are iterative, so that long chains cannot overflow.
+ * @dagrejs/graphlib holds the graph; loops here are iterative, so that long chains cannot overflow.
  */
 import type { Graph } from '@dagrejs/graphlib';
 import { assert, fail, ok, type Result } from './failure.ts';
 import type { SessionDefinition, SessionId } from './group.ts';
 import { sessionLabel } from './id.ts';
 
-/** Sessions of a long cycle that are named at either end of its path. */
+/** Sessions shown at either end of a long cycle's path. */
 const pathEndsShown = 8;
 
 type Node = Pick<SessionDefinition, 'id' | 'dependsOn'> & { readonly name?: string };
@@ -15,15 +15,15 @@ type Node = Pick<SessionDefinition, 'id' | 'dependsOn'> & { readonly name?: stri
 export interface SessionGraph {
   /** Edges go from a dependency to its dependents. */
   readonly graph: Graph;
-  /** Every session after all its dependencies; among equals in the order in which they were added. */
+  /** Every session after all its dependencies; among equals in order of definition. */
   readonly order: readonly SessionId[];
-  /** Number of sessions on the longest path that begins with this one, itself included. */
+  /** Number of sessions on the longest path from this one, including itself. */
   readonly chain: ReadonlyMap<SessionId, number>;
-  /** Number of sessions on the longest path that leads to this one, itself not included. */
+  /** Number of sessions on the longest path to this one, without itself. */
   readonly wave: ReadonlyMap<SessionId, number>;
 }
 
-/** The library is loaded on first use: short commands that look at no graph would spend a tenth of their time on it. */
+/** Loaded on first use: short commands that need no graph would spend a tenth of their time on it. */
 function emptyGraph(): Graph {
   const library: typeof import('@dagrejs/graphlib') = require('@dagrejs/graphlib');
   return new library.Graph({ directed: true });
@@ -81,7 +81,7 @@ export function allDependentsOf(graph: Graph, id: SessionId): Set<SessionId> {
   return found;
 }
 
-/** All sessions that come before one with these dependencies. */
+/** All sessions before one with these dependencies. */
 export function ancestorsOf(
   sessions: ReadonlyMap<SessionId, Pick<SessionDefinition, 'dependsOn'>>,
   dependsOn: readonly SessionId[],
@@ -134,7 +134,7 @@ function waves(graph: Graph, order: readonly SessionId[]): Map<SessionId, number
   return wave;
 }
 
-/** One cycle, its last element the first again: what is not in the order depends on something else that is not. */
+/** One cycle, whose last element repeats the first: a session missing in the order depends on another missing one. */
 function cyclePath(graph: Graph, order: readonly SessionId[]): SessionId[] {
   const placed = new Set(order);
   const path: SessionId[] = [];

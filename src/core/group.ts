@@ -1,7 +1,6 @@
 /**
- * The nouns: a session group, its sessions and their settings, as a user defines them.
- * Their settings are tables in definitions.ts. What happens to them at run time is in state.ts; how they look on disk
- * is in store/meta.ts.
+ * A session group, its sessions and their settings, as a user defines them. The settings are tables in definitions.ts.
+ * The state at run time is in state.ts; the files on disk are in store/meta.ts.
  */
 import type { ConfigSettings, GroupSettings, SessionSettings } from './definitions.ts';
 
@@ -20,7 +19,7 @@ export interface Price {
   readonly cacheRead: number;
 }
 
-/** Price by a word that every model id of a family contains. */
+/** Price by a word in the id of every model of a family. */
 export type PriceTable = Readonly<Record<string, Price>>;
 
 type NeededSetting =
@@ -31,10 +30,10 @@ type NeededSetting =
   | 'pauseOnError'
   | 'errorThreshold';
 
-/** Settings of a group. Options given to `group run` are logged and hold for later runs until given again. */
+/** Settings of a group. Options of `group run` are logged and hold for later runs until given again. */
 export type GroupConfig = GroupSettings &
   Required<Pick<GroupSettings, NeededSetting>> & {
-    /** The user's own prices, for figures that claude has not reported yet; they come before the known ones. */
+    /** The user's own prices, for figures that claude has not reported yet; they override the known ones. */
     readonly prices?: PriceTable;
   };
 
@@ -47,11 +46,11 @@ export const defaultGroupConfig: GroupConfig = {
   errorThreshold: 2,
 };
 
-/** A folder of configuration as it was when it was named; a copy is frozen below the group's folder. */
+/** A configuration folder at the time it was chosen; a copy is stored below the group's folder. */
 export interface ConfigTemplateRef {
   readonly name: string;
   readonly origin: string;
-  /** SHA-256 of its files in hexadecimal; names the frozen copy. */
+  /** SHA-256 of its files in hexadecimal; names the stored copy. */
   readonly digest: string;
 }
 
@@ -60,16 +59,16 @@ export interface SessionConfig extends ConfigSettings {
   readonly claudeMdText?: string;
 }
 
-/** A place in a prompt that is filled with what dependencies said, when the session becomes ready. */
+/** A reference in a prompt that is replaced by results of dependencies when the session becomes ready. */
 export interface PromptReference {
-  /** UTF-16 units in the prompt, where the place stands as it was written. */
+  /** Position in the prompt, UTF-16 units, and its text there. */
   readonly at: number;
   readonly length: number;
   readonly sessionIds: readonly SessionId[];
-  /** Several sessions are meant, each is shown under its name. */
+  /** It refers to several sessions, each shown under its name. */
   readonly every?: true;
   readonly field: 'result' | 'structured' | 'diffStat' | 'branch';
-  /** Way into a structured result, such as `['findings', '0', 'file']`. */
+  /** Path into a structured result, such as `['findings', '0', 'file']`. */
   readonly path?: readonly string[];
 }
 
@@ -80,7 +79,7 @@ export interface WorkflowRef {
   readonly digest: string;
 }
 
-/** What `group create` fixes. Sessions are added by events of their own. */
+/** The fields that `group create` fixes. Sessions are added by their own events. */
 export interface GroupDefinition {
   readonly id: GroupId;
   readonly name: string;
@@ -90,24 +89,24 @@ export interface GroupDefinition {
   readonly createdAt: string;
   readonly config: GroupConfig;
   readonly template?: string;
-  /** For all sessions that inherit from the group; sessions may name a further one. */
+  /** For all sessions that inherit from the group; sessions may add another one. */
   readonly configTemplate?: ConfigTemplateRef;
   /** Values for the variables of templates. */
   readonly variables?: Readonly<Record<string, string>>;
   readonly workflow?: WorkflowRef;
 }
 
-/** What a group is, besides the settings by which it is run. */
+/** A group's description, without its run settings. */
 export type GroupDescription = Omit<GroupDefinition, 'id' | 'slug' | 'createdAt' | 'config'>;
 
 export interface SessionDefinition extends SessionSettings {
   readonly id: SessionId;
   readonly description: string;
   readonly projectPath: string;
-  /** The task as the user gave it, or as its template made it. */
+  /** The prompt as the user gave it, or as its template made it. */
   readonly prompt: string;
   readonly template?: string;
-  /** The entry of the workflow whose matrix made it. */
+  /** The workflow entry whose matrix made it. */
   readonly matrix?: string;
   readonly variables?: Readonly<Record<string, string>>;
   readonly promptReferences?: readonly PromptReference[];
@@ -121,9 +120,9 @@ export interface SessionDefinition extends SessionSettings {
 }
 
 export interface WorktreeReplacement {
-  /** ISO 8601; tells one such time from another. */
+  /** ISO 8601; distinguishes one replacement from another. */
   readonly at: string;
-  /** Its branch, or, when of that nothing was left either, the commit from which its work begins again. */
+  /** Its branch, or, if that was gone too, the commit from which its work starts again. */
   readonly from: 'branch' | 'base';
 }
 
@@ -134,21 +133,21 @@ export interface Workspace {
   readonly repository: string;
   /** Without `refs/heads/`. */
   readonly branch: string;
-  /** Full id of the commit from which the branch began. */
+  /** Full id of the commit from which the branch started. */
   readonly base: string;
-  /** Branch that was checked out in the project when the first worktree was made; absent = none was. */
+  /** The branch checked out in the project when the first worktree was created; absent = none. */
   readonly target?: string;
-  /** Root of the user's checkout that holds the project, absolute; absent = not known. */
+  /** Root of the user's checkout of the project, absolute; absent = unknown. */
   readonly checkout?: string;
-  /** What was checked out there, when that is not the base; full id of the commit. */
+  /** The commit checked out there, if it is not the base; full id. */
   readonly origin?: string;
-  /** The last time; absent = its folder was never gone. */
+  /** The last replacement; absent = its folder was never missing. */
   readonly remade?: WorktreeReplacement;
 }
 
 export interface Changes {
   readonly commit: string;
-  /** Differences between the workspace's base and that commit. */
+  /** Number of differences between the workspace's base and that commit. */
   readonly files: number;
   readonly insertions: number;
   readonly deletions: number;
@@ -157,7 +156,7 @@ export interface Changes {
 export const defaultRetries = 2;
 export const defaultAcceptRetries = 1;
 export const defaultCommandTimeoutMs = 10 * 60_000;
-/** More than the 10 minutes for which claude itself may wait for the API without a word. */
+/** More than the 10 minutes for which claude itself may silently wait for the API. */
 export const defaultStallTimeoutMs = 15 * 60_000;
 export const defaultMinFreeMemoryBytes = 1024 ** 3;
 
@@ -178,7 +177,7 @@ export interface Usage extends ModelUsage {
   /** Wall time of the worker processes, milliseconds. */
   readonly durationMs: number;
   readonly turns: number;
-  /** Present when the figure is a lower bound taken from the stream instead of claude's own total. */
+  /** Present when the figure is a lower bound from the stream instead of claude's own total. */
   readonly estimated?: true;
   /** The part of `costUsd` that an attempt may have cost after its last report; it counts until it is settled. */
   readonly heldUsd?: number;
@@ -191,7 +190,7 @@ export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, tur
 /** Sanity limits of one reported figure: a count, the tokens of one message, and US dollars. */
 export const sanityLimits = { count: Number.MAX_SAFE_INTEGER, messageTokens: 100_000_000, usd: 100_000 };
 
-/** Stops where figures can no longer be told apart, so that no sum is infinite. */
+/** Saturates, so that no sum is infinite. */
 function sum(a: number, b: number): number {
   return Math.min(sanityLimits.count, a + b);
 }
@@ -207,7 +206,7 @@ export function addTokens(a: Tokens, b: Tokens): Tokens {
 
 const nanoUsd = 1e9;
 
-/** US dollars to the ninth digit (less than a token costs), so that sums agree in whatever order they are added. */
+/** US dollars to nine digits (less than a token costs), so that sums agree in any order. */
 export function roundUsd(usd: number): number {
   return Math.abs(usd) < 1e6 ? Math.round(usd * nanoUsd) / nanoUsd : usd;
 }
@@ -216,7 +215,7 @@ function sumUsd(a: number, b: number): number {
   return roundUsd(sum(a, b));
 }
 
-/** Sums by model. Names of models come from outside: in a map `__proto__` is only an odd name. */
+/** Sums by model. Model names are external: in a map `__proto__` is only an odd name. */
 export function addModels(a: Usage['models'], b: Usage['models']): Usage['models'] {
   const models = new Map(Object.entries(a));
   for (const [model, usage] of Object.entries(b)) {
@@ -238,7 +237,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** The sum with another value for one of its parts. An estimate that is part of it stays one. */
+/** The sum with one of its parts replaced. It stays an estimate if it contains another one. */
 export function exchanged(sum: Usage, from: Usage, to: Usage): Usage {
   const { heldUsd: _, ...usage } = addUsage(addUsage(sum, negative(from)), to);
   const heldUsd = roundUsd((sum.heldUsd ?? 0) - (from.heldUsd ?? 0) + (to.heldUsd ?? 0));

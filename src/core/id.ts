@@ -8,7 +8,7 @@ import { joiners, listNames, unsafeCharacters, widthless } from './text.ts';
 const slugPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const slugLengthMax = 64;
 
-/** Turns any text into a slug; empty when nothing usable is in it. */
+/** Converts any text to a slug; empty when no character is usable. */
 export function slugify(text: string): string {
   return text
     .normalize('NFKD')
@@ -20,7 +20,7 @@ export function slugify(text: string): string {
     .replace(/-+$/, '');
 }
 
-/** Checks a slug given by a user. Fails with `usage` and suggests the nearest valid one. */
+/** Checks a user's slug. Fails with `usage` and suggests the nearest valid one. */
 export function checkSlug(slug: string): Result<string> {
   if (slugPattern.test(slug) && slug.length <= slugLengthMax) return ok(slug);
   const suggestion = slugify(slug);
@@ -35,14 +35,14 @@ export function checkSlug(slug: string): Result<string> {
 
 const quotedLengthMax = 120;
 
-/** What a user typed, in double quotes: long texts are cut, characters that cannot be seen are spelled out. */
+/** A user's text in double quotes: long texts are cut, invisible characters are escaped. */
 export function quoted(text: string, lengthMax = quotedLengthMax): string {
   const shown = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
   return JSON.stringify(shown).replace(invisible, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 const invisible = unsafeCharacters(widthless + joiners);
-/** A sentence is one line, in which blanks run together. */
+/** A sentence is one line, in which spaces are collapsed. */
 const lostBlanks = /^\s|\s$|\s\s|[^\S ]/;
 
 /** Whether a sentence would not show all characters of this text, so that it must be quoted there. */
@@ -50,7 +50,7 @@ export function needsQuotes(text: string): boolean {
   return lostBlanks.test(text) || text.search(invisible) >= 0;
 }
 
-/** `YYYYMMDD-HHMMSS-slug` in UTC, so that ids sort by creation time wherever they were made. */
+/** `YYYYMMDD-HHMMSS-slug` in UTC, so that ids sort by creation time. */
 export function makeGroupId(atMs: number, slug: string): GroupId {
   const stamp = new Date(atMs).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
   return `${stamp}-${slug}`;
@@ -70,7 +70,7 @@ export function createdAtOf(id: GroupId): string {
   return id.replace(/^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-.*$/, '$1-$2-$3T$4:$5:$6.000Z');
 }
 
-/** `NNN-uuid`; the number grows to four digits and more when needed. */
+/** `NNN-uuid`; the number grows beyond three digits when needed. */
 export function makeSessionId(number: number, uuid: string): SessionId {
   return `${String(number).padStart(3, '0')}-${uuid}`;
 }
@@ -100,7 +100,7 @@ export function numberedName(id: SessionId, name: string | undefined): string {
   return name === undefined ? number : `${number} ${name}`;
 }
 
-/** By full id, slug (the newest) or unique prefix. Fails with `not-found` or `ambiguous` (candidates listed). */
+/** By full id, slug (the newest) or unique prefix. Fails with `not-found` or `ambiguous` (with candidates). */
 export function findGroup(ids: readonly GroupId[], reference: string): Result<GroupId> {
   if (ids.includes(reference)) return ok(reference);
   const sameSlug = ids.filter((id) => slugOf(id) === reference).sort();
@@ -131,7 +131,7 @@ export function findGroupToDestroy(
   return findGroup(ids, reference);
 }
 
-/** Of `@` or `latest` 0, for the group created last; of `@1` 1, for the one before it; null = another reference. */
+/** 0 for `@` or `latest`, the group created last; 1 for `@1`, the one before it; null = another reference. */
 export function recencyOf(reference: string): number | null {
   if (reference === '@' || reference === 'latest') return 0;
   const [, count] = /^@(\d{1,9})$/.exec(reference) ?? [];
@@ -148,7 +148,7 @@ export function findSession(
   if (exact) return ok(exact.id);
   if (/^\d{1,6}$/.test(reference)) {
     const byNumber = sessions.find((session) => sessionNumber(session.id) === Number.parseInt(reference, 10));
-    // A number means this number; it must never hit a session whose uuid happens to begin with it.
+    // Digits mean this number, never a session whose uuid begins with them.
     return byNumber ? ok(byNumber.id) : onlyMatch([], 'session', reference, sessionListing);
   }
   const matches = sessions

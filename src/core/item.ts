@@ -1,13 +1,13 @@
-/** Items: what a session asks of a person. Each is answered once, or withdrawn. */
+/** Items: questions of a session to the user. Each is answered once, or withdrawn. */
 
 export type ItemKind = 'permission' | 'question';
 
-/** A tool call of claude's that waits for a person. */
+/** A tool call of claude that waits for the user. */
 export type ItemRequest = {
   readonly kind: ItemKind;
-  /** One line for people. */
+  /** One line for the user. */
   readonly text: string;
-  /** Labels of the answers that the model offers, of all its questions in order. */
+  /** Labels of the model's proposed answers, of all its questions in order. */
   readonly options: readonly string[];
   /** claude's id of its request; the answer repeats it. */
   readonly requestId: string;
@@ -16,17 +16,17 @@ export type ItemRequest = {
   readonly input: Readonly<Record<string, unknown>>;
 };
 
-/** What claude is told. `text` is `allow`, `deny`, or the answer to a question. */
+/** The answer for claude. `text` is `allow`, `deny`, or the answer to a question. */
 export interface ItemAnswer {
   readonly text: string;
   readonly note?: string;
   /** The answer to each question, by its text. */
   readonly answers?: Readonly<Record<string, string>>;
-  /** Permission rules that are given with it. */
+  /** Permission rules that come with it. */
   readonly rules?: readonly string[];
 }
 
-/** As a person gave it: words, or the numbers of options from 1. */
+/** As the user gave it: words, or numbers of options from 1. */
 export interface GivenAnswer {
   readonly text?: string;
   readonly options?: readonly number[];
@@ -34,7 +34,7 @@ export interface GivenAnswer {
   readonly always?: true;
 }
 
-/** A person, the default after `answerBy`, the stored answer to the same call, or a permission rule. */
+/** The user, the default after `answerBy`, the stored answer to the same call, or a permission rule. */
 export type AnsweredBy = 'user' | 'deadline' | 'earlier' | 'rule';
 
 export interface Item extends ItemRequest {
@@ -46,11 +46,11 @@ export interface Item extends ItemRequest {
   readonly answerBy?: string;
   readonly state: 'open' | 'answered' | 'withdrawn';
   readonly answer?: ItemAnswer;
-  /** The model may not have got the answer: the next attempt quotes it, or gives it to the same call. */
+  /** The model may not have received the answer: the next attempt quotes it, or gives it to the same call. */
   readonly left?: 'quote' | 'call' | undefined;
 }
 
-/** An answer that the conversation lacks when an attempt begins. */
+/** An answer that the conversation lacks when an attempt starts. */
 export interface LeftAnswer {
   readonly item: string;
   readonly left: 'quote' | 'call';

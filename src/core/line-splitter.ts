@@ -1,12 +1,12 @@
 /**
- * Bytes to lines. Splits on LF only: U+2028 and U+2029 may stand inside a JSON string, and a chunk may end in the
- * middle of a character, so bytes are gathered first and decoded per line.
+ * Splits bytes into lines, on LF only: U+2028 and U+2029 may occur inside a JSON string. A chunk may end in the middle
+ * of a character, so bytes are collected first and decoded per line.
  */
 
-/** Longer lines are dropped; claude itself never prints one near this size. */
+/** Longer lines are dropped; claude never prints one near this size. */
 const lineBytesMax = 64 * 1024 * 1024;
 
-/** The lines as bytes, without their line ends. */
+/** The lines as bytes, without newlines. */
 export class ByteLineSplitter {
   #parts: Uint8Array[] = [];
   #held = 0;
@@ -24,7 +24,7 @@ export class ByteLineSplitter {
     return lines;
   }
 
-  /** What is left without a line end: half a line of a worker that was killed, or nothing. */
+  /** The partial line of a killed worker, if any. */
   rest(): Uint8Array | null {
     if (this.#held === 0) return null;
     const lines: Uint8Array[] = [];
@@ -59,7 +59,7 @@ export class LineSplitter {
     return this.#bytes.push(chunk).map((line) => this.#decoder.decode(line));
   }
 
-  /** What is left without a line end: half a line of a worker that was killed, or nothing. */
+  /** The partial line of a killed worker, if any. */
   rest(): string | null {
     const rest = this.#bytes.rest();
     return rest === null ? null : this.#decoder.decode(rest);

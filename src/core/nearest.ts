@@ -1,12 +1,12 @@
-/** "Did you mean": the known word that is nearest to a mistyped one. */
+/** "Did you mean": the known word nearest to a mistyped one. */
 
-/** Of longer words only the begin is compared. */
+/** Of longer words only the beginning is compared. */
 const lengthMax = 64;
 
-/** Comparing words is slow: among more of them nothing is suggested. */
+/** Comparing words is slow: with more of them nothing is suggested. */
 const wordsMax = 1_000;
 
-/** The word with the fewest typing mistakes, when there are few enough to be one; undefined otherwise. */
+/** The word with the fewest typing mistakes, if it is close enough; undefined otherwise. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (known.length > wordsMax) return undefined;
   let best: string | undefined;
@@ -26,7 +26,7 @@ export function hint(word: string, known: Iterable<string>): string {
   return near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
 }
 
-/** Letters to insert, remove, change or swap with their neighbour (Damerau–Levenshtein, restricted). */
+/** Insertions, deletions, changes and swaps of letters (Damerau–Levenshtein, restricted). */
 function distance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,4 +1,4 @@
-/** GroupProgress, made from the state and from what running workers reported last. */
+/** GroupProgress, computed from the state and the last reports of running workers. */
 
 import { adviceText } from './advice.ts';
 import { defined } from './defined.ts';
@@ -11,22 +11,22 @@ import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
 
-/** claude asked the API in vain, and asks again after a while. */
+/** A failed API request that claude will retry. */
 export interface ApiRetry {
   readonly attempt: number;
-  /** After so many it gives up; absent = it did not say. */
+  /** claude gives up after this many; absent = unknown. */
   readonly attemptsMax?: number;
-  /** claude's code for the trouble, such as `overloaded`. */
+  /** claude's error code, such as `overloaded`. */
   readonly error: string;
   readonly errorStatus: number | null;
 }
 
-/** Tool calls of an attempt that its permissions did not allow. */
+/** Tool calls of an attempt that its permissions denied. */
 export interface DenialSummary {
   readonly calls: number;
-  /** Their names, each once, the first of them. */
+  /** The first of their names, each once. */
   readonly tools: readonly string[];
-  /** The first of them with what it was to work on. */
+  /** The first call with its target. */
   readonly first?: string;
 }
 
@@ -38,23 +38,23 @@ export function deniedSentence({ calls, tools, first }: DenialSummary): string {
   return `${calls === 1 ? '1 tool call was' : `${calls} tool calls were`} denied${names}${example}.`;
 }
 
-/** Of a session that works on another host. */
+/** Of a session on another host. */
 export function silenceSentence(host: string, silentMs: number): string {
   return `Host ${host} has not responded for ${Math.round(silentMs / 1_000)} s.`;
 }
 
-/** What a running attempt looks like right now; never logged, may be dropped. */
+/** The present activity of a running attempt; never logged, may be dropped. */
 export interface LiveSession {
   readonly currentTool?: string;
-  /** Tool calls begun since this was shown last, oldest first; short ones are over before anybody looks. */
+  /** Tool calls started since the last update, oldest first; short ones are over before the next. */
   readonly recentTools?: readonly string[];
   readonly lastText?: string;
-  /** The last try, as long as the model has not answered since. */
+  /** The last retry, until the model answers. */
   readonly retry?: ApiRetry;
   readonly denied?: DenialSummary;
-  /** Its host was heard of last so many milliseconds ago, which is too long. */
+  /** Milliseconds since its host last reported, if too long. */
   readonly silentMs?: number;
-  /** A command of it that cannot begin yet. */
+  /** Its command that waits for a slot. */
   readonly slot?: SlotWait;
   readonly usage: Usage;
 }
@@ -72,25 +72,25 @@ export interface SessionProgress extends SessionFigures {
   readonly name?: string;
   readonly projectPath: string;
   readonly status: SessionStatus;
-  /** Of one that is not running: the code of its verdict. */
+  /** The reason code of a waiting session. */
   readonly reason?: string;
-  /** What became of it, where something did; else why it does not run. */
+  /** Its outcome, if it has one; otherwise why it does not run. */
   readonly message?: string;
-  /** Why it does not run, where the message tells what became of it. */
+  /** Why it does not run, if the message is its outcome. */
   readonly why?: string;
   readonly phase?: 'preparing' | 'working' | 'accepting';
   readonly dependsOn?: readonly SessionId[];
-  /** The machine of its last attempt, or of the next; absent when no other one ever had to do with it. */
+  /** The host of its last attempt, or of the next; absent when only this machine was involved. */
   readonly host?: string;
   readonly waitsFor?: readonly SessionId[];
-  /** Whom its verdict names, unless that is whom it waits for. */
+  /** The sessions or groups that its verdict names, if they differ from its dependencies. */
   readonly on?: readonly string[];
-  /** ISO 8601: it goes on by itself, but not before. */
+  /** ISO 8601: it resumes by itself, but not before. */
   readonly retryAt?: string;
   readonly currentTool?: string;
   readonly lastText?: string;
   readonly retry?: ApiRetry;
-  /** Of the running attempt; a warning of the session tells it of those that ended. */
+  /** Of the running attempt; a warning of the session reports ended ones. */
   readonly denied?: DenialSummary;
   readonly silentMs?: number;
   readonly slot?: SlotWait;
@@ -98,15 +98,15 @@ export interface SessionProgress extends SessionFigures {
   readonly endedAt?: string;
 }
 
-/** How the machines of a fleet stand, those that sessions of all groups use; each is counted once. */
+/** The state of the fleet's hosts, shared by all groups; each host is counted once. */
 export interface FleetStanding {
-  /** They take sessions, or will as soon as a slot is free. */
+  /** They take sessions, or will once a slot is free. */
   readonly up: number;
   readonly drained: number;
-  /** They live and take nothing: no claude or login that may be used, no guard, no room on the disk. */
+  /** They are alive but take no sessions: no usable claude or login, no guard, no disk space. */
   readonly refusing: number;
   readonly lost: number;
-  /** Milliseconds since a host was heard of, of those that have missed two heartbeats of late. */
+  /** Milliseconds since the last report, of hosts that have missed two heartbeats. */
   readonly silent: Readonly<Record<string, number>>;
   /** Milliseconds for which Redis has not answered; absent = it answers. */
   readonly redisSilentMs?: number;
@@ -130,11 +130,11 @@ export interface GroupProgress {
   readonly totalTokens: Tokens;
   /** Milliseconds in which the group was running. */
   readonly elapsedTime: number;
-  /** Absent where the group has nothing to do with a fleet, or nothing is known of that. */
+  /** Absent when the group uses no fleet, or its state is unknown. */
   readonly fleet?: FleetStanding;
 }
 
-/** The progress at `atMs` (ms since 1970). `verdicts`: as the runner finds, where one is there to be asked. */
+/** The progress at `atMs` (ms since 1970). `verdicts`: from the runner, if there is one. */
 export function groupProgress(
   state: GroupState,
   live: ReadonlyMap<SessionId, LiveSession>,
@@ -164,7 +164,7 @@ export function groupProgress(
   };
 }
 
-/** What all attempts of a session used together, with `now` of the one that runs and is not counted yet. */
+/** The usage of all attempts of a session, with `now` of the running one. */
 export function sessionFigures(record: SessionRecord, now: Usage = noUsage): SessionFigures {
   const { costUsd, tokens, estimated } = addUsage(record.usage, now);
   return { cost: costUsd, ...(estimated ? { estimated } : {}), tokens, attempts: record.attempts };
@@ -207,12 +207,12 @@ function slotExplanation(state: GroupState, slot: SlotWait) {
 
 type VerdictFields = Pick<SessionProgress, 'reason' | 'message' | 'why' | 'waitsFor' | 'on' | 'retryAt'>;
 
-/** As programs read it, in progress.json and elsewhere. */
+/** For programs, in progress.json and elsewhere. */
 export function verdictFields(state: GroupState, record: SessionRecord, verdict: WaitReason | null): VerdictFields {
   if (verdict === null) return {};
   const { reason, message, advice, until, on } = verdict;
   const told = `${message} ${advice === undefined ? '' : adviceText(advice)}`.trim();
-  // In the words that scripts have always found there.
+  // In the words that scripts rely on.
   const blocked = reason === 'blocked' ? `${message} Retry with: group run --retry-failed.` : told;
   const ending = endingText(record) ?? blocked;
   const unmet = record.state.status === 'pending' ? unmetOf(state, record) : [];

@@ -1,4 +1,4 @@
-/** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
+/** The effect of a session event on the session and on the group's sums; called by reduce, see state.ts for errors. */
 import { defined } from './defined.ts';
 import type { AttemptIntent, GroupEvent, StopReason, Warning } from './event.ts';
 import type { Evidence } from './evidence.ts';
@@ -496,7 +496,7 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   const isOfThisBoot = attempt.process !== undefined && attempt.process.bootId === state.run?.runner.bootId;
   if (notServed.has(event.reason) && isFree && isOfThisBoot) record.promptUnsent = true;
   else delete record.promptUnsent;
-  // What its worker used was counted when it ended.
+  // Before an answer the prompt may have been lost; it is better sent twice than never.
   if (attempt.accepting) return;
   if (attempt.identified) delete record.committed;
   // Before an answer the prompt may have got lost; it is better told twice than never.
@@ -546,7 +546,7 @@ function reduceItem(record: SessionRecord, event: ItemEvent): void {
     record.queued = true;
 }
 
-/** After other pauses the session goes on with its last answer. */
+/** The answers for the new attempt follow from the conversation, see LeftAnswer. */
 const endedByPerson: ReadonlySet<string> = new Set(['user', 'signal', 'deleted', 'error-threshold']);
 
 /** What the new attempt is told is known from the conversation, see LeftAnswer. */

@@ -1,4 +1,4 @@
-/** What events about waves do to the state of a group; called by reduce. */
+/** The effect of wave events on the state of a group; called by reduce. */
 import { defined } from './defined.ts';
 import type { GroupEvent, RunInfo } from './event.ts';
 import type { GroupConfig } from './group.ts';
@@ -13,7 +13,7 @@ export function isWaveEvent(event: GroupEvent): event is WaveEvent {
   return 'wave' in event;
 }
 
-/** They are those of other waves. */
+/** They belong to other waves. */
 export function forgetQuotes({ group, waves }: GroupState, config: GroupConfig): void {
   if (String(group.config.waves) !== String(config.waves)) delete waves.quotes;
 }
@@ -59,7 +59,7 @@ function addNote(state: GroupState, note: string): void {
 /** A later run asks again after a stop. */
 export function beginRunOfWaves({ waves }: GroupState, { quotes }: RunInfo): void {
   waves.stopped = false;
-  // The cost of a wave that has begun is no estimate of itself.
+  // The cost of a started wave is not an estimate of it.
   const isBegun = waves.quotes !== undefined || waves.finished !== undefined;
   const quoteOf = (usd: number | null, index: number) =>
     waves.quotes?.[index] ?? (isBegun && index < waves.allowed ? null : usd);

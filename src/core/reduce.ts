@@ -1,8 +1,7 @@
 /**
- * The state of a group is the fold of its events. `reduce` owns the state it is given: it changes it in place and
- * returns the same object, because copying the session table on every event would make an event dearer the larger the
- * group is. It is total over legal events, deterministic, and throws IllegalEvent for all others, when loading a log as
- * well as when writing one.
+ * The state of a group is reduced from its events. `reduce` owns its state: it changes it in place and returns the same
+ * object, because copying the session table would make every event cost more in a larger group. It is total over legal
+ * events, deterministic, and throws IllegalEvent for all others, when loading a log as well as when writing one.
  */
 import { defined } from './defined.ts';
 import type { GroupEvent, MergedRepository } from './event.ts';
@@ -33,7 +32,7 @@ export function reduce(state: GroupState, event: GroupEvent): GroupState {
   return state;
 }
 
-/** Folds a whole log. Throws IllegalEvent at the first event that does not fit. */
+/** Reduces a whole log. Throws IllegalEvent at the first event that does not fit. */
 export function foldEvents(events: Iterable<GroupEvent>): GroupState | null {
   let state: GroupState | null = null;
   for (const event of events) state = state === null ? initialState(event) : reduce(state, event);
@@ -64,7 +63,7 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
       beginRun(state, event);
       return;
     case 'group_pausing':
-      // A drain may be hastened, never the other way round.
+      // A drain may become an immediate pause, never the other way round.
       state.draining = event.mode === 'drain' && (state.pausing === undefined || state.draining);
       state.pausing ??= event.reason;
       return;
@@ -109,10 +108,10 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
   }
 }
 
-/** Sessions that were removed since are no matter any more. */
+/** Sessions that were removed since do not matter. */
 function noteMerged(state: GroupState, merged: readonly MergedRepository[]): void {
   for (const { into, repository, sessionIds } of merged) {
-    // What begins now begins with what was merged.
+    // Sessions that start now start from the merged commits.
     for (const [checkout, base] of state.bases) {
       if (base.repository === repository && base.target === into) state.bases.delete(checkout);
     }
@@ -124,7 +123,7 @@ function noteMerged(state: GroupState, merged: readonly MergedRepository[]): voi
 }
 
 function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_started' | 'group_resumed' }>): void {
-  // An interrupted run has no end of its own; its last event is the best we know.
+  // An interrupted run has no end of its own; its last event is the best known time.
   if (state.runStartedAt !== undefined) endRun(state, state.updatedAt);
   delete state.reason;
   delete state.message;

@@ -1,4 +1,4 @@
-/** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
+/** The state of one session at run time: a part of GroupState, changed by reduce-session.ts. */
 import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
 import type { Evidence } from './evidence.ts';
 import type { SessionFailure } from './failure.ts';

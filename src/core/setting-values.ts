@@ -1,4 +1,4 @@
-/** What a setting may be, whether it is typed as an option, given to the library, or sent by another program. */
+/** Valid values of settings, whether typed as options, passed to the library, or sent by another program. */
 import {
   type ChangesOf,
   groupSettings,
@@ -34,7 +34,7 @@ import {
 } from './values.ts';
 import { parseContinueIf, wavesProblem } from './waves.ts';
 
-/** That a session may require of a machine. */
+/** Maximum number of labels that a session may require of a host. */
 const labelsMax = 16;
 const megabyte = 1_000_000;
 
@@ -52,7 +52,7 @@ export function optionOf(name: string, setting: Setting): string {
 
 export type ValueRule = Pick<Setting, 'kind' | 'words' | 'min' | 'max' | 'likely'>;
 
-/** The value that a text means, or what is wrong with it, which completes a sentence that begins with its subject. */
+/** The value that a text means, or the problem with it, as the rest of a sentence about it. */
 export function parseSetting(
   setting: ValueRule,
   text: string,
@@ -105,7 +105,7 @@ export function pickSettings<T extends Settings>(settings: T, from: object): Cha
   return Object.fromEntries(given) as ChangesOf<ValuesOf<T>>;
 }
 
-/** Without what says nothing: flags that are off anyway, whatever the group has, and no labels at all. */
+/** Without entries that have no effect: flags that are off anyway, and empty label lists. */
 export function storedSettings<T extends object>(settings: Settings, values: T, ofGroup: object = {}): T {
   const isEmpty = ([name, value]: readonly [string, unknown]) =>
     (value === false && settings[name]?.default === false && !Object.hasOwn(ofGroup, name)) ||
@@ -113,7 +113,7 @@ export function storedSettings<T extends object>(settings: Settings, values: T, 
   return Object.fromEntries(Object.entries(values).filter((entry) => !isEmpty(entry))) as T;
 }
 
-/** The session with what its group gives to all. Its own value counts first; of rules and labels both count. */
+/** The session with its group's shared settings. Its own value wins; rules and labels are merged. */
 export function withShared(session: SessionDefinition, config: Partial<GroupConfig>): SessionDefinition {
   const given = Object.entries(pickSettings(sharedSettings, config));
   if (given.length === 0) return session;
@@ -131,7 +131,7 @@ const unless = (isFine: boolean, problem: string): string | null => (isFine ? nu
 const isList = (value: unknown, fits: (one: string) => boolean): boolean =>
   Array.isArray(value) && value.every((one) => typeof one === 'string' && fits(one));
 
-/** What is wrong with a value of any type; completes a sentence that begins with its subject. */
+/** The problem with a value of any type, as the rest of a sentence about it. */
 export function settingProblem(setting: ValueRule, value: unknown): string | null {
   const { kind, words = [], min = 0, max = 0 } = setting;
   const text = typeof value === 'string' ? value : null;
@@ -205,7 +205,7 @@ function answersProblem(value: unknown): string | null {
   return unless(typeof value === 'object' && value !== null && isFine && Object.keys(rest).length === 0, rule);
 }
 
-/** Ids have digits and hyphens, and a gateway may have any name; but a letter too many or too few is a slip. */
+/** Model ids have digits and hyphens, and a gateway may use any name; but a name one letter off is a typing mistake. */
 function slipIn(text: string, { likely = [] }: ValueRule): string | null {
   const near = /^[a-z]+$/i.test(text) && !likely.includes(text.toLowerCase()) ? nearest(text, likely) : undefined;
   return near === undefined ? null : `is no model of claude; perhaps ${JSON.stringify(near)} was meant`;
@@ -215,7 +215,7 @@ export function moneyProblem(usd: number): string | null {
   return unless(isMoneyUsd(usd), `must be an amount in US dollars from ${moneyUsd.min} to ${moneyUsd.max}`);
 }
 
-/** What is wrong with a definition, as a sentence without its full stop; null when nothing is. */
+/** The problem with a definition, as a sentence without its full stop; null without one. */
 export function sessionProblem(session: Omit<SessionDefinition, 'id'>): string | null {
   const isPath = (path: string) => path.startsWith('/') && !path.includes('\0');
   const { prompt, projectPath, repository = '/', template = '' } = session;
@@ -229,7 +229,7 @@ export function sessionProblem(session: Omit<SessionDefinition, 'id'>): string |
   return wrong === undefined ? null : `The ${wrong[0]} of the session ${wrong[1]}`;
 }
 
-/** The same of the settings of a group; null takes one away. */
+/** The same for the settings of a group; null removes a setting. */
 export function configProblem(config: ChangesOf<GroupConfig>): string | null {
   for (const [name, value] of Object.entries(config)) {
     if (name !== 'prices' && !Object.hasOwn(groupSettings, name)) {

@@ -1,13 +1,13 @@
 /**
- * core/: what a group is, what happened to it and what is to be done next; no clock, files or processes. This file:
- * the state of a group, which is the fold of its events (reduce.ts).
+ * core/: the definition of a group, its history and its next steps; no clock, files or processes. This file: the state
+ * of a group, reduced from its events (reduce.ts).
  */
 import type { GroupEvent, RunInfo, StopReason } from './event.ts';
 import { type GroupDefinition, noUsage, type SessionId, type Usage, type Workspace } from './group.ts';
 import { IllegalEvent, type SessionRecord } from './session-state.ts';
 import type { GroupStatus, SessionStatus } from './status.ts';
 
-/** A decision on a wave that a person is asked for. */
+/** A wave decision that waits for the user. */
 export interface WaveItem {
   readonly id: string;
   readonly kind: 'wave';
@@ -23,13 +23,13 @@ export interface WaveItem {
 export interface WaveState {
   /** Sessions of later waves do not start. */
   allowed: number;
-  /** What was logged last of the results. */
+  /** The results logged last. */
   finished?: { readonly wave: number; readonly accepted: number; readonly cost: number };
-  /** A person does not want the next wave in this run. */
+  /** The user does not want the next wave in this run. */
   stopped: boolean;
   /** Oldest first. */
   items: readonly WaveItem[];
-  /** By wave, from 1: US dollars, null = no estimate; of the first run that has one. */
+  /** By wave, from 1: US dollars, null = no estimate; from the first run that has one. */
   quotes?: readonly (number | null)[];
 }
 
@@ -55,37 +55,37 @@ export interface GroupState {
   /** Set while nothing new starts because the group is to pause. */
   pausing?: StopReason;
   draining: boolean;
-  /** Set while all processes are halted where they stand; ISO 8601, when it becomes a pause. */
+  /** Set while all processes are halted; ISO 8601, when it becomes a pause. */
   frozenUntil?: string;
-  /** Set while a limit holds; ISO 8601 of its reset. */
+  /** Set during a usage limit; ISO 8601 of its reset. */
   limitResetsAt?: string;
-  /** Its kind in claude's words, or `throttled`; absent = not told. */
+  /** Its type in claude's words, or `throttled`; absent = unknown. */
   limitType?: string;
   only?: ReadonlySet<SessionId>;
-  /** Sessions that failed since the last start or resume, without those that are to be tried again. */
+  /** Sessions that failed since the last start or resume, without those that are to be retried. */
   readonly failed: Set<SessionId>;
-  /** Sum over ended attempts of all sessions, removed ones included: money stays spent. */
+  /** Sum over ended attempts of all sessions, including removed ones: money stays spent. */
   usage: Usage;
   reservedUsd: number;
-  /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
+  /** When a worker with an answer last ended, by kind of session (warm-cache.ts); ms since 1970. */
   readonly endedMs: Map<string, number>;
   readonly takenOver: Set<SessionId>;
   budgetWarned: boolean;
   budgetExceeded: boolean;
-  /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
+  /** The base of new worktrees, by the user's checkout of their projects: fixed by the first of each. */
   readonly bases: Map<string, Base>;
   readonly waves: WaveState;
-  /** Changes whenever sessions or dependencies do, so that plans made from them can be reused. */
+  /** Changes with the sessions or dependencies, so that plans made from them can be reused. */
   definitionsVersion: number;
 }
 
-/** The kind of limit when it is none of the login's: the server has too much to do, or this login asks too fast. */
+/** The limit type when the login has none: the server is overloaded, or this login sends too fast. */
 export const throttled = 'throttled';
 
-/** No usage limit lasts longer, milliseconds. A reset beyond that would keep sessions waiting for nothing. */
+/** No usage limit lasts longer, milliseconds. A later reset would keep sessions waiting for nothing. */
 export const limitMsMax = 32 * 24 * 3_600_000;
 
-/** What holds is no usage limit: the server asks for fewer requests. */
+/** This is no usage limit: the server asks for fewer requests. */
 export function isThrottled({ limitType }: Pick<GroupState, 'limitType'>): boolean {
   return limitType === throttled;
 }

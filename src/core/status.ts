@@ -13,7 +13,7 @@ export type GroupStatus = (typeof groupStatuses)[number];
 export const sessionStatuses = ['pending', 'running', 'paused', 'completed', 'failed'] as const;
 export type SessionStatus = (typeof sessionStatuses)[number];
 
-/** Group statuses in which something can still happen without a user's command or is waiting for one. */
+/** Group statuses in which something can still happen without a user's command, or waits for one. */
 export const activeGroupStatuses: ReadonlySet<GroupStatus> = new Set(['created', 'running', 'paused']);
 
 type GroupTable = Readonly<Record<GroupStatus, Partial<Record<EventType, GroupStatus>>>>;
@@ -24,7 +24,7 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_added: 'running',
   session_changed: 'running',
   session_removed: 'running',
-  // A runner died and the next one goes on.
+  // A runner died and the next one continues.
   group_resumed: 'running',
   session_moved: 'running',
   session_starting: 'running',

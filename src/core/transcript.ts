@@ -1,10 +1,10 @@
 /**
- * What the transcript of a session holds for people who read it: what was said and done, without what the programs said
- * to each other. Types only; texts are as they were printed and may hold anything.
+ * A session's transcript for readers: messages and actions, without protocol lines. Types only; texts are as printed
+ * and may contain anything.
  */
 import type { Tokens, Usage } from './group.ts';
 
-/** A part of a changed file, as `diff -u` has it: each line begins with a blank, `-` or `+`. */
+/** A part of a changed file, as in `diff -u`: each line begins with a space, `-` or `+`. */
 export interface DiffHunk {
   /** Numbers of the first line before and after; absent when unknown. */
   readonly oldStart?: number;
@@ -33,7 +33,7 @@ export type TranscriptEntry =
       readonly at: string;
       readonly after?: string;
     }
-  /** An attempt is over. `message` is one sentence or more. */
+  /** An attempt is over. `message` has one sentence or more. */
   | {
       readonly kind: 'attempt-ended';
       readonly number: number;
@@ -47,11 +47,11 @@ export type TranscriptEntry =
   | { readonly kind: 'claude'; readonly model?: string; readonly version?: string }
   | (Deep & { readonly kind: 'said'; readonly text: string })
   | (Deep & { readonly kind: 'thought'; readonly text: string })
-  /** The model was told something: a sub-agent's task, or what claude has put to itself. */
+  /** A message to the model: a sub-agent's task, or claude's message to itself. */
   | (Deep & { readonly kind: 'told'; readonly text: string })
-  /** A tool is called; `target` is what it works on, in short. */
+  /** A tool call; `target` is its short target. */
   | (Deep & { readonly kind: 'call'; readonly id: string; readonly tool: string; readonly target: string })
-  /** What came of a call. `text` is the beginning of the answer, `lines` counts the lines of all of it. */
+  /** The result of a call. `text` is its beginning, `lines` its total number of lines. */
   | (Deep & {
       readonly kind: 'outcome';
       readonly id: string;
@@ -62,20 +62,22 @@ export type TranscriptEntry =
       readonly lines: number;
       readonly edit?: FileEdit;
     })
-  /** The conversation was compacted; tokens before and after where claude says them. */
+  /** The conversation was compacted; tokens before and after if claude reports them. */
   | {
       readonly kind: 'compaction';
       readonly trigger?: string;
       readonly tokensBefore?: number;
       readonly tokensAfter?: number;
     }
-  /** Trouble on the way that the session may get over. */
+  /** A problem that the session may recover from. */
   | { readonly kind: 'trouble'; readonly text: string }
-  /** A turn is over. `costUsd` and tokens are those of the process so far; `text` is absent when it was said before. */
+  /**
+   * A turn is over. `costUsd` and tokens are those of the process so far; `text` is absent when it was shown before.
+   */
   | {
       readonly kind: 'result';
       readonly isError: boolean;
-      /** It was stopped in the middle, by its runner or its user: no error of its own. */
+      /** It was stopped in the middle by its runner or its user, which is no error. */
       readonly interrupted?: true;
       readonly text?: string;
       readonly errors: readonly string[];
@@ -85,5 +87,5 @@ export type TranscriptEntry =
       readonly costUsd: number;
       readonly tokens: Tokens;
     }
-  /** A line that is not what claude prints; `torn`: only the beginning of one, because its worker is gone. */
+  /** A line that claude does not print; `torn`: a partial one, because its worker is gone. */
   | { readonly kind: 'unreadable'; readonly text: string; readonly torn?: true };

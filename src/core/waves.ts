@@ -4,7 +4,7 @@ import { formatMoney } from './text.ts';
 
 const sizePattern = /^(?:[1-9]\d{0,5}|(?:[1-9]\d?|100)%|rest)$/;
 
-/** What is wrong with a list of waves; completes a sentence that begins with its subject. */
+/** The problem with a list of waves, as the rest of a sentence about it. */
 export function wavesProblem(waves: unknown): string | null {
   if (!Array.isArray(waves) || waves.length < 2) return 'must be at least two sizes of waves, such as 3,20%,rest';
   const wrong = waves.find((size) => typeof size !== 'string' || !sizePattern.test(size));
@@ -19,9 +19,9 @@ function countIn(size: string, total: number): number {
 }
 
 /**
- * The wave, from 1, of each session that a matrix made; each workflow entry is counted by itself. A session is in no
- * earlier wave than those it depends on. An entry whose first wave needs wave 3 of another one begins with wave 3, so
- * that its own first wave stays small. `added` has the order of the file, `sorted` has dependencies first.
+ * The wave, from 1, of each session made by a matrix; each workflow entry is counted separately. A session is in no
+ * earlier wave than its dependencies. An entry whose first wave needs wave 3 of another one starts with wave 3, so that
+ * its own first wave stays small. `added` has the order of the file, `sorted` has dependencies first.
  */
 export function assignWaves(
   added: readonly SessionDefinition[],
@@ -60,22 +60,22 @@ export function assignWaves(
 }
 
 export interface WaveResults {
-  /** Sessions of the wave. */
+  /** Number of sessions. */
   readonly size: number;
-  /** Those that are completed. */
+  /** Number of completed sessions. */
   readonly accepted: number;
   /** US dollars. */
   readonly cost: number;
 }
 
 interface Term {
-  /** Why the results do not fulfil it; null when they do. */
+  /** Why the results do not satisfy it; null when they do. */
   failure(results: WaveResults, quoteUsd: number | null): string | null;
 }
 
 const ruleExample = '"accepted >= 2/3 and cost <= quote"';
 
-/** The terms of a rule, or what is wrong with it, which completes a sentence that begins with its subject. */
+/** The terms of a rule, or the problem with it, as the rest of a sentence about it. */
 export function parseContinueIf(text: string): readonly Term[] | string {
   const terms: Term[] = [];
   for (const part of text.trim().split(/\s+and\s+/)) {

@@ -1,4 +1,6 @@
-/** Finds from a request alone how far its conversation is in the script, and what the real API would refuse. */
+/**
+ * Finds the position of a conversation in its script from a request alone, and requests that the real API would refuse.
+ */
 import { type Step, type ToolCall, toolCalls } from './script.ts';
 
 export interface ScriptedBlock {
@@ -28,32 +30,32 @@ export interface MessagesBody {
 
 export function blocksOf(message: Message): readonly ScriptedBlock[] {
   if (typeof message.content === 'string') return [{ type: 'text', text: message.content }];
-  // Anything may arrive over HTTP; what is no list holds no blocks.
+  // Anything may arrive over HTTP; a non-list contains no blocks.
   return Array.isArray(message.content) ? message.content : [];
 }
 
-/** The id of a tool call says which step it belongs to; `unique` keeps two askings of one call apart. */
+/** The id of a tool call encodes its step; `unique` distinguishes two requests of one call. */
 export function toolUseId(stepIndex: number, toolIndex: number, unique: string): string {
   return `toolu_step${stepIndex}_${toolIndex}_${unique}`;
 }
 
 const idPattern = /^toolu_step(\d+)_(\d+)_/;
 
-/** Put into the summary of a compaction; it takes the place of the messages that were summarised. */
+/** Part of a compaction's summary; it replaces the summarised messages. */
 export function progressMark(position: number): string {
   return `(rehearsal: ${position} steps done)`;
 }
 
 const markPattern = /\(rehearsal: (\d+) steps done\)/g;
 
-/** claude writes this into the result of a tool that was running when the session was interrupted. */
+/** claude's text in the result of a tool that was running when the session was interrupted. */
 const interruptedPattern =
   /doesn't want to (proceed with this tool use|take this action)|\[Request interrupted by user/;
 
 export interface ScriptPosition {
-  /** Index of the step; equal to the number of steps when the script is at its end. */
+  /** Index of the step; the number of steps at the end of the script. */
   readonly step: number;
-  /** Indices of the step's tool calls that still have to be asked for. */
+  /** Indices of the step's tool calls that still have to be requested. */
   readonly tools: readonly number[];
 }
 
@@ -110,7 +112,7 @@ export function findPlace(
   return { step: next, tools };
 }
 
-/** True for a step that only fails, hangs or thinks: nothing of it can be seen in the conversation. */
+/** True for a step that only fails, hangs or thinks: it leaves no trace in the conversation. */
 export function isInvisible(step: Step): boolean {
   return step.text === undefined && toolCalls(step).length === 0;
 }
@@ -134,7 +136,7 @@ function answeredCalls(messages: readonly Message[]): Set<string> {
   return answered;
 }
 
-/** Text of the user side; results of tools are left out, because a tool may print anything, even a mark. */
+/** Text of the user side, without tool results, because a tool may print anything, even a mark. */
 function userText(block: ScriptedBlock): string {
   return block.type === 'text' ? (block.text ?? '') : '';
 }
@@ -150,7 +152,7 @@ export function isSummaryRequest(messages: readonly Message[]): boolean {
   return blocksOf(last).some((block) => userText(block).includes('Your task is to create a detailed summary'));
 }
 
-/** The folder claude works in, as it tells the model; empty when it does not. */
+/** claude's working folder as reported to the model; empty when it is missing. */
 export function projectOf(body: MessagesBody): string {
   const texts = [systemText(body.system), ...(body.messages ?? []).flatMap(blocksOf).map(userText)];
   for (const text of texts) {
@@ -165,7 +167,7 @@ function systemText(system: unknown): string {
   return Array.isArray(system) ? system.map((block: ScriptedBlock) => block.text ?? '').join('\n') : '';
 }
 
-/** What the real Messages API would refuse in this request; empty when all is well. */
+/** What the real Messages API would refuse in this request; empty when it is valid. */
 export function requestProblems(body: MessagesBody, headers: Readonly<Record<string, string>>): string[] {
   const problems: string[] = [];
   const bearer = /^Bearer \S/.test(headers.authorization ?? '');
@@ -198,7 +200,7 @@ interface Turn {
   readonly blocks: ScriptedBlock[];
 }
 
-/** Neighbouring messages of one role count as one, as in the real API. Notes of claude (role system) are no turn. */
+/** Adjacent messages of one role count as one, as in the real API. claude's notes (role system) are no turn. */
 function mergeTurns(messages: readonly Message[]): Turn[] {
   const turns: Turn[] = [];
   for (const message of messages) {

@@ -15,9 +15,9 @@ export interface ReplyContent {
 /** How an answer is sent. */
 export interface Delivery {
   readonly eventDelayMs: number;
-  /** Resolves after so long, or when the client or the server is gone; without a time only then. */
+  /** Resolves after this time, or when the client or the server is gone; without a time only then. */
   wait(ms?: number): Promise<void>;
-  /** Ends it before its end: with an error in the stream, with silence, or with a closed connection. */
+  /** Ends it early: with an error in the stream, with silence, or with a closed connection. */
   readonly fault?: { readonly afterEvents: number; readonly ends: ApiError | 'hang' | 'cut' };
 }
 
@@ -26,7 +26,7 @@ export interface ApiError {
   readonly type: string;
   readonly message: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Instead of what the API would write. */
+  /** Replaces the API's usual body. */
   readonly body?: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export function messageResponse(content: ReplyContent, stream: boolean, delivery
   });
 }
 
-/** An error as the API words it; claude decides by status, type and message what to do next. */
+/** An error in the API's words; claude decides by status, type and message what to do next. */
 export function errorResponse({ status, type, message, headers, body }: ApiError): Response {
   if (body !== undefined) return new Response(body, { status, headers: { 'content-type': 'text/html', ...headers } });
   return Response.json({ type: 'error', error: { type, message } }, { status, headers });
@@ -71,7 +71,7 @@ function readable(parts: AsyncGenerator<string, 'whole' | 'cut'>): ReadableStrea
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await parts.next();
-      // Without a reason Bun closes the connection and prints nothing of it.
+      // Without a reason Bun closes the connection and prints nothing about it.
       if (value === 'cut') controller.error(null);
       else if (done) controller.close();
       else controller.enqueue(encoder.encode(value));
@@ -123,14 +123,14 @@ function wholeMessage(content: ReplyContent) {
   return { ...head(content), content: blocks, stop_reason: content.stopReason, stop_sequence: null, usage };
 }
 
-/** The real one proves to the API that the thoughts are its own; claude only hands it back. */
+/** The real one proves to the API that the thoughts are its own; claude only returns it. */
 const signature = 'cmVoZWFyc2Fs';
 
 function eventText(type: string, data: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }
 
-/** `message_start` carries one output token, as the real API does; `message_delta` tells the true figure. */
+/** `message_start` has one output token, as in the real API; `message_delta` has the true figure. */
 function eventsOf(content: ReplyContent): string[] {
   const usage = usageOf(content.tokens, Math.min(1, content.tokens.output));
   const message = { ...head(content), content: [], stop_reason: null, stop_sequence: null, usage };
@@ -165,7 +165,7 @@ const structuredTool = 'StructuredOutput';
 /** A schema may refer to itself. */
 const depthMax = 12;
 
-/** The steps with the answer handed in at their end, when the request asks for one and no step does so. */
+/** The steps with the structured answer at their end, when the request asks for one and no step gives it. */
 export function withStructuredAnswer(steps: readonly Step[], tools: readonly unknown[] = []): readonly Step[] {
   const tool = tools.map(asObject).find(({ name }) => name === structuredTool);
   if (tool === undefined || steps.some((step) => toolCalls(step).some((call) => call.tool === structuredTool)))
@@ -182,7 +182,7 @@ function asObject(value: unknown): JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 
-/** A value that fits the schema as far as its common words go. */
+/** A value that fits the schema, as far as its common keywords are supported. */
 function sampleOf(schema: unknown, depth = 0): unknown {
   const form = asObject(schema);
   if (depth > depthMax) return null;

@@ -1,4 +1,4 @@
-/** Rehearsal scripts: what the scripted model says to each session, read from YAML or JSON. */
+/** Rehearsal scripts: what the scripted model answers in each session, read from YAML or JSON. */
 import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
 import { schema } from '../store/schema.ts';
@@ -17,7 +17,7 @@ const count = schema((z) => z.int().min(0));
 const faultKeys = ['status', 'hang', 'cut', 'limit'] as const;
 const faultWords = '"status", "hang", "cut" or "limit"';
 
-/** The ways in which a step answers nothing, or not to the end; a good script has at most one in a step. */
+/** The ways in which a step gives no or no complete answer; a valid script has at most one per step. */
 export function scriptFaults(item: { readonly [key in (typeof faultKeys)[number]]?: unknown }) {
   return faultKeys.filter((key) => item[key] !== undefined && item[key] !== false);
 }
@@ -25,9 +25,9 @@ export function scriptFaults(item: { readonly [key in (typeof faultKeys)[number]
 const step = schema((z) =>
   z
     .strictObject({
-      /** What the model says. Without tool calls it ends the turn: the next step answers the next prompt. */
+      /** The model's text. Without tool calls it ends the turn: the next step answers the next prompt. */
       text: z.string().min(1).optional(),
-      /** What the model thinks before; alone, it is the whole answer, once or `times` times. */
+      /** The model's thinking before it; alone, it is the whole answer, once or `times` times. */
       thinking: z.string().min(1).optional(),
       tool: z.string().min(1).optional(),
       input: z.record(z.string(), z.unknown()).optional(),
@@ -44,33 +44,33 @@ const step = schema((z) =>
         .optional(),
       /** How long the model thinks, milliseconds. */
       delayMs: count().optional(),
-      /** How long each event of a streamed answer takes after the headers, milliseconds. */
+      /** Delay before each event of a streamed answer after the headers, milliseconds. */
       eventDelayMs: count().optional(),
       /** Answers with this HTTP error instead. */
       status: z.int().min(400).max(599).optional(),
       errorType: z.string().min(1).optional(),
       message: z.string().min(1).optional(),
       headers: z.record(z.string(), z.string()).optional(),
-      /** The whole body of the error, such as the page of a proxy; HTML unless `headers` say otherwise. */
+      /** The whole body of the error, such as the page of a proxy; HTML unless `headers` differ. */
       body: z.string().min(1).optional(),
       /** Never answers. */
       hang: z.boolean().optional(),
       /** Closes the connection in the middle of the answer. */
       cut: z.boolean().optional(),
-      /** A usage limit: 429 with the headers of a subscription, from the first such request on for so long. */
+      /** A usage limit: 429 with the headers of a subscription, from the first such request on for this long. */
       limit: z
         .strictObject({
           window: z.enum(['five_hour', 'seven_day', 'seven_day_opus', 'seven_day_sonnet', 'overage']),
           lastsMs: count(),
         })
         .optional(),
-      /** So many events of the answer are streamed before the fault. */
+      /** This many events of the answer are streamed before the fault. */
       afterEvents: z.int().min(1).optional(),
-      /** The fault holds only for models whose name contains one of these. */
+      /** The fault applies only to models whose name contains one of these. */
       models: z.array(z.string().min(1)).min(1).optional(),
       /**
-       * A fault holds for the first so many requests only, counted per session, sub-agent and step in the server's
-       * memory; then the rest of the step counts, or the next step when there is no rest.
+       * A fault applies only to the first requests, counted per session, sub-agent and step in the server's memory;
+       * then the rest of the step applies, or the next step without a rest.
        */
       times: z.int().min(1).optional(),
       stopReason: z.string().min(1).optional(),
@@ -104,7 +104,7 @@ const step = schema((z) =>
 const sessionScript = schema((z) =>
   z.strictObject({
     steps: z.array(step()).min(1),
-    /** What every sub-agent of the session does, each from the first step. */
+    /** The steps of every sub-agent of the session, each from the first one. */
     agents: z.array(step()).min(1).optional(),
   }),
 );
@@ -112,7 +112,7 @@ const sessionScript = schema((z) =>
 const script = schema((z) =>
   z.strictObject({
     version: z.literal(1),
-    /** By session name or number; `*` is every session that is not named. */
+    /** By session name or number; `*` applies to every other session. */
     sessions: z.record(z.string(), sessionScript()),
   }),
 );
@@ -136,12 +136,12 @@ export const defaultScript: RehearsalScript = {
 /** Answers a sub-agent whose session has no `agents` steps. */
 const defaultAgentSteps: readonly Step[] = [{ text: 'I looked into it; there is nothing to add.' }];
 
-/** Numbers are equal when their values are: `2`, `002` and "2" name the same session. */
+/** Numbers are equal by value: `2`, `002` and "2" name the same session. */
 function sameKey(key: string, name: string): boolean {
   return key === name || (/^\d+$/.test(key) && /^\d+$/.test(name) && Number(key) === Number(name));
 }
 
-/** The key of the script that belongs to one of `names`, the first that fits; undefined when only `*` could. */
+/** The script's key of the first matching name in `names`; undefined when only `*` could match. */
 export function scriptKey(rehearsal: RehearsalScript, names: readonly string[]): string | undefined {
   const keys = Object.keys(rehearsal.sessions).filter((key) => key !== '*');
   for (const name of names) {
@@ -151,7 +151,7 @@ export function scriptKey(rehearsal: RehearsalScript, names: readonly string[]):
   return undefined;
 }
 
-/** The steps of a session, or of its sub-agents: its own script, else that of `*`, else the default. */
+/** The steps of a session, or of its sub-agents: its own script, otherwise that of `*`, otherwise the default. */
 export function stepsFor(rehearsal: RehearsalScript, name: string | undefined, agent: boolean): readonly Step[] {
   const key = name === undefined ? undefined : scriptKey(rehearsal, [name]);
   const own = rehearsal.sessions[key ?? '*'] ?? rehearsal.sessions['*'];
@@ -164,7 +164,7 @@ export function toolCalls(item: Step): readonly ToolCall[] {
   return item.tool === undefined ? [] : [{ tool: item.tool, ...(item.input ? { input: item.input } : {}) }];
 }
 
-/** Fills `{{session}}` and `{{project}}` in every string of `value`, once: what is filled in is not looked at again. */
+/** Replaces `{{session}}` and `{{project}}` in every string of `value`, once. */
 export function fillScript<T>(value: T, values: { readonly session: string; readonly project: string }): T {
   if (typeof value === 'string') {
     return value.replace(/\{\{(session|project)\}\}/g, (_, name: 'session' | 'project') => values[name]) as T;
@@ -174,7 +174,7 @@ export function fillScript<T>(value: T, values: { readonly session: string; read
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillScript(item, values)])) as T;
 }
 
-/** Reads a script. `file` is only used in messages. Fails with `usage` and names every problem with its place. */
+/** Reads a script. `file` is only used in messages. Fails with `usage` and names every problem with its position. */
 export function parseScript(text: string, file: string): Result<RehearsalScript> {
   const yaml = readYaml({ text, file });
   const checked = yaml.ok ? checkYaml(yaml.value, script(), 'the script') : yaml;

@@ -1,7 +1,7 @@
 /**
  * rehearsal/: the scripted Messages API and its scripts. This file: an HTTP server on loopback that plays the model of
- * a rehearsal. It remembers nothing about a conversation (see findPlace), only how often a step has failed, so it may
- * be restarted at any time.
+ * a rehearsal. It keeps no state of a conversation (see findPlace), only how often a step has failed, so it may be
+ * restarted at any time.
  */
 import { object, text } from '../claude/lenient.ts';
 import { estimateCost } from '../claude/pricing.ts';
@@ -35,16 +35,16 @@ export interface CapturedRequest {
   readonly session: string;
   readonly name: string | undefined;
   readonly agentId: string | undefined;
-  /** `step` follows the script; `summary` is a compaction; `side` is a question outside the conversation. */
+  /** `step` follows the script; `summary` is a compaction; `side` is a request outside the conversation. */
   readonly kind: 'step' | 'summary' | 'side';
-  /** Index of the step that answers it, from 0; the number of steps when the script is at its end. */
+  /** Index of the answering step, from 0; the number of steps at the end of the script. */
   readonly step: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Without `capture` an empty object, so that a long rehearsal does not fill the memory. */
   readonly body: MessagesBody;
 }
 
-/** What was served in full. A reply whose client had gone costs nothing here, as in claude's own books. */
+/** Completely served replies. A reply whose client had gone costs nothing here, as in claude's totals. */
 export interface Served {
   readonly costUsd: number;
   readonly tokens: Tokens;
@@ -56,12 +56,12 @@ export interface ScriptedApiOptions {
   /** The name of a session in the script; undefined = the script of `*` answers. `path` is the request's. */
   nameOf(claudeSessionId: string, path: string): string | undefined;
   readonly port?: number;
-  /** Called for everything that is asked for, whatever it is. */
+  /** Called for every request. */
   onCall?(method: string, path: string): void;
   onRequest?(request: CapturedRequest): void;
-  /** Called after a reply was made that costs something. */
+  /** Called after a reply with a cost. */
   onServed?(request: CapturedRequest, served: Served): void;
-  /** Holds the reply back until the promise is settled: tests step the model with it. */
+  /** Delays the reply until the promise settles: tests step the model with it. */
   gate?(request: CapturedRequest): Promise<void> | undefined;
   /** Keep the requests with their bodies (default true). */
   readonly capture?: boolean;
@@ -70,7 +70,7 @@ export interface ScriptedApiOptions {
 export interface ScriptedApi {
   readonly url: string;
   readonly port: number;
-  /** Requests to /v1/messages in the order they came; empty without `capture`. */
+  /** Requests to /v1/messages in order; empty without `capture`. */
   readonly requests: readonly CapturedRequest[];
   readonly served: { readonly total: Served; readonly sessions: ReadonlyMap<string, Served> };
   /** What the real API would have refused, each with the number of the request. */
@@ -88,9 +88,9 @@ class Server implements ScriptedApi {
   readonly problems: string[] = [];
   readonly served = { total: nothing, sessions: new Map<string, Served>() };
   private count = 0;
-  /** How often a step has failed or hung, by session, agent and step: the only memory that a restart loses. */
+  /** How often a step has failed or hung, by session, agent and step: the only state that a restart loses. */
   private readonly faults = new Map<string, number>();
-  /** When usage limits are lifted, ms since 1970, by window and length. */
+  /** Resets of usage limits, ms since 1970, by window and length. */
   private readonly limits = new Map<string, number>();
   private readonly clock = createClock();
   private readonly stopping = new AbortController();
@@ -105,7 +105,7 @@ class Server implements ScriptedApi {
     this.server = Bun.serve({
       hostname: '127.0.0.1',
       port: options.port ?? 0,
-      // A model that thinks or hangs must not be cut off by the server itself.
+      // The server must not disconnect a slow or hanging reply.
       idleTimeout: 0,
       maxRequestBodySize: 64 * 1024 * 1024,
       fetch: (request) => this.answer(request),
@@ -172,7 +172,7 @@ class Server implements ScriptedApi {
     return errorResponse(error);
   }
 
-  /** A limit begins with the first request that it refuses, for all sessions alike. */
+  /** A limit begins with the first request that it refuses, for all sessions. */
   private limitReset({ window, lastsMs }: Limit): number {
     const key = `${window}/${lastsMs}`;
     const known = this.limits.get(key) ?? Math.ceil((this.clock.now() + lastsMs) / 1000) * 1000;
@@ -197,7 +197,7 @@ class Server implements ScriptedApi {
       session,
       name,
       agentId,
-      // A request that offers no tools cannot be the conversation's when the script wants to call some.
+      // A request without tools cannot be the conversation's when the script wants to call some.
       kind: isSummaryRequest(messages) ? 'summary' : place.tools.length > 0 && !body.tools?.length ? 'side' : 'step',
       step: place.step,
       headers: keep ? headers : {},
@@ -255,7 +255,7 @@ function errorOf({ status = 503, errorType, message, headers = {}, body }: Step)
   return { status, type: errorType ?? errorTypeOf(status), message: words, headers, body };
 }
 
-/** As the API refuses a subscription; `claude` reads the window and the moment from these headers. */
+/** As the API refuses a subscription; `claude` reads the window and the reset from these headers. */
 function limitError({ window }: Limit, resetMs: number): ApiError {
   const headers = {
     'anthropic-ratelimit-unified-status': 'rejected',
@@ -306,7 +306,7 @@ function replyContent(
   return { id: `msg_${unique}`, model, text, thinking, tools, stopReason, tokens };
 }
 
-/** With a subscription claude asks that what is written into the prompt cache be kept for an hour, which costs more. */
+/** With a subscription claude requests a one-hour prompt cache, which costs more. */
 function wantsAnHour({ system, messages = [] }: MessagesBody): boolean {
   const blocks: readonly unknown[] = [...(Array.isArray(system) ? system : []), ...messages.flatMap(blocksOf)];
   return blocks.some((block) => text(object(object(block).cache_control).ttl) === '1h');

@@ -1,4 +1,4 @@
-/** The scripted API as a process of its own: workers of a killed runner must find their model. */
+/** The scripted API as a separate process: workers of a killed runner still need their model. */
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -7,7 +7,7 @@ import type { World } from '../system/world.ts';
 import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
 import { type ScriptedApi, startScriptedApi } from './scripted-api.ts';
 
-/** The server ends after this long without a request and without a runner. */
+/** The server exits after this long without a request and without a runner. */
 const idleLimitMs = 10 * 60 * 1000;
 const idleCheckMs = 30 * 1000;
 
@@ -26,7 +26,7 @@ export interface RehearsalServer extends ProcessIdentity {
 
 const serverFile = (groupDir: string) => join(groupDir, 'rehearsal.json');
 
-/** Reads a script file, or gives the default script. Fails with `usage`. */
+/** Reads a script file, or returns the default script. Fails with `usage`. */
 export function loadScript(world: World, file: string | undefined): Result<RehearsalScript> {
   if (file === undefined) return ok(defaultScript);
   const info = world.files.info(file);
@@ -35,9 +35,8 @@ export function loadScript(world: World, file: string | undefined): Result<Rehea
 }
 
 /**
- * Serves until `stop` is aborted, until the group's folder is gone, or until there was no request for ten minutes and
- * no runner holds the group.
- * Fails with `usage` when the script is not usable; nothing was started then.
+ * Serves until `stop` is aborted, until the group's folder is gone, or until ten minutes without a request and without
+ * a runner. Fails with `usage` when the script is invalid; nothing was started then.
  */
 export async function serveRehearsal(world: World, options: ScriptedServerOptions): Promise<Result<void>> {
   const loaded = loadScript(world, options.scriptFile);
@@ -59,7 +58,7 @@ export async function serveRehearsal(world: World, options: ScriptedServerOption
     (world.clock.now() - lastRequestAt >= idleLimitMs && world.locks.holder(join(groupDir, 'runner.lock')) === null);
   await untilOver(world, options.stop, idle);
   await api.stop();
-  // The file is left alone when the group, and with it the folder, is gone, or when a successor has replaced it.
+  // The file is kept when the group's folder is gone, or when a successor has replaced it.
   if (readServer(world, groupDir)?.port === api.port) world.files.remove(serverFile(groupDir));
   return ok(undefined);
 }
@@ -71,7 +70,7 @@ export function findRehearsal(world: World, groupDir: string): RehearsalServer |
 
 type ApiOptions = Parameters<typeof startScriptedApi>[0];
 
-/** Workers of a server that died still call its port, so a successor takes that port if it is free. */
+/** Workers of a dead server still call its port, so a successor uses that port if it is free. */
 function startOnOldPort(world: World, groupDir: string, options: ApiOptions): ScriptedApi {
   const port = readServer(world, groupDir)?.port;
   if (port === undefined) return startScriptedApi(options);
@@ -82,13 +81,13 @@ function startOnOldPort(world: World, groupDir: string, options: ApiOptions): Sc
   }
 }
 
-/** Null also where a session has put something else in its place. */
+/** Null also when a session has replaced it by something else. */
 function readServer(world: World, groupDir: string): RehearsalServer | null {
   const server = parseOwn<RehearsalServer>(world.files.readText(serverFile(groupDir)));
   return server?.version === 1 ? server : null;
 }
 
-/** Its own name, else its number, whichever the script knows; sessions may be added while the server runs. */
+/** Its own name, otherwise its number, whichever the script has; sessions may be added while the server runs. */
 function nameOf(world: World, groupDir: string, script: RehearsalScript, claudeId: string): string | undefined {
   const folders = world.files.list(join(groupDir, 'sessions'));
   const metaOf = (entry: string) =>

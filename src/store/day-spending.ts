@@ -1,4 +1,4 @@
-/** What all groups have spent since midnight, from their logs: the logs are the truth, and groups come and go. */
+/** The spending of all groups since midnight, from their logs, because groups come and go. */
 import { roundUsd } from '../core/group.ts';
 import { reduce } from '../core/reduce.ts';
 import { type GroupState, initialState, isRehearsal } from '../core/state.ts';
@@ -8,7 +8,7 @@ import { groupIds } from './group-store.ts';
 import { groupPaths } from './paths.ts';
 
 interface OfGroup {
-  /** Size of the log, and the midnight since which was counted. */
+  /** Size of the log, and the midnight from which was counted. */
   readonly seen: string;
   readonly spentUsd: number;
   readonly reservedUsd: number;
@@ -17,7 +17,7 @@ interface OfGroup {
 const nothing = { spentUsd: 0, reservedUsd: 0 };
 const dayMs = 24 * 3_600_000;
 
-/** Each log is read again when it has grown. Groups that were deleted and rehearsals do not count. */
+/** Each log is read again when it has grown. Deleted groups and rehearsals do not count. */
 export class DaySpending {
   readonly #world: World;
   readonly #root: string;
@@ -28,7 +28,7 @@ export class DaySpending {
     this.#root = root;
   }
 
-  /** US dollars; what `own` has reserved is left out, because its runner knows it better. */
+  /** US dollars; reservations of `own` are left out, because its runner has newer figures. */
   read(own?: string): { readonly spentUsd: number; readonly othersReservedUsd: number } {
     let [spentUsd, othersReservedUsd] = [0, 0];
     for (const id of groupIds(this.#world, this.#root)) {
@@ -52,7 +52,7 @@ export class DaySpending {
       this.#groups.set(id, now);
       return now;
     } catch {
-      // A damaged log is told where the group is used.
+      // A damaged log is reported where the group is used.
       return nothing;
     }
   }

@@ -1,13 +1,13 @@
-/** An action that is asked for often and done seldom: once for all requests of one stretch of time. */
+/** An action that is requested often and executed seldom: once for all requests within an interval. */
 import type { World } from '../system/world.ts';
 
 export interface Delayed {
-  /** The action is done within the delay; asking again meanwhile changes nothing. */
+  /** The action runs within the delay; further requests meanwhile have no effect. */
   request(): void;
   cancel(): void;
 }
 
-/** `delayMs` is called again for each stretch. */
+/** `delayMs` is called again for each interval. */
 export function delayedAction(world: World, delayMs: () => number, action: () => void): Delayed {
   let cancel: (() => void) | null = null;
   return {
@@ -25,10 +25,12 @@ export function delayedAction(world: World, delayMs: () => number, action: () =>
 }
 
 const shortestMs = 250;
-/** Groups up to this size are written at the shortest delay; larger ones less often, so that the load stays even. */
+/**
+ * Groups up to this size are written with the shortest delay; larger ones less often, so that the load stays constant.
+ */
 const sessionsAtShortest = 100;
 
-/** How long writes are held back in a group of so many sessions, milliseconds. */
+/** How long writes are delayed in a group with this many sessions, milliseconds. */
 export function delayFor(sessions: number, longestMs: number): number {
   return Math.min(longestMs, shortestMs * Math.max(1, sessions / sessionsAtShortest));
 }

@@ -1,6 +1,6 @@
 /**
- * events.jsonl: the truth about a group. One writer (the holder of runner.lock) appends; anybody may read or follow.
- * Whatever byte a crash or a full disk left the file at, it loads, and appending goes on after the last whole line.
+ * events.jsonl: the truth about a group. One writer (the holder of runner.lock) appends; any process may read or
+ * follow. Wherever a crash or a full disk truncated it, it loads, and appending continues after the last complete line.
  */
 
 import { basename, dirname } from 'node:path';
@@ -22,11 +22,11 @@ import {
 } from './log-lines.ts';
 import { LogLost } from './log-lost.ts';
 
-/** How often a follower looks by itself, milliseconds: hints of the system may be missing altogether. */
+/** Poll interval of a follower, milliseconds: the system may give no hints at all. */
 const lookEveryMs = 500;
 const newline = 0x0a;
 
-/** Makes a new log with its header line and, where given, its first events, safe against a power cut. */
+/** Creates a new log with its header line and, if given, its first events, safe against a power cut. */
 export function createLog(world: World, path: string, groupId: GroupId, first: readonly GroupEvent[] = []): EventLog {
   world.files.writeAtomic(path, headerLine(groupId) + eventLines(first), { durable: true });
   return new EventLog(world, path, world.files.openAppend(path));
@@ -38,7 +38,7 @@ export interface ReadLog {
   open(): EventLog;
 }
 
-/** Reads a log that is to be written to. Fails with `corrupt-file`, `newer-version` or `older-version`. */
+/** Reads a log for writing. Fails with `corrupt-file`, `newer-version` or `older-version`. */
 export function readForWriting(world: World, path: string): Result<ReadLog> {
   const scan = scanWhole(world, path);
   if (!scan.ok) return scan;
@@ -53,7 +53,7 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
   return ok({ events, open });
 }
 
-/** Reads a log without changing it; a torn end is ignored. Fails like `readForWriting`. */
+/** Reads a log without changing it; a partial last line is ignored. Fails like `readForWriting`. */
 export function readLog(world: World, path: string): Result<GroupEvent[]> {
   const scan = scanWhole(world, path);
   return scan.ok ? ok(scan.value.events) : scan;
@@ -78,7 +78,7 @@ function headless(path: string, message: string): ReturnType<typeof fail> {
   return fail('corrupt-file', message, restoreOrDelete(path));
 }
 
-/** What to do about a log that is of no use any more. The folder it lies in has the group's id. */
+/** Advice for an unusable log. Its folder has the group's id. */
 export function restoreOrDelete(path: string, first = ''): Advice {
   return advise(`${first}Restore the file from a backup, or`, ['group', 'delete', basename(dirname(path))]);
 }
@@ -118,7 +118,7 @@ export class EventLog {
     this.#opened = world.files.info(path);
   }
 
-  /** Set when the path no longer leads to the file that was opened: it was removed or replaced. */
+  /** Set when the path no longer leads to the opened file: it was removed or replaced. */
   get lost(): LogLost | null {
     const now = this.#world.files.info(this.#path);
     const isSame = now?.inode === this.#opened?.inode && now?.device === this.#opened?.device;
@@ -131,7 +131,7 @@ export class EventLog {
 
   /**
    * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends where
-   * it ended before, or takes nothing more until it is opened again. Throws LogLost when the log is lost.
+   * it ended before, or accepts nothing until it is opened again. Throws LogLost when the log is lost.
    */
   append(events: readonly GroupEvent[]): void {
     assert(!this.#broken, `${this.#path} could not be set back after a failed write and takes nothing more`);
@@ -145,8 +145,8 @@ export class EventLog {
       this.#broken = true;
       // A disk that became read-only after an error does not recover by itself.
       if (errorCode(error) === 'EROFS') throw new LogLost(writeFailure(this.#path, error));
-      // A partial line must not stay: the next append would be glued to it. Whole lines of the batch must not either,
-      // because the caller takes none of it for recorded.
+      // A partial line must not stay: the next append would be joined to it. Complete lines of the batch must not stay
+      // either, because the caller treats none of it as recorded.
       this.#world.files.truncate(this.#path, this.#size);
       this.#broken = false;
       throw error;
@@ -166,9 +166,9 @@ function lostLog(path: string): LogLost {
 }
 
 /**
- * Tells `onEvents` about the events after byte `from` (default: all), and then about each new one, in order and in
- * batches; never before it returned. A half last line waits. When a writer took back events that it could not make
- * durable, all events of the log are told again with `isFresh`: forget the earlier ones. `onProblem` is told once, and
+ * Calls `onEvents` with the events after byte `from` (default: all), and then with each new one, in order and in
+ * batches; never synchronously. A partial last line waits. When a writer removed events that it could not make durable,
+ * all events of the log are delivered again with `isFresh`: forget the earlier ones. `onProblem` is called once, and
  * following ends, when the log is damaged (`corrupt-file`, `newer-version`) or gone (`not-found`). The returned
  * function ends it.
  */

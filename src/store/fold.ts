@@ -1,4 +1,4 @@
-/** From the events of a log to the state of the group, with a damaged log told as a failure. */
+/** Reduces the events of a log to the state of the group; a damaged log is a failure. */
 import type { GroupEvent } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
@@ -8,21 +8,21 @@ import { IllegalEvent } from '../core/session-state.ts';
 import { type GroupState, initialState } from '../core/state.ts';
 import { restoreOrDelete } from './event-log.ts';
 
-/** Folds the events of `path`. Fails with `corrupt-file` at the first one that cannot have happened. */
+/** Reduces the events of `path`. Fails with `corrupt-file` at the first impossible one. */
 export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]): Result<GroupState> {
   let state: GroupState | null = null;
   for (const [index, event] of events.entries()) {
     try {
       state = state === null ? initialState(event) : reduce(state, event);
     } catch (error) {
-      // One group that trips us up must not take the others with it. The header is line 1.
+      // One faulty group must not affect the others. The header is line 1.
       const what = error instanceof IllegalEvent ? 'cannot have happened' : 'cannot be understood';
       return corrupt(path, `Line ${index + 2} of ${path} ${what}: ${errorText(error)}.`);
     }
   }
   if (state === null) return corrupt(path, `The event log ${path} does not say which group it is for.`);
   if (state.group.id !== id) return corrupt(path, `The event log ${path} belongs to the group ${state.group.id}.`);
-  // Commands never log sessions that make no graph, but a manually edited log can contain them.
+  // Commands never log sessions with an invalid graph, but a manually edited log can contain them.
   const graph = graphOf(state);
   if (!graph.ok) return corrupt(path, `The sessions in ${path} cannot be planned: ${graph.failure.message}`);
   return ok(state);

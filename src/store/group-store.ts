@@ -1,6 +1,6 @@
 /**
- * store/: our files and what they mean. This file: all groups of a data root: listed, loaded, created and deleted. A
- * group is in the list as a whole or not at all, whenever a process dies.
+ * store/: our files. This file: all groups of a data root: listed, loaded, created and deleted. A group is in the list
+ * completely or not at all, whenever a process dies.
  */
 
 import { basename, join } from 'node:path';
@@ -23,15 +23,15 @@ import { systemFailure } from './system-failure.ts';
 
 const unfinishedPrefix = '.new-';
 const deletedPrefix = '.deleted-';
-/** An unfinished group of this age, milliseconds, was left behind by a process that died. */
+/** An unfinished group older than this, milliseconds, was left by a dead process. */
 const abandonedAfterMs = 3_600_000;
 
-/** `problem`: the group is there but cannot be read, so `meta`, if that can be, is all that is known of it. */
+/** `problem`: the group exists but cannot be read, so only `meta`, if readable, is known of it. */
 export type GroupListing =
   | { readonly id: GroupId; readonly meta: GroupMeta; readonly problem?: Failure }
   | { readonly id: GroupId; readonly meta?: never; readonly problem: Failure };
 
-/** Ids of all groups, newest first. Names that are no group id are foreign and ignored. */
+/** Ids of all groups, newest first. Other names in the folder are ignored. */
 export function groupIds(world: World, root: string): GroupId[] {
   return world.files.list(groupsFolder(root)).filter(isGroupId).sort().reverse();
 }
@@ -50,7 +50,7 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
     const view = meta.ok && meta.value.id === id ? meta.value : null;
     if (view !== null) {
       const writtenAt = (path: string) => world.files.info(path)?.mtimeMs ?? 0;
-      // A runner that was killed had no time to update meta.json.
+      // A killed runner had no time to update meta.json.
       const isStale = activeGroupStatuses.has(view.status) && writtenAt(paths.events) >= writtenAt(paths.meta);
       if (!isStale && hasHeaderOf(id, world.files.readBytes(paths.events, 0, headerBytesMax)))
         return { id, meta: view };
@@ -67,7 +67,7 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
   }
 }
 
-/** The group's state, from its log; changes nothing. Fails with `not-found`, `corrupt-file` or `newer-version`. */
+/** The group's state, from its log; read only. Fails with `not-found`, `corrupt-file` or `newer-version`. */
 export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
   const paths = isGroupId(id) ? groupPaths(root, id) : null;
   if (paths === null || !isFolder(world, paths.folder)) return noSuchGroup(id);
@@ -81,7 +81,7 @@ export function noSuchGroup(id: GroupId): Extract<Result<never>, { readonly ok: 
   return fail('not-found', `There is no group ${JSON.stringify(id)}.`, see('group', 'list'));
 }
 
-/** Whether the group's folder is not there (any more): then nothing in it is damaged. */
+/** Whether the group's folder is missing: then nothing in it is damaged. */
 export function isGroupGone({ files }: World, { folder }: GroupPaths): boolean {
   return files.entryKind(folder) === null;
 }
@@ -93,7 +93,7 @@ export function isFolder({ files }: World, path: string): boolean {
 /**
  * Creates a group with its first sessions. Fails with `duplicate` when the id is taken (or a session's id or name is
  * used twice), `cycle`, `unknown-dependency` or `write-failed`; nothing is left behind then. `fill` adds further files
- * before the group is visible; `further` is what is known of it from the beginning.
+ * before the group is visible; `further` are events known from the start.
  */
 export function createGroup(
   world: World,
@@ -109,7 +109,7 @@ export function createGroup(
   const folder = join(groupsFolder(root), `${unfinishedPrefix}${world.random.uuid()}`);
   try {
     world.files.makeFolder(groupsFolder(root));
-    // What cannot be removed of others is no reason not to create this one.
+    // A failed removal of leftovers must not prevent this group.
     sweepLeftovers(world, root);
     if (world.files.info(target.folder) !== null) return taken(definition.id);
     const state = writeGroup(world, folder, definition, firstEvents(world, definition, sessions, further));
@@ -118,7 +118,7 @@ export function createGroup(
     return ok(state);
   } catch (error) {
     removeQuietly(world, folder);
-    // Another process may have created the group between our look and the rename.
+    // Another process may have created the group between our check and the rename.
     if (world.files.info(target.folder) !== null) return taken(definition.id);
     return { ok: false, failure: systemFailure(target.folder, error) };
   }
@@ -142,7 +142,7 @@ function writeGroup(
   return state.value;
 }
 
-/** The state that such a group would have; nothing is written. Fails like `createGroup`. */
+/** The state of such a group without writing it. Fails like `createGroup`. */
 export function draftGroup(
   world: World,
   definition: GroupDefinition,
@@ -191,12 +191,12 @@ function removeLockLast({ files }: World, folder: string): void {
   files.remove(folder);
 }
 
-/** Ends what processes that died meanwhile had begun to create or to delete, as far as the system lets us. */
+/** Removes what dead processes had begun to create or delete, as far as the system allows. */
 function sweepLeftovers(world: World, root: string): void {
   for (const path of leftovers(world, root)) removeQuietly(world, path);
 }
 
-/** Paths of what processes that have died had begun to create or to delete. */
+/** Paths of what dead processes had begun to create or delete. */
 export function leftovers(world: World, root: string): string[] {
   const all = groupsFolder(root);
   const isOurs = (name: string): boolean => name.startsWith(deletedPrefix) || name.startsWith(unfinishedPrefix);
@@ -210,7 +210,7 @@ function isLeftover({ files, clock, locks }: World, path: string): boolean {
   return info !== null && clock.now() - info.mtimeMs > abandonedAfterMs;
 }
 
-/** The first error is the one worth telling. */
+/** The first error is the one worth reporting. */
 function removeQuietly(world: World, path: string): void {
   try {
     world.files.remove(path);

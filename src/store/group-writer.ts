@@ -1,6 +1,6 @@
 /**
- * The one writer of a group: holds runner.lock, turns event bodies into logged events and keeps the snapshots fresh.
- * Logged before reduced, reduced before shown.
+ * The one writer of a group: holds runner.lock, converts event bodies to logged events and keeps the snapshots current.
+ * Events are logged before they are reduced, and reduced before they are shown.
  */
 import { advise } from '../core/advice.ts';
 import type { EventBody, GroupEvent, ProcessIdentity } from '../core/event.ts';
@@ -21,38 +21,38 @@ import { type GroupPaths, groupPaths } from './paths.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
-/** How long progress is held back in the largest groups, milliseconds. */
+/** Longest delay of progress.json in large groups, milliseconds. */
 const longestProgressDelayMs = 2_000;
 
 export interface GroupWriter {
   readonly paths: GroupPaths;
   readonly state: GroupState;
-  /** Why the last snapshots could not be written; null when they could. The log is not concerned. */
+  /** Why the last snapshots could not be written; null when they could. The log is not affected. */
   readonly snapshotProblem: Failure | null;
   /**
-   * Logs the bodies as events (one append, one fsync), then reduces them; returns the events. Throws the system's
-   * error when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
+   * Logs the bodies as events (one append, one fsync), then reduces them; returns the events. Throws the system's error
+   * when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
    */
   record(bodies: readonly EventBody[]): GroupEvent[];
   /** Set when the log was removed or replaced: `record` throws it. */
   readonly lost: LogLost | null;
-  /** Brings every meta.json up to date, soon or `now`. `record` asks for the former by itself. */
+  /** Updates every meta.json, soon or `now`. `record` requests the former by itself. */
   snapshot(when?: 'now'): void;
-  /** Writes to progress.json at most 4 times a second, the last time on `close`. */
+  /** Writes progress.json at most 4 times a second, the last time on `close`. */
   progress(now: () => GroupProgress): void;
-  /** Writes what is held back and lets go of the group. Nothing may be recorded afterwards. */
+  /** Writes what is pending and releases the group. Nothing may be recorded afterwards. */
   close(): void;
 }
 
-/** `survivor`: a live runner that cannot be asked for anything. */
+/** `survivor`: a live runner that cannot receive requests. */
 export interface OpenFailure extends Failure {
   readonly survivor?: ProcessIdentity;
 }
 
 /**
- * Takes the group for writing: locks it (`taken` is its lock, where that was done before), cuts a partial line off the
- * end of its log, repairs its snapshots. Fails with `not-found`, `busy` (naming the holder), `corrupt-file`,
- * `newer-version`, `older-version` or `write-failed`; nothing stays locked then.
+ * Opens the group for writing: locks it (or uses `taken`, its lock), cuts a partial line off the end of its log,
+ * repairs its snapshots. Fails with `not-found`, `busy` (naming the holder), `corrupt-file`, `newer-version`,
+ * `older-version` or `write-failed`; nothing stays locked then.
  */
 export function openGroupWriter(
   world: World,
@@ -74,7 +74,7 @@ export function openGroupWriter(
   } catch (error) {
     const place = lock === null ? paths.lock : paths.folder;
     lock?.release();
-    // It may have been deleted between our look and the lock.
+    // It may have been deleted between our check and the lock.
     return isGroupGone(world, paths) ? noSuchGroup(id) : { ok: false, failure: systemFailure(place, error) };
   }
 }
@@ -86,7 +86,7 @@ function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): R
   if (!state.ok) return state;
   const log = read.value.open();
   const snapshots = createSnapshots(world, paths, state.value);
-  // Lost ones come back with the next write: a run must not wait until all of them were looked at.
+  // Missing ones are written with the next update: a run must not wait until all were checked.
   snapshots.mark(state.value.sessions.keys());
   return ok(groupWriter(world, paths, state.value, { log, lock, snapshots }));
 }
@@ -124,7 +124,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       assert(isOpen, `the writer of ${paths.folder} is closed`);
       if (bodies.length === 0) return [];
       const events = bodies.map((body, index) => eventOf(world, state, body, index));
-      // Tried before it is written: a log with one event that cannot be folded would never load again.
+      // Tried before it is written: a log with an event that cannot be reduced would never load again.
       const draft = copyOf(state);
       for (const event of events) reduce(draft, event);
       assert(Number.isFinite(draft.usage.costUsd), 'the cost of the group is no number');
@@ -154,7 +154,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
   };
 }
 
-/** A copy in which events are tried: `reduce` may do to it what it does to the state. */
+/** A copy in which events are tried: `reduce` may change it in the same way as the state. */
 function copyOf(state: GroupState): GroupState {
   return {
     ...state,
@@ -190,7 +190,7 @@ function sessionsOf(events: readonly GroupEvent[]): SessionId[] {
   return events.flatMap((event) => ('sessionId' in event && event.sessionId !== undefined ? [event.sessionId] : []));
 }
 
-/** Progress is for watchers only; a full disk must not end a run because of it. */
+/** Progress is only for watchers; a full disk must not end a run because of it. */
 function writeQuietly(world: World, path: string, text: string): void {
   try {
     world.files.writeAtomic(path, text);

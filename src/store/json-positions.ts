@@ -1,22 +1,22 @@
 /**
- * Where a JSON text is wrong, and where what it says stands. The runtime's own parser names no place, and takes the
- * last of two equal keys without a word, which would lose a deny rule.
+ * Positions of faults and values in a JSON text. The runtime's parser names no position, and silently takes the last of
+ * two equal keys, which would lose a deny rule.
  */
 import type { Node, ParseError } from 'jsonc-parser';
 
-/** Loaded when a place is asked for: a hook reads JSON that is as it should be, and must start fast. */
-// By its path: what a require gets else loads its parts in a way that cannot be compiled in.
+/** Loaded when a position is needed: a hook reads valid JSON, and must start fast. */
+// By its path: otherwise a require gets a build that loads its parts in a way that cannot be compiled in.
 const library = () => require('jsonc-parser/lib/esm/main.js') as typeof import('jsonc-parser');
 
 export interface JsonFault {
-  /** UTF-16 units from the begin of the text. */
+  /** UTF-16 units from the start of the text. */
   readonly offset: number;
   readonly message: string;
 }
 
 export type JsonPath = readonly (string | number)[];
 
-/** What keeps a text from being JSON; null when it is. Equal keys are none. */
+/** Why a text is not JSON; null when it is. Duplicate keys are not checked. */
 export function findJsonFault(text: string): JsonFault | null {
   try {
     JSON.parse(text);
@@ -50,7 +50,7 @@ const slips: Readonly<Record<string, string>> = {
   InvalidCharacter: 'a tab or another control character stands in a text; write \\t or \\u and its number',
 };
 
-/** What keeps a text from being a JSON object in which no key stands twice; null when it is one. */
+/** Why a text is not a JSON object with unique keys; null when it is one. */
 export function findObjectFault(text: string): JsonFault | null {
   if (!text.trimStart().startsWith('{')) {
     return { offset: text.search(/\S|$/), message: 'a JSON object was expected, it begins with "{"' };
@@ -58,7 +58,7 @@ export function findObjectFault(text: string): JsonFault | null {
   return findJsonFault(text) ?? equalKeys(treeOf(text));
 }
 
-/** Where the value at `path` begins, or the nearest thing above it when it is missing. The text must be JSON. */
+/** The start of the value at `path`, or of its nearest existing parent. The text must be JSON. */
 export function offsetOf(text: string, path: JsonPath): number {
   const root = treeOf(text);
   const { findNodeAtLocation } = library();

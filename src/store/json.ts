@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value of a JSON text; undefined (which JSON cannot say) when it is none. */
+/** The value of a JSON text; undefined (impossible in JSON) when it is invalid. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -15,7 +15,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The value of a file that we write as an object in one step; null when there is none, or it is damaged. */
+/** The value of a file that we write atomically as an object; null when it is missing or damaged. */
 export function parseOwn<T extends object>(text: string | null): T | null {
   const value = parseJson(text ?? '');
   return isObject(value) ? (value as T) : null;

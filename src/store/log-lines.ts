@@ -1,6 +1,6 @@
 /**
- * The text of an event log (pure): one header line with the version, then one event a line. A reader takes whole lines
- * only; the next writer cuts off a partial line at the end. A whole line that is damaged is an error.
+ * The text of an event log (pure): one header line with the version, then one event per line. A reader takes complete
+ * lines only; the next writer cuts off a partial line at the end. A damaged complete line is an error.
  */
 import type { GroupEvent } from '../core/event.ts';
 import type { FailureReason } from '../core/failure.ts';
@@ -9,15 +9,15 @@ import { isSessionId } from '../core/id.ts';
 import { isEventType } from '../core/status.ts';
 import { isObject, parseJson } from './json.ts';
 
-/** Raised when a program that reads the version before would misunderstand the new lines. */
+/** Raised when an older program would misunderstand the new lines. */
 const logVersion = 3;
-/** Nothing before 0.3, which began with this version, was published. */
+/** No version before 0.3, which started with this version, was published. */
 const oldestReadable = 3;
 const newline = 0x0a;
-/** Room for twice the longest header line there is. */
+/** Twice the length of the longest header line. */
 export const headerBytesMax = 256;
 
-/** Where a reader stands: after a whole line. What is not known yet is not checked. */
+/** A reader's position after a complete line. Unknown fields are not checked. */
 export interface LogPosition {
   /** Bytes of the file before this position. */
   readonly offset: number;
@@ -27,12 +27,12 @@ export interface LogPosition {
 
 export const logStart: LogPosition = { offset: 0 };
 
-/** Damage that may not be cut off, because good lines would go with it. */
+/** Damage that must not be cut off, because valid lines would be lost. */
 export interface LogProblem {
   readonly reason: Extract<FailureReason, 'corrupt-file' | 'newer-version' | 'older-version'>;
-  /** Begin of the line concerned, bytes from the file's start. */
+  /** Start of the damaged line, bytes from the file's start. */
   readonly offset: number;
-  /** What is wrong with the line; completes the sentence "Line N …". */
+  /** The problem with the line; completes the sentence "Line N …". */
   readonly what: string;
 }
 
@@ -74,7 +74,7 @@ export function scanLog(bytes: Uint8Array, from: LogPosition): LogScan {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Bytes that are no UTF-8 become a text that is no JSON. */
+/** Bytes that are not UTF-8 become a text that is not JSON. */
 function decodeLine(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
@@ -95,14 +95,14 @@ function readHeader(value: unknown): Header {
   return { reason: 'newer-version', what: `says version ${version}; this program reads up to ${logVersion}` };
 }
 
-/** Whether a log that begins with these bytes has a header that can be read, and of this group. */
+/** Whether a log that begins with these bytes has a readable header of this group. */
 export function hasHeaderOf(groupId: GroupId, bytes: Uint8Array): boolean {
   const line = bytes.subarray(0, Math.max(0, bytes.indexOf(newline)));
   const header = readHeader(parseJson(decodeLine(line)));
   return 'groupId' in header && header.groupId === groupId;
 }
 
-/** Of an event its type, its place and the ids that become names of folders are checked; the rest is our own. */
+/** Checks an event's type, its position and the ids that become folder names; the rest is our own. */
 function troubleOf(value: unknown, { seq, groupId }: LogPosition): Pick<LogProblem, 'reason' | 'what'> | null {
   const corrupt = (what: string) => ({ reason: 'corrupt-file', what }) as const;
   if (!isObject(value) || typeof value.type !== 'string') return corrupt('is damaged');

@@ -1,4 +1,4 @@
-/** Ends a writer whose log takes nothing any more: the log was removed, or its disk is read-only. */
+/** Ends a writer whose log cannot be written any more: it was removed, or its disk is read-only. */
 import type { Failure } from '../core/failure.ts';
 import { errorCode } from '../system/system-error.ts';
 
@@ -11,7 +11,7 @@ export class LogLost extends Error {
   }
 }
 
-/** Nothing could be recorded at all, whatever it was: the log is lost, or its disk takes nothing. */
+/** Nothing could be recorded: the log is lost, or its disk is full. */
 export function isLogFailure(error: unknown): boolean {
   return error instanceof LogLost || errorCode(error) !== '';
 }

@@ -1,6 +1,6 @@
 /**
- * The journal of a hand-over: written before the first branch moves and gone after the last. Whatever interrupts a
- * merge, the next command reads here which branches were to move from where to where.
+ * The journal of a merge: written before the first branch moves and removed after the last. After an interruption the
+ * next command reads here which branches were to move from where to where.
  */
 import { join } from 'node:path';
 import type { MergedRepository } from '../core/event.ts';
@@ -11,16 +11,16 @@ import type { GroupPaths } from './paths.ts';
 import { systemFailure } from './system-failure.ts';
 
 /**
- * `checking`: only scratch worktrees exist. `moving`: any of the branches may have moved, all are to. `undoing`: any
- * may have, none is to. `moved`: all have, and it is only to be told.
+ * `checking`: only scratch worktrees exist. `moving`: any of the branches may have moved, all must. `undoing`: any may
+ * have, none must. `moved`: all have, and only the report is missing.
  */
 type MergeStep = 'checking' | 'moving' | 'undoing' | 'moved';
 
-/** A worktree that is only there while work is put together. */
+/** A temporary worktree for merging. */
 export interface ScratchPlace {
   readonly repository: string;
   readonly path: string;
-  /** The folder with the levels around it; absent = it has none. */
+  /** The folder with its levels; absent = it has none. */
   readonly top?: string;
 }
 
@@ -31,7 +31,7 @@ export interface Move extends MergedRepository {
 
 export interface MergeJournal {
   readonly step: MergeStep;
-  /** Value of the mark in the environment of everything that is started for it. */
+  /** Value of the mark in the environment of all its processes. */
   readonly mark: string;
   readonly scratches: readonly ScratchPlace[];
   readonly moves: readonly Move[];
@@ -45,7 +45,7 @@ export function hasMergeJournal(world: World, paths: GroupPaths): boolean {
   return world.files.entryKind(journalPath(paths)) !== null;
 }
 
-/** Null when no hand-over was interrupted. Fails with `corrupt-file`. */
+/** Null when no merge was interrupted. Fails with `corrupt-file`. */
 export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJournal | null> {
   const path = journalPath(paths);
   let text: string | null;

@@ -1,6 +1,6 @@
 /**
- * meta.json of groups and sessions (pure). They are views of the folded log for people, `jq` and fast listings; the
- * program itself believes the log.
+ * meta.json of groups and sessions (pure): snapshots of the state for people, `jq` and fast listings; the program
+ * itself uses the log.
  */
 import { defined } from '../core/defined.ts';
 import type { Evidence } from '../core/evidence.ts';

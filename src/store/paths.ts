@@ -1,4 +1,4 @@
-/** Where everything lives on disk. Only names are made here; nothing is read or created. */
+/** Paths of all our files. Nothing is read or created here. */
 import { createHash } from 'node:crypto';
 import { isAbsolute, join } from 'node:path';
 import { assert, fail, ok, type Result } from '../core/failure.ts';
@@ -10,7 +10,7 @@ export type SessionPaths = Readonly<ReturnType<typeof sessionPaths>>;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The folder that holds `session-groups`: CLAUDE_CODE_AGENT_HOME, else below HOME. Fails with `usage`. */
+/** The folder that contains `session-groups`: CLAUDE_CODE_AGENT_HOME, otherwise below HOME. Fails with `usage`. */
 export function dataRoot(env: Environment): Result<string> {
   const chosen = env.CLAUDE_CODE_AGENT_HOME ?? '';
   if (chosen === '') return belowHome(env, 'CLAUDE_CODE_AGENT_HOME', '.local', 'claude-code-agent');
@@ -40,29 +40,29 @@ export function groupsFolder(root: string): string {
   return join(root, 'session-groups');
 }
 
-/** Where worktrees lie by default. It is short, because the path of a Unix socket has at most 107 characters. */
+/** The default folder of worktrees. It is short, because the path of a Unix socket has at most 107 characters. */
 export function worktreesFolder(root: string): string {
   return join(root, 'w');
 }
 
-/** The folder that holds the worktree of a session: a few characters that no other session has. */
+/** The folder name of a session's worktree: a few characters, unique per session. */
 export function workspaceName(groupId: GroupId, sessionId: SessionId): string {
   const digest = createHash('sha256').update(`${groupId}/${sessionId}`).digest();
   return digest.readUIntBE(0, 6).toString(36).padStart(8, '0').slice(-7);
 }
 
-/** The same for scratch worktrees, in which the work of a group is put together. */
+/** The same for scratch worktrees, in which the work of a group is merged. */
 export function mergeFolderName(groupId: GroupId): string {
   return workspaceName(groupId, 'merge');
 }
 
-/** The id must be checked before: what came from outside could otherwise name another folder. */
+/** The id must be checked before: an external text could name another folder. */
 export function groupPaths(root: string, groupId: GroupId): GroupPaths {
   assert(isGroupId(groupId), `${JSON.stringify(groupId)} is no group id`);
   return groupPathsIn(join(groupsFolder(root), groupId));
 }
 
-/** The same names in a folder that does not bear the group's id yet. */
+/** The same names in a folder that does not have the group's id yet. */
 export function groupPathsIn(folder: string) {
   const at = within(folder);
   return {
@@ -71,17 +71,17 @@ export function groupPathsIn(folder: string) {
     events: at('events.jsonl'),
     progress: at('progress.json'),
     lock: at('runner.lock'),
-    /** Folder with what detached runners printed, one file for each. */
+    /** Folder with the output of detached runners, one file each. */
     runnerLogs: at('runner-logs'),
-    /** Folder for the commands that are told of events: what they are told, and what they print. */
+    /** Folder for `onEvent` commands: their input and output. */
     eventCommands: at('on-event'),
     requests: at('requests'),
     rehearsal: at('rehearsal.json'),
     sessions: at('sessions'),
     sharedConfig: at('shared-config'),
-    /** Frozen copies of config templates, each under its digest. */
+    /** Stored copies of config templates, each under its digest. */
     templates: at('templates'),
-    /** The workflow the group was made from, as it was then. */
+    /** The workflow from which the group was made, as it was then. */
     workflow: at('workflow.yaml'),
   };
 }
@@ -100,47 +100,47 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
     fifo: at('stdin.fifo'),
     hooksLog: at('hooks.log'),
     workerSettings: at('worker-settings.json'),
-    /** What its claude is told at the end of the system prompt. */
+    /** The end of its claude's system prompt. */
     systemPrompt: at('system-prompt.md'),
-    /** Folder with what was too long for the prompt. */
+    /** Folder with results that were too long for the prompt. */
     inputs: at('inputs'),
     mcpConfig: at('mcp.json'),
     tmp: at('tmp'),
-    /** What is known of the worktree, and where it lies; written before it is made. */
+    /** The plan of the worktree and its path; written before it is created. */
     workspace: at('workspace.json'),
-    /** The checkouts of other repositories that were made for the session in its workspace. */
+    /** The checkouts of other repositories that were created for the session in its workspace. */
     upstream: at('upstream.json'),
-    /** How the repositories were to which links of its workspace lead. */
+    /** The earlier state of the repositories that its workspace links to. */
     linked: at('linked-before.json'),
     acceptLog: at('accept.log'),
     setupLog: at('setup.log'),
-    /** To which project of the handover system it belongs, for its hooks. */
+    /** Its project of the handover system, for its hooks. */
     handover: at('handover.json'),
-    /** What the resume files of its worktree were when they last went together with the project's. */
+    /** The resume files of its worktree when they last matched the project's. */
     handoverCopies: at('handover-copies.json'),
     setupDone: at('setup.done'),
     /** Ignored files that were in the worktree before the session. */
     ignoredBefore: at('ignored-before.txt'),
-    /** What the project looked like before the session, for one that has no worktree. */
+    /** The state of the project before a session without a worktree. */
     begin: at('begin.json'),
     /** The branches and worktrees of its repository before the session. */
     branchesBefore: at('branches-before.txt'),
-    /** While the acceptance command runs: its attempt, and the new files that were there before it. */
+    /** While the acceptance command runs: its attempt, and the untracked files before it. */
     beforeAccept: at('accept-before.txt'),
   };
 }
 
-/** Paths below a folder that is already normalized: `join` would slow down a list of thousands. */
+/** Paths below an already normalized folder: `join` would slow down a list of thousands. */
 function within(folder: string): (name: string) => string {
   return (name) => `${folder}/${name}`;
 }
 
-/** File for what an attempt printed that was not known when its machine was lost. */
+/** File for output of an attempt that was unknown when its host was lost. */
 export function latePath({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
   return join(folder, `transcript.late-${attemptId}.jsonl`);
 }
 
-/** Holds what claude kept of the conversations of a lost attempt, as the folder of a session does. */
+/** claude's conversations of a lost attempt, with the layout of a session's folder. */
 export function lateFolder({ folder }: Pick<SessionPaths, 'folder'>, attemptId: string): string {
   return join(folder, `conversations.late-${attemptId}`);
 }

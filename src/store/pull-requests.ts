@@ -1,6 +1,6 @@
 /**
- * What a group has pushed and proposed, one entry for each repository: written before a branch is pushed, so that a
- * later command knows which branches of a remote repository are the group's own.
+ * What a group has pushed and opened, one entry per repository: written before a branch is pushed, so that a later
+ * command knows which remote branches are the group's own.
  */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';

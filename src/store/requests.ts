@@ -1,6 +1,6 @@
 /**
- * Requests of other processes to the live runner of a group: one file each, answered by an event in the log. The
- * runner logs the answer before it removes the file, so a sender is never left in doubt.
+ * Requests of other processes to the live runner of a group: one file each, answered by an event in the log. The runner
+ * logs the answer before it removes the file, so a sender always gets a definite result.
  */
 
 import { join } from 'node:path';
@@ -17,13 +17,13 @@ import type { GroupPaths } from './paths.ts';
 
 const lookEveryMs = 500;
 
-/** A session as another process asks for it; the runner gives it its id. */
+/** A session as requested by another process; the runner assigns its id. */
 export type NewSession = Omit<SessionDefinition, 'id'>;
 
 export type GroupEdit = GroupChanges & {
-  /** Permission rules for all sessions, besides those that the group has. */
+  /** Permission rules for all sessions, in addition to the group's. */
   readonly allow?: readonly string[];
-  /** Ids as far as they are named within this; in the group their numbers may be others. */
+  /** The ids connect the definitions of this request; their numbers in the group may differ. */
   readonly add?: readonly SessionDefinition[];
   readonly edit?: readonly { readonly sessionId: SessionId; readonly changes: SessionChanges }[];
 };
@@ -39,37 +39,37 @@ export type RequestBody =
   /** Of a session that is not running. */
   | (OfSession & { readonly kind: 'edit-session'; readonly changes: SessionChanges })
   | ({ readonly kind: 'edit-group' } & GroupEdit)
-  /** These permission rules as well as those it has; of a session that is not running. */
+  /** These permission rules in addition to its own; of a session that is not running. */
   | (OfSession & { readonly kind: 'allow-tools'; readonly rules: readonly string[] })
   | (OfSession & { readonly kind: 'remove-session' })
   /** Pauses the whole group: now, after running sessions have finished, or for a short break. */
   | { readonly kind: 'pause'; readonly mode: PauseRequestMode; readonly toDelete?: true }
   | { readonly kind: 'thaw' }
   | (OfSession & { readonly kind: 'pause-session' })
-  /** Starts a paused session again when there is a slot; `maxBudgetUsd` is its own cap from now on. */
+  /** Starts a paused session again when there is a slot; `maxBudgetUsd` is its new cap. */
   | (OfSession & { readonly kind: 'resume-session'; readonly maxBudgetUsd?: number })
-  /** Starts a failed session again; `prompt` is said to it. */
+  /** Starts a failed session again with `prompt` as a message. */
   | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string } & ConversationChoice)
   | (OfSession & { readonly kind: 'say'; readonly text: string })
   | (OfSession & { readonly kind: 'answer-item'; readonly item: string; readonly given: GivenAnswer })
-  /** What a person decided on a wave. */
+  /** The user's decision on a wave. */
   | {
       readonly kind: 'decide-wave';
       readonly item: string;
       readonly decision: WaveDecision;
       readonly note?: string;
     }
-  /** A person takes it over from this process: it is stopped and kept for them. */
+  /** A user attaches from this process: the session is stopped and kept for them. */
   | (OfTakeOver & { readonly kind: 'attach-session'; readonly process: ProcessIdentity })
-  /** claude is about to be opened for them; their share of the money is reserved. */
+  /** claude is about to open for the user; their share of the budget is reserved. */
   | (OfTakeOver & { readonly kind: 'open-attached' })
   | (OfTakeOver & { readonly kind: 'detach-session' } & Conversed)
-  /** What is held for the session is spent, or free again. */
+  /** The session's held money is spent, or free again. */
   | (OfSession & { readonly kind: 'settle-cost'; readonly isSpent: boolean });
 
 export type Request = {
   readonly id: string;
-  /** The run that is asked; others drop the request. */
+  /** The addressed run; others drop the request. */
   readonly runId: string;
   /** ISO 8601, UTC. */
   readonly at: string;
@@ -94,8 +94,8 @@ function requestPath(paths: GroupPaths, id: string): string {
 
 /**
  * The requests to this run, oldest first. They stay (and are returned again) until `removeRequest`. Those to earlier
- * runs are removed; files of which it is not sure that they are requests stay. The command that sent one has checked
- * its fields, but its kind may be that of another version of this program.
+ * runs are removed; unclear files stay. The sending command has checked its fields, but its kind may be that of another
+ * program version.
  */
 export function takeRequests(world: World, paths: GroupPaths, runId: string): PendingRequest[] {
   const sent = sentRequests(world, paths);
@@ -109,12 +109,12 @@ export function isPauseAsked(world: World, paths: GroupPaths, runId: string): bo
   return sentRequests(world, paths).some(({ request }) => request.runId === runId && request.kind === 'pause');
 }
 
-/** Whether something lies there that a runner would answer, or remove. */
+/** Whether there is a file that a runner would answer or remove. */
 export function hasRequests(world: World, paths: GroupPaths): boolean {
   return sentRequests(world, paths).length > 0;
 }
 
-/** What lies there as a request. All else is left alone, such as the temporary file of a sender that is writing. */
+/** The request files. Others are ignored, such as the temporary file of a sender that is writing. */
 function sentRequests({ files }: World, paths: GroupPaths): PendingRequest[] {
   const names = files.list(paths.requests).filter((name) => !name.startsWith('.') && name.endsWith('.json'));
   return names.flatMap((name) => {
@@ -124,15 +124,15 @@ function sentRequests({ files }: World, paths: GroupPaths): PendingRequest[] {
   });
 }
 
-/** To be called after the answer was logged, not before: a file that is gone without an answer counts as dropped. */
+/** Call after the answer was logged, not before: a file that is gone without an answer counts as dropped. */
 export function removeRequest({ files }: World, path: string): void {
   files.remove(path);
 }
 
 /**
- * Waits for the answer to a request that was sent. `sinceSize` is the size of events.jsonl before that (bytes).
- * `runner-gone` when no answer will come: the runner ended, another one dropped the request, or the group was deleted.
- * The request is withdrawn then, so the caller may act by itself.
+ * Waits for the answer to a sent request. `sinceSize`: the size of events.jsonl before that (bytes). `runner-gone` when
+ * no answer will come: the runner ended, another one dropped the request, or the group was deleted. The request is
+ * withdrawn then, so the caller may act itself.
  */
 export function awaitAnswer(
   world: World,
@@ -161,7 +161,7 @@ export function awaitAnswer(
       const isTaken = world.files.info(path) === null;
       const holder = world.locks.holder(paths.lock);
       if (isTaken || holder === null) {
-        // Whatever was answered was logged before that, so this reading of the log is the last that is needed.
+        // Any answer was logged before that, so this is the last necessary read of the log.
         const log = readLog(world, paths.events);
         if (log.ok) onEvents(log.value);
         settle('runner-gone');

@@ -1,6 +1,6 @@
 /**
- * zod, on first use: loading it takes as long as all the rest of a short command, and most commands read no YAML.
- * Import zod only through this module, so that it is loaded once and never too early.
+ * zod, on first use: loading it takes as long as the rest of a short command, and most commands read no YAML. Import
+ * zod only through this module, so that it is loaded once and never too early.
  */
 import type { z } from 'zod';
 
@@ -10,7 +10,7 @@ export function zod(): Zod {
   return (require('zod') as { readonly z: Zod }).z;
 }
 
-/** A schema that is made when it is first asked for. */
+/** A schema that is created on first use. */
 export function schema<T extends z.ZodType>(make: (z: Zod) => T): () => T {
   let made: T | undefined;
   return () => {

@@ -1,6 +1,6 @@
 /**
- * Writes meta.json files. They are a cache of the log: never fsynced, written at most a few times a second, and
- * a failed write costs nothing but freshness.
+ * Writes meta.json files. They are a cache of the log: never fsynced, written at most a few times a second, and a
+ * failed write only makes them outdated.
  */
 import { dirname } from 'node:path';
 import type { Failure } from '../core/failure.ts';
@@ -12,7 +12,7 @@ import { groupMeta, renderMeta, sessionMeta } from './meta.ts';
 import { type GroupPaths, sessionPaths } from './paths.ts';
 import { systemFailure } from './system-failure.ts';
 
-/** How long writes are held back in the largest groups, milliseconds. */
+/** Longest delay of writes in large groups, milliseconds. */
 const longestDelayMs = 5_000;
 
 export type Snapshots = ReturnType<typeof createSnapshots>;
@@ -39,25 +39,25 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
       group = false;
       problem = null;
     } catch (error) {
-      // Tried again with the next change, and at the latest when the group is opened next.
+      // Retried with the next change, and at the latest when the group is opened next.
       problem = systemFailure(paths.folder, error);
     }
   };
   const later = delayedAction(world, () => delayFor(state.sessions.size, longestDelayMs), flush);
   return {
-    /** The group changed, and with it these sessions; their files are written within the delay. */
+    /** The group and these sessions changed; their files are written within the delay. */
     mark(sessionIds: Iterable<SessionId>): void {
       for (const id of sessionIds) changed.add(id);
       group = true;
       later.request();
     },
-    /** Asks for a write within the delay. */
+    /** Requests a write within the delay. */
     request(): void {
       if (group) later.request();
     },
-    /** Writes all that changed at once. */
+    /** Writes all changes at once. */
     flush,
-    /** Null when the last write went well. */
+    /** Null when the last write succeeded. */
     get problem(): Failure | null {
       return problem;
     },
@@ -65,7 +65,7 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   };
 }
 
-/** Reading is cheaper than writing when a whole group is checked for files that are lost, torn or out of date. */
+/** Reading is cheaper than writing when a whole group is checked for missing, partial or outdated files. */
 function writeChanged(files: Files, path: string, text: string): void {
   if (files.readText(path) === text) return;
   files.makeFolder(dirname(path));

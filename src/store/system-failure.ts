@@ -1,4 +1,4 @@
-/** Errors of the operating system as failures; bugs of our own go on as exceptions. */
+/** Converts operating system errors to failures; other errors are bugs and are thrown. */
 import type { Failure } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import { writeFailure } from '../system/write-failure.ts';
@@ -11,10 +11,10 @@ export function systemFailure(path: string, error: unknown): Failure {
   return writeFailure(path, error);
 }
 
-/** With less it is too late: nothing more can be written down, so that an interrupt would only lose the work. */
+/** With less it is too late: nothing more can be written, so that an interrupt would only lose the work. */
 export const fullDiskBytes = 16 * 1000 ** 2;
 
-/** Nothing more can be written down below this folder. */
+/** Nothing more can be written below this folder. */
 export function isDiskFull({ files }: Pick<World, 'files'>, folder: string): boolean {
   return files.freeBytes(folder) < fullDiskBytes;
 }

@@ -1,6 +1,6 @@
 /**
- * YAML that people write: checked against a schema, every problem at its line and column and all of them at once.
- * Nothing that stands in such a file is run, and none can cost more than a moment.
+ * YAML written by people: checked against a schema, with every problem at its line and column, all at once. Its content
+ * is never executed, and parsing it is always fast.
  */
 import type { Alias, Document, Node, YAMLParseError } from 'yaml';
 import type { z } from 'zod';
@@ -13,17 +13,17 @@ function library(): typeof import('yaml') {
   return require('yaml');
 }
 
-/** Larger than any file that a person wrote. */
+/** Larger than any hand-written file. */
 export const yamlBytesMax = 1024 * 1024;
 const aliasesMax = 100;
 
-/** Something wrong at a place of a file. Line and column count from 1. */
+/** A problem at a position of a file. Line and column count from 1. */
 export interface Problem {
   readonly file: string;
   readonly line: number;
   readonly column: number;
   readonly message: string;
-  /** Lines that show the place, as the file has it. */
+  /** Lines that show the position, as in the file. */
   readonly frame?: readonly string[];
 }
 
@@ -37,11 +37,11 @@ export type YamlPath = readonly (string | number)[];
 export interface YamlText {
   /** Plain data, or undefined for an empty file. */
   readonly value: unknown;
-  /** A problem at the value under `path`, or at the nearest thing above it. */
+  /** A problem at the value under `path`, or at its nearest existing parent. */
   problemAt(path: YamlPath, message: string): Problem;
-  /** A problem at the key itself, for keys that should not be there. */
+  /** A problem at the key itself, for unknown keys. */
   problemAtKey(path: YamlPath, key: string, message: string): Problem;
-  /** The text or number at `path`: where it begins in the file, and how it is written; null for other values. */
+  /** The text or number at `path`: its start in the file and its source text; null for other values. */
   scalarAt(path: YamlPath): { readonly offset: number; readonly source: string; readonly isPlain: boolean } | null;
 }
 
@@ -56,7 +56,7 @@ export interface YamlSource {
   readonly linesBefore?: number;
 }
 
-/** Parses, or names the first syntax error: those after it mostly follow from it. Never throws. */
+/** Parses, or names the first syntax error: later ones mostly follow from it. Never throws. */
 export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Validated<YamlText> {
   const { LineCounter, parseDocument } = library();
   const lines = new LineCounter();
@@ -91,7 +91,7 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Validated
     return {
       ok: true,
       value: {
-        // Through JSON, which takes no circles of aliases, and makes texts of dates.
+        // Through JSON, which rejects alias cycles, and converts dates to text.
         value: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: aliasesMax }) ?? null)),
         problemAt: (path, message) => at(nodeAt(root, path)?.range?.[0] ?? 0, message),
         problemAtKey: (path, key, message) => at(keyOffset(root, path, key), message),
@@ -99,12 +99,12 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Validated
       },
     };
   } catch (error) {
-    // The YAML library throws for aliases that would expand without bound or that name nothing.
+    // The YAML library throws for aliases that expand without bound or name nothing.
     return refuse(error instanceof RangeError ? 'is nested too deeply' : errorText(error));
   }
 }
 
-/** The first alias that names nothing; the library throws for it without a place. */
+/** The first dangling alias; the library throws for it without a position. */
 function danglingAlias(document: Document.Parsed): Alias.Parsed | null {
   let found: Alias.Parsed | null = null;
   library().visit(document, {
@@ -115,7 +115,7 @@ function danglingAlias(document: Document.Parsed): Alias.Parsed | null {
   return found;
 }
 
-/** Sentences for the likeliest slips; the library advises programmers. */
+/** Sentences for the most likely mistakes; the library's messages address programmers. */
 function sentenceOf({ code, message }: YAMLParseError, source: string, column: number): string {
   const key = source.slice(column - 1).replace(/\s*:.*$/, '');
   if (/^ *\t/.test(source)) return 'a tab stands in the indentation; use blanks';
@@ -148,21 +148,21 @@ function sentenceOf({ code, message }: YAMLParseError, source: string, column: n
 
 const frameColumnsMax = 100;
 
-/** The line with a mark under the column; nothing where the mark would be too far to the right. */
+/** The line with a mark under the column; empty when the mark would be too far to the right. */
 function frameOf({ line, column }: Problem, source: string): readonly string[] {
   if (column > frameColumnsMax) return [];
   const lead = `  ${line} | `;
   return [lead + source.slice(0, frameColumnsMax), `${' '.repeat(lead.length - 2)}| ${' '.repeat(column - 1)}^`];
 }
 
-/** What `schema` makes of the file, or everything that is wrong with it. `whole` is what the file as such is called. */
+/** The file's value by `schema`, or all its problems. `whole` names the file as a whole. */
 export function checkYaml<T>(yaml: YamlText, schema: z.ZodType<T>, whole: string): Validated<T> {
   const parsed = schema.safeParse(yaml.value, { error: knownKeys });
   if (parsed.success) return { ok: true, value: parsed.data };
   return { ok: false, problems: inOrder(parsed.error.issues.flatMap((issue) => describeIssue(issue, yaml, whole))) };
 }
 
-/** As the message about a key that is not known: those that are, for a suggestion. */
+/** For the message about an unknown key: the known ones, for a suggestion. */
 function knownKeys({ code, inst }: z.core.$ZodRawIssue): string | undefined {
   const { shape = {} } = (inst as z.ZodObject | undefined)?.def ?? {};
   return code === 'unrecognized_keys' ? Object.keys(shape).join(' ') : undefined;
@@ -190,7 +190,7 @@ export function describeYamlProblem({ file, line, column, message, frame = [] }:
   return [`${file}:${line}:${column}: ${message}`, ...frame].join('\n');
 }
 
-/** One problem for each wrong place of a zod issue: unknown keys are reported at the key itself. */
+/** One problem for each position of a zod issue: unknown keys are reported at the key itself. */
 function describeIssue(issue: z.core.$ZodIssue, yaml: YamlText, whole: string): Problem[] {
   const path = issue.path.map((part) => (typeof part === 'number' ? part : String(part)));
   const where = path.length === 0 ? whole : path.join('.');
@@ -206,7 +206,7 @@ function describeIssue(issue: z.core.$ZodIssue, yaml: YamlText, whole: string): 
   return [yaml.problemAt(path, isAbsent ? `${where} is missing` : issueSentence(issue, yaml.value, where))];
 }
 
-/** What is wrong, without a full stop, of an issue that zod found in `root`; `where` names the value. */
+/** The problem of a zod issue found in `root`, without a full stop; `where` names the value. */
 export function issueSentence(issue: z.core.$ZodIssue, root: unknown, where = issue.path.join('.')): string {
   const value = issue.path.reduce<unknown>(
     (found, part) => (found as Readonly<Record<PropertyKey, unknown>> | null)?.[part],
@@ -220,7 +220,7 @@ const kindNames: Readonly<Record<string, string>> = {
   ...{ number: 'a number', int: 'a whole number', boolean: 'true or false' },
 };
 
-/** Goes on the name of the value. A message that our schemas give themselves stays. */
+/** Continues the sentence after the value's name. Messages of our own schemas stay. */
 function plainIssue(issue: z.core.$ZodIssue, value: unknown): string {
   if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input')) {
     const found = Array.isArray(value) ? 'array' : value === null ? 'nothing' : typeof value;
@@ -244,7 +244,7 @@ function plainIssue(issue: z.core.$ZodIssue, value: unknown): string {
   return bound === undefined ? `: ${issue.message}` : ` has to be ${words[sign]} ${bound}`;
 }
 
-/** The node at `path`, or the nearest one above it when something is missing. */
+/** The node at `path`, or its nearest existing parent. */
 function nodeAt(root: Node | null, path: YamlPath): Node | null {
   let node: unknown = root;
   for (const part of path) {

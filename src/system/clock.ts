@@ -1,7 +1,7 @@
 /** The time of day and timers. */
 import type { Clock } from './world.ts';
 
-/** Longer delays make setTimeout fire at once, so they are waited for in steps. */
+/** Longer delays make setTimeout fire at once, so they are split into steps. */
 const longestStepMs = 2 ** 31 - 1;
 
 export function createClock(): Clock {
@@ -25,7 +25,7 @@ export function delay(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Waits `ms` milliseconds. Nothing else of this process goes on meanwhile. */
+/** Waits `ms` milliseconds and blocks the whole process. */
 export function pauseBlocking(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -1,4 +1,4 @@
-/** Named pipes: how a worker is given its prompt and its control requests, by whichever runner is there. */
+/** Named pipes, through which any runner sends a worker its prompt and its control requests. */
 import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from 'node:fs';
 import { createClock } from './clock.ts';
 import { makeFifo } from './libc.ts';
@@ -7,11 +7,11 @@ import type { Clock, Fifos, FifoWriter } from './world.ts';
 
 const mode = 0o600;
 
-/** A pipe holds 64 KiB, so a long line takes several rounds; a reader that is busy is asked ever less often. */
+/** A pipe holds 64 KiB, so a long line takes several rounds; a busy reader is retried less and less often. */
 const firstRetryMs = 2;
 const lastRetryMs = 100;
 
-/** `clock` says when a pipe that was full is tried again. */
+/** `clock` schedules the next try after a full pipe. */
 export function createFifos(clock: Pick<Clock, 'after'> = createClock()): Fifos {
   return { create, openWriter: (path) => openWriter(path, clock) };
 }
@@ -29,7 +29,7 @@ function create(path: string): void {
 function openWriter(path: string, clock: Pick<Clock, 'after'>): FifoWriter | null {
   const fd = openWithoutWaiting(path);
   if (fd === null) return null;
-  // A regular file in its place would swallow every request without a reader ever seeing one.
+  // A regular file in its place would swallow every request unread.
   if (fstatSync(fd).isFIFO()) return new QueuedWriter(fd, clock);
   closeSync(fd);
   return null;
@@ -39,7 +39,7 @@ function openWithoutWaiting(path: string): number | null {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
-    // ENXIO: no process reads. ELOOP: the path is a symlink, which may lead to a foreign file.
+    // ENXIO: no process reads. ELOOP: the path is a symlink, which may lead to another file.
     if (['ENXIO', 'ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) return null;
     throw error;
   }
@@ -86,7 +86,7 @@ class QueuedWriter implements FifoWriter {
     }
   }
 
-  /** Bytes that the pipe took; null when the reader is gone and everything queued was dropped. */
+  /** Bytes that the pipe took; null when the reader is gone and the queue was dropped. */
   #write(bytes: Uint8Array): number | null {
     try {
       return writeSync(this.#fd, bytes);
@@ -94,7 +94,7 @@ class QueuedWriter implements FifoWriter {
       const code = errorCode(error);
       if (code === 'EAGAIN' || code === 'EINTR') return 0;
       if (code !== 'EPIPE') throw error;
-      // That the reader ended is found out and reported where its process is followed.
+      // The end of the reader is detected and reported where its process is followed.
       this.#drop();
       return null;
     }

@@ -1,4 +1,4 @@
-/** Files and folders on the real disk: private, replaced as a whole or appended to, read without tearing. */
+/** Files and folders on the real disk: private, replaced atomically or appended to, read consistently. */
 import {
   closeSync,
   constants,
@@ -28,12 +28,12 @@ import { createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } 
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
-/** An open file ends here for its readers: a session could make its transcript terabytes long (a sparse file). */
+/** Readers see an open file end here: a session could make its transcript terabytes long (a sparse file). */
 const fileBytesMax = 4 * 1024 ** 3;
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
 
-/** All but the watch: what that needs would make every hook wait. */
+/** All except the watch, whose modules would delay every hook. */
 export function createFiles(): Omit<Files, 'watch'> {
   return {
     readText,
@@ -71,7 +71,7 @@ function realPath(path: string): string | null {
 
 function remove(path: string): void {
   try {
-    // Retried, because a process that is just ending may still add a file while its folder is emptied.
+    // Retried, because an ending process may still add a file while its folder is emptied.
     rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch (error) {
     // Below a file there is nothing to remove.
@@ -79,13 +79,13 @@ function remove(path: string): void {
   }
 }
 
-/** The new name survives a power cut, like the contents that are moved with it. */
+/** The new name survives a power cut, like the contents. */
 function rename(from: string, to: string): void {
   renameSync(from, to);
   syncFolder(dirname(to));
 }
 
-/** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */
+/** Opened once and read to its end: a file that is replaced meanwhile is read entirely old or entirely new. */
 function readText(path: string, what: 'file' | 'pipe' = 'file'): string | null {
   if (what === 'pipe') return unlessMissing(() => readFileSync(path, 'utf8'), null);
   const fd = openToRead(path);
@@ -98,7 +98,7 @@ function readText(path: string, what: 'file' | 'pipe' = 'file'): string | null {
   }
 }
 
-/** Null when nothing is there. A project may hold a FIFO, which must not be waited for. */
+/** Null when nothing is there. A project may contain a FIFO, which must not be waited for. */
 function openToRead(path: string): number | null {
   try {
     return unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
@@ -142,7 +142,7 @@ class OpenRead implements ReadFile {
   }
 
   close(): void {
-    // Closing twice could close a file that got the same number meanwhile.
+    // A second close could close another file with the same descriptor.
     if (this.#open) closeSync(this.#fd);
     this.#open = false;
   }
@@ -168,7 +168,7 @@ function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
 
 function writeAtomic(path: string, text: string, options?: WriteOptions): void {
   const folder = dirname(path);
-  // The pid in the name: two processes never share it.
+  // The pid is in the name, so that two processes never share it.
   const temporary = join(folder, `.${[...basename(path)].slice(0, longestStem).join('')}.${process.pid}.tmp`);
   try {
     const fd = create(temporary, constants.O_TRUNC, { ...options, like: path });
@@ -241,7 +241,7 @@ class OpenFile implements AppendFile {
     try {
       while (done < bytes.length) done += writeSync(this.#fd, bytes, done);
     } catch (error) {
-      // A full disk takes part of a line.
+      // A full disk accepts part of a line.
       if (done > 0) ftruncateSync(this.#fd, this.#size);
       throw error;
     }
@@ -250,13 +250,13 @@ class OpenFile implements AppendFile {
 
   sync(): void {
     fdatasyncSync(this.#fd);
-    // The file may be new: without its name in the folder its bytes would be lost all the same.
+    // The file may be new: without its directory entry its bytes would still be lost.
     if (!this.#named) syncFolder(dirname(this.#path));
     this.#named = true;
   }
 
   close(): void {
-    // Closing twice could close a file that got the same number meanwhile.
+    // A second close could close another file with the same descriptor.
     if (this.#open) closeSync(this.#fd);
     this.#open = false;
   }
@@ -295,7 +295,7 @@ function kindOf(stats: Stats): FileInfo['kind'] {
   return stats.isFIFO() ? 'fifo' : 'other';
 }
 
-/** Asked for a path that is yet to be made, its nearest existing parent answers. */
+/** For a path that does not exist yet, its nearest existing parent answers. */
 function freeBytes(path: string): number {
   try {
     const disk = statfsSync(path);
@@ -306,19 +306,19 @@ function freeBytes(path: string): number {
   }
 }
 
-// Hints that something in a folder, or in a file, changed. The callers' own slow look is the truth.
+// Hints that something in a folder, or in a file, changed. The callers' own slow poll is authoritative.
 
 /**
- * A rename makes several events and a busy worker hundreds a second; after the first they are told as one, for ever
- * longer stretches while it goes on. Each stretch is closed with a hint, also one without events: Bun drops an event
- * that comes within two milliseconds of another of its kind, and what it would have told of came after the first hint.
+ * A rename makes several events, and a busy worker hundreds a second; after the first they are merged into one, over
+ * ever longer intervals while it continues. Each interval ends with a hint, even without an event: Bun drops an event
+ * within two milliseconds of another of its kind, and the dropped change came after the first hint.
  */
 const firstGatherMs = 4;
 const lastGatherMs = 32;
 
 /**
- * A watch on a file goes deaf when the file is replaced, one on its folder does not. Without a watch (inotify used up,
- * nothing there, network disk) there are simply no hints, so nothing here throws.
+ * A watch on a file stops working when the file is replaced, one on its folder does not. Without a watch (inotify
+ * exhausted, nothing there, network disk) there are no hints, so nothing here throws.
  */
 export function watchPath(path: string, onChange: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -338,8 +338,8 @@ export function watchPath(path: string, onChange: () => void): () => void {
     }, gatherMs);
     onChange();
   };
-  // The first event after a quiet time is reported at once, because a caller may wait for it. Later events are gathered
-  // and do not prolong that: under constant change hints still come.
+  // The first event after a quiet time is reported at once, because a caller may wait for it. Later events are merged
+  // and do not prolong the interval: under constant change hints still come.
   const gather = (): void => {
     if (timer === undefined) tell();
     else isMissed = true;

@@ -1,4 +1,4 @@
-/** Programs outside of attempts: one that has the terminal for a while (editor, claude), or one that goes on alone. */
+/** Programs outside attempts: one that uses the terminal for a while (editor, claude), or a detached one. */
 
 import type { OwnCommand } from './own-program.ts';
 import { helperMark, noteChild } from './processes/own-children.ts';
@@ -12,9 +12,9 @@ export interface ForegroundOptions {
 export interface ForegroundProcess {
   /** Its exit code; null when a signal ended it. */
   readonly exited: Promise<number | null>;
-  /** As the terminal does when it goes away: an editor keeps what was not saved. */
+  /** Sends SIGHUP, like a closing terminal: an editor then saves its buffers. */
   hangUp(): void;
-  /** Asks it to end, or (`isPatient` false) ends it. */
+  /** Asks it to exit, or (`isPatient` false) kills it. */
   end(isPatient: boolean): void;
 }
 
@@ -32,12 +32,12 @@ export function runInForeground({ words, cwd, env }: ForegroundOptions): Foregro
   };
 }
 
-/** Alternate screen (without moving the cursor), mouse, pasted text in brackets, enhanced keys and colours off. */
+/** Disables alternate screen (without moving the cursor), mouse, bracketed paste, enhanced keys and colours. */
 const modesOff = ['[?1047l', '[?1000l', '[?1002l', '[?1003l', '[?1006l', '[?2004l', '[<u', '[0m', '[?25h']
   .map((sequence) => `\u001b${sequence}`)
   .join('');
 
-/** Notes how the terminal is set; the returned function sets it so again after a program that was ended in it. */
+/** Records the terminal's settings; the returned function restores them after a program was killed in it. */
 export function keepTerminal(): () => void {
   const stty = (...args: string[]) => Bun.spawnSync(['stty', ...args], { stdio: ['inherit', 'pipe', 'ignore'] });
   let settings = '';
@@ -50,7 +50,7 @@ export function keepTerminal(): () => void {
   };
 }
 
-// A process without a waiting parent: it goes on when this one ends, and has no terminal.
+// A process without a waiting parent: it outlives this one and has no terminal.
 
 export interface DetachedCommand {
   readonly args: readonly string[];
@@ -58,7 +58,7 @@ export interface DetachedCommand {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Throws what the system says when it cannot be started. */
+/** Throws the system's error when it cannot be started. */
 export function spawnDetached({ program, args: first }: OwnCommand, { args, cwd, env }: DetachedCommand): void {
   const stdio = ['ignore', 'ignore', 'ignore'] as const;
   const child = Bun.spawn([program, ...first, ...args], {

@@ -1,4 +1,4 @@
-/** What neither node nor Bun offers, from the C library: flock(2), mkfifo(3), and on Linux the adoption of orphans. */
+/** C library calls that neither node nor Bun offers: flock(2), mkfifo(3), and on Linux the adoption of orphans. */
 import { dlopen, read } from 'bun:ffi';
 import { systemError } from './system-error.ts';
 
@@ -6,10 +6,10 @@ import { systemError } from './system-error.ts';
 const linuxNames = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'libc.so'];
 
 interface Libc {
-  /** 0 when done, else the errno. */
+  /** 0 on success, otherwise the errno. */
   flock(fd: number, operation: number): number;
   mkfifo(path: string, mode: number): number;
-  /** Null where the system has no such thing. */
+  /** Null on other systems. */
   readonly linux: LinuxCalls | null;
 }
 
@@ -66,7 +66,7 @@ function libc(): Libc {
   return opened;
 }
 
-/** Tries a flock(2) without waiting; false when another open file holds it. Other trouble is thrown. */
+/** Tries a flock(2) without waiting; false when another open file holds it. Throws other errors. */
 export function tryFlock(fd: number, operation: number, path: string): boolean {
   const errno = libc().flock(fd, operation | lockNonBlocking);
   if (errno === 0) return true;
@@ -82,14 +82,14 @@ export function makeFifo(path: string, mode: number): void {
 }
 
 /**
- * From now on processes below this one that lose their parent become children of this one; false where the system has
- * no such thing. See PR_SET_CHILD_SUBREAPER in prctl(2).
+ * From now on descendants that lose their parent become children of this process; false on other systems. See
+ * PR_SET_CHILD_SUBREAPER in prctl(2).
  */
 export function becomeSubreaper(): boolean {
   return libc().linux?.prctl(childSubreaper, 1n, 0n, 0n, 0n) === 0;
 }
 
-/** Waits, without blocking, for one child that has ended. Not for children of Bun, which waits for these itself. */
+/** Reaps, without blocking, one child that has ended. Not for children of Bun, which reaps them itself. */
 export function waitForEnded(pid: number): void {
   libc().linux?.waitpid(pid, null, doNotWait);
 }

@@ -1,6 +1,6 @@
 /**
- * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. A lock
- * file stays for good, because one that is removed can be held twice, once under each of its lives.
+ * Locks between processes by flock(2): the system frees them when their holder ends in any way. A lock file is never
+ * removed, because the removed and the new file could both be locked.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync } from 'node:fs';
 import { lockExclusive, lockShared, tryFlock } from './libc.ts';
@@ -8,14 +8,14 @@ import { openPrivate, writeFully } from './private-file.ts';
 import { errorCode, unlessMissing } from './system-error.ts';
 import type { Lock, LockHolder, Locks } from './world.ts';
 
-/** Asking who holds a lock takes it (shared) for an instant, so a refusal without a living holder is tried again. */
+/** Looking up the holder takes the lock (shared) for an instant, so a refusal without a live holder is retried. */
 const attempts = 100;
 const pauseMs = 5;
 
-/** Told when the lock is held but its holder's note cannot be read. */
+/** Returned when the lock is held but its holder's record cannot be read. */
 const unknownHolder: LockHolder = { identity: { pid: 0, startTime: '', host: '', bootId: '' }, runId: '' };
 
-/** `isAlive` spares the repeated tries when the holder named in the file lives. */
+/** `isAlive` avoids repeated tries when the recorded holder is alive. */
 export function createLocks(isAlive: (holder: LockHolder) => boolean): Locks {
   return {
     tryLock(path, holder) {
@@ -30,7 +30,7 @@ export function createLocks(isAlive: (holder: LockHolder) => boolean): Locks {
     holder(path) {
       for (let attempt = 1; ; attempt++) {
         if (isFree(path)) return null;
-        // The holder writes its note right after it got the lock; that instant is waited for.
+        // The holder writes its record right after it got the lock; this waits for that instant.
         const holder = readHolder(path);
         if (holder !== null || attempt === attempts) return holder ?? unknownHolder;
         Bun.sleepSync(pauseMs);
@@ -55,7 +55,7 @@ function tryOnce(path: string, holder: LockHolder): Lock | null {
   return null;
 }
 
-/** False when the folder was removed while we opened the file: that lock would guard nothing. */
+/** False when the folder was removed while we opened the file: that lock would protect nothing. */
 function isStillThere(fd: number, path: string): boolean {
   const mine = fstatSync(fd);
   const current = statSync(path, { throwIfNoEntry: false });
@@ -69,10 +69,10 @@ function heldLock(fd: number): Lock {
       if (!held) return;
       held = false;
       try {
-        // The note goes first: it never names a process that has let go.
+        // The record is removed first: it never names a process that has released the lock.
         ftruncateSync(fd, 0);
       } catch {
-        // A disk that takes nothing keeps the note; the lock is found free all the same.
+        // A full disk keeps the record; the lock is still free.
       } finally {
         closeSync(fd);
       }
@@ -90,7 +90,7 @@ function isFree(path: string): boolean {
   }
 }
 
-/** What the lock file says; null while it is empty or half written. */
+/** The record in the lock file; null while it is empty or incomplete. */
 function readHolder(path: string): LockHolder | null {
   const text = unlessMissing(() => readFileSync(path, 'utf8'), '');
   try {
@@ -102,12 +102,12 @@ function readHolder(path: string): LockHolder | null {
   }
 }
 
-/** Network file systems lock files that are open for writing, which a folder cannot be. */
+/** Some network file systems lock only files that are open for writing, which a folder cannot be. */
 const withoutFolderLocks: ReadonlySet<string> = new Set(['EBADF', 'ENOLCK', 'EOPNOTSUPP', 'ENOTSUP']);
 
 /**
  * Locks a folder among the callers of this function, until the returned function is called or this process ends. Null
- * while another one has it. Where the file system locks no folders, every caller gets it. Throws the system's error.
+ * while another one has it. On file systems without folder locks every caller gets it. Throws the system's error.
  */
 export function lockFolder(path: string): (() => void) | null {
   const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);

@@ -16,6 +16,6 @@ export function isPortFree(port: number): boolean {
 
 export const platform: string = process.platform;
 
-// macOS keeps logins in a keychain, which belongs to the user whatever HOME says.
+// macOS keeps logins in a keychain, which belongs to the user whatever HOME is.
 
 export const hasKeychain = process.platform === 'darwin';

@@ -1,4 +1,4 @@
-/** How much memory is left for new processes. */
+/** Free memory for new processes. */
 import { readFileSync } from 'node:fs';
 import { freemem } from 'node:os';
 import { posix } from 'node:path';
@@ -6,8 +6,8 @@ import { posix } from 'node:path';
 export type ReadText = (path: string) => string | null;
 
 /**
- * Linux counts caches that it would give back as available; elsewhere only what is unused is known. A container or a
- * service may have less than the machine: beyond the limit of its control group processes are killed. Bytes.
+ * Linux counts reclaimable caches as available; elsewhere only unused memory is known. A container or a service may
+ * have less than the machine: beyond the limit of its control group processes are killed. Bytes.
  */
 export function freeMemoryBytes(): number {
   return Math.min(availableBytes(readText) ?? freemem(), freeWithinLimits(readText));
@@ -29,9 +29,8 @@ function availableBytes(read: ReadText): number | null {
 const mounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'];
 
 /**
- * What the tightest memory limit of this process's control groups (version 2), and of the groups around them, leaves
- * free: bytes, never negative, infinite without a limit. File caches that the system would give back count as free, as
- * they do for the whole machine.
+ * The free memory under the tightest limit of this process's control groups (version 2) and their parents: bytes, never
+ * negative, infinite without a limit. Reclaimable file caches count as free, as for the whole machine.
  */
 export function freeWithinLimits(read: ReadText): number {
   const path = /^0::(.*)$/m.exec(read('/proc/self/cgroup') ?? '')?.[1];
@@ -40,7 +39,7 @@ export function freeWithinLimits(read: ReadText): number {
   return Math.min(...folders.map((folder) => freeIn(read, folder)));
 }
 
-/** The folder and all around it, up to the root. A container may be told a path that it cannot see all of. */
+/** The folder and all its parents. In a container the path may not be visible as a whole. */
 function upwards(path: string): string[] {
   const parts = path.split('/').filter((part) => part !== '' && part !== '..');
   return [...parts.keys(), parts.length].map((count) => `/${parts.slice(0, count).join('/')}`);

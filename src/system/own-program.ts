@@ -1,9 +1,11 @@
-/** How this program starts itself: as a hook, as a runner of its own, as the scripted API. */
+/** How this program starts itself: as a hook, as a detached runner, as the scripted API. */
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 
-/** With these our own processes ignore the folder they are started in: its .env, bunfig.toml, tsconfig, packages. */
+/**
+ * With these options our processes ignore the folder they are started in: its .env, bunfig.toml, tsconfig, packages.
+ */
 export const isolatedBunFlags = [
   '--no-env-file',
   '--config=/dev/null',
@@ -11,24 +13,24 @@ export const isolatedBunFlags = [
   '--no-install',
 ] as const;
 
-/** In it the launcher says by which name it was started: npm links two names to it, and a person may link more. */
+/** The launcher's variable with the name it was started by: npm links two names to it, and a user may link more. */
 export const nameVariable = 'CLAUDE_CODE_AGENT_NAME';
 
-/** Where Bun keeps the modules of an executable that was compiled from them (scripts/build.ts). */
+/** Where Bun keeps the modules of a compiled executable (scripts/build.ts). */
 export const isCompiled = import.meta.dir.startsWith('/$bunfs/');
 
-/** A published package has no sources, but each part of the program in one file (scripts/bundle.ts). */
+/** A published package has no sources, but one file per part of the program (scripts/bundle.ts). */
 export const isBundled = !isCompiled && import.meta.path.endsWith('.js');
 
-/** Only in a program that scripts/release.ts has made: the name of its folder. */
+/** Defined only in a program made by scripts/release.ts: the name of its folder. */
 declare const releaseName: string | undefined;
 
 /** The package's root folder: above dist/claude-code-agent, src/system or dist/program. */
 export const packageRoot = releasedRoot() ?? dirname(dirname(isCompiled ? process.execPath : import.meta.dir));
 
 /**
- * A released program has no package around it, and makes one in a folder of the user's (scripts/release/program.ts).
- * One that `host add` put on a machine lies in its package like any compiled program.
+ * A released program has no package around it, and creates one in a folder of the user's (scripts/release/program.ts).
+ * One that `host add` installed is in its package like any compiled program.
  */
 function releasedRoot(): string | undefined {
   const around = dirname(dirname(process.execPath));
@@ -36,7 +38,7 @@ function releasedRoot(): string | undefined {
   return join(process.env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'claude-code-agent', releaseName);
 }
 
-/** What can be started: by name, the module that Bun runs and the word by which src/main.ts knows it. */
+/** The parts that can be started: the module that Bun runs and the word by which src/main.ts selects it. */
 const parts = {
   main: { source: 'src/main.ts', words: [] },
   hook: { source: 'src/hook-main.ts', words: ['hook'] },
@@ -47,11 +49,11 @@ export const bundledParts: readonly string[] = Object.values(parts).map(({ sourc
 export interface OwnCommand {
   readonly program: string;
   readonly args: readonly string[];
-  /** Absolute path of what takes the same arguments when the program is gone by the time it is needed. */
+  /** Absolute path of a program with the same arguments, for when the program has been removed. */
   readonly instead?: string;
 }
 
-/** A part of this program in the form in which it runs itself: compiled, or as Bun runs what lies below `root`. */
+/** The command of a part of this program in its own form: compiled, or run by Bun from below `root`. */
 export function ownCommand(part: keyof typeof parts, root = packageRoot): OwnCommand {
   const { source, words } = parts[part];
   if (!isCompiled) {
@@ -59,13 +61,13 @@ export function ownCommand(part: keyof typeof parts, root = packageRoot): OwnCom
     return { program: process.execPath, args: [...isolatedBunFlags, join(root, path)] };
   }
   const instead = launcherIn(packageRoot);
-  // What was compiled may be removed while it runs, and an installation without it is as good.
+  // A compiled program may be removed while it runs; the sources then work as well.
   return existsSync(process.execPath)
     ? { program: process.execPath, args: words, instead }
     : { program: instead, args: words };
 }
 
-/** Starts whichever form there is, a little later than that itself would start. */
+/** The launcher, which starts whichever form exists, slightly more slowly. */
 export function launcherIn(root: string): string {
   return join(root, 'bin', 'claude-code-agent');
 }

@@ -1,26 +1,25 @@
-/** Files and folders that only their owner may read. What belongs to a user's project is left to the umask. */
+/** Files and folders that only their owner may read. For files of a user's project the umask applies. */
 import { closeSync, constants, fchmodSync, fsyncSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs';
 import { unlessMissing } from './system-error.ts';
 
 export function createShared(path: string, flags: number, like?: string): number {
   const old = like === undefined ? null : unlessMissing(() => statSync(like), null);
   if (old === null) return openSync(path, flags | constants.O_CREAT | constants.O_NOFOLLOW, 0o666);
-  // Narrow until it has its mode: what others could not read before must not be readable for an instant.
+  // Private until it has its mode, so that no other user can read it for an instant.
   const fd = openPrivate(path, flags);
   fchmodSync(fd, old.mode & 0o777);
   return fd;
 }
 
 /**
- * Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. Throws
- * ELOOP for a link, which a session could have made for us to write somewhere else, and ENXIO for a FIFO without a
- * reader.
+ * Opens a file with the given flags, creating it as 0600 when missing; an existing file keeps its mode. Throws ELOOP
+ * for a symlink, which a session could have made to redirect our writes, and ENXIO for a FIFO without a reader.
  */
 export function openPrivate(path: string, flags: number): number {
   return openSync(path, flags | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOFOLLOW, 0o600);
 }
 
-/** Makes a folder and its missing parents, each 0700; false when it is there, and nothing happens. */
+/** Creates a folder and its missing parents, each 0700; false when it exists. */
 export function makePrivateFolder(path: string): boolean {
   return mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined;
 }

@@ -1,7 +1,7 @@
-/** What the operating system said: error codes, and the errors we raise for calls made without node's help. */
+/** Operating system errors: codes, and errors for calls made without node's help. */
 import { constants } from 'node:os';
 
-/** The code of a system error (`ENOENT`), or '' when it is something else. */
+/** The code of a system error (`ENOENT`), or '' for another error. */
 export function errorCode(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : '';
@@ -12,13 +12,13 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** The disk, or what the user may take of it, is full. */
+/** The disk, or the user's quota, is full. */
 export function isNoRoom(error: unknown): boolean {
   const code = errorCode(error);
   return code === 'ENOSPC' || code === 'EDQUOT';
 }
 
-/** Runs `read`; `fallback` when nothing is at the path. Other errors pass. */
+/** Runs `read`; returns `fallback` when nothing is at the path. Other errors are thrown. */
 export function unlessMissing<T, F>(read: () => T, fallback: F): T | F {
   try {
     return read();

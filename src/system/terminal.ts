@@ -1,10 +1,10 @@
-/** What a file descriptor can be, asked without loading what stands behind `process.stdout`. */
+/** The kind of a file descriptor, determined without loading `process.stdout`. */
 import { fstatSync, readFileSync } from 'node:fs';
 
-/** On Linux that of /dev/null and its like, to which programs without a terminal are often connected. */
+/** The device number of /dev/null and similar on Linux, to which programs without a terminal are often connected. */
 const memoryDevices = 1;
 
-/** Whether it can be a terminal: false when it is certainly none. */
+/** Whether it can be a terminal: false when it certainly is none. */
 export function mayBeTerminal(fd: number): boolean {
   try {
     const stats = fstatSync(fd);
@@ -14,7 +14,7 @@ export function mayBeTerminal(fd: number): boolean {
   }
 }
 
-/** Whether what is written there goes into a file that is read later. */
+/** Whether output goes to a regular file. */
 export function isRegularFile(fd: number): boolean {
   try {
     return fstatSync(fd).isFile();

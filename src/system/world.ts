@@ -1,7 +1,7 @@
 /**
- * system/: the only code that touches the operating system. This file is the seam: everything that decides, stores or
- * supervises takes a World; tests hand in a virtual one. Calls are synchronous where the system's are fast: order
- * stays obvious and a crash has few places.
+ * system/: the only code that uses the operating system. This file is the seam: everything that decides, stores or
+ * supervises takes a World, and tests pass a virtual one. Calls are synchronous where the system's are fast, so that
+ * the order is obvious and a crash has few positions.
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Result } from '../core/failure.ts';
@@ -19,7 +19,7 @@ export interface World {
 export interface Clock {
   /** Milliseconds since 1970, UTC. May jump. */
   now(): number;
-  /** Calls `action` once, never at once, after `delayMs` (monotonic); the returned function cancels it. */
+  /** Calls `action` once, never synchronously, after `delayMs` (monotonic); the returned function cancels it. */
   after(delayMs: number, action: () => void): () => void;
 }
 
@@ -27,20 +27,20 @@ export interface FileInfo {
   readonly kind: 'file' | 'folder' | 'fifo' | 'other';
   readonly size: number;
   readonly mtimeMs: number;
-  /** Both together tell one file from another that has its path later. */
+  /** Both together distinguish a file from a later one at the same path. */
   readonly device: number;
   readonly inode: number;
-  /** Everybody on the machine may write to it; absent = not known. */
+  /** Every user of the machine may write to it; absent = unknown. */
   readonly isOpenToAll?: boolean;
-  /** Only its owner may read or write it; absent = not known. */
+  /** Only its owner may read or write it; absent = unknown. */
   readonly isPrivate?: boolean;
 }
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';
 
 /**
- * Who may read what is written. `private`, the default: the owner alone. `project`: it belongs to a person's project,
- * so a file that is replaced keeps its mode, and what is new gets the mode any other program of theirs would give it.
+ * Who may read what is written. `private`, the default: the owner only. `project`: it belongs to a user's project, so a
+ * replaced file keeps its mode, and a new one gets the usual mode.
  */
 export type FileAccess = 'private' | 'project';
 
@@ -51,15 +51,16 @@ export interface WriteOptions {
 
 /** Created for the owner alone (0600, 0700) unless another access is given. Methods throw the system's error. */
 export interface Files {
-  /** The whole file as UTF-8; null when it does not exist, or, unless a `pipe` is wanted, is no file but has no end. */
+  /** The whole file as UTF-8; null when it does not exist, or, unless a `pipe` is wanted, is not a regular file. */
   readText(path: string, what?: 'file' | 'pipe'): string | null;
   /** Up to `maxBytes` bytes from `offset`; empty at the end or when the file does not exist. */
   readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
-  /** Replaces the file as a whole: temporary file beside it, rename; with `durable` both are fsynced. */
+  /** Replaces the file atomically: temporary file next to it, rename; with `durable` both are fsynced. */
   writeAtomic(path: string, text: string, options?: WriteOptions): void;
   /**
-   * Makes a new file, whole or not at all; with `durable` it is fsynced. Throws EEXIST when anything, a link too, has
-   * that name. With `like` it gets the mode, and where we may the owner, of that file; with `mode` that one.
+   * Creates a new file, complete or not at all; with `durable` it is fsynced. Throws EEXIST when anything, including a
+   * symlink, has that name. With `like` it gets the mode, and where possible the owner, of that file; with `mode` that
+   * one.
    */
   writeBytes(
     path: string,
@@ -68,41 +69,43 @@ export interface Files {
   ): void;
   /** Opens for reading, a FIFO without waiting for its writer; null when nothing is there. */
   openRead(path: string): ReadFile | null;
-  /** Opens for appending (created when missing); throws ENXIO for what is no regular file. */
+  /** Opens for appending (created when missing); throws ENXIO for anything but a regular file. */
   openAppend(path: string): AppendFile;
   /** Cuts the file to `size` bytes and fsyncs it. */
   truncate(path: string, size: number): void;
-  /** Makes the folder and its missing parents; false when it is there, and nothing happens. */
+  /** Creates the folder and its missing parents; false when it exists. */
   makeFolder(path: string, access?: FileAccess): boolean;
   syncFolder(path: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */
   list(path: string): string[];
-  /** Absolute paths below the folder that fit `*`, `?`, `**` and `{a,b}`, sorted; hidden ones only by a written dot. */
+  /**
+   * Absolute paths below the folder that match `*`, `?`, `**` and `{a,b}`, sorted; hidden ones only by an explicit dot.
+   */
   match(folder: string, pattern: string): string[];
   info(path: string): FileInfo | null;
   entryKind(path: string): EntryKind | null;
   realPath(path: string): string | null;
   rename(from: string, to: string): void;
-  /** Makes a symlink at `path`; throws EEXIST when anything has that name. */
+  /** Creates a symlink at `path`; throws EEXIST when anything has that name. */
   link(target: string, path: string): void;
-  /** Removes a file or a folder with all it holds; nothing happens when it does not exist. */
+  /** Removes a file, or a folder with its content; no error when it does not exist. */
   remove(path: string): void;
   freeBytes(path: string): number;
   /**
    * Calls `onChange` soon after something in the folder changed. Only a hint: changes may be reported late, twice or
-   * never, so callers also look for themselves from time to time. The returned function ends it.
+   * never, so callers also poll. The returned function ends it.
    */
   watch(folder: string, onChange: () => void): () => void;
 }
 
 export interface ReadFile {
-  /** Up to `maxBytes` of what is there from `offset` on, maybe fewer; empty only at the end. */
+  /** Up to `maxBytes` from `offset`, possibly fewer; empty only at the end. */
   read(offset: number, maxBytes: number): Uint8Array;
   close(): void;
 }
 
 export interface AppendFile {
-  /** File size after what was appended so far. */
+  /** File size including all appended bytes. */
   readonly size: number;
   append(text: string): void;
   appendBytes(bytes: Uint8Array): void;
@@ -115,31 +118,31 @@ export interface SpawnOptions {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Path of a FIFO, opened read-write for the child so that it never sees an end of input; absent = no input. */
+  /** Path of a FIFO, opened read-write for the child so that it never reads an end of input; absent = no input. */
   readonly stdinFifo?: string;
   readonly stdoutFile: string;
   readonly stderrFile: string;
   /**
-   * Whatever is written to stdout survives a power cut as soon as its write has returned, whether we live or not; that
-   * the file has its name is up to the caller.
+   * Output survives a power cut as soon as its write has returned, whether we are alive or not; the caller syncs the
+   * file's directory entry.
    */
   readonly syncsStdout?: true;
   /**
-   * It and everything it starts are held together under this name, as far as the system can (`containment`). This
-   * process finds them by the name; where they have a control group, any other process does too.
+   * The process and all its descendants are tracked under this name, as far as the system can (`containment`). This
+   * process finds them by the name; with a control group, any other process does too.
    */
   readonly contained?: string;
-  /** What it and all that it starts may take together; with `contained` only. It is not started without them. */
+  /** Limits of the process and its descendants together; only with `contained`. It is not started without them. */
   readonly limits?: Limits;
 }
 
-/** `memory`: bytes, without swap. `processes`: how many at once, threads counted. */
+/** `memory`: bytes, without swap. `processes`: how many at once, including threads. */
 export type LimitKind = 'memory' | 'processes';
 export type Limits = { readonly [K in LimitKind]?: number };
 
 /**
- * How `contained` is kept. `cgroup`: the kernel holds everything together. `tree`: this process is a subreaper, to
- * which orphans come. `mark`: neither; only what was seen below the program, sessions and marks lead to a process.
+ * How `contained` works. `cgroup`: the kernel tracks everything. `tree`: this process is a subreaper, which receives
+ * orphans. `mark`: neither; only processes seen below the program, sessions and marks are found.
  */
 export type Containment = 'cgroup' | 'tree' | 'mark';
 
@@ -152,8 +155,8 @@ export type ExitStatus =
 export interface RunningProcess {
   readonly identity: ProcessIdentity;
   /**
-   * Calls `action` once when the process has ended, at once-but-later if it already has. For processes that are not
-   * our children the status is `unknown`.
+   * Calls `action` once when the process has ended, asynchronously if it already has. For processes that are not our
+   * children the status is `unknown`.
    */
   onExit(action: (status: ExitStatus) => void): void;
 }
@@ -162,45 +165,45 @@ export type SignalName = 'SIGINT' | 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT
 
 export interface Processes {
   /**
-   * Starts a process in a session of its own (it outlives us). Fails with `claude-missing` when the program, with
-   * `project-missing` when the folder is not there, else `spawn-failed`.
+   * Starts a process in its own session (it outlives us). Fails with `claude-missing` without the program,
+   * `project-missing` without the folder, otherwise `spawn-failed`.
    */
   spawn(options: SpawnOptions): Result<RunningProcess>;
-  /** Runs a short program to its end and returns what it printed; `timeoutMs` ends it. */
+  /** Runs a short program to its end and returns its output; `timeoutMs` ends it. */
   run(options: CommandOptions): Promise<Result<RunOutput>>;
   /**
-   * Follows a process that another process started, and the processes held under the name `contained`; null when that
-   * very process no longer lives.
+   * Follows a process that another process started, and the processes tracked under `contained`; null when that exact
+   * process is not alive.
    */
   attach(identity: ProcessIdentity, contained?: string): RunningProcess | null;
-  /** Who `pid` is now; null when no such process lives (a zombie does not live). */
+  /** The identity of `pid`; null when no such process is alive (a zombie is not). */
   identify(pid: number): ProcessIdentity | null;
-  /** True while that very process (pid and start time) lives on this machine since this boot. */
+  /** True while exactly this process (pid and start time) is alive on this machine since this boot. */
   isAlive(identity: ProcessIdentity): boolean;
   isHalted(identity: ProcessIdentity): boolean;
-  /** Living processes whose environment holds `name=value`, this process left out. */
+  /** Live processes whose environment has `name=value`, without this process. */
   findMarked(name: string, value: string): ProcessIdentity[];
-  /** Living descendants of the given processes and the members of their sessions, the processes themselves left out. */
+  /** Live descendants of the given processes and the members of their sessions, without the processes themselves. */
   findDescendants(roots: readonly ProcessIdentity[]): ProcessIdentity[];
-  /** Tried when it is first asked for. */
+  /** Determined at the first call. */
   containment(): Containment;
-  /** Whether a control group holds everything that runs under that name. */
+  /** Whether a control group tracks everything under that name. */
   isGrouped(name: string): boolean;
-  /** The limits that `spawn` can set here. Tried when it is first asked for; this process may change its group then. */
+  /** The limits that `spawn` can set here. Determined at the first call; this process may change its group then. */
   limits(): ReadonlySet<LimitKind>;
-  /** Which of its limits were reached by what is held under that name; to be asked before `endContained`. */
+  /** Which limits were reached under that name; call before `endContained`. */
   limitsHit(name: string): LimitKind[];
   /**
-   * Living processes that are held under that name. What this call has seen below a program stays known after it left
-   * the tree, so it is called from time to time.
+   * Live processes tracked under that name. Processes seen by this call stay known after they leave the tree, so it is
+   * called from time to time.
    */
   findContained(name: string): ProcessIdentity[];
   /**
-   * Kills everything that is held under the name; false while something of it is ending, and to be called again then.
-   * An orphan that may belong to several names is killed with the last of them.
+   * Kills everything tracked under the name; false while something is still ending, and to be called again then. An
+   * orphan that may belong to several names is killed with the last of them.
    */
   endContained(name: string): boolean;
-  /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
+  /** Sends a signal if exactly this process is alive; false otherwise. EPERM counts as not sent. */
   signal(identity: ProcessIdentity, signal: SignalName): boolean;
 }
 
@@ -210,10 +213,10 @@ export interface CommandOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** How its output is read; absent = utf8. With latin1 each character is one byte, whatever the bytes say. */
+  /** Encoding of its output; absent = utf8. With latin1 each character is one byte. */
   readonly encoding?: 'latin1';
   readonly input?: Uint8Array;
-  /** Is told each line of its standard error when that is whole. */
+  /** Called for each complete line of its standard error. */
   readonly onStderrLine?: (line: string) => void;
 }
 
@@ -224,16 +227,19 @@ export interface RunOutput {
 }
 
 export interface Fifos {
-  /** Makes a new FIFO (0600) at `path`, replacing what is there: nothing unread of an earlier worker remains. */
+  /** Creates a new FIFO (0600) at `path`, replacing what is there: no unread data of an earlier worker remains. */
   create(path: string): void;
   /** Opens the writing side without waiting; null when no process has it open for reading. */
   openWriter(path: string): FifoWriter | null;
 }
 
 export interface FifoWriter {
-  /** Queues one line, or several with newlines between; the last newline is added. They go as fast as they are read. */
+  /**
+   * Queues one line, or several separated by newlines; the last newline is added. They are written as fast as they are
+   * read.
+   */
   writeLine(line: string): void;
-  /** Drops what was not taken and closes. */
+  /** Drops what was not written and closes. */
   close(): void;
 }
 
@@ -247,7 +253,7 @@ export interface Lock {
 }
 
 export interface Locks {
-  /** Takes the lock file unless a living process holds it; null then. The holder is written into the file. */
+  /** Takes the lock file unless a live process holds it; null then. The holder is written into the file. */
   tryLock(path: string, holder: LockHolder): Lock | null;
   /** The holder of the lock; null when it is free. */
   holder(path: string): LockHolder | null;
@@ -266,7 +272,7 @@ export interface Machine {
   readonly cores: number;
   /** Memory that new processes could use without swapping, bytes. */
   freeMemoryBytes(): number;
-  /** Nothing listens on the port, and this process may. */
+  /** No process listens on the port, and this process may use it. */
   isPortFree(port: number): boolean;
   /** This process. */
   readonly self: ProcessIdentity;

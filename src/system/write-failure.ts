@@ -1,4 +1,4 @@
-/** What a disk that takes no more means to the user. */
+/** Failures for a disk that cannot be written. */
 import { type Failure, fail } from '../core/failure.ts';
 
 const writeCures: Readonly<Record<string, string>> = {
@@ -10,7 +10,7 @@ const writeCures: Readonly<Record<string, string>> = {
   EFBIG: 'A file may not become that large here: raise the limit ("ulimit -f"), then run the command again.',
 };
 
-/** Turns an exception of the file system into a failure of the domain, with the path and the next step. */
+/** Converts a file system exception to a failure with the path and the next step. */
 export function writeFailure(path: string, error: unknown): Failure {
   const code = (error as { code?: string }).code ?? '';
   const message = `Cannot write ${path}: ${code === '' ? String(error) : code}.`;
@@ -19,7 +19,7 @@ export function writeFailure(path: string, error: unknown): Failure {
   return fail('write-failed', message, next).failure;
 }
 
-/** For a symlink where only our files and folders may be: its target may be foreign. */
+/** For a symlink where only our files and folders may be: its target may belong to someone else. */
 export function linkFailure(path: string): Failure {
   const message = `${path} is a symbolic link, or is reached by one, and nothing is written through it.`;
   return fail('write-failed', message, 'Remove the link, then run the command again.').failure;

@@ -1,6 +1,6 @@
 /**
- * What helps a group or a session now. Found when it is shown and never logged, so that ids and amounts are those of
- * then; a group that was begun as a rehearsal goes on as a rehearsal only.
+ * The next step for a group or a session. Computed when it is shown and never logged, so that ids and amounts are
+ * current. A group that started as a rehearsal can continue as a rehearsal only.
  */
 
 import { type Advice, advise, adviseInOrder, type CommandLine } from '../advice.ts';
@@ -30,7 +30,7 @@ export function resumeSessionCommand(state: GroupState, record: SessionRecord, .
   return ['session', 'resume', sessionReference(state, record), ...more, ...rehearsed(state)];
 }
 
-/** Gives a session more money of its own, as much again as it had, and goes on with it. */
+/** Doubles a session's own cap and resumes it. */
 export function raiseSessionCommand(state: GroupState, record: SessionRecord): CommandLine {
   const { maxBudgetUsd = 0 } = record.definition;
   return resumeSessionCommand(state, record, ...raised('--max-budget-usd', maxBudgetUsd, record.usage.costUsd));
@@ -40,7 +40,7 @@ export function raiseGroupCommand({ group, usage }: GroupState): CommandLine {
   return ['group', 'budget', group.id, ...raised('--raise-to', group.config.maxBudgetUsd ?? 0, usage.costUsd)];
 }
 
-/** As it is typed: the group's id, and the session's name; its number where a foreign log has some other text there. */
+/** As typed: the group's id, and the session's name, or its number if a foreign log has another text there. */
 export function sessionReference({ group }: GroupState, { definition: { id, name = '' } }: SessionRecord): string {
   return `${group.id}/${sessionLabel(id, sessionNamePattern.test(name) ? name : undefined)}`;
 }
@@ -49,7 +49,7 @@ function rehearsed(state: GroupState): CommandLine {
   return isRehearsal(state) ? ['--rehearse'] : [];
 }
 
-/** Raises the cap when the group's money is used up: without more the command would get nowhere. */
+/** Raises the cap when the group's budget is exhausted: otherwise the command would have no effect. */
 function raisedBudget(state: GroupState): CommandLine {
   const cap = state.group.config.maxBudgetUsd;
   return state.reason !== 'budget' || cap === undefined ? [] : raised('--max-budget-usd', cap, state.usage.costUsd);
@@ -60,10 +60,10 @@ function raised(option: '--max-budget-usd' | '--raise-to', capUsd: number, spent
   return [option, String(Math.ceil(wantedUsd * 100 - roundingError) / 100)];
 }
 
-/** For the day, where nothing says how much the group is to cost. */
+/** For the day, when nothing says how much the group will cost. */
 const usualRaiseUsd = 5;
 
-/** Sums of cents are inexact in binary. */
+/** Sums of cents are inexact in binary floating point. */
 const roundingError = 1e-6;
 
 /** How to resume a group without a runner. Held amounts are settled before the cap is raised. */
@@ -86,7 +86,7 @@ export function groupAdvice(state: GroupState): Advice {
   }
   if (state.reason === 'waits-for-wave' && state.waves.items.at(-1)?.state === 'open')
     return advise('Decide on the wave, then continue with', ['inbox', state.group.id], goOnCommand(state));
-  // The same again would be denied again, for the same money.
+  // The same calls would be denied again, at the same cost.
   const denied = failedBy(state, 'permission');
   if (denied.length > 0) {
     const allow = denied.map((record) => ['session', 'allow', sessionReference(state, record), '--denied']);
@@ -111,7 +111,7 @@ function heldRecord({ reason, sessions }: GroupState): SessionRecord | undefined
   return [...sessions.values()].find(({ usage }) => usage.heldUsd !== undefined);
 }
 
-/** Of the group's money there may be enough while a session has used up its own. */
+/** The group may have enough budget while a session has spent its own cap. */
 export function goOnCommand(state: GroupState): CommandLine {
   if (state.status === 'failed' && state.counts.failed > 0) return retryFailedCommand(state);
   const dry = state.reason === 'budget' && !state.budgetExceeded ? drySession(state) : undefined;
@@ -137,7 +137,7 @@ export function raiseAdvice(state: GroupState, record: SessionRecord): Advice {
   return advise('Raise the cap and continue with', raiseSessionCommand(state, record));
 }
 
-/** What the log says is to be done about the failure of a session, with the command that lets it go on then. */
+/** The logged next step for a session's failure, with the command that resumes it afterwards. */
 export function failureAdvice(state: GroupState, record: SessionRecord, { reason, next }: SessionFailure): Advice {
   const reference = sessionReference(state, record);
   const then = (what: string, ...commands: CommandLine[]) => advise(`${next} ${what}`.trim(), ...commands);
@@ -165,7 +165,7 @@ export function failureAdvice(state: GroupState, record: SessionRecord, { reason
   return then(isFirst ? 'Then retry with' : 'Retry with', retry);
 }
 
-/** Advice for an event that needs a person's attention, in the state that the event led to. */
+/** Advice for an event that needs the user, in the state after the event. */
 export function eventAdvice(event: GroupEvent, state: GroupState): Advice {
   if (event.type === 'group_paused' || event.type === 'group_failed') return groupAdvice(state);
   const record = event.type === 'session_failed' ? state.sessions.get(event.sessionId) : undefined;

@@ -1,6 +1,6 @@
 /**
- * A person speaks with a session in claude's own terminal (`session attach`). Meanwhile nothing else starts it, and
- * what they may spend is reserved like the share of an attempt: spent and reserved never exceed the cap.
+ * A user works in a session in claude's own terminal (`session attach`). Meanwhile nothing else starts it, and what
+ * they may spend is reserved like the share of an attempt: spent and reserved never exceed the cap.
  */
 import type { GroupEvent } from '../event.ts';
 import { fail, type Result, unreachable } from '../failure.ts';
@@ -41,12 +41,12 @@ export function attachedFailure(
   return fail('illegal-transition', message, 'Leave claude there with /exit first.');
 }
 
-/** How many persons are about to be let in, for whom nothing is reserved yet: they have their share to come. */
+/** The number of pending attachments without a reservation: their share is still to come. */
 export function pendingAttachments({ takenOver, sessions }: GroupState): number {
   return [...takenOver].filter((id) => sessions.get(id)?.takenOver?.openedAt === undefined).length;
 }
 
-/** What the person may spend: as much as the session would be given now, beside those that could start. */
+/** What the user may spend: as much as the session would get now, next to those that could start. */
 export function attachmentGrant(state: GroupState, record: SessionRecord): BudgetGrant {
   const slots = Math.max(0, state.group.config.maxConcurrentSessions - state.running.size);
   return grantFor(state, record, 0, 1 + Math.min(slots, readySessions(state).length));
@@ -94,7 +94,7 @@ function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'s
 
 function noteSpoken(record: SessionRecord): void {
   record.spokenWith = true;
-  // The model has been told more, and has maybe done more.
+  // The model has received more messages, and may have done more.
   delete record.finished;
   delete record.promptUnsent;
   delete record.committed;
@@ -145,7 +145,7 @@ export function noteSlot(state: GroupState, record: SessionRecord, event: SlotEv
   }
 }
 
-/** US dollars that a lost attempt may have cost besides what it is known to have. */
+/** US dollars that a lost attempt may have cost besides its known cost. */
 export function heldCost({ reservedUsd = 0 }: Attempt, knownUsd: number): number {
   return Math.max(0, roundUsd(reservedUsd - knownUsd));
 }
@@ -154,7 +154,7 @@ export function addLostAttempt(record: SessionRecord, attempt: Attempt, usage: U
   if (attempt.isLost) record.lost = [...(record.lost ?? []), { attempt, usage }];
 }
 
-/** What was known and held of the attempt becomes what it has cost. Throws IllegalEvent when none was lost. */
+/** Replaces the known and held cost of the attempt by its real cost. Throws IllegalEvent when none was lost. */
 function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string, usage: Usage): void {
   const counted = record.lost?.find(({ attempt }) => attempt.id === attemptId);
   if (counted === undefined) throw new IllegalEvent(`session ${record.definition.id} lost no attempt ${attemptId}`);
@@ -168,7 +168,7 @@ function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string
   updateBudgetWait(state);
 }
 
-/** Its sum is another one from now on, and nothing of it is held. */
+/** Replaces its sum; nothing of it is held any more. */
 export function settleCost(state: GroupState, record: SessionRecord, usage: Usage): void {
   const { heldUsd = 0, costUsd, ...sum } = state.usage;
   const left = roundUsd(heldUsd - (record.usage.heldUsd ?? 0));
@@ -181,7 +181,7 @@ export function settleCost(state: GroupState, record: SessionRecord, usage: Usag
   updateBudgetWait(state);
 }
 
-/** A person settled what is held for the session: of each lost attempt it is spent, or free again. */
+/** The user settled the session's held money: each lost attempt's part is spent, or free again. */
 function settleLost(record: SessionRecord, isSpent: boolean): void {
   const settled = record.lost?.map((one): LostAttempt => {
     const { heldUsd = 0, ...usage } = one.usage;
@@ -195,5 +195,5 @@ function keepLost(record: SessionRecord, lost: readonly LostAttempt[] = []): voi
   else delete record.lost;
 }
 
-/** Sums of cents are inexact in binary. */
+/** Sums of cents are inexact in binary floating point. */
 const sameUsd = 1e-9;

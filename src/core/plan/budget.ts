@@ -1,6 +1,6 @@
 /**
- * Money: reservations, slices and notices. A reservation is an attempt's own `--max-budget-usd`, so the cap holds even
- * when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
+ * Money: reservations, top-ups and notices. A reservation is an attempt's own `--max-budget-usd`, so the cap holds even
+ * without a live runner: spent + sum of reservations never exceeds it. Amounts are US dollars.
  */
 
 import { roundUsd } from '../group.ts';
@@ -8,19 +8,19 @@ import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import type { DayBudget, Decision } from './decision.ts';
 
-/** A single message would use up a smaller share. */
+/** A single message would exhaust a smaller share. */
 const sliceUsdMin = 0.05;
-/** claude crashes on `--max-budget-usd 0`, so nothing below this is ever handed out. */
+/** claude crashes on `--max-budget-usd 0`, so nothing below this is ever reserved. */
 const reservationUsdMin = 0.001;
 
 export type BudgetGrant =
-  /** No cap anywhere: no flag is passed. */
+  /** No cap anywhere: no option is passed. */
   | { readonly kind: 'unlimited' }
   | { readonly kind: 'slice'; readonly usd: number }
   | { readonly kind: 'own-dry' }
-  /** Not enough of the group's money is left for another start. */
+  /** Not enough of the group's budget is left for another start. */
   | { readonly kind: 'dry' }
-  /** Not enough is left of what all groups may spend in a day. */
+  /** Not enough of the daily cap of all groups is left. */
   | { readonly kind: 'day-dry' };
 
 function freeOfDay(state: GroupState, day: DayBudget | undefined): number {
@@ -33,8 +33,8 @@ export function isBudgetExhausted(record: SessionRecord): boolean {
 }
 
 /**
- * What the session's next attempt may spend. `alreadyReserved` are reservations decided on but not yet logged,
- * `sharers` the number of sessions among which the free money is to be split.
+ * What the session's next attempt may spend. `alreadyReserved`: reservations decided but not yet logged; `sharers`: the
+ * number of sessions that share the free budget.
  */
 export function grantFor(
   state: GroupState,
@@ -62,7 +62,7 @@ function capOf({ group: { config } }: GroupState): number {
   return onBudgetExceeded === 'warn' ? Number.POSITIVE_INFINITY : maxBudgetUsd;
 }
 
-/** Of what is left, one attempt elsewhere gets no larger share: should its machine be lost, all of that is held. */
+/** The largest share of the free budget for one attempt on another host: if its host is lost, all of it is held. */
 const shareElsewhere = 0.1;
 const elsewhereUsdMin = 0.5;
 
@@ -80,12 +80,12 @@ export function grantElsewhere(
   return all.kind === 'slice' ? { kind: 'slice', usd: elsewhereMost(all.usd) } : all;
 }
 
-/** Share of a slice after which a session is given a new one. */
+/** Share of a reservation after which a session gets a top-up. */
 const regrantShare = 0.8;
 
 /**
- * True when a running session has nearly used up its share and more could be given to it. `spentUsd` is what its
- * attempt has cost so far, `sharers` the number of sessions that would share the free money.
+ * True when a running session has nearly spent its reservation and could get more. `spentUsd`: the cost of its attempt
+ * so far; `sharers`: the number of sessions that would share the free budget.
  */
 export function deservesNewGrant(
   state: GroupState,
@@ -110,7 +110,7 @@ export interface BudgetVerdict {
   readonly isOver: boolean;
 }
 
-/** `liveUsd`: what running attempts have cost so far, US dollars. */
+/** `liveUsd`: the cost of running attempts so far, US dollars. */
 export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): BudgetVerdict {
   const { maxBudgetUsd: limit, warningThreshold, onBudgetExceeded } = state.group.config;
   if (limit === undefined) return { notices: [], isOver: false };
@@ -129,7 +129,7 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
   return { notices, isOver: isReached && onBudgetExceeded !== 'warn' };
 }
 
-/** What is due to be said about the own caps of sessions and was not yet. `liveUsd` as in judgeBudget. */
+/** Due notices about sessions' own caps that were not logged yet. `liveUsd` as in judgeBudget. */
 export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): Decision[] {
   const { warningThreshold, onBudgetExceeded } = state.group.config;
   const notices: Decision[] = [];
@@ -140,7 +140,7 @@ export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, numbe
     if (record.budgetSaid === undefined && usage >= limit * warningThreshold) {
       notices.push({ do: 'warn-own-budget', sessionId, usage, limit });
     }
-    // Of one that works claude takes care itself; it may still complete with its last message.
+    // claude enforces the cap of a running session; it may still complete with its last message.
     if (record.budgetSaid === 'exceeded' || record.state.status !== 'paused' || !isBudgetExhausted(record)) continue;
     const action = onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
     notices.push({ do: 'exceed-own-budget', sessionId, action, usage, limit });

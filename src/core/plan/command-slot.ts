@@ -1,9 +1,12 @@
-/** Heavy commands of sessions on this machine, of which so many run at once: what a session waits for, in words. */
+/**
+ * Heavy commands of sessions on this machine, of which a limited number run at once: what a session waits for, in
+ * words.
+ */
 import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import type { GroupState } from '../state.ts';
 
-/** What takes a command slot: making a worktree, its set-up command, the acceptance command. */
+/** Users of a command slot: creating a worktree, its set-up command, the acceptance command. */
 export type SlotUser = 'checkout' | 'setup' | 'accept';
 
 export interface SlotUse {
@@ -14,13 +17,13 @@ export interface SlotUse {
 export interface SlotWait {
   readonly command: SlotUser;
   readonly atOnce: number;
-  /** What has a slot; of many the first, see `heldMax`. */
+  /** The holders of slots; of many the first, see `heldMax`. */
   readonly heldBy: readonly SlotUse[];
 }
 
 export const slotReason = 'command-slot';
 
-/** Only the first of many holders are named. */
+/** Maximum number of named holders. */
 export const heldMax = 8;
 
 const names: Readonly<Record<SlotUser, string>> = {

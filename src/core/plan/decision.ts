@@ -1,4 +1,4 @@
-/** What `decide` (schedule.ts) is told besides the state, and what it answers. */
+/** Inputs of `decide` (schedule.ts) besides the state, and its results. */
 import type { Advice } from '../advice.ts';
 import type { AttemptKind, SlotLease, StopReason } from '../event.ts';
 import type { GroupId, SessionDefinition, SessionId, SessionSet } from '../group.ts';
@@ -21,32 +21,32 @@ export type Decision =
       /** Absent = on this machine. */
       readonly place?: SlotLease;
     }
-  /** A slot of another machine is wanted for the session. All that are decided at once are all that are wanted. */
+  /** The session wants a slot of another host. The decisions of one step are all such requests. */
   | {
       readonly do: 'wish';
       readonly sessionId: SessionId;
       readonly needs: Needs;
-      /** The machine that is to be asked before all others. */
+      /** The preferred host. */
       readonly prefer?: string;
     }
   | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
-  /** Say once that a share of the budget is used. */
+  /** Report once that a share of the budget is spent. */
   | ({ readonly do: 'warn-budget' } & Amounts)
   | ({ readonly do: 'warn-own-budget'; readonly sessionId: SessionId } & Amounts)
-  /** Say once that the budget does not allow to go on, or that it was passed and the group goes on all the same. */
+  /** Report once that the budget is exhausted, or that it was exceeded and the group continues. */
   | ({ readonly do: 'exceed-budget'; readonly action: 'stopped' | 'paused' | 'continued' } & Amounts)
-  /** Say once that a session's own cap does not let it go on. */
+  /** Report once that a session's own cap is exhausted. */
   | ({
       readonly do: 'exceed-own-budget';
       readonly sessionId: SessionId;
       readonly action: 'stopped' | 'paused';
     } & Amounts)
   | ({ readonly do: 'finish-wave'; readonly wave: number } & Pick<WaveResults, 'accepted' | 'cost'>)
-  /** By the rule of the group. */
+  /** By the group's rule. */
   | { readonly do: 'continue-wave'; readonly wave: number }
-  /** Ask a person. */
+  /** Ask the user. */
   | { readonly do: 'ask-wave'; readonly wave: number; readonly text: string }
-  /** Nothing can be started for this reason: before its time, or until the world changes. */
+  /** Nothing can be started for this reason: until a time, or until something outside changes. */
   | ({ readonly do: 'wait' } & GroupHold)
   | { readonly do: 'settle'; readonly status: 'completed' }
   | {
@@ -79,14 +79,14 @@ type HoldReason =
   | 'other-group'
   | 'attached'
   | 'cache'
-  /** What all groups may spend in a day is used up. */
+  /** The daily cap of all groups is spent. */
   | 'day-budget'
-  /** A slot of another machine, which may be free at any time. */
+  /** Waiting for a slot of another host, which may be free at any time. */
   | 'host'
-  /** There is no machine on which it could work. */
+  /** No host can run it. */
   | 'no-host';
 
-/** What is to be seen of the machine and of the model's answers, which the log does not tell. */
+/** Reasons that only the runner sees (machine, model answers) and that are not in the log. */
 export const seenByRunner: ReadonlySet<string> = new Set<GroupHold['reason']>([
   ...([
     'backoff',
@@ -108,18 +108,18 @@ export interface Gate {
   readonly untilMs: number;
   /** The reset is over and this run may send the first session. */
   readonly mayProbe: boolean;
-  /** It is no usage limit: the server asks for fewer requests. */
+  /** This is no usage limit: the server asks for fewer requests. */
   readonly isThrottled?: boolean;
 }
 
 export interface OtherGroups {
-  /** One that has a session at work in the repository's checkouts, without a worktree of its own. */
+  /** The group with a running session in the repository's checkouts, without a worktree. */
   workingIn(repository: string): GroupId | undefined;
 }
 
-/** What is to be said of the machines that could serve a session. */
+/** The state of the hosts that could run a session. */
 export interface HostSlots {
-  /** Completes a sentence that says what it waits for; without a full stop. */
+  /** The rest of a sentence about what it waits for, without a full stop. */
   readonly text: string;
   /** No host fits, or none can be used: how to fix that. */
   readonly cure?: Advice;
@@ -127,14 +127,14 @@ export interface HostSlots {
 }
 
 export interface FleetView {
-  /** Slots that wait to be used, by the session for which they were wished. */
+  /** Granted slots that are not used yet, by session. */
   readonly granted: ReadonlyMap<SessionId, SlotLease>;
-  /** Wished for so long by now that others are not to wait for them any more. */
+  /** Slot requests so old that others no longer wait for them. */
   readonly staleSlotRequests: SessionSet;
-  /** Sessions that may work here at once while others could go elsewhere. */
+  /** Sessions that may run here at once while others could go to other hosts. */
   readonly localSlots: number;
   describe(needs: Needs): HostSlots;
-  /** All machines that could serve such a session, when the login was refused on each of them; empty otherwise. */
+  /** All hosts that could run such a session, when the login was refused on each of them; empty otherwise. */
   withoutLogin(needs: Needs): readonly string[];
   /** claude's message when it refused the login of this machine: sessions that can run on another host do. */
   readonly refusedHere?: string;
@@ -149,46 +149,46 @@ export interface DayBudget {
   readonly othersReservedUsd: number;
 }
 
-/** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
+/** Inputs of the decision besides the state: facts of the machine and the moment, collected by the runner. */
 export interface SchedulingContext {
-  /** Workers that may be starting up (nothing printed yet) at once. */
+  /** Maximum number of workers that start up at once (nothing printed yet). */
   readonly preparingMax: number;
-  /** Running sessions that wait for a command slot: nothing of them starts up; absent = none. */
+  /** Running sessions that wait for a command slot and so are not starting up; absent = none. */
   readonly inQueue?: SessionSet;
   /** ms since 1970; absent = no session waits for a time. */
   readonly nowMs?: number;
-  /** What running attempts have cost so far, US dollars; absent = nothing, or there is no cap that it counts for. */
+  /** The cost of running attempts so far, US dollars; absent = none, or no cap needs it. */
   readonly liveUsd?: ReadonlyMap<SessionId, number>;
-  /** Absent = the user has set no cap for a day. */
+  /** Absent = no daily cap. */
   readonly day?: DayBudget;
-  /** Running sessions of which a tool is at work; absent = none. */
+  /** Running sessions with a running tool; absent = none. */
   readonly busy?: SessionSet;
-  /** Running sessions that the model has answered in this attempt; absent = not known, then none waits for another. */
+  /** Running sessions that the model has answered in this attempt; absent = unknown, then none waits for another. */
   readonly answered?: SessionSet;
-  /** Absent = no usage limit holds. */
+  /** Absent = no usage limit. */
   readonly gate?: Gate;
   /** The API, which had served the group, is unavailable: one session at a time retries. */
   readonly isOut?: boolean;
-  /** When the model answered anybody last, ms since 1970; absent = not in this run. */
+  /** When the model last answered any session, ms since 1970; absent = not in this run. */
   readonly servedAtMs?: number;
-  /** Fewer slots than the settings allow, because a usage limit is near. */
+  /** Fewer slots than configured, because a usage limit is near. */
   readonly slotsMax?: number;
-  /** How many more workers memory and disk allow, and what is short when it is not enough. */
+  /** How many more workers memory and disk allow, and which of them is short. */
   readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk'; readonly message: string };
   /**
-   * Null = none is set up, and what needs one does not start. Absent = there is no question of one, as in a rehearsal:
-   * everything is done here.
+   * Null = no fleet is configured, and sessions that need one do not start. Absent = a fleet is not considered, as in a
+   * rehearsal: everything runs here.
    */
   readonly fleet?: FleetView | null;
-  /** The disk is so full that what running sessions print may get lost. */
+  /** The disk is so full that output of running sessions may be lost. */
   readonly isDiskLow?: boolean;
-  /** The log says that the group runs, but it has no runner. */
+  /** The log says that the group is running, but it has no runner. */
   readonly isAbandoned?: boolean;
   /** Absent = this group has all checkouts for itself. */
   readonly others?: OtherGroups;
 }
 
-/** The moment as the log tells of it: for all that is known, the machine is short of nothing. */
+/** The context according to the log: no resource of the machine is known to be short. */
 export function loggedContext(state: GroupState, nowMs: number): SchedulingContext {
   const context = { preparingMax: Number.POSITIVE_INFINITY, nowMs };
   const untilMs = Date.parse(state.limitResetsAt ?? '');
@@ -204,16 +204,16 @@ export interface WaitReason {
   readonly reason: string;
   readonly message: string;
   readonly advice?: Advice;
-  /** ms since 1970: it goes on by itself, but not before. */
+  /** ms since 1970: it resumes by itself, but not before. */
   readonly until?: number;
-  /** Whom it waits for: ids of sessions, or of another group. */
+  /** What it waits for: ids of sessions, or of another group. */
   readonly on?: readonly string[];
 }
 
-/** Null for a session that runs or is completed. */
+/** Null for a running or completed session. */
 export type Verdicts = (record: SessionRecord) => WaitReason | null;
 
-/** What became of a session, by its log; absent where nothing did. */
+/** The logged outcome of a session; absent without one. */
 export function endingText({ state }: SessionRecord): string | undefined {
   if (state.status === 'paused') return state.message;
   return state.status === 'failed' ? `${state.failure.message} ${state.failure.next}`.trim() : undefined;

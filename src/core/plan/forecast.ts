@@ -1,26 +1,26 @@
 /**
- * What sessions may cost, from what earlier ones of the same kind did cost. Without history there is no guess: a
- * made-up figure would be believed.
+ * The likely cost of sessions, from earlier ones of the same kind. Without history there is no estimate: users would
+ * rely on an invented figure.
  */
 
 export interface Sample {
-  /** Name of the prompt template; absent for a prompt of its own. */
+  /** Name of the prompt template; absent for a free prompt. */
   readonly template?: string;
-  /** The model that was asked for or that claude chose. */
+  /** The requested model, or the one that claude chose. */
   readonly model?: string;
   readonly costUsd: number;
   /** Milliseconds over all attempts. */
   readonly durationMs: number;
 }
 
-/** Half of the earlier sessions stayed below `p50`, nine of ten below `p90`. */
+/** Half of the earlier sessions were below `p50`, nine of ten below `p90`. */
 export interface Spread {
   readonly p50: number;
   readonly p90: number;
 }
 
 export interface Forecast {
-  /** How many earlier sessions it rests on. */
+  /** Number of earlier sessions. */
   readonly samples: number;
   readonly costUsd: Spread;
   readonly durationMs: Spread;

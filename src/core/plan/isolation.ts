@@ -1,7 +1,7 @@
 /**
- * Which sessions work in a git worktree of their own, and which in the project folder itself. A session says so itself;
- * else it gets a worktree as soon as any session of the group does: when it is asked for, or when two sessions that may
- * run at once share a repository. So the work of a group is handed over as a whole.
+ * Which sessions work in a git worktree of their own, and which in the project folder itself. A session's own setting
+ * decides; otherwise it gets a worktree as soon as any session of the group does: by request, or when two sessions that
+ * may run at once share a repository. So the work of a group is merged as a whole.
  */
 import type { IsolationMode } from '../definitions.ts';
 import type { SessionId } from '../group.ts';
@@ -10,7 +10,7 @@ import type { GroupState } from '../state.ts';
 import { requiresRemote } from './placement.ts';
 import { type Plan, planOf } from './plan.ts';
 
-/** Where the session works, or would work if it were started now. Fixed by its first attempt. */
+/** Where the session works, or would work if it started now. Fixed by its first attempt. */
 export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
   const record = state.sessions.get(id);
   if (record === undefined) return 'none';
@@ -22,16 +22,16 @@ export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
   return findings(state).usesWorktrees && !buildsInPlace(state, id) ? 'worktree' : 'none';
 }
 
-/** Whether the session builds on work that lies in the checkout itself, which a worktree would be without. */
+/** Whether the session builds on work in the checkout itself, which a worktree would lack. */
 export function buildsInPlace(state: GroupState, id: SessionId): boolean {
   const now = findings(state);
   if (!now.usesWorktrees) return false;
-  // While worktrees are used, only sessions that were already going to begin in a checkout do so.
+  // While worktrees are used, only sessions that were already going to start in a checkout do so.
   now.inPlace ??= inPlace(state, planOf(state));
   return now.inPlace.has(id);
 }
 
-/** Repositories in whose checkouts a session works right now, so that no other one may begin there. */
+/** Repositories in whose checkouts a session runs now, so that no other one may start there. */
 export function checkoutsInUse(state: GroupState): Set<string> {
   const used = new Set<string>();
   if (state.group.config.shareCheckouts) return used;
@@ -46,13 +46,13 @@ export function checkoutsInUse(state: GroupState): Set<string> {
 interface Findings {
   readonly seq: number;
   readonly usesWorktrees: boolean;
-  /** Sessions that build on work which lies in the checkout itself; computed on demand. */
+  /** Sessions that build on work in the checkout itself; computed on demand. */
   inPlace?: ReadonlySet<SessionId>;
 }
 
 const found = new WeakMap<GroupState, Findings>();
 
-/** Found out once for all sessions and each state. */
+/** Computed once for all sessions and each state. */
 function findings(state: GroupState): Findings {
   const last = found.get(state);
   if (last?.seq === state.lastSeq) return last;
@@ -78,17 +78,17 @@ function usesWorktrees(state: GroupState, plan: Plan): boolean {
   return [...open.values()].some((ids) => ids.length > 1 && mayMeet(state, plan, ids));
 }
 
-/** Whether two of the sessions, given in an order in which dependencies come first, may run at once. */
+/** Whether two of the sessions, given with dependencies first, may run at once. */
 function mayMeet(state: GroupState, plan: Plan, ids: readonly SessionId[]): boolean {
   if (!state.group.config.respectDependencies) return true;
   const follows = (id: SessionId, before: SessionId | undefined) =>
     before === undefined || (state.sessions.get(id)?.definition.dependsOn ?? []).includes(before);
-  // The usual chain is one where each names the one before it.
+  // In a usual chain each session names the one before it.
   if (ids.every((id, index) => follows(id, ids[index - 1]))) return false;
   return longestChain(state, plan, new Set(ids)) < ids.length;
 }
 
-/** How many of the sessions lie on one path through the graph, at most: all of them, when none may run at once. */
+/** The largest number of the sessions on one path through the graph: all of them, when no two may run at once. */
 function longestChain(state: GroupState, plan: Plan, among: ReadonlySet<SessionId>): number {
   const met = new Map<SessionId, number>();
   let longest = 0;
@@ -162,7 +162,7 @@ export function baseSessionsOf(
   );
 }
 
-/** Repositories other than the session's own in which sessions work that come before it. */
+/** Repositories other than the session's own in which earlier sessions work. */
 export function repositoriesBefore(state: GroupState, id: SessionId): string[] {
   const own = state.sessions.get(id)?.definition.repository;
   const found = [...ancestorsOf(state, id)].flatMap((other) => state.sessions.get(other)?.definition.repository ?? []);

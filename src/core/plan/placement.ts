@@ -1,4 +1,4 @@
-/** Which sessions may work on other machines, which must, and where the next attempt of one is made. */
+/** Which sessions may or must run on other hosts, and where the next attempt of a session runs. */
 import { type Advice, advise, adviseInOrder } from '../advice.ts';
 import { defined } from '../defined.ts';
 import { type SlotLease, thisMachine } from '../event.ts';
@@ -23,7 +23,7 @@ export function slotRequestOf(record: SessionRecord): SlotWish {
   };
 }
 
-/** The host that has the session's files and caches; undefined = none has, or it was lost with them. */
+/** The host with the session's files and caches; undefined = none, or it was lost with them. */
 function lastHost({ definition, host, lost = [], state }: SessionRecord): string | undefined {
   if (host === undefined || host === thisMachine || definition.host !== undefined) return undefined;
   const isLost = state.status === 'paused' && state.reason === 'host-lost';
@@ -34,7 +34,7 @@ function hasHostConstraints({ requires, host }: Needs): boolean {
   return host !== undefined || (requires !== undefined && requires.length > 0);
 }
 
-/** It does not work on this machine, as the session or its group says. */
+/** It does not run on this machine, by its own or its group's setting. */
 export function requiresRemote({ where }: Pick<GroupConfig, 'where'>, definition: SessionDefinition): boolean {
   return where === 'fleet' || hasHostConstraints(definition);
 }
@@ -57,12 +57,12 @@ export interface PlacementLimits {
   readonly wishesMax: number;
 }
 
-/** Finds the spots of sessions, one after another in the order in which they are to start. */
+/** Finds the placement of sessions, one after another in starting order. */
 export class PlacementFinder {
   readonly #config: GroupConfig;
   readonly #fleet: FleetView | null;
   readonly #room: LocalRoom;
-  /** Attempts that run here, with those found a spot here. */
+  /** Attempts that run here, including newly placed ones. */
   #locals = 0;
   #begun = 0;
   #wishes: number;
@@ -78,7 +78,7 @@ export class PlacementFinder {
   of(record: SessionRecord, isolated: boolean): SessionPlacement {
     const { definition, finished } = record;
     const fleet = this.#fleet;
-    // Where nothing but acceptance is left, the work is here.
+    // If only acceptance is left, the work is here.
     const must = requiresRemote(this.#config, definition) && finished === undefined;
     if (must && fleet === null) return { at: 'nowhere', hold: noFleet(definition) };
     if (must && this.#config.where === 'local') return { at: 'nowhere', hold: keptHere(definition) };
@@ -89,7 +89,7 @@ export class PlacementFinder {
     if (!may) return this.#here(null);
     const place = fleet.granted.get(definition.id);
     if (place !== undefined) return { at: 'elsewhere', place };
-    // Where its files and caches lie it is first asked for a slot, for as long as others wait for it.
+    // The host with its files and caches is asked first, as long as others wait for it.
     const isAwaited = lastHost(record) !== undefined && !fleet.staleSlotRequests.has(definition.id);
     const leaves = must || refusedHere !== undefined;
     const refused = leaves ? fleet.withoutLogin(needsOf(definition)) : [];
@@ -112,7 +112,7 @@ export class PlacementFinder {
     this.#begun += 1;
   }
 
-  /** `instead`: where it goes when there is no room. */
+  /** `instead`: the alternative when this machine is full. */
   #here(instead: (() => SessionPlacement) | null): SessionPlacement {
     if (this.#begun < this.#room.places) return here;
     if (instead !== null) return instead();
@@ -149,7 +149,7 @@ function isToWork(definition: SessionDefinition): string {
   return `Session ${numberedName(definition.id, definition.name)} is to work ${asked(definition)}`;
 }
 
-/** What no machine can give, by what is asked of it: of all sessions that are to be done and must go elsewhere. */
+/** Requirements that no host satisfies, of all pending sessions that must run elsewhere. */
 export function unsatisfiableRequirements(
   { group: { config }, sessions, only }: GroupState,
   describe: FleetView['describe'],
@@ -182,7 +182,7 @@ function noFleet(definition: SessionDefinition): GroupHold {
   );
 }
 
-/** Once its login is another one, a host takes sessions again by itself. `isHereToo`: this one has none either. */
+/** Once its login has changed, a host takes sessions again. `isHereToo`: this machine has none either. */
 function noLogin(definition: SessionDefinition, hosts: readonly string[], isHereToo: boolean): GroupHold {
   const all = isHereToo ? ['this machine', ...hosts] : hosts;
   const listed = all.length === 1 ? all[0] : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;

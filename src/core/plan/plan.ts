@@ -1,6 +1,6 @@
 /**
- * Which sessions could start now. What follows from the definitions alone is kept until these change; the rest is
- * computed when it is asked for.
+ * Which sessions could start now. Results that depend only on the definitions are kept until these change; the rest is
+ * computed on demand.
  */
 import type { PauseReason } from '../event.ts';
 import { assert, type Result } from '../failure.ts';
@@ -13,7 +13,7 @@ import { assignWaves } from '../waves.ts';
 
 export interface Plan {
   readonly graph: SessionGraph;
-  /** All sessions, the one to start first at the end: longest remaining chain, then added first. */
+  /** All sessions, the one to start first at the end: longest remaining chain, then order of definition. */
   readonly startOrder: readonly SessionId[];
   /** From 1, of the sessions that belong to a wave; empty without waves. */
   readonly waves: ReadonlyMap<SessionId, number>;
@@ -51,7 +51,7 @@ export function planOf(state: GroupState): Plan {
 
 function startOrderOf(state: GroupState, { chain }: SessionGraph): SessionId[] {
   const lengthOf = (id: SessionId): number => chain.get(id) ?? 0;
-  // The sort is stable, so that sessions that were added later come first among equals.
+  // The sort is stable, so that later sessions come first among equals.
   return [...state.sessions.keys()].reverse().sort((a, b) => lengthOf(a) - lengthOf(b));
 }
 
@@ -62,7 +62,7 @@ function wavesOf({ group, sessions }: GroupState, { order }: SessionGraph): Plan
   return waves === undefined ? new Map() : assignWaves(definitions, sorted, waves);
 }
 
-/** It belongs to a wave whose predecessor has no decision yet, and has never been started. */
+/** It belongs to a wave whose predecessor has no decision yet, and has never started. */
 export function isBeforeDecision(state: GroupState, { definition: { id }, attempts }: SessionRecord): boolean {
   return attempts === 0 && (planOf(state).waves.get(id) ?? 0) > state.waves.allowed;
 }
@@ -72,8 +72,8 @@ export function readySessions(state: GroupState): SessionId[] {
 }
 
 /**
- * For every session that is not completed: the failed ones, direct or indirect dependencies, that keep it from
- * starting in this run. Sessions without any are left out. One walk over the graph, whatever its shape.
+ * For every incomplete session: the failed direct or indirect dependencies that keep it from starting in this run.
+ * Sessions without any are left out. One pass over the graph.
  */
 export function allBlockers(state: GroupState, plan: Plan): Map<SessionId, readonly SessionId[]> {
   const found = new Map<SessionId, readonly SessionId[]>();
@@ -97,7 +97,7 @@ export function willNotRun(state: GroupState, id: SessionId): boolean {
   return record?.state.status === 'failed' && !record.queued;
 }
 
-/** A user does not want it to start, or to go on by itself. What stopped for good on its own is not meant. */
+/** The user does not want it to start, or to resume by itself. Sessions that stopped on their own are not included. */
 export function isHeldBack({ state, queued, items = [] }: SessionRecord): boolean {
   if (queued || openItems({ items }).length > 0) return false;
   return state.status === 'pending' || (state.status === 'paused' && goesOnByItself.has(state.reason));
@@ -116,7 +116,7 @@ const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
   'waits-for-answer',
 ]);
 
-/** It starts as soon as there is room and nothing holds its group. */
+/** It starts as soon as there is a slot and its group is not blocked. */
 export function isReady(state: GroupState, record: SessionRecord): boolean {
   const { status } = record.state;
   if (!record.queued || record.takenOver !== undefined || status === 'running' || status === 'completed') return false;
@@ -134,7 +134,7 @@ export function unmetOf(state: GroupState, { definition }: SessionRecord): reado
   return definition.dependsOn.filter((id) => !isCompleted(state, id));
 }
 
-/** Number of sessions on the longest chain that waits for this one, itself included. */
+/** Number of sessions on the longest chain that waits for this one, including itself. */
 export function chainOf(state: GroupState, id: SessionId): number {
   return planOf(state).graph.chain.get(id) ?? 0;
 }

@@ -1,6 +1,6 @@
 /**
- * What a run of a group would do, told before it costs anything: waves, the critical path, whether the caps can be met
- * and what it may cost. Pure; nothing here starts or writes.
+ * A preview of a group's run before it costs anything: waves, the critical path, whether the caps suffice and the
+ * likely cost. Pure; nothing starts or is written.
  */
 
 import { defined } from '../defined.ts';
@@ -13,15 +13,15 @@ import { planOf } from './plan.ts';
 import { cacheKind, sendsRequests, similarMin } from './warm-cache.ts';
 
 export interface Preview {
-  /** Sessions that are not completed, by the wave in which they could start with slots for all. */
+  /** Incomplete sessions, by the wave in which they could start with unlimited slots. */
   readonly waves: readonly (readonly SessionId[])[];
-  /** The longest chain of sessions that are not completed: by forecast time where all have one, else by number. */
+  /** The longest chain of incomplete sessions: by forecast time if all have one, otherwise by number. */
   readonly criticalPath: readonly SessionId[];
   readonly forecasts: ReadonlyMap<SessionId, Forecast>;
   readonly withoutHistory: readonly SessionId[];
-  /** Sum over sessions with a forecast; null when none has one. */
+  /** Sum over sessions with a forecast; null without any. */
   readonly costUsd: Spread | null;
-  /** Time of the critical path, milliseconds; null when not every session on it has a forecast. */
+  /** Time of the critical path, milliseconds; null when a session on it has no forecast. */
   readonly criticalMs: Spread | null;
   /** Sessions for whose first request others of their wave wait (warm-cache.ts). */
   readonly warmUps: readonly WarmUp[];
@@ -32,7 +32,7 @@ export interface Preview {
 
 export interface CanaryWave {
   readonly sessions: readonly SessionId[];
-  /** What they cost at most as a rule, US dollars; null where one has no history. */
+  /** Their usual maximum cost, US dollars; null when one has no history. */
   readonly quoteUsd: number | null;
 }
 
@@ -90,7 +90,7 @@ export function canaryWaves(state: GroupState, history: History): CanaryWave[] {
     });
 }
 
-/** What makes two sessions comparable: the template that made the task, and the model that was asked for. */
+/** The key of comparable sessions: the prompt template and the requested model. */
 export function kindOf({ template, model }: SessionDefinition, state: GroupState): Kind {
   const asked = model ?? state.group.config.model;
   return defined({ template, model: asked });
@@ -100,7 +100,7 @@ function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {
   const { waves: canary } = planOf(state);
   const depth = new Map<SessionId, number>();
   const waves: SessionId[][] = [];
-  /** The first in which a session of the present canary wave can start. */
+  /** The first wave in which a session of the present canary wave can start. */
   let begin = 0;
   const add = (id: SessionId) => {
     const { dependsOn } = (state.sessions.get(id) as SessionRecord).definition;
@@ -126,8 +126,8 @@ function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {
 }
 
 /**
- * With one slot no session waits for another, and sessions without a slot do not wait either. Later waves find a cache
- * that an earlier wave has filled: they begin right after it.
+ * With one slot no session waits for another, and sessions without a slot do not wait either. Later waves find the
+ * cache that an earlier wave has filled: they start right after it.
  */
 function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]): WarmUp[] {
   const { warmCache, maxConcurrentSessions } = state.group.config;

@@ -1,4 +1,7 @@
-/** How long a run still takes, from what earlier sessions of the same kind took. Without history there is no guess. */
+/**
+ * The remaining time of a run, from the times of earlier sessions of the same kind. Without history there is no
+ * estimate.
+ */
 import type { SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
@@ -6,12 +9,12 @@ import type { History } from './forecast.ts';
 import { planOf } from './plan.ts';
 import { kindOf } from './preview.ts';
 
-/** Of its usual time, what a session that has taken longer is taken to need still. */
+/** Share of its usual time that an overdue session is assumed to need. */
 const overdueShare = 0.1;
 
 /**
- * Milliseconds until all sessions that this run brings to an end are over, each taking its usual time, with the slots
- * and dependencies that hold; null where a session has no history, or where nothing is left to run.
+ * Milliseconds until all sessions of this run are over, each with its usual time and the present slots and
+ * dependencies; null when a session has no history, or nothing is left to run.
  */
 export function remainingMs(state: GroupState, history: History, nowMs: number): number | null {
   const open = openSessions(state);

@@ -1,6 +1,6 @@
 /**
- * core/plan/: what is to be done next, and why not. This file: `decide`, total and deterministic; when nothing can run,
- * there is a reason.
+ * core/plan/: what to do next, and why not. This file: `decide`, total and deterministic; when nothing can run, there
+ * is a reason.
  */
 import { advise } from '../advice.ts';
 import type { AttemptKind, StopReason } from '../event.ts';
@@ -35,40 +35,40 @@ import {
 import { cacheWait, warmUps } from './warm-cache.ts';
 import { waveStep } from './waves.ts';
 
-/**
- * What to do in this state; only waits, or nothing at all, while there is nothing to do but wait for running sessions.
- */
+/** The decisions in this state; only waits, or none, while the run waits for running sessions. */
 export function decide(state: GroupState, context: SchedulingContext): Decision[] {
   return schedule(state, context).decisions;
 }
 
 export interface Judgement {
   readonly decisions: Decision[];
-  /** What keeps the sessions that could start, and were not refused for a reason of their own; null = they start. */
+  /** What blocks the ready sessions without a reason of their own; null = they start. */
   readonly hold: WaitReason | null;
   readonly goesOn?: boolean;
 }
 
-/** Is told why a session that could start does not, where others of them do or are kept by something else. */
+/** Receives why a ready session does not start, when others do or have another reason. */
 type Refuse = (sessionId: SessionId, hold: GroupHold) => void;
 
-/** What to do, and why what could start does not: decided once, for those who act and for those who tell. */
+/**
+ * The decisions, and the reasons of ready sessions that do not start: computed once, for the runner and for all views.
+ */
 export function schedule(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): Judgement {
   if (state.status !== 'running') return { decisions: [], hold: groupHold(state) };
   const halted = state.frozenUntil === undefined ? null : frozen(state, state.frozenUntil);
-  // A group that drains may be frozen, too.
+  // A draining group may be frozen, too.
   const { pausing: reason } = state;
   if (reason !== undefined) return { decisions: decidePausing(state, reason, context), hold: halted ?? pausing };
   if (halted !== null) return { decisions: [{ do: 'wait', ...halted }], hold: halted };
   const plan = planOf(state);
   const blocker = startBlocker(state);
-  // A login that expired says nothing about a wave.
+  // An expired login says nothing about a wave.
   const step = blocker === 'needs-person' ? null : waveStep(state);
   if (step !== null) return { decisions: [step], hold: null };
   const budget = judgeBudget(state, context.liveUsd);
   const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];
   if (budget.isOver) return { decisions: [...decisions, ...stopForBudget(state)], hold: settleForBudget(state) };
-  // claude does not notice when what it prints is lost, its result and its cost too; so it is stopped while it can.
+  // claude does not notice that its output is lost, including its result and cost; so it is stopped in time.
   if (context.isDiskLow === true) decisions.push(...stopWorking(state, 'disk'));
   else decisions.push(...topUps(state, context));
   const next = blocker === null ? nextStarts(state, context, refuse) : nothingNext;
@@ -77,11 +77,11 @@ export function schedule(state: GroupState, context: SchedulingContext, refuse: 
   const { wait } = next;
   const goesOn = blocker === null && (wait?.reason !== 'limit' || isSelfEnding(state, 'limit'));
   if (next.starts.length > 0) return { decisions, hold, goesOn };
-  // Others end with a running session, of which we hear anyway.
+  // Other waits end with a running session, which is reported anyway.
   if (wait !== null && isSelfEnding(state, wait.reason))
     return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
   if (state.running.size > 0 || next.wishes.length > 0) return { decisions, hold, goesOn };
-  // Attached sessions resume when their person detaches; until then the run does not end.
+  // Attached sessions resume when their user detaches; until then the run does not end.
   if (state.takenOver.size > 0) return { decisions: [...decisions, { do: 'wait', ...attachWait }], hold, goesOn };
   const ends = wait === null ? settle(state, plan, blocker) : endWaiting(state, plan, wait, context);
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
@@ -119,7 +119,7 @@ function groupHold(state: GroupState): WaitReason {
   }
 }
 
-/** Waiting for these ends without anybody's help, so the run stays up; for the others a session must end first. */
+/** These waits end by themselves, so the run stays up; for the others a session must end first. */
 function isSelfEnding(state: GroupState, reason: GroupHold['reason']): boolean {
   if (reason === 'limit') return state.group.config.onLimit !== 'pause';
   return endsByItself.has(reason);
@@ -148,7 +148,7 @@ function stopAll(state: GroupState, reason: StopReason): Decision[] {
   return stops;
 }
 
-/** All but those whose work is done and is being accepted. */
+/** All except those whose work is being accepted. */
 function stopWorking(state: GroupState, reason: StopReason): Decision[] {
   const isWorking = (sessionId: SessionId) => {
     const { state: now } = state.sessions.get(sessionId) as SessionRecord;
@@ -158,7 +158,7 @@ function stopWorking(state: GroupState, reason: StopReason): Decision[] {
 }
 
 function stopForBudget(state: GroupState): Decision[] {
-  // Accepting costs nothing.
+  // Acceptance costs nothing.
   if (state.running.size > 0) return stopWorking(state, 'budget');
   if (state.counts.completed === state.sessions.size) return [{ do: 'settle', status: 'completed' }];
   return [settleForBudget(state)];
@@ -178,8 +178,9 @@ function pauseMessage(reason: StopReason): string {
 }
 
 /**
- * Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. Not while
- * a tool is at work, whose work would be lost; should the share run dry first, claude itself ends between two messages.
+ * Sessions that have nearly spent their reservation get a top-up while budget is left: interrupted, then resumed. Not
+ * while a tool runs, whose work would be lost; if the reservation is spent first, claude itself ends between two
+ * messages.
  */
 function topUps(state: GroupState, { liveUsd, busy, day }: SchedulingContext): Decision[] {
   if (liveUsd === undefined) return [];
@@ -200,16 +201,16 @@ function topUps(state: GroupState, { liveUsd, busy, day }: SchedulingContext): D
 export interface NextStarts {
   readonly starts: Start[];
   readonly wishes: SlotWish[];
-  /** What keeps the first session that could start, but does not, from starting. */
+  /** Why the first ready session does not start. */
   readonly wait: GroupHold | null;
-  /** What keeps those that it was not asked of; null = it was asked of all. */
+  /** Why those that were not examined do not start; null = all were examined. */
   readonly rest: GroupHold | null;
 }
 
 const nothingNext: NextStarts = { starts: [], wishes: [], wait: null, rest: null };
 
 const here: SessionPlacement = { at: 'here' };
-/** What is there without a fleet is counted for all at once. */
+/** Resources without a fleet are counted for all sessions at once. */
 const roomForAll: LocalRoom = { places: Number.POSITIVE_INFINITY, wait: null };
 
 function spotsFor(state: GroupState, context: SchedulingContext): PlacementFinder | null {
@@ -233,13 +234,13 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
   const warming = warmUps(state, context);
   let held: GroupHold | null = null;
   const hold = (id: SessionId, why: GroupHold): void => {
-    // What may end keeps the run up, whatever else can never start.
+    // A wait that may end keeps the run up, even if other sessions can never start.
     if (held === null || held.reason === 'no-host') held = why;
     refuse(id, why);
   };
   const starts: Start[] = [];
   const wishes: SlotWish[] = [];
-  /** Wishes for which a place is kept. */
+  /** Slot requests for which a place is kept. */
   let kept = 0;
   let reserved = 0;
   let delayed = 0;
@@ -264,7 +265,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
       hold(sessionId, spot.hold);
       continue;
     }
-    // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
+    // Sessions that wait for their next try, or for the probing session in an outage, get their share later.
     const others = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
     const sharers = others + pendingAttachments(state);
     const slice = grantOf(state, record, spot, { reserved, sharers, day: context.day });
@@ -291,7 +292,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
 }
 
 interface Surroundings {
-  /** In an outage, and some that have begun could ask again. */
+  /** In an outage, and some that have started could retry. */
   readonly known: boolean;
   readonly warming: ReturnType<typeof warmUps>;
   readonly inUse: ReadonlySet<string>;
@@ -335,12 +336,12 @@ export function isDelayed(
   return notBeforeMs > nowMs;
 }
 
-/** Its retries are used up; it waits until the API is there again. */
+/** Its retries are used up; it waits until the API is available again. */
 function waitsForApi({ promptUnsent, transients, definition: { retries = defaultRetries } }: SessionRecord): boolean {
   return promptUnsent === true && transients > retries;
 }
 
-/** In an outage those that have begun ask again: one that has not would be prepared for nothing. */
+/** In an outage, started sessions retry: preparing a new one would be for nothing. */
 function hasBegun(state: GroupState, ready: readonly SessionId[]): boolean {
   return ready.some((id) => {
     const record = state.sessions.get(id) as SessionRecord;
@@ -368,7 +369,7 @@ const checkoutWait: GroupHold = {
   message: 'Another session uses the same checkout. Sessions without worktrees take turns.',
 };
 
-/** While other groups hold a part, some of that may be free again when their sessions end. */
+/** Other groups' reservations may become free when their sessions end. */
 function dayWait({ capUsd, spentUsd, othersReservedUsd }: DayBudget): GroupHold {
   if (othersReservedUsd > 0) {
     return { reason: 'other-group', message: 'Waiting for daily budget reserved by other groups.' };
@@ -384,7 +385,9 @@ function shortOf({ kind }: BudgetGrant, { day }: SchedulingContext): GroupHold |
 
 const moneyWait: GroupHold = { reason: 'money', message: 'Waiting for budget reserved by running sessions.' };
 
-/** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
+/**
+ * During a usage limit: wait for its reset, then let one session through and the others only after its first answer.
+ */
 function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): GroupHold | null {
   if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
   const { untilMs: until, isThrottled } = gate;
@@ -416,7 +419,7 @@ const slotWait: GroupHold = { reason: 'slot', message: 'All slots are in use.' }
 
 export interface FreeSlots {
   readonly places: number;
-  /** What is short, when it is not simply the work. */
+  /** What is short, if not simply the slots. */
   readonly wait: GroupHold | null;
 }
 
@@ -424,7 +427,7 @@ export function freeSlotsByKind(state: GroupState, context: SchedulingContext): 
   const slots = Math.min(state.group.config.maxConcurrentSessions, context.slotsMax ?? Number.POSITIVE_INFINITY);
   if (state.running.size >= slots) return { places: 0, wait: slotWait };
   const limits: FreeSlots[] = [{ places: slots - state.running.size, wait: slotWait }];
-  // With a fleet they hold for those that start here.
+  // With a fleet they apply to sessions that start here.
   if (!context.fleet) limits.push(...localLimits(state, context));
   const { gate, isOut = false } = context;
   const asking = isOut ? unanswered(state, context) : 0;
@@ -433,7 +436,10 @@ export function freeSlotsByKind(state: GroupState, context: SchedulingContext): 
   return tightest(limits);
 }
 
-/** A machine keeps a slot for half a minute, and what goes there is prepared here before: none is to be given back. */
+/**
+ * A host keeps a slot for half a minute, and sessions are prepared here before: granted slots must not be returned
+ * unused.
+ */
 const wishesEach = 4;
 
 export function slotRequestsMax({ running, sessions }: GroupState, context: SchedulingContext): number {

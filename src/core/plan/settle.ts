@@ -1,4 +1,4 @@
-/** How a run ends when nothing runs and nothing can be started: the status, the reason code and a sentence. */
+/** The end of a run when nothing runs and nothing can start: the status, the reason code and a sentence. */
 
 import { needsPerson } from '../failure.ts';
 import { roundUsd, type SessionId } from '../group.ts';
@@ -17,7 +17,7 @@ type Settle = Extract<Decision, { do: 'settle' }>;
 export type SettlementBlocker = Exclude<Settle, { status: 'completed' }>;
 
 export const budgetMessage = 'The budget is used up.';
-/** Where part of what is used up is held (Usage.heldUsd). */
+/** When part of the spent amount is held (Usage.heldUsd). */
 const heldMessage = 'Part of it is held until you record or release it.';
 
 export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
@@ -72,10 +72,10 @@ export function startBlocker(state: GroupState): string | null {
   return state.failed.size >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
 
-/** A login or a claude that cannot be used says nothing about the work of a session. */
+/** A login or a claude that cannot be used says nothing about a session's work. */
 const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
 
-/** No work went wrong: the group pauses also when nothing is left to be started, and goes on when that is cured. */
+/** No work failed: the group pauses even when nothing is left to start, and resumes when the cause is fixed. */
 function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
   return [...failed].some((id) => {
     const session = sessions.get(id)?.state;
@@ -125,7 +125,7 @@ function heldNote({ sessions }: GroupState): string {
   return `; ${listed} ${held.length === 1 ? 'is' : 'are'} held back and would start too`;
 }
 
-/** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */
+/** Sessions are ready and slots are free: only the budget can be the reason. */
 function settleDry(state: GroupState, ids: readonly SessionId[]): Decision[] {
   const ready = ids.map((id) => state.sessions.get(id) as SessionRecord);
   if (ready[0] !== undefined && ready.every(isBudgetExhausted)) return [settleOwnDry(state, ready[0])];
@@ -152,13 +152,13 @@ export function settleForBudget(state: GroupState): SettlementBlocker {
   return { do: 'settle', status, reason: 'budget', message };
 }
 
-/** Where something is left with which no session is started. */
+/** When some budget is left, but too little to start a session. */
 function leftMessage({ group, usage }: GroupState): string | null {
   const left = roundUsd((group.config.maxBudgetUsd ?? 0) - usage.costUsd);
   return left > 0 ? `Only ${formatMoney(left)} of the budget is left, too little to start a session.` : null;
 }
 
-/** Money was freed, booked or added: a group that stopped for want of it says how that stands now. */
+/** Budget was freed, recorded or added: updates the message of a group that stopped for lack of it. */
 export function updateBudgetWait(state: GroupState): void {
   if (state.reason !== 'budget') return;
   const startable = [...state.sessions.values()].filter((record) => couldStart(state, record));
@@ -185,7 +185,7 @@ export function settleForLimit(untilMs: number | undefined): SettlementBlocker {
   return { do: 'settle', status: 'paused', reason: 'limit', message };
 }
 
-/** The failure that a person has to cure; others may have come after it, and their cure would not help. */
+/** The failure that the user must fix; later failures may have other causes. */
 function personMessage(state: GroupState): string {
   const records = [...state.sessions.values()];
   const last = records.findLast(({ state: now }) => now.status === 'failed' && needsPerson(now.failure.reason));

@@ -1,4 +1,4 @@
-/** The verdict on every session that is not running: what `judge` says, and before that what is true of it alone. */
+/** The verdict on every waiting session: its own reason first, then that of `judge`. */
 import { type Advice, advise } from '../advice.ts';
 import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
@@ -23,7 +23,7 @@ import { allBlockers, isBeforeDecision, isHeldBack, isReady, planOf, unmetOf } f
 import { isDelayed, schedule } from './schedule.ts';
 import { waitsForWave } from './waves.ts';
 
-/** Why they do not run, in this context. Nothing is looked at before the first question, and then once per state. */
+/** Why they do not run, in this context. Computed at the first call, once per state. */
 export function verdictsOf(state: GroupState, context: SchedulingContext): Verdicts {
   let moment: Moment | undefined;
   return (record) => {
@@ -111,7 +111,7 @@ function rests(state: GroupState, queued: boolean, hold: WaitReason): boolean {
   return state.status === 'running' ? !queued : summaries.has(hold.reason);
 }
 
-/** Reasons of groups that only sum up how their sessions stand. */
+/** Group reasons that only summarise the states of sessions. */
 const summaries: ReadonlySet<string> = new Set([
   'sessions-failed',
   'sessions-paused',
@@ -147,7 +147,7 @@ function letItGoOn(state: GroupState, record: SessionRecord): Advice {
   return advise('Resume it with', resumeSessionCommand(state, record));
 }
 
-/** Its own delay, when it goes on by itself after it; null when it has none, or waits longer for the limit. */
+/** Its own delay, if it resumes by itself after it; null without one, or when the usage limit lasts longer. */
 function delayOf(context: SchedulingContext, record: SessionRecord, { hold, goesOn }: Moment): WaitReason | null {
   const { notBeforeMs: until = 0, state: session } = record;
   if (!goesOn || !isDelayed(record, context) || until <= (hold.until ?? 0)) return null;

@@ -15,18 +15,18 @@ import type { GroupState } from '../state.ts';
 import type { GroupHold } from './decision.ts';
 import { readySessions } from './plan.ts';
 
-/** The shortest lifetime of what the server keeps, milliseconds; with a subscription it is an hour. */
+/** The shortest lifetime of the server's cache, milliseconds; with a subscription it is an hour. */
 const keptMs = 5 * 60_000;
 /**
- * How long after the start of the first one the others wait at most, milliseconds. claude sends its request one to
- * three seconds after its start, the server begins to answer some seconds later, and what was written can be read from
- * then on, even if claude prints nothing before the end of a long thought.
+ * The longest time the others wait after the start of the first one, milliseconds. claude sends its request one to
+ * three seconds after its start, and the server starts to answer some seconds later. The cache can be read from then
+ * on, even if claude prints nothing before the end of a long thought.
  */
 const warmUpMs = 15_000;
-/** With fewer sessions the time is worth more than what one of them could read instead of writing it. */
+/** With fewer sessions the time is worth more than the saved cache write. */
 export const similarMin = 3;
 
-/** What a session's requests begin with, as far as we decide it: equal texts, equal tools and system prompts. */
+/** The part of requests that we decide: equal texts give equal tools and system prompts. */
 export function cacheKind(group: GroupDefinition, definition: SessionDefinition): string {
   const model = definition.model ?? group.config.model ?? '';
   const inherits = definition.config?.inheritFromGroup !== false;
@@ -36,7 +36,7 @@ export function cacheKind(group: GroupDefinition, definition: SessionDefinition)
 function ownKind(definition: SessionDefinition): string {
   const { configTemplate, config = {}, outputSchema } = definition;
   const { generateSettings, generateMcpConfig, generateClaudeMd, settingsOverride } = config;
-  // Instructions, commands, skills and agents are told after the system prompt; only their absence changes it.
+  // Instructions, commands, skills and agents follow the system prompt; only their absence changes it.
   const parts = [configTemplate?.digest, generateSettings, generateMcpConfig, generateClaudeMd, settingsOverride];
   return JSON.stringify([...parts, outputSchema]);
 }
@@ -51,7 +51,7 @@ export function isAnswered({ tokens }: Pick<Usage, 'tokens'>): boolean {
 }
 
 export interface WarmUps {
-  /** The session for whose first answer this one has to wait; null when it may start. */
+  /** The session for whose first answer this one must wait; null when it may start. */
   leaderFor(record: SessionRecord): SessionId | null;
   /** It is being started: others of its kind may have to wait for it. */
   noteStart(record: SessionRecord): void;
@@ -87,14 +87,14 @@ export function warmUps(state: GroupState, { answered, nowMs = 0 }: AnsweredAtte
 }
 
 interface Kind {
-  /** No session has had an answer yet, and there are enough of them to make waiting worth while. */
+  /** No session has an answer yet, and there are enough of them to make waiting worthwhile. */
   readonly isCold: boolean;
   leader: SessionId | null;
 }
 
 function look(state: GroupState, kind: string, answered: SessionSet, nowMs: number): Kind {
   const endedMs = state.endedMs.get(kind) ?? Number.NEGATIVE_INFINITY;
-  // A session of the kind ended so recently that the cache is still kept: no session waits, and none leads.
+  // A session of the kind ended so recently that the cache is warm: no session waits, and none leads.
   if (nowMs - endedMs < keptMs) return { isCold: false, leader: null };
   const begun = begunOf(state, kind);
   const isOver = ({ id, startedAtMs }: Begun) => answered.has(id) || nowMs - startedAtMs >= warmUpMs;
@@ -128,7 +128,9 @@ function hasCompany(state: GroupState, kind: string, begun: number): boolean {
   return count >= similarMin;
 }
 
-/** What only has to be accepted does not; what has to be set up first does so minutes later, each in its own time. */
+/**
+ * Not sessions that only need acceptance; those with a set-up send their requests minutes later, at different times.
+ */
 export function sendsRequests({ definition, finished, workspace }: SessionRecord): boolean {
   return finished === undefined && (definition.setup === undefined || workspace !== undefined);
 }

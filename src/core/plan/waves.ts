@@ -1,4 +1,4 @@
-/** Canary waves: the next one starts after a decision on the one before, by the rule of the group or by a person. */
+/** Canary waves: the next one starts after a decision on the one before, by the group's rule or by the user. */
 import { advise } from '../advice.ts';
 import { roundUsd, type SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
@@ -12,14 +12,14 @@ export function waveCount(state: GroupState): number {
   return Math.max(0, ...planOf(state).waves.values());
 }
 
-/** The number of sessions in waves that have no decision yet. */
+/** The number of sessions in waves without a decision. */
 function restCount(state: GroupState): number {
   return [...planOf(state).waves].filter(
     ([id, wave]) => wave > state.waves.allowed && state.sessions.get(id)?.state.status !== 'completed',
   ).length;
 }
 
-/** The results of the wave on which a decision comes next; null while one of its sessions may still run. */
+/** The results of the wave to be decided next; null while one of its sessions may still run. */
 function resultsOf(state: GroupState): WaveResults | null {
   const plan = planOf(state);
   const members = [...plan.waves].flatMap(([id, wave]) => (wave === state.waves.allowed ? [id] : []));
@@ -36,7 +36,7 @@ export function openWaveItem({ waves }: GroupState): WaveItem | undefined {
   return item?.state === 'open' ? item : undefined;
 }
 
-/** What is to be logged about waves before anything is started; null = nothing. */
+/** The wave event to log before anything is started; null = none. */
 export function waveStep(state: GroupState): Decision | null {
   const { allowed: wave, finished, stopped, quotes } = state.waves;
   const count = waveCount(state);
@@ -53,7 +53,7 @@ export function waveStep(state: GroupState): Decision | null {
   return { do: 'ask-wave', wave, text: resultsText(state, results, failures ?? []) };
 }
 
-/** Why the rule does not let the group go on; undefined without a rule. */
+/** Why the rule does not let the group continue; undefined without a rule. */
 function ruleFailures({ group }: GroupState, results: WaveResults, quoteUsd: number | null): string[] | undefined {
   const { continueIf } = group.config;
   if (continueIf === undefined) return undefined;
@@ -70,7 +70,7 @@ function resultsText(state: GroupState, { size, accepted, cost }: WaveResults, f
   return `${done}, ${formatMoney(cost)} spent.${why} At this price the other ${rest} cost ${price}.`;
 }
 
-/** How the run ends when nothing but a decision is missing; null when more is. */
+/** The end of the run when only a decision is missing; null otherwise. */
 export function waveSettlement(state: GroupState): string | null {
   const { allowed, stopped } = state.waves;
   const count = waveCount(state);

@@ -1,20 +1,23 @@
 /**
- * Control groups of Linux (cgroups(7), version 2): a folder of the kernel's. Whatever a process does, all that it
- * starts stays in its group, and the kernel ends all of it at once, without a gap for what is being started.
+ * Linux control groups (cgroups(7), version 2): kernel folders. All descendants of a process stay in its group, and the
+ * kernel kills them at once, without missing processes that are being started.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { LimitKind, Limits } from '../world.ts';
 
 const prefix = 'claude-code-agent-';
-/** Of the group into which a runner moves, because a group of which others are limited may hold no process itself. */
+/**
+ * Prefix of the group into which a runner moves, because a group with limited child groups may contain no process
+ * itself.
+ */
 const runnerPrefix = `${prefix}runner-`;
-/** Within a group that is limited, the one that claude is in: the groups it makes itself come to lie beside that. */
+/** Within a limited group, the one for claude: the groups that claude creates are next to it. */
 const innerName = 'session';
-/** An empty group that is older was left by a runner that died; a younger one may be waiting for its first process. */
+/** An older empty group was left by a dead runner; a younger one may be waiting for its first process. */
 const abandonedMs = 60_000;
 const seenForMs = 1_000;
-/** `off`: processes are held together as if no control group could be made. */
+/** `off`: processes are tracked as if no control group could be created. */
 const cgroupsVariable = 'CLAUDE_CODE_AGENT_CGROUPS';
 
 /**
@@ -33,10 +36,10 @@ const controllers = {
 } as const;
 const limitKinds = Object.keys(controllers) as LimitKind[];
 
-/** Processes are forked while they are moved, but not for ever. */
+/** Processes may fork while they are moved, but not for ever. */
 const movesMax = 20;
 
-/** What changes groups; each throws as the system does. */
+/** Changes of groups; each throws as the system does. */
 export interface CgroupSystem {
   write(path: string, text: string): void;
   makeFolder(path: string): void;
@@ -50,13 +53,13 @@ const kernel: CgroupSystem = {
 };
 
 interface Hierarchy {
-  /** Folder of the group that this process is in. */
+  /** Folder of this process's group. */
   readonly own: string;
-  /** Where the file system of the groups is mounted: all that we can see are below. */
+  /** Mount point of the group file system: all visible groups are below. */
   readonly root: string;
 }
 
-/** `proc` is /proc/self. Null where version 2 is not mounted, or this process is in a group that cannot be seen. */
+/** `proc` is /proc/self. Null where version 2 is not mounted, or this process is in an invisible group. */
 export function findHierarchy(proc: string): Hierarchy | null {
   const path = /^0::(.*)$/m.exec(readQuietly(join(proc, 'cgroup')))?.[1];
   if (path === undefined) return null;
@@ -65,14 +68,16 @@ export function findHierarchy(proc: string): Hierarchy | null {
     const [, , , top = '', place = ''] = mount.split(' ').map(unescapeOctal);
     if (!kind.startsWith('cgroup2 ') || !`${path}/`.startsWith(top === '/' ? top : `${top}/`)) continue;
     const group = join(place, top === '/' ? path : path.slice(top.length));
-    // A runner has moved there, and we were started by it, or by what it was started by.
+    // A runner has moved there, and is an ancestor of this process.
     const hasMoved = group !== place && basename(group).startsWith(runnerPrefix);
     return { own: hasMoved ? dirname(group) : group, root: place };
   }
   return null;
 }
 
-/** Groups that this process may make, once that was tried; null where it may not, or the kernel lacks cgroup.kill. */
+/**
+ * Groups that this process may create, determined by trying; null where it may not, or the kernel lacks cgroup.kill.
+ */
 export function openCgroups(hierarchy = findHierarchy('/proc/self')): Cgroups | null {
   if (hierarchy === null || process.env[cgroupsVariable] === 'off') return null;
   const folder = join(hierarchy.own, `${prefix}try-${process.pid}`);
@@ -91,20 +96,20 @@ export function openCgroups(hierarchy = findHierarchy('/proc/self')): Cgroups | 
   }
 }
 
-/** Comes before the command of a program that is to be in the group before its first instruction. */
+/** Command prefix that puts a program into the group before its first instruction. */
 export function joinCommand(folder: string): string[] {
   return ['/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', join(folder, 'cgroup.procs')];
 }
 
 export interface Group {
   readonly folder: string;
-  /** Folder of the group within it, or of itself, into which its first process is to go. */
+  /** Folder of the group for its first process: an inner one, or the group itself. */
   readonly inner: string;
 }
 
 export class Cgroups {
   readonly #hierarchy: Hierarchy;
-  /** Of those made here, by name; null = it is gone. */
+  /** Groups created here, by name; null = it is gone. */
   readonly #folders = new Map<string, string | null>();
   readonly #system: CgroupSystem;
   #limits: ReadonlySet<LimitKind> | null = null;
@@ -116,7 +121,7 @@ export class Cgroups {
     removeAbandoned(hierarchy.own, system);
   }
 
-  /** Makes the group; null when it cannot be made, or not be limited so. */
+  /** Creates the group; null when it cannot be created or limited. */
   make(name: string, limits: Limits = {}): Group | null {
     const folder = join(this.#hierarchy.own, folderNameOf(name));
     try {
@@ -129,12 +134,12 @@ export class Cgroups {
     }
   }
 
-  /** Where the processes of a group are to be that is limited so. */
+  /** The folder for the processes of a limited group. */
   #limit(folder: string, limits: Limits): string {
     const kinds = limitKinds.filter((kind) => limits[kind] !== undefined);
     if (kinds.length === 0) return folder;
     for (const kind of kinds) this.#system.write(join(folder, controllers[kind].file), String(limits[kind]));
-    // Else what is too much would be swapped out, and slow down everything else on the machine.
+    // Otherwise the excess would be swapped out, and slow down the whole machine.
     const swap = join(folder, 'memory.swap.max');
     if (limits.memory !== undefined && existsSync(swap)) this.#system.write(swap, '0');
     for (const kind of kinds) enable(folder, kind, this.#system);
@@ -144,9 +149,8 @@ export class Cgroups {
   }
 
   /**
-   * Which limits groups can be given, tried once: for that, this process moves into a group of its own. Foreign
-   * processes are never moved: where there are others than `ours` beside it, only limits that were already enabled
-   * exist.
+   * Which limits groups can have, determined once: for that, this process moves into its own group. Other processes are
+   * never moved: where there are more than `ours` next to it, only limits that were already enabled exist.
    */
   limits(ours: () => ReadonlySet<number>): ReadonlySet<LimitKind> {
     this.#limits ??= new Set(this.#prepare(ours));
@@ -168,7 +172,7 @@ export class Cgroups {
     return limitKinds.filter((kind) => isEnabled(own, kind));
   }
 
-  /** Leaves no process in our own group; true when there is none. The root of all groups may hold some. */
+  /** Moves all processes out of our own group; true when there is none left. The root group may contain some. */
   #makeRoom(ours: () => ReadonlySet<number>): boolean {
     const { own } = this.#hierarchy;
     if (!existsSync(join(own, 'cgroup.type'))) return true;
@@ -183,7 +187,7 @@ export class Cgroups {
           if (!existsSync(leaf)) this.#system.makeFolder(leaf);
           this.#system.write(join(leaf, 'cgroup.procs'), String(pid));
         } catch {
-          // It has ended, or we may not.
+          // It has ended, or we may not move it.
         }
       }
     }
@@ -194,19 +198,19 @@ export class Cgroups {
     return this.#find(name) !== null;
   }
 
-  /** Which limits the group of that name has reached. To be asked before its end. */
+  /** Which limits the group of that name has reached. Call before its end. */
   hits(name: string): LimitKind[] {
     const folder = this.#find(name);
     return folder === null ? [] : hitsOf(folder);
   }
 
-  /** Pids of what is in the group of that name, which another runner may have made, wherever that was. */
+  /** Pids in the group of that name, which another runner may have created elsewhere. */
   members(name: string): number[] {
     const folder = this.#find(name);
     return folder === null ? [] : membersOf(folder);
   }
 
-  /** Kills all of it at once and removes the group; false while something of it is still ending. */
+  /** Kills all of it at once and removes the group; false while something is still ending. */
   end(name: string): boolean {
     const folder = this.#find(name);
     if (folder === null) return true;
@@ -218,7 +222,7 @@ export class Cgroups {
     return true;
   }
 
-  /** The kernel refuses to remove a group that holds a living process. */
+  /** The kernel refuses to remove a group with a live process. */
   #isRemoved(folder: string): boolean {
     try {
       removeTree(folder, this.#system);
@@ -232,14 +236,14 @@ export class Cgroups {
     try {
       this.#system.write(join(folder, 'cgroup.kill'), '1');
     } catch {
-      // It is gone, or belongs to another user by now.
+      // It is gone, or belongs to another user.
     }
   }
 
   #find(name: string): string | null {
     const known = this.#folders.get(name);
     if (known !== undefined) return known;
-    // Asked for many names at once, all groups of the machine are looked at once.
+    // For many names at once, all groups of the machine are read once.
     if (this.#seen === null || performance.now() - this.#seen.atMs > seenForMs) {
       this.#seen = { atMs: performance.now(), folders: foldersBelow(this.#hierarchy.root) };
     }
@@ -247,7 +251,7 @@ export class Cgroups {
   }
 }
 
-/** A name that cannot be a part of a path, such as that of an onEvent command, is replaced by its hash. */
+/** A name that is no valid path part, such as that of an onEvent command, is replaced by its hash. */
 function folderNameOf(name: string): string {
   const part = /^[\w-]{1,100}$/.test(name) ? name : new Bun.CryptoHasher('sha256').update(name).digest('hex');
   return `${prefix}${part}`;
@@ -263,7 +267,7 @@ function foldersBelow(folder: string): Map<string, string> {
   return found;
 }
 
-/** A runner that a session started has groups of its own in the session's. */
+/** A runner started by a session has its groups in the session's. */
 function membersOf(folder: string): number[] {
   // 0: a process of another pid namespace, which has no pid here.
   return [...pidsIn(folder).filter((pid) => pid > 0), ...foldersIn(folder).flatMap(membersOf)];
@@ -273,12 +277,12 @@ function pidsIn(folder: string): number[] {
   return readQuietly(join(folder, 'cgroup.procs')).split('\n').filter(Boolean).map(Number);
 }
 
-/** Whether the groups in this one can be limited so. */
+/** Whether the groups in this one can have this limit. */
 function isEnabled(folder: string, kind: LimitKind): boolean {
   return wordsOf(join(folder, 'cgroup.subtree_control')).includes(controllers[kind].name);
 }
 
-/** Whether that could be allowed. */
+/** Whether that could be enabled. */
 function has(folder: string, kind: LimitKind): boolean {
   return wordsOf(join(folder, 'cgroup.controllers')).includes(controllers[kind].name);
 }
@@ -308,12 +312,12 @@ function treeOf(folder: string): string[] {
   return [folder, ...foldersIn(folder).flatMap(treeOf)];
 }
 
-/** Throws when the group is gone. Those that have ended and were not waited for do not count. */
+/** Throws when the group is gone. Zombies do not count. */
 function isPopulated(folder: string): boolean {
   return /^populated 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'latin1'));
 }
 
-/** Its files are the kernel's and go with it. */
+/** Its files are virtual and go with it. */
 function removeTree(folder: string, system: CgroupSystem): void {
   for (const path of foldersIn(folder)) removeTree(path, system);
   system.removeFolder(folder);
@@ -353,7 +357,7 @@ function readQuietly(path: string): string {
   }
 }
 
-/** proc(5): blanks and the like in a path are written as three octal digits. */
+/** proc(5): spaces and similar characters in a path are written as three octal digits. */
 function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

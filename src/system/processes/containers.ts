@@ -1,7 +1,7 @@
 /**
- * Holds a program and everything it starts together under a name, whatever that does to its environment, session and
- * parents. Where we may make control groups, the kernel does it, and any later process finds the group by the name.
- * Elsewhere this process is a subreaper (prctl(2)): a process below it that loses its parent becomes its child.
+ * Tracks a program and all its descendants under a name, whatever they do to their environment, session and parents.
+ * Where control groups are available, the kernel does it, and any later process finds the group by the name. Elsewhere
+ * this process is a subreaper (prctl(2)): a descendant that loses its parent becomes its child.
  */
 import { readlinkSync } from 'node:fs';
 import { becomeSubreaper, waitForEnded } from '../libc.ts';
@@ -13,12 +13,12 @@ import { collectDescendants } from './proc-table.ts';
 
 type ProcKey = Pick<ProcEntry, 'pid' | 'startTime'>;
 
-/** What is held by the process tree. */
+/** Processes tracked by the process tree. */
 interface Held {
   readonly programs: ProcKey[];
-  /** The variable in which the program was given the name; undefined = none. */
+  /** The environment variable with the name; undefined = none. */
   readonly mark: string | undefined;
-  /** Start times by pid, of what was once seen below the programs: it is not forgotten when it leaves the tree. */
+  /** Start times by pid of processes seen below the program; they stay known when they leave the tree. */
   readonly seen: Map<number, string>;
   readonly sessions: Set<number>;
 }
@@ -26,13 +26,16 @@ interface Held {
 /** A process that became a child of this one when its parent ended. */
 interface Orphan {
   readonly startTime: string;
-  /** Ended with the last of these. An orphan that nothing leads to belongs to all that were held when it came. */
+  /**
+   * Ended with the last of these. An orphan without a known owner belongs to all names that were tracked when it
+   * arrived.
+   */
   readonly names: Set<string>;
 }
 
-/** How often orphans are looked at: claude waits until the zombies of a tool that it has killed are gone. */
+/** How often orphans are checked: claude waits until the zombies of a killed tool are gone. */
 const lookMs = 100;
-/** A list of children that is read during an exit may lack one: in so many looks in a row nothing may have come. */
+/** A list of children read during an exit may lack one: this many checks in a row must find no new one. */
 const calmLooks = 3;
 
 export class Containers {
@@ -40,18 +43,18 @@ export class Containers {
   readonly #open: () => Cgroups | null;
   readonly #mayAdopt: boolean;
   #cgroups: Cgroups | null | undefined;
-  /** Null until something is to be held by the process tree. */
+  /** Null until something is tracked by the process tree. */
   #isSubreaper: boolean | null = null;
   #ownSession = 0;
-  /** Sessions of children that were there before: of a script that became this program by exec(3). */
+  /** Sessions of earlier children: of a script that became this program by exec(3). */
   #strangers: ReadonlySet<number> = new Set();
   readonly #held = new Map<string, Held>();
   #orphans = new Map<number, Orphan>();
-  /** How many orphans have come so far. */
+  /** Number of orphans so far. */
   #arrivals = 0;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** `open` tries to make a control group; it is called once, when it is needed. */
+  /** `open` tries to create a control group; called once, when needed. */
   constructor(table: ProcTable, open: () => Cgroups | null, mayAdopt: boolean) {
     this.#table = table;
     this.#open = open;
@@ -63,7 +66,7 @@ export class Containers {
     return this.#canAdopt ? 'tree' : 'mark';
   }
 
-  /** Whether a control group holds all of that name: then nothing else has to be looked for. */
+  /** Whether a control group tracks all of that name: then no other search is needed. */
   isGrouped(name: string): boolean {
     return !this.#held.has(name) && this.#groups?.has(name) === true;
   }
@@ -77,7 +80,7 @@ export class Containers {
     return this.#cgroups;
   }
 
-  /** Which limits can be set. For that, this process and what it has started may move into another control group. */
+  /** Which limits can be set. For that, this process and its children may move into another control group. */
   limits(): ReadonlySet<LimitKind> {
     return this.#groups?.limits(() => this.#ours()) ?? new Set();
   }
@@ -86,7 +89,7 @@ export class Containers {
     const all = this.#table.all();
     const ours = new Set([process.pid, ...collectDescendants(all, [process.pid], process.pid).map(({ pid }) => pid)]);
     const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
-    // A command that starts a runner waits for it.
+    // The command that started this runner waits for it.
     for (let pid = process.ppid; programOf(pid) === programOf(process.pid); pid = parents.get(pid) ?? 0) {
       if (pid <= 1 || ours.has(pid)) break;
       ours.add(pid);
@@ -94,19 +97,19 @@ export class Containers {
     return ours;
   }
 
-  /** The new control group of that name; null when there can be none, or none with these limits. */
+  /** The new control group of that name; null when impossible, or impossible with these limits. */
   makeGroup(name: string, limits: Limits | undefined): Group | null {
-    // Limits have to be prepared before they can be set.
+    // Limits must be prepared before they can be set.
     if (limits !== undefined) this.limits();
     return this.#groups?.make(name, limits) ?? null;
   }
 
-  /** Limits that were reached under this name; to be called before `end`. */
+  /** Limits that were reached under this name; call before `end`. */
   hits(name: string): LimitKind[] {
     return this.#groups?.hits(name) ?? [];
   }
 
-  /** From now on orphans come to this process. To be called before anything is started that `hold` is called for. */
+  /** From now on orphans come to this process. Call before starting anything that `hold` is called for. */
   prepare(): void {
     if (this.#isSubreaper !== null) return;
     this.#isSubreaper = this.#canAdopt && becomeSubreaper();
@@ -114,7 +117,7 @@ export class Containers {
     this.#strangers = new Set(this.#foreignChildren().map(({ session }) => session));
   }
 
-  /** Holds a program by the process tree; `env` is its environment. */
+  /** Tracks a program by the process tree; `env` is its environment. */
   hold(name: string, program: ProcKey, env: Readonly<Record<string, string>> = {}): void {
     const mark = Object.keys(env).find((key) => env[key] === name);
     const held: Held = this.#held.get(name) ?? { programs: [], mark, seen: new Map(), sessions: new Set() };
@@ -132,7 +135,7 @@ export class Containers {
     this.#timer = undefined;
   }
 
-  /** Living processes that are held under the name. */
+  /** Live processes tracked under the name. */
   find(name: string): ProcEntry[] {
     const grouped = this.#groups?.members(name) ?? [];
     const held = this.#held.get(name);
@@ -161,7 +164,7 @@ export class Containers {
     return found;
   }
 
-  /** Those of the given processes that still exist: a pid may have been given to another process since. */
+  /** The given processes that still exist: a pid may have been reused since. */
   #same(startTimes: ReadonlyMap<number, string>): ProcEntry[] {
     return this.#table.find([...startTimes.keys()]).filter((entry) => startTimes.get(entry.pid) === entry.startTime);
   }
@@ -189,7 +192,7 @@ export class Containers {
     return [...found.values()];
   }
 
-  /** Ends everything at once, as far as possible; false while something is left. */
+  /** Kills everything at once, as far as possible; false while something is left. */
   end(name: string): boolean {
     const isGroupGone = this.#groups?.end(name) ?? true;
     const held = this.#held.get(name);
@@ -209,7 +212,7 @@ export class Containers {
     return isGroupGone;
   }
 
-  /** Notes what has come to this process, and waits for those that have ended, each by its pid. */
+  /** Records new orphans, and reaps ended ones, each by its pid. */
   #lookForOrphans(): void {
     if (!this.#isSubreaper) return;
     const orphans = new Map<number, Orphan>();
@@ -222,7 +225,7 @@ export class Containers {
     this.#orphans = orphans;
   }
 
-  /** Whatever is held was started in a session of its own: in ours are children that were started here. */
+  /** Tracked programs are started in sessions of their own: our session has only children started here. */
   #foreignChildren(): ProcEntry[] {
     const pids = (this.#table.children(process.pid) ?? []).filter((pid) => !isStartedHere(pid));
     const entries = this.#table.find(pids);
@@ -239,9 +242,9 @@ export class Containers {
     const all = [...this.#held];
     const marked = all.filter(([name, { mark }]) => mark && this.#table.valuesOf(entry.pid, mark).includes(name));
     if (marked.length > 0) return marked.map(([name]) => name);
-    // What git or an editor leaves running belongs to the user.
+    // A process left by git or an editor belongs to the user.
     if (this.#table.valuesOf(entry.pid, helperMark).length > 0) return [];
-    // So does what a script had started, such as ssh-agent or a database, before it became this program.
+    // So does one that a script had started, such as ssh-agent or a database, before it became this program.
     if (this.#strangers.has(entry.session)) return [];
     const known = all.filter(
       ([, { seen, sessions }]) => seen.get(entry.pid) === entry.startTime || sessions.has(entry.session),
@@ -259,7 +262,7 @@ function kill(pid: number, killed: Set<number>): void {
   }
 }
 
-/** File of the program that a process executes; empty when we may not read it. */
+/** File of the program that a process executes; empty when unreadable. */
 function programOf(pid: number): string {
   try {
     return readlinkSync(`/proc/${pid}/exe`);

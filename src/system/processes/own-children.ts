@@ -1,12 +1,12 @@
-/** Children that this process has started and Bun waits for. Nothing else may wait for these: Bun fails with ECHILD. */
+/** Children that this process has started and Bun reaps. No other code may reap these: Bun would fail with ECHILD. */
 
-/** Set for programs that are not part of an attempt, such as git or an editor; what they leave running is not ended. */
+/** Set for programs outside attempts, such as git or an editor; processes that they leave running are not ended. */
 export const helperMark = 'CLAUDE_CODE_AGENT_HELPER';
 
 /** Start times, by pid; empty when nothing needs it. */
 const living = new Map<number, string>();
 
-/** To be called in the same turn as the spawn, before Bun can have waited for the child. */
+/** Call in the same turn as the spawn, before Bun can have reaped the child. */
 export function noteChild(
   { pid, exited }: { readonly pid: number; readonly exited: Promise<unknown> },
   startTime = '',
@@ -16,7 +16,7 @@ export function noteChild(
   exited.then(end, end);
 }
 
-/** It is there, even if it has ended: then it is a zombie of ours. */
+/** It exists, even if it has ended: then it is a zombie of ours. */
 export function isOwnChild(pid: number, startTime: string): boolean {
   return living.get(pid) === startTime;
 }

@@ -1,4 +1,4 @@
-/** The process table of the system: /proc on Linux, ps(1) elsewhere (proc-ps.ts). */
+/** The system's process table: /proc on Linux, ps(1) elsewhere. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { errorText } from '../../core/failure.ts';
 import { errorCode } from '../system-error.ts';
@@ -8,10 +8,10 @@ export function createProcTable(): ProcTable {
   return existsSync('/proc/self/stat') ? createLinuxTable('/proc') : createPsTable();
 }
 
-/** Threads come and go during a look. */
+/** Threads start and end during a read. */
 const childrenTries = 3;
 
-/** `root` is `/proc`; tests pass a folder of their own. */
+/** `root` is `/proc`; tests pass their own folder. */
 export function createLinuxTable(root: string): ProcTable {
   const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
   const pids = () => readdirSync(root).filter(beginsWithDigit).map(Number);
@@ -20,26 +20,26 @@ export function createLinuxTable(root: string): ProcTable {
     return environment === null ? [] : valuesIn(environment, `${name}=`);
   };
   const isMarked = (pid: number, name: string, value: string): boolean => {
-    // Most have another environment, which is all that is read of them.
+    // Most have another environment, and nothing else is read of them.
     if (!valuesOf(pid, name).includes(value)) return false;
     const entry = parseStat(stat(pid));
-    // The pid may have been given to another process meanwhile.
+    // The pid may have been reused meanwhile.
     return entry !== null && valuesOf(pid, name).includes(value);
   };
   return {
-    // Most of those that are looked for have ended, and an exception for each would cost more than this.
+    // Most of the wanted processes have ended, and an exception for each would cost more than this.
     find: (wanted) => wanted.flatMap((pid) => (existsSync(`${root}/${pid}`) ? (parseStat(stat(pid)) ?? []) : [])),
     all: () => pids().flatMap((pid) => parseStat(stat(pid)) ?? []),
     children(pid) {
       const folder = `${root}/${pid}/task`;
       for (let tries = 0; tries < childrenTries; tries += 1) {
         try {
-          // Each thread has the children it started; when it ends they go to another thread.
+          // Each thread has the children it started; when it ends they move to another thread.
           return readdirSync(folder).flatMap((thread) =>
             numbers(readFileSync(`${folder}/${thread}/children`, 'latin1')),
           );
         } catch {
-          // The process or one of its threads has just ended, or the kernel was built without these files.
+          // The process or one of its threads has just ended, or the kernel lacks these files.
         }
       }
       return null;
@@ -59,7 +59,7 @@ function numbers(text: string): number[] {
   return text.split(' ').flatMap((word) => (word === '' ? [] : [Number(word)]));
 }
 
-/** Null for a process that has ended (ENOENT, ESRCH), or that we may not read (EACCES, EPERM). */
+/** Null for a process that has ended (ENOENT, ESRCH), or that is unreadable (EACCES, EPERM). */
 function read(path: string): Buffer | null {
   try {
     return readFileSync(path);
@@ -108,14 +108,14 @@ export function collectDescendants(entries: readonly ProcEntry[], roots: readonl
   return [...found.values()].filter((entry) => !entry.zombie);
 }
 
-// The process table where there is no /proc (macOS), from the output of ps(1).
+// The process table without /proc (macOS), from the output of ps(1).
 
-/** Runs a system program and returns what it printed; '' when it found nothing. */
+/** Runs a system program and returns its output; '' when it found nothing. */
 export type Ask = (program: string, args: readonly string[]) => string;
 
 /**
- * The process group stands for the session: macOS prints 0 for every session, and a shell that starts its children in
- * sessions of their own also makes them leaders of groups with the same number.
+ * The process group replaces the session: macOS prints 0 for every session, and a shell that starts children in their
+ * own sessions also makes them leaders of groups with the same number.
  */
 const columns = 'pid=,ppid=,pgid=,stat=,lstart=';
 
@@ -143,7 +143,7 @@ export function parsePs(text: string): ProcEntry[] {
   });
 }
 
-/** Lines of a pid, the command and, as far as the system shows it, the environment behind it, all blank-separated. */
+/** Lines of a pid, the command and, as far as the system shows it, the environment, separated by spaces. */
 export function parseMarked(text: string, mark: string): number[] {
   return text.split('\n').flatMap((line) => {
     const match = /^\s*(\d+)\s(.*)$/.exec(line);
@@ -154,7 +154,7 @@ export function parseMarked(text: string, mark: string): number[] {
 
 function askSystem(program: string, args: readonly string[]): string {
   try {
-    // Start times are printed as local time in the user's language; both are pinned, or they would not compare.
+    // Start times are printed as local time in the user's language; both are fixed, or they would not compare.
     const env = { PATH: '/bin:/usr/bin:/sbin:/usr/sbin', LC_ALL: 'C', TZ: 'UTC' };
     return Bun.spawnSync([program, ...args], { env, stdin: 'ignore', stderr: 'ignore' }).stdout.toString();
   } catch (error) {

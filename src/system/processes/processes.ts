@@ -90,7 +90,7 @@ class SystemProcesses implements Processes {
         onExit: ({ exitCode, signalCode }) => end.come(statusOf(exitCode, signalCode)),
       });
       child.unref();
-      // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
+      // Even an ended child is a zombie until the event loop reaps it, so it has an entry.
       const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
       noteChild(child, startTime);
       if (group === null && name !== undefined) this.#containers.hold(name, { pid: child.pid, startTime }, env);
@@ -132,7 +132,7 @@ class SystemProcesses implements Processes {
     const here = roots.filter((root) => this.#isHere(root));
     const entries = this.#table.all();
     const startTimes = new Map(entries.map(({ pid, startTime }) => [pid, startTime]));
-    // A pid that names another process by now leads nowhere.
+    // A reused pid leads nowhere.
     const same = here.filter(({ pid, startTime }) => (startTimes.get(pid) ?? startTime) === startTime);
     const pids = same.map(({ pid }) => pid);
     return this.#identities(collectDescendants(entries, pids, process.pid));
@@ -163,13 +163,13 @@ class SystemProcesses implements Processes {
   };
 
   readonly signal = (identity: ProcessIdentity, signal: SignalName): boolean => {
-    // One of ours that has ended is a zombie, which no signal can harm.
+    // An ended child of ours is a zombie, which no signal can harm.
     const isOurs = this.#isHere(identity) && isOwnChild(identity.pid, identity.startTime);
     if (!isOurs && !this.isAlive(identity)) return false;
     try {
       return process.kill(identity.pid, signal);
     } catch {
-      // ESRCH: it ended since we looked. EPERM: it changed its user.
+      // ESRCH: it ended meanwhile. EPERM: it changed its user.
       return false;
     }
   };
@@ -179,7 +179,7 @@ class SystemProcesses implements Processes {
   }
 
   #living(identities: readonly ProcessIdentity[]): Set<ProcessIdentity> {
-    // Not the host's name, which changes with the network a laptop is in: pid and start time are unique in a boot.
+    // Not the host's name, which changes with a laptop's network: pid and start time are unique within a boot.
     const here = identities.filter((identity) => this.#isHere(identity));
     const entries = this.#table.find(here.map(({ pid }) => pid)).filter((entry) => !entry.zombie);
     const startTimes = new Map(entries.map((entry) => [entry.pid, entry.startTime]));
@@ -213,11 +213,11 @@ function openStandardFiles(options: SpawnOptions, opened: number[]): Result<Stan
   };
   const flags = constants.O_WRONLY | constants.O_APPEND;
   const append = (file: string): number => openPrivate(file, flags);
-  // The flag stays with the file, however the child hands it on.
+  // The flag stays with the open file, however the child passes it on.
   const synced = (file: string): number => openPrivate(file, flags | constants.O_DSYNC);
   try {
     const { stdinFifo, syncsStdout } = options;
-    // Read-write, so that opening does not wait for a writer and the child never sees an end of input.
+    // Read-write, so that opening does not wait for a writer and the child never reads an end of input.
     const stdin = stdinFifo === undefined ? 'ignore' : open(stdinFifo, (fifo) => openSync(fifo, readWrite));
     const stdout = open(options.stdoutFile, syncsStdout ? synced : append);
     return ok({ stdin, stdout, stderr: open(options.stderrFile, append) });
@@ -231,7 +231,7 @@ function statusOf(exitCode: number | null, signal: string | number | null): Exit
   return exitCode === null ? { kind: 'unknown' } : { kind: 'exited', code: exitCode };
 }
 
-/** An end that comes once and is told to everybody who asks, early or late, but never while they ask. */
+/** An end that happens once and is reported to every listener, early or late, but never synchronously. */
 class Ending {
   #status: ExitStatus | undefined;
   #waiting: ((status: ExitStatus) => void)[] = [];
@@ -250,11 +250,11 @@ class Ending {
   }
 }
 
-/** Adopted workers run for minutes; their files are followed separately and tell the news first. */
+/** Adopted workers run for minutes; their files are followed separately and change first. */
 const pollMs = 200;
 
 export interface ExitPoll {
-  /** Calls `action` once after the process was found to have ended; never synchronously. */
+  /** Calls `action` once after the process has ended; never synchronously. */
   watch(identity: ProcessIdentity, action: () => void): void;
 }
 
@@ -275,7 +275,7 @@ export function createExitPoll(living: (identities: readonly ProcessIdentity[]) 
 
   return {
     watch(identity, action) {
-      // A copy as the key: two who follow the same process are both told.
+      // A copy as the key: two followers of the same process are both notified.
       watched.set({ ...identity }, action);
       if (timer !== undefined) return;
       timer = setInterval(look, pollMs);

@@ -21,7 +21,7 @@ export function locateProgram(program: string, cwd: string, env: Readonly<Record
   return ok(found);
 }
 
-/** A program that is there but cannot be executed (rights, format, missing interpreter) is as good as missing. */
+/** A program that cannot be executed (permissions, format, missing interpreter) counts as missing. */
 export function describeSpawnError(program: string, error: unknown): ReturnType<typeof fail> {
   const code = errorCode(error);
   if (code === 'EACCES' || code === 'ENOEXEC') return programMissing(program, `cannot be executed (${code})`);
@@ -42,12 +42,12 @@ function lookAt(path: string): 'missing' | 'folder' | 'file' | 'unknown' {
   try {
     return statSync(path).isDirectory() ? 'folder' : 'file';
   } catch (error) {
-    // What cannot be looked at (EACCES) is left to the spawn, which gives the true reason.
+    // An unreadable one (EACCES) is left to the spawn, which reports the real reason.
     return ['ENOENT', 'ENOTDIR'].includes(errorCode(error)) ? 'missing' : 'unknown';
   }
 }
 
-/** Output beyond this many bytes is read and dropped, so that a program gone wild cannot fill our memory. */
+/** Output beyond this many bytes is read and dropped, so that a faulty program cannot fill our memory. */
 const keptBytes = 64 << 20;
 
 /** How long output is waited for after the end: a background process that inherited the pipe may hold it for ever. */
@@ -55,8 +55,8 @@ const drainMs = 500;
 
 /**
  * Fails as `spawn` does, but a missing program is `not-found`: it need not be claude. `exitCode` is null when a signal
- * ended the program, the one of the timeout included. The program has no terminal, and no input but what is given, so
- * it cannot ask anybody anything.
+ * ended the program, including that of the timeout. The program has no terminal, and no input but what is given, so it
+ * cannot prompt.
  */
 export async function runProgram(options: CommandOptions): Promise<Result<RunOutput>> {
   const program = locateProgram(options.program, options.cwd, options.env);
@@ -88,7 +88,7 @@ function renamed(failure: Failure): { readonly ok: false; readonly failure: Fail
   return { ok: false, failure: failure.reason === 'claude-missing' ? { ...failure, reason: 'not-found' } : failure };
 }
 
-/** The whole group: the helpers of a program that hangs hang as well. */
+/** The whole group: the helpers of a hanging program hang as well. */
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
@@ -97,7 +97,7 @@ function killGroup(pid: number): void {
 
 interface Collected {
   readonly done: Promise<void>;
-  /** The text so far; stops reading. */
+  /** Returns the text so far and stops reading. */
   take(): string;
 }
 

@@ -1,4 +1,4 @@
-/** What commands have in common: the context of one command line, refusals, questions, and the exit codes. */
+/** What all commands share: the context of a command line, failures, confirmations and exit codes. */
 import { type AppContext, findDataRoot } from '../app/app-context.ts';
 import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
@@ -16,7 +16,7 @@ import {
   standardOutput,
 } from './output.ts';
 
-/** Each sentence is cut by itself, so that what was wrong can never crowd out what to do. */
+/** Message and next step are cut separately, so that a long message never hides the next step. */
 const sentenceColumnsMax = 1000;
 const problemsShownMax = 100;
 
@@ -24,17 +24,17 @@ export interface Context extends AppContext {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly stdinIsTerminal: boolean;
-  /** Its data folder goes when the command ends, so nothing that is in it can be advised. */
+  /** The data folder is deleted when the command ends, so no suggestion may refer to it. */
   readonly leavesNothing?: true;
   run(work: () => CommandResult | Promise<CommandResult>): Promise<void>;
   code: ExitCode;
 }
 
-/** What a command comes to: its exit code, nothing when it is done, or a refusal that was not thrown. */
+/** The outcome of a command: an exit code, nothing for success, or a failure. */
 // biome-ignore lint/suspicious/noConfusingVoidType: most commands end without a value.
 export type CommandResult = ExitCode | Result<ExitCode> | void;
 
-/** Thrown by a command that cannot do what it was asked to. */
+/** Thrown by `refuse` and `need`; `Context.run` reports it. */
 class Refusal extends Error {
   readonly failure: Failure;
 
@@ -56,7 +56,7 @@ export function need<T>(result: Result<T>): T {
   return result.ok ? result.value : refuseWith(result.failure);
 }
 
-/** What the work comes to, for callers that go on after a refusal. */
+/** Turns a thrown refusal into a result, for callers that continue after it. */
 export async function attempt<T>(work: () => T | Promise<T>): Promise<Result<T>> {
   try {
     return ok(await work());
@@ -90,7 +90,7 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
   let world: World | undefined;
   return {
     env,
-    // Asked for only by commands that were given a relative path: the folder may have been removed meanwhile.
+    // Read on demand, because the folder may have been removed and most commands do not need it.
     get cwd() {
       return surroundings.cwd();
     },
@@ -122,12 +122,12 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
   };
 }
 
-/** For work whose result is a document: what it says to people goes beside it. */
+/** For commands with --json: text for people goes to stderr, so that stdout is the document alone. */
 export function besideDocument(context: Context): Context {
   return Object.create(context, { stdout: { value: context.stderr } }) as Context;
 }
 
-/** Waits until all output was handed over. Output that was lost is no success, unless its reader wanted no more. */
+/** Waits until all output is written. Lost output is a failure, unless the reader closed the pipe. */
 export async function finishOutput(context: Context): Promise<void> {
   const { stdout, stderr } = context;
   await stdout.flush();
@@ -140,9 +140,9 @@ export async function finishOutput(context: Context): Promise<void> {
   await stderr.flush();
 }
 
-/** One sentence about what went wrong and one about what to do next; a list of problems keeps its lines. */
+/** Prints what went wrong and what to do next, in one line. A list of problems keeps its lines. */
 export function sayFailure(stderr: Output, failure: Failure): void {
-  // Only a list has lines; a path that holds one must not play a second sentence.
+  // Only a list has several lines. A line break in a path must not look like a second message.
   const parts = failure.isList ? failure.message.split('\n') : [failure.message];
   const [first = '', ...problems] = parts.map((text) => safeLine(text, sentenceColumnsMax));
   const next = safeLine(adviceText(failure.next), sentenceColumnsMax);
@@ -157,7 +157,7 @@ export function sayFailure(stderr: Output, failure: Failure): void {
   if (next !== '') stderr.line(next);
 }
 
-/** For exceptions: what the system refused is said as such, anything else is a defect of ours. */
+/** Reports an exception: a system error by its code, anything else as a bug of this program. */
 export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: unknown): void {
   sayFailure(context.stderr, exceptionFailure(error));
   if (context.env.CLAUDE_CODE_AGENT_DEBUG === '1' && error instanceof Error) {
@@ -194,14 +194,14 @@ function safeStack(error: Error): string {
   return lines.map((line) => `  ${safeLine(line, 400)}`).join('\n');
 }
 
-/** True = go on, false = the user said no. Fails with `usage` when there is no terminal to ask at. */
+/** False = the user declined. Fails with `usage` without a terminal. */
 export async function confirmed(context: Context, question: string, isAnswered: boolean): Promise<boolean> {
   if (isAnswered) return true;
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
     const message = `Confirmation is needed, but there is no terminal: ${question}`;
     return refuse('usage', message, 'Give --force or --yes to skip the question.');
   }
-  // The question goes out through the system's own call, after what was said before.
+  // `prompt` bypasses our buffers, so write what is buffered first.
   await context.stdout.flush();
   return confirm(question);
 }
@@ -213,7 +213,7 @@ export const exitCode = {
   failed: 1,
   /** Usage or bad input: nothing was started. */
   usage: 2,
-  /** The group is paused, or not finished: `group resume` goes on. */
+  /** The group is paused or not finished; `group resume` continues it. */
   paused: 3,
   /** Another live runner holds the group. */
   busy: 4,
@@ -244,7 +244,7 @@ export function exitCodeFor(failure: Failure): ExitCode {
   }
 }
 
-/** The code for how a group stands at the end of `group run` or `group watch`. */
+/** The exit code of `group run` and `group watch` for a final status. */
 export function exitCodeForStatus(status: string): ExitCode {
   if (status === 'completed' || status === 'archived') return exitCode.done;
   return status === 'failed' ? exitCode.failed : exitCode.paused;

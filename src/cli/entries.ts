@@ -1,13 +1,13 @@
-/** Every command: its words, its summary, and what loads it only when the command line names it. */
+/** All commands: name, summary and module, which is loaded only when the command line names the command. */
 import type { Command } from '@commander-js/extra-typings';
 import type { Context } from './context.ts';
 
 export type Define = (command: Command, context: Context) => void;
 
-/** The words that call a command, its summary, what defines it, and whether help leaves it out. */
+/** `isHidden`: help does not list the command. */
 export type CommandEntry = readonly [path: string, summary: string, load: () => Promise<Define>, isHidden?: true];
 
-/** Whose group is the one created last where none is given: they show one, or say which before they change anything. */
+/** Commands whose group defaults to the latest: they only show it, or name it before they change anything. */
 const ofLatest = /^(?:review|group (?:show|graph|plan|watch|budget|why|diff|merge|pr|report)|session (?:list))$/;
 
 export const latest = '@';
@@ -84,7 +84,7 @@ export const commandEntries: readonly CommandEntry[] = [
   ['session logs', 'read the transcript of a session', from(() => import('./commands/session/logs.ts'), 'define')],
   ['session pause', 'pause one session', from(control, 'definePause')],
   ['session resume', 'resume a paused session', from(control, 'defineSessionResume')],
-  ['session retry', 'retry a failed session', from(control, 'defineRetry')],
+  ['session retry', 'retry a failed session, or give a completed one a further task', from(control, 'defineRetry')],
   [
     'session attach',
     'open the conversation of a session in claude',
@@ -116,19 +116,19 @@ export const commandEntries: readonly CommandEntry[] = [
   ['faber prime-context', 'print the critical artifacts of the active run', from(faberLook, 'definePrimeContext')],
   ['faber session-end', 'record the end of a session', from(faberLook, 'defineSessionEnd')],
   ['faber worktrees', 'list worktrees of runs, or remove finished ones', from(faber, 'defineWorktrees')],
-  ['fleet init', 'make a fleet of hosts, and print how they join', from(agent, 'defineFleetInit')],
+  ['fleet init', 'create a fleet and print the line with which hosts join', from(agent, 'defineFleetInit')],
   ['fleet join-line', 'print the line with which a host joins', from(agent, 'defineJoinLine')],
-  ['host join', 'let this machine work for a fleet', from(agent, 'defineJoin')],
-  ['host add', 'let another host join, by ssh', from(agent, 'defineHostAdd')],
-  ['host list', 'list the hosts of the fleet, and how they stand', from(hosts, 'defineHostList')],
-  ['host drain', 'let a host take nothing new', from(hosts, 'defineDrain')],
+  ['host join', 'make this machine a host of a fleet', from(agent, 'defineJoin')],
+  ['host add', 'add another host by ssh', from(agent, 'defineHostAdd')],
+  ['host list', 'list the hosts of the fleet and their state', from(hosts, 'defineHostList')],
+  ['host drain', 'stop starting sessions on a host', from(hosts, 'defineDrain')],
   ['host resume', 'let a host take sessions again', from(hosts, 'defineHostResume')],
-  ['host forget', 'take a host out of the fleet', from(hosts, 'defineForget')],
-  ['host serve', 'run the agent of this machine here', from(agent, 'defineServe')],
+  ['host forget', 'remove a host from the fleet', from(hosts, 'defineForget')],
+  ['host serve', 'run the agent of this host in the terminal', from(agent, 'defineServe')],
   ['try', 'watch a demonstration in the dashboard, at no cost', from(() => import('./commands/try.ts'), 'define')],
   ['init', 'write a first workflow for nearby projects', from(() => import('./commands/init.ts'), 'define')],
   ['run', 'create the group of a workflow and run it', from(() => import('./commands/run.ts'), 'define')],
-  ['inbox', 'list what sessions ask of you', from(inbox, 'defineInbox')],
+  ['inbox', 'list requests and questions of sessions', from(inbox, 'defineInbox')],
   ['review', 'review the work of a group: decisions, then risks', from(() => import('./commands/review.ts'), 'define')],
   ['answer', 'answer an item of the inbox', from(inbox, 'defineAnswer')],
   ['rm', 'delete groups', from(remove, 'defineRemove')],

@@ -12,9 +12,9 @@ export interface Output {
   json(value: unknown): void;
   commands(text: string): void;
   readonly isWorkflowLog: boolean;
-  /** Bytes as they are. */
+  /** Writes bytes unchanged. */
   bytes(bytes: Uint8Array): void;
-  /** Shows a line that the next thing written, or null, takes away again; on terminals only. */
+  /** On a terminal, shows a line until the next output; null removes it. */
   passing(text: string | null): void;
   readonly style: Style;
   readonly isTerminal: boolean;
@@ -22,11 +22,11 @@ export interface Output {
   readonly isClosed: boolean;
   readonly trouble: string | null;
   onClosed(action: () => void): void;
-  /** Resolves when everything was handed to the system, or when the reader is gone. */
+  /** Resolves when the system has taken all output, or the reader has closed the pipe. */
   flush(): Promise<void>;
 }
 
-/** Back to the first column, and what stands in the line is gone. */
+/** Erases the current line. */
 const eraseLine = '\r\u001b[2K';
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -34,7 +34,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 export interface OutputStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
-  /** It goes into a regular file. */
+  /** The output is a regular file. */
   readonly isFile?: boolean | undefined;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Calls `done` when the system has taken the data, or with the error. */
@@ -63,7 +63,7 @@ export function createOutput(stream: OutputStream, env: Env): Output {
   const columns = (): number => (isTerminal ? (stream.columns ?? 80) : 80);
   const send = (data: string | Uint8Array): void => {
     if (closed || data.length === 0) return;
-    // Each write is waited for by itself: Bun calls back for an empty one although a full pipe still holds up others.
+    // Wait for each write: Bun calls back for an empty write although earlier ones wait for a full pipe.
     pending += 1;
     stream.write(data, (error) => {
       if (error) close(error);
@@ -71,7 +71,7 @@ export function createOutput(stream: OutputStream, env: Env): Output {
       if (pending === 0) tell(flushed);
     });
   };
-  // A dumb terminal cannot take a line back.
+  // A dumb terminal cannot erase a line.
   const { write: writeRaw, passing } = withPassingLine(send, isTerminal && env.TERM !== 'dumb' ? columns : null);
   const isWorkflowLog = env.GITHUB_ACTIONS === 'true' && stream.isFile !== true;
   const write = isWorkflowLog ? defused(writeRaw) : writeRaw;
@@ -110,7 +110,7 @@ export function createOutput(stream: OutputStream, env: Env): Output {
   };
 }
 
-/** Texts of others stand in nearly all that is shown: none of it becomes a command. */
+/** Most output contains text of models and repositories, so remove terminal and build-server commands from it. */
 function defused(write: (text: string) => void): (text: string) => void {
   let isLineBegin = true;
   return (text) => {
@@ -139,13 +139,12 @@ function withPassingLine(send: (data: string | Uint8Array) => void, columns: (()
   };
 }
 
-/** See https://no-color.org: any value but the empty one turns colours off. */
+/** See https://no-color.org: any non-empty value turns colours off. */
 function showsColour(env: Env): boolean {
   return (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
 }
 
-// * The standard streams of this process. What stands behind `process.stdout` takes as long to load as a short
-// command takes to run, so it is used for terminals alone.
+// The standard streams. Loading `process.stdout` takes as long as a short command, so it is used for terminals only.
 
 export function standardInputIsTerminal(): boolean {
   return mayBeTerminal(0) && process.stdin.isTTY === true;
@@ -166,7 +165,7 @@ function plainStream(sink: Bun.FileSink, isFile: boolean): OutputStream {
     on: () => {},
     write(data, done) {
       try {
-        // Either of the two is a promise when the system does not take all at once, and fails when it never will.
+        // Each is a promise if the system does not take everything at once; the promise fails if it never will.
         const [taken, flushed] = [sink.write(data), sink.flush()];
         if (typeof taken === 'number' && typeof flushed === 'number') queueMicrotask(done);
         else Promise.all([taken, flushed]).then(() => done(), done);

@@ -1,4 +1,4 @@
-/** cli/: what a user types, and what it does. This file: the tree of commands, and the short forms of some. */
+/** cli/: the command line. This file builds the command tree, with its short forms, and runs one command line. */
 
 import {
   Argument,
@@ -26,7 +26,7 @@ const entries: readonly CommandEntry[] = [
 
 const completion = () => import('./commands/completion.ts');
 
-/** Help calls the program as it was called; the examples of the commands, texts of ours, do so by its long name. */
+/** Help uses the program name that the user typed; our example texts contain the long name. */
 function asTyped(help: string): string {
   return help.replaceAll(/(?<![\w./-])claude-code-agent(?= )/g, programName);
 }
@@ -40,7 +40,7 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
     parents.set(name, family.summary(summary).addHelpText('after', `${note}\nExample:\n${example}`));
   }
   const given = new Set(argv);
-  // `group run` holds the word `run` as well; only the first word names a command without a family.
+  // Compare the first word only: `group run` must not match the command `run`.
   const first = argv.find((word) => !word.startsWith('-'));
   const isNamed = (path: readonly string[]) =>
     path.length === 1 ? path[0] === first : path.every((word) => given.has(word));
@@ -80,17 +80,17 @@ function newProgram(context: Context, version: string) {
     .configureOutput({
       writeOut: (text) => context.stdout.write(asTyped(text)),
       writeErr: (text) => context.stderr.write(asTyped(text)),
-      // Said once, as one sentence, by explainUsage.
+      // explainUsage prints the error instead.
       outputError: () => {},
     });
 }
 
-/** Lines that the source breaks in the middle of a sentence are one: help wraps them where the terminal ends. */
+/** Joins the lines of a sentence, so that help wraps them at the width of the terminal. */
 function unwrapped(description: string): string {
   return description.replace(/\n {4,}|(?<![.:])\n(?=\S)/g, ' ');
 }
 
-/** `--rehearse -`, of whatever command; a short form leaves it to the long one. */
+/** Replaces `--rehearse -` by a file with the script. A short form leaves this to its long form. */
 async function takePipedScript(context: Context, command: CommandUnknownOpts): Promise<void> {
   const isShort = shortForms.some(({ word }) => word === command.name()) && command.parent?.parent === null;
   if (isShort || command.getOptionValue('rehearse') !== '-') return;
@@ -113,10 +113,10 @@ function entryOf(path: readonly string[]): CommandEntry {
 
 const wholeProgram = (context: Context) => buildProgram(context, [], '', true);
 
-/** Runs one command line, says what went wrong, and resolves with the exit code when all output was handed over. */
+/** Runs one command line, reports a failure, and resolves with the exit code when all output is written. */
 export async function runToEnd(context: Context, argv: readonly string[], version: string): Promise<ExitCode> {
   try {
-    // A short form finds out what it stands for before there is a command.
+    // A short form resolves its argument while the tree is built, which can fail.
     await context.run(async () => {
       await runProgram(context, argv, version);
       return context.code;
@@ -144,7 +144,7 @@ async function runProgram(context: Context, argv: readonly string[], version: st
     if (!(error instanceof CommanderError)) throw error;
     if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
     context.code = exitCode.usage;
-    // A family without a command: the help was shown, on stderr.
+    // A command family without a command: Commander has printed the help on stderr.
     if (error.code !== 'commander.help') context.stderr.line(explainUsage(error, program, line));
   }
 }
@@ -154,14 +154,14 @@ function hasScreen(context: Context): boolean {
   return output.ok && output.value === 'tui';
 }
 
-/** `help a b` is `a b --help`, and `version` is `--version`: the options say what is meant for every command alike. */
+/** Rewrites `help a b` to `a b --help`, and `version` to `--version`. */
 function longLine(argv: readonly string[]): readonly string[] {
   const [first, ...rest] = argv;
   if (first === 'help') return [...rest.filter((word) => word !== '--'), '--help'];
   return first === 'version' && rest.length === 0 ? ['--version'] : argv;
 }
 
-/** Otherwise the help of the family would answer for a command that is not there, where a suggestion helps more. */
+/** For `help a typo`: an unknown command gets a suggestion instead of the help of its family. */
 function isCommand(program: { readonly commands: readonly Named[] }, words: readonly string[]): boolean {
   const [word = ''] = words;
   if (program.commands.length === 0 || word.startsWith('-')) return true;
@@ -194,12 +194,12 @@ export const families: Readonly<Record<string, Family>> = {
   $ ${programName} template init .claude-code-agent/templates`,
   },
   fleet: {
-    summary: 'let several hosts work on the sessions of groups',
+    summary: 'run the sessions of groups on several hosts',
     example: `  $ ${programName} fleet init --redis redis://127.0.0.1:6379
   $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a`,
   },
   host: {
-    summary: 'add, look at and take out the hosts of a fleet',
+    summary: 'add, list and remove the hosts of a fleet',
     example: `  $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a
   $ ${programName} host list
   $ ${programName} host forget gpu1`,
@@ -239,16 +239,16 @@ Example:
   $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
   $ ${programName} group run auth-refactor`;
 
-/** A long quoted value, up to the last quote that can end it. */
+/** A long quoted value, up to the last possible closing quote. */
 const longValue = /'(.{80}).*'(?= is invalid|$)/s;
 
-/** One sentence, with the place where more is said. */
+/** One sentence about a usage error, with the command that prints the help. */
 export function explainUsage(
   error: CommanderError,
   program: { commands: readonly Named[] },
   argv: readonly string[],
 ): string {
-  // Commander repeats the value; a long one would crowd out what is wrong with it.
+  // Commander quotes the value; shorten it, so that the reason stays visible.
   const brief = error.message.replace(longValue, (_, head: string) => `'${head}…'`);
   const text = safeLine(brief.replace(/^error: /, '').replace(/^command-argument value/, 'the value'), 600);
   const suggestion = /\s*\((Did you mean [^)]*\?)\)$/.exec(text);
@@ -268,7 +268,7 @@ export interface Named {
 
 type Found = { readonly path: readonly string[]; readonly command: Pick<Named, 'commands' | 'options'> };
 
-/** The command that the words name, as far as they name one. */
+/** The deepest command that the words name. */
 function commandAt(program: Found['command'], argv: readonly string[]): Found {
   const path: string[] = [];
   let command = program;
@@ -281,7 +281,7 @@ function commandAt(program: Found['command'], argv: readonly string[]): Found {
   return { path, command };
 }
 
-/** Where Commander, which compares spellings, knows nothing better: the begin of an option, a command of a family. */
+/** Suggests what Commander's spelling check misses: an abbreviated option, or a command of another family. */
 function meantBy({ code, message }: CommanderError, { path, command }: Found): string | undefined {
   const word = /'([^']+)'/.exec(message)?.[1] ?? '';
   if (code === 'commander.unknownOption' && /^--[a-z-]{3,}/.test(word)) {
@@ -381,7 +381,7 @@ export async function defineShortForm(
   });
 }
 
-/** They change something, and do not say what before. */
+/** Short forms that change a group without a confirmation, so they need an argument. */
 const acting: ReadonlySet<string> = new Set(['pause', 'resume']);
 
 async function longForm(words: readonly string[], tree: Tree): Promise<Command> {
@@ -397,7 +397,7 @@ interface Typed {
 }
 
 interface Line {
-  /** Said before, where there are several. */
+  /** Title above the output if there are several lines. */
   readonly title?: string;
   readonly argv: readonly string[];
 }
@@ -415,14 +415,14 @@ function linesFor(context: Context, form: ShortForm, typed: Typed): readonly Lin
   return [{ argv: [...((isGroup ? form.group : form.session) ?? []), ...rest] }];
 }
 
-/** What has not failed is not started by a command that tries again. */
+/** `retry` of a group must not start sessions that have not failed. */
 function checkFailed(context: Context, reference: string): void {
   const { state, groupId } = need(loadReferredGroup(context, reference));
   const hasFailed = [...state.sessions.values()].some((record) => record.state.status === 'failed');
   if (!hasFailed) refuse('usage', `No session of ${groupId} has failed.`, see('group', 'show', groupId));
 }
 
-/** One after the other, in the order of the graph; what has no place for titles takes one session alone. */
+/** The logs of all sessions in graph order. Outputs without titles, such as --json, need one session. */
 function logsOf(context: Context, { reference, rest, options }: Typed): readonly Line[] {
   const group = need(loadReferredGroup(context, reference));
   const { state, groupId } = group;

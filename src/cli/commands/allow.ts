@@ -1,4 +1,4 @@
-/** `session allow` and `group allow`: permission rules, such as those that would have allowed what was denied. */
+/** `session allow` and `group allow`: add permission rules, such as rules for denied calls. */
 import type { Command } from '@commander-js/extra-typings';
 import { type CommandOf, submit } from '../../app/group-commands.ts';
 import { liveRunner } from '../../app/live-runner.ts';
@@ -74,17 +74,17 @@ interface Given {
   readonly json?: true | undefined;
 }
 
-/** What gets the rules. */
+/** The session or group that gets the rules. */
 interface Subject {
   readonly group: LoadedGroup;
   readonly title: string;
   readonly command: CommandLine;
   readonly document: object;
   readonly records: readonly SessionRecord[];
-  /** All that has them already. */
+  /** The sessions that the rules apply to. */
   readonly has: readonly string[] | undefined;
   readonly request: (rules: readonly string[]) => CommandOf<'allow-tools' | 'edit-group'>;
-  /** How it goes on with the new rules. */
+  /** How to continue with the new rules. */
   readonly next: Advice | null;
   readonly goOn: (how: Given) => Promise<CommandResult>;
 }
@@ -128,7 +128,7 @@ function groupSubject(context: Context, group: LoadedGroup): Subject {
 }
 
 type Shown = DenialAdvice & {
-  /** Whose call it was. */
+  /** The session that made the call. */
   readonly of: SessionRecord;
   readonly isAllowed: boolean;
 };
@@ -156,7 +156,7 @@ async function allow(
   const { denied, retry, json } = given;
   const { group, has = [] } = subject;
   if (json && retry) return refuse('usage', '--json and --retry cannot be combined.', 'Give one of them.');
-  const noRule = (text: string) => `"${text}" is no permission rule: ${rulesRule}.`;
+  const noRule = (text: string) => `"${text}" is not a permission rule: ${rulesRule}.`;
   const own = typed.flatMap(
     (text) => permissionRules(text) ?? refuse('usage', noRule(text), 'Quote each for the shell.'),
   );
@@ -172,7 +172,7 @@ async function allow(
   if (rules.length > 0) need(await whileWaiting(context, group, submit(context, group, subject.request(rules))));
   if (json) context.stdout.json({ ...subject.document, denied: denials.map(forScripts), allowed: added });
   else if (rules.length > 0) say(context, subject, added, retry === true);
-  // It would be denied again.
+  // A retry would be denied again.
   for (const denial of denied && !json ? denials.filter(isHelpless) : [])
     context.stderr.line(`Still denied: ${callText(denial)}; ${helplessText(denial)}`);
   if (retry && (!isShown || rules.length > 0)) return subject.goOn(given);
@@ -205,13 +205,13 @@ const reasons: Readonly<Record<string, string>> = {
   rule: ': a rule in its settings denies it or asks for confirmation',
 };
 
-/** The next mode in which claude asks less. */
+/** The next more permissive mode. */
 function freerMode(mode: PermissionMode): PermissionMode | undefined {
   if (mode === 'bypassPermissions') return undefined;
   return mode === 'acceptEdits' || mode === 'auto' ? 'bypassPermissions' : 'acceptEdits';
 }
 
-/** What helps where no rule does: never what was tried already. */
+/** Suggestions for a call that no rule can allow. */
 function helpOf(state: GroupState, { by, of: record }: Shown): Advice {
   const reference = sessionReference(state, record);
   const retry = ['session', 'retry', reference, '--prompt', 'TEXT'];
@@ -232,7 +232,7 @@ function callText({ tool, input }: DenialAdvice): string {
   return safeLine(`${tool} ${target ?? ''}`.trim(), columnsMax);
 }
 
-/** Numbers of what was shown; without a terminal nothing is chosen, and it is said how. */
+/** Asks which rules to add. Without a terminal, prints the command that adds them all. */
 async function choose(context: Context, { command, next }: Subject, offered: readonly string[]): Promise<string[]> {
   if (offered.length === 0) return [];
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
@@ -257,7 +257,7 @@ function nothingHelps(subject: Subject, denials: readonly Shown[]): CommandResul
   const { group, title } = subject;
   const helpless = denials.find(isHelpless);
   if (helpless === undefined || denials.some(({ isAllowed }) => isAllowed))
-    return refuse('usage', `All calls that rules can allow are already allowed for ${title}.`, 'Try it again.');
+    return refuse('usage', `All calls that rules can allow are already allowed for ${title}.`, 'Retry it.');
   const message = `${callText(helpless)} was denied; ${helplessText(helpless)}`;
   return refuse('usage', message, helpOf(group.state, helpless));
 }
@@ -270,5 +270,5 @@ function forScripts({ tool, input, message, by, rules, despite, isAllowed, of }:
 function say({ stdout }: Context, { title, next }: Subject, added: readonly string[], goesOn: boolean) {
   const what = added.length === 0 ? 'nothing new' : safeLine(added.join(', '), 2_000);
   const then = goesOn || next === null ? '' : ` ${adviceText(next)}`;
-  stdout.line(`${title[0]?.toUpperCase()}${title.slice(1)} is allowed ${what}.${then}`);
+  stdout.line(`${title[0]?.toUpperCase()}${title.slice(1)} now allows ${what}.${then}`);
 }

@@ -1,4 +1,4 @@
-/** `completion` prints the script that teaches a shell our command lines; `complete` (hidden) answers that script. */
+/** `completion` prints a shell script; `complete` (hidden) prints the completions for that script. */
 import { type Complete, RootCommand, script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { addedHosts } from '../../app/fleet/hosts.ts';
@@ -14,7 +14,7 @@ Example:
   $ source <(claude-code-agent completion zsh)         to keep it, add the line to ~/.zshrc
   $ claude-code-agent completion fish | source         to keep it, add it to ~/.config/fish/config.fish`;
 
-/** For shells without bash-completion: the words of the line, those with = or : in one piece. */
+/** For bash without bash-completion: the words of the line, without splitting at = and :. */
 const bashBefore = (name: string) =>
   String.raw`declare -F __${name.replace(/[-:]/g, '_')}_complete >/dev/null && return 0 2>/dev/null
 declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
@@ -53,16 +53,16 @@ export function defineCompletion(command: Command, context: Context): void {
     );
 }
 
-/** More is no help to anybody who presses the tab key. */
+/** A longer list does not help. */
 const candidatesMax = 200;
 
-/** What is looked at of a command; those that it holds are such nodes as well. */
+/** The members of a Commander command that completion uses. */
 export type ProgramNode = Pick<
   Command,
   'name' | 'summary' | 'commands' | 'options' | 'registeredArguments' | 'createHelp'
 >;
 
-/** Makes the tree of all commands, each in full. */
+/** Builds the whole command tree. */
 type Grow = (context: Context) => Promise<ProgramNode>;
 
 export function completeFor(grow: Grow): (command: Command, context: Context) => void {
@@ -127,7 +127,7 @@ function readableGroups(context: Context): GroupMeta[] {
   return listings.flatMap((listing) => ('meta' in listing ? [listing.meta] : []));
 }
 
-/** A slug stands for its newest group; older ones of the same slug are offered by their ids. */
+/** A slug means its newest group; older groups of that slug are offered by id. */
 function groupReferences(context: Context): { readonly reference: string; readonly meta: GroupMeta }[] {
   const taken = new Set<string>();
   return readableGroups(context)
@@ -146,7 +146,7 @@ function offerGroups(context: Context, complete: Complete): void {
   }
 }
 
-/** Those that were added from here: to ask the fleet takes too long for a key. */
+/** Hosts that were added from here; a request to Redis takes too long for completion. */
 function offerHosts(context: Context, complete: Complete): void {
   const root = context.root();
   for (const [name, ssh] of root.ok ? addedHosts(context, root.value) : []) complete(name, safeLine(ssh, 40));
@@ -162,7 +162,7 @@ function offerSessions(context: Context, complete: Complete): void {
 /** Sessions of the group that the command line names, as in `session add <group> ... --depends-on`. */
 function offerSiblings(context: Context, words: readonly string[]): (complete: Complete) => void {
   return (complete) => {
-    // In a short form the group stands behind one word instead of two.
+    // In a short form the group follows one word instead of two.
     const group = resolveGroup(context, words[words[0] === 'why' ? 1 : 2] ?? '');
     if (!group.ok) return;
     const meta = readableGroups(context).find((one) => one.id === group.value.groupId);

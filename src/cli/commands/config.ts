@@ -1,4 +1,4 @@
-/** `config`: every setting, its value and where it comes from; changes those that are kept in config.yaml. */
+/** `config`: shows settings with their sources, and changes those in config.yaml. */
 import { Argument, type Command } from '@commander-js/extra-typings';
 import {
   changeSetting,
@@ -66,7 +66,7 @@ function say(context: Context, key: string, found: ReturnType<typeof settingOf>,
   print(context, json ? { key, value } : value);
 }
 
-/** A text as it stands, for scripts; nothing for what is not set; all else as JSON. */
+/** For scripts: strings without quotes, nothing for null, everything else as JSON. */
 function print({ stdout }: Context, value: unknown): void {
   if (typeof value === 'string') stdout.line(safeText(value));
   else if (value !== null) stdout.json(value);

@@ -34,7 +34,7 @@ interface Options {
   readonly json?: true | undefined;
 }
 
-/** A session of which there is no difference. */
+/** A session without a diff, and why. */
 interface Without {
   readonly sessionId: SessionId;
   readonly failure: Failure;
@@ -60,7 +60,7 @@ async function printGroup(context: Context, reference: string, { stat, json }: O
   return ok(without.some(({ failure }) => isTrouble(failure)) ? exitCode.failed : exitCode.done);
 }
 
-/** A session that has not begun, or that works in the checkout itself, is as it should be. */
+/** A session that has not started, or works in the checkout itself, is not a problem. */
 function isTrouble({ reason }: Failure): boolean {
   return reason !== 'illegal-transition';
 }
@@ -153,10 +153,10 @@ function showSession(context: Context, diff: WorkDiff, title: string): void {
   else context.stderr.line('Nothing was committed.');
 }
 
-/** What one program may print is cut there, see system/processes/program.ts. */
+/** The output of a program is cut at this length, see system/processes/program.ts. */
 const cutBytes = 64 << 20;
 
-/** The text of a difference, line by line; says so when it is not all of it. */
+/** Prints a diff line by line, with a note if it was cut. */
 export function printText({ stdout, stderr }: Context, text: string): void {
   stdout.line(diffLines(text, stdout.style).join('\n'));
   if (Buffer.byteLength(text) >= cutBytes) {
@@ -164,7 +164,7 @@ export function printText({ stdout, stderr }: Context, text: string): void {
   }
 }
 
-/** To stderr: files from which a later run starts programs. */
+/** Warns on stderr about changed files that start programs. */
 export function warnOfPrograms({ stderr }: Context, { programs = [] }: Pick<WorkDiff, 'programs'>): void {
   const sentence = programsSentence(programs);
   if (sentence !== null) stderr.line(spelledLine(sentence));

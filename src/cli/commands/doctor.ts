@@ -1,4 +1,4 @@
-/** `doctor`: is this machine ready, and was anything left behind? Each trouble comes with its cure. */
+/** `doctor`: diagnoses problems of this machine and of its groups, each with a suggestion. */
 import type { Command } from '@commander-js/extra-typings';
 import { checkClaudeNow } from '../../app/check/claude.ts';
 import type { Finding, FindingLevel } from '../../app/check/finding.ts';
@@ -94,7 +94,7 @@ function describe({ stdout }: Context, { check, level, message, next }: Finding)
 
 const tones: Readonly<Record<CheckResult['verdict'], Tone>> = { holds: 'good', broken: 'bad', unknown: 'warn' };
 
-/** Exit code 0 when a run would start with it, else 1. */
+/** Exit code 0 if a run may use this claude, else 1. */
 export async function printClaudeCheck(context: Context, root: string, isJson: boolean): Promise<CommandResult> {
   const { stdout, stderr } = context;
   const checked = need(await checkClaudeNow(context, root));

@@ -1,4 +1,4 @@
-/** `inbox` and `answer`: what sessions ask of a person. */
+/** `inbox` and `answer`: requests of sessions that need an answer of the user. */
 import type { Command } from '@commander-js/extra-typings';
 import { answerItem, type InboxItem, readInbox } from '../../app/inbox.ts';
 import { adviceText, advise, commandText } from '../../core/advice.ts';
@@ -79,7 +79,7 @@ export function defineAnswer(command: Command, context: Context): void {
     .action((reference, text, { option: options = [], always, note, json }) =>
       context.run(async () => {
         if (text === undefined && options.length === 0)
-          refuse('usage', 'No answer was given.', advise('See what is asked with', ['inbox']));
+          refuse('usage', 'No answer was given.', advise('See the open items with', ['inbox']));
         const given = { ...defined({ text, note, always }), ...(options.length > 0 ? { options } : {}) };
         const { group, record, item, by } = need(await answerItem(context, reference, given));
         const { id: session = null, name = undefined } = record?.definition ?? {};
@@ -95,7 +95,7 @@ export function defineAnswer(command: Command, context: Context): void {
           : by === 'runner'
             ? isParked
               ? 'The session continues.'
-              : 'It continues now.'
+              : 'The session continues now.'
             : '';
         const next = by === 'log' ? adviceText(advise('Next', goOnCommand(group.state))) : when;
         context.stdout.line(

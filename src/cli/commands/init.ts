@@ -1,4 +1,4 @@
-/** `init`: a first workflow, from what lies nearby and a few answers; then the offer to rehearse it. */
+/** `init`: writes a first workflow from nearby repositories and a few answers, and offers to rehearse it. */
 
 import { basename, dirname, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
@@ -78,7 +78,7 @@ export function define(command: Command, context: Context): void {
     );
 }
 
-/** It is checked as what it will be in the file, and goes there as it was typed. */
+/** Checks a command as the workflow loader will, and returns it unchanged. */
 function parseCheck(text: string): string {
   parseCommand(text);
   return text;
@@ -142,7 +142,7 @@ function copyOf(context: Context, name: string, { project, prompt, accept, maxBu
     : refuse('usage', `The template ${briefPath(found.path)} ${read.trouble}.`, 'Correct it, or give another one.');
 }
 
-/** Null when the person wanted no more. */
+/** Null if the user ended the dialogue. */
 async function compose(context: Context, file: string, given: Given): Promise<Written | null> {
   const asks = canAsk(context) && given.yes !== true;
   if (!asks && given.yes !== true && given.prompt === undefined) {
@@ -210,7 +210,7 @@ function parsed<T>(parse: () => T): AnswerCheck<T> {
   }
 }
 
-/** Absolute paths. The current folder, when nothing else is found. */
+/** Absolute paths; the current folder if no repository is found. */
 async function projectsFor(
   context: Context,
   given: readonly string[] | undefined,
@@ -270,7 +270,7 @@ async function checksFor(
   return answered?.value ?? null;
 }
 
-/** Of sessions: the folders' names as far as these can be names, told apart by numbers. */
+/** Session names from the folder names, made unique by numbers. */
 function namesOf(projects: readonly string[]): readonly string[] {
   const taken = new Set<string>();
   return projects.map((path) => {
@@ -282,7 +282,7 @@ function namesOf(projects: readonly string[]): readonly string[] {
   });
 }
 
-/** Of a copy nothing is offered: it may need variables, and a dry run says which. */
+/** A copied template may need variables, so the next step is a dry run, which names them. */
 async function offerRehearsal(
   context: Context,
   file: string,
@@ -301,7 +301,7 @@ async function offerRehearsal(
 
 export type AnswerCheck<T> = { readonly value: T } | { readonly problem: string };
 
-/** The answer, `usual` for Enter alone, asked again while `check` finds a problem. Null: the input has ended. */
+/** Repeats the question while `check` finds a problem. Enter alone means `usual`. Null at the end of the input. */
 export async function ask<T>(
   context: Context,
   question: string,
@@ -309,7 +309,7 @@ export async function ask<T>(
   check: (answer: string) => AnswerCheck<T>,
 ): Promise<{ readonly value: T } | null> {
   for (;;) {
-    // The question goes out through the system's own call, after what was said before.
+    // `prompt` bypasses our buffers, so write what is buffered first.
     await context.stdout.flush();
     await context.stderr.flush();
     const typed = prompt(question, usual);

@@ -1,4 +1,4 @@
-/** cli/commands/: one file for each command. This one: `run` takes a workflow from its file to its end in one step. */
+/** `run`: creates the group of a workflow and runs it. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { readUserConfig } from '../../app/config/user-config.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../app/create/new-group.ts';
@@ -67,7 +67,7 @@ export async function runWorkflow(
     return;
   }
   if (options.dryRun) return dryRun(context, root, group, options);
-  // Looked at first: a group that cannot be run as asked is not to be left behind.
+  // Check before the group is created, so that a refused run leaves no group behind.
   need(chooseOutput(context, options.output));
   const rehearsal = need(await rehearsalFor(context, options.rehearse));
   need(await readUserConfig(context));
@@ -85,7 +85,7 @@ export async function runWorkflow(
   return result.ok ? concludeRun(context, taken, result.value) : result;
 }
 
-/** The newest real group of the same workflow that is not over. */
+/** The newest active group of the same workflow, without rehearsals. */
 function activeGroup({ world }: Context, root: string, { definition: { workflow } }: NewGroup): GroupMeta | undefined {
   const metas = listGroups(world, root).flatMap((listing) => ('meta' in listing ? [listing.meta] : []));
   return metas.findLast(

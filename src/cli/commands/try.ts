@@ -1,4 +1,4 @@
-/** `try`: plays the demonstration in the dashboard, from any installation, in a data folder that goes afterwards. */
+/** `try`: shows a rehearsal of the bundled example in the dashboard, with a temporary data folder. */
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { findDataRoot } from '../../app/app-context.ts';
@@ -26,7 +26,6 @@ Example:
   $ claude-code-agent try --seconds 20`;
 
 const secondsMax = 3_600;
-/** Three repositories of a few files. */
 const setupMsMax = 60_000;
 
 export function define(command: Command, context: Context): void {
@@ -42,13 +41,13 @@ export function define(command: Command, context: Context): void {
     .action(({ seconds }) =>
       context.run(async () => {
         const { world, env, packageRoot } = context;
-        // What every session would fail for is said once, before anything is made.
+        // Report a missing claude once, instead of once per session.
         need(findClaude(world, env, { packageRoot, ...forRehearsal }));
         const folder = join(env.TMPDIR || '/tmp', `claude-code-agent-try-${world.random.uuid()}`);
         const made = tryPath(() => world.files.makeFolder(folder));
         if (!made.ok)
           return refuse('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');
-        // Until the group runs nothing is there but files.
+        // Before the group runs, there are only files to remove.
         const unsubscribe = onSignal(world.clock, (signal) => {
           tryPath(() => world.files.remove(folder));
           unsubscribe();
@@ -60,7 +59,7 @@ export function define(command: Command, context: Context): void {
           ready = await prepare(own, folder).finally(unsubscribe);
           const isShown = context.stdout.isTerminal && context.stdinIsTerminal;
           const played = await (isShown ? show(own, ready, seconds) : print(own, ready, seconds));
-          context.stdout.line('The demonstration is over. Its files were removed; it cost nothing.');
+          context.stdout.line('The demonstration has ended at no cost. Its files were removed.');
           context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
           return played;
         } finally {
@@ -80,7 +79,7 @@ function parseSeconds(text: string): number {
   return value;
 }
 
-/** The same context with another data folder and without what the user has configured. */
+/** The same context with its own data folder and without the user's configuration. */
 function withOwnData(context: Context, folder: string): Context {
   const own = { CLAUDE_CODE_AGENT_HOME: join(folder, 'data'), XDG_CONFIG_HOME: join(folder, 'config') };
   const env = { ...context.env, ...own };
@@ -162,7 +161,7 @@ async function print(context: Context, { group, options }: Ready, seconds: numbe
   return isOver ? exitCode.done : work;
 }
 
-/** Nothing of it runs any more. */
+/** Pauses the group, so that no process outlives the temporary folder. */
 async function settle(context: Context, { group }: Ready): Promise<void> {
   const { world, stderr } = context;
   try {
@@ -184,7 +183,7 @@ export function defineRehearsalServe(command: Command, context: Context): void {
 
 async function serve(context: Context, groupDir: string, scriptFile: string | undefined): Promise<CommandResult> {
   const stop = new AbortController();
-  // The terminal of the runner is not ours: only SIGTERM is meant for the server.
+  // Ctrl-C in the terminal of the runner must not end the server; the runner sends SIGTERM.
   const end = onSignal(context.world.clock, (signal) => {
     if (signal === 'SIGTERM') stop.abort();
   });

@@ -1,4 +1,4 @@
-/** cli/home/: the home screen over all groups, and from there to the dashboards of groups and back. */
+/** Runs the home screen, which lists all groups and opens their dashboards. */
 
 import { createNewGroup } from '../../app/create/new-group.ts';
 import { readWorkflow } from '../../app/create/workflow-group.ts';
@@ -106,7 +106,7 @@ async function start(context: Context, root: string, reference: string, rehearse
   return refuse('usage', started.said.join(' '), '');
 }
 
-/** What would be printed is kept, for the screen is not there to print on. */
+/** Collects what a command prints, because the screen must not be written to. */
 function listening(context: Context) {
   const parts: string[] = [];
   const stream = {
@@ -127,9 +127,9 @@ function listening(context: Context) {
   return { quiet, said };
 }
 
-/** Ages and costs go on without any key, milliseconds. */
+/** Ages and costs are refreshed without input, milliseconds. */
 const tickMs = 1_000;
-/** Looking at all groups takes no more than one part in so many of the time. */
+/** Reading all groups takes at most this fraction of the time (one in n). */
 const lookPauses = 20;
 
 export type HomeEnd =
@@ -254,7 +254,7 @@ class Home {
   }
 
   #draw(): void {
-    // A terminal that lags behind would only lag more.
+    // Skip frames for a slow terminal.
     if (!this.#screen.isReady) return;
     this.#frame = this.#make(this.#screen);
     this.#screen.show(this.#paint());

@@ -1,4 +1,4 @@
-/** cli/options/: what options mean and are called. Values are checked before anything happens. */
+/** Options that several commands share, and the parsers of their values. */
 
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import type { GroupReference } from '../../app/resolve.ts';
@@ -71,7 +71,7 @@ export const outputs = ['tui', 'text', 'json', 'quiet'] as const;
 export type OutputKind = (typeof outputs)[number];
 export type LineOutput = Exclude<OutputKind, 'tui'>;
 
-/** As wished, else the dashboard on a terminal and text elsewhere. Fails with `usage`. */
+/** The requested output, else the dashboard on a terminal and text elsewhere. */
 export function chooseOutput<Kind extends OutputKind>(
   context: Context,
   wished: Kind | undefined,
@@ -82,7 +82,7 @@ export function chooseOutput<Kind extends OutputKind>(
   return fail('usage', `The dashboard cannot be shown: ${obstacle}.`, 'Use --output text instead.');
 }
 
-/** Why there can be no dashboard; null = there can be one. */
+/** Why the dashboard cannot be shown; null if it can. */
 function dashboardObstacle({ stdout, stdinIsTerminal, env }: Context): string | null {
   if (!stdout.isTerminal) return 'standard output is not a terminal';
   if (!stdinIsTerminal) return 'standard input is not a terminal';
@@ -96,7 +96,7 @@ function isBuildServer({ env }: Context): boolean {
   return !['', '0', 'false'].includes(env.CI ?? '');
 }
 
-/** Only the one that is wished for is loaded. */
+/** Loads only the requested reporter. */
 export async function createReporter(context: Context, group: GroupReference, kind: LineOutput): Promise<Reporter> {
   const { stdout, world, env } = context;
   const write = (text: string): void => stdout.write(text);
@@ -154,7 +154,7 @@ function helpOf({ kind, help, default: standard }: Setting): string {
   return standard === true ? `${help} (default)` : `${help} (default: ${standard})`;
 }
 
-/** These options may be repeated. False: the option was taken back by its negation. */
+/** For options that may be repeated. `before` is false after the negated option. */
 function listParser(setting: Setting) {
   const parse = parserOf<readonly string[]>(setting);
   return (text: string, before: readonly string[] | false = []): readonly string[] => {
@@ -230,7 +230,6 @@ export const parseText = parserOf<string>({ kind: 'line' });
 export const parseContext = parserOf<readonly ContextName[]>({ kind: 'systems' });
 export const parseMegabytes = parserOf<number>({ kind: 'megabytes', max: 100_000_000 });
 
-/** A shell command. */
 export function parseCommand(text: string): string {
   const found = shellCommand(text);
   if (found.ok) return found.command;
@@ -260,11 +259,11 @@ export function collectWhole(text: string, before: readonly number[] = []): read
 }
 
 export function collect(text: string, before: readonly string[] | false = []): readonly string[] {
-  // False: the option had been taken back by its negation.
+  // `before` is false after the negated option, such as --no-depends-on.
   return [...(before || []), text];
 }
 
-/** A regular expression. Escapes that are none, as in `a\-b`, are allowed where they mean the same with and without. */
+/** Tries the `u` flag first, which rejects harmless escapes such as `a\-b`, then no flag. */
 export function parsePattern(text: string): RegExp {
   for (const flags of ['u', '']) {
     try {
@@ -284,12 +283,10 @@ export function parseLease(text: string): number {
   return parseWhole(text, 3_600, 2) * 1_000;
 }
 
-/** Messages of the model that a conversation goes back. */
 export function parseRewind(text: string): number {
   return parseWhole(text, 1_000);
 }
 
-/** Sessions that a machine may run at once. */
 export function parseSlots(text: string): number {
   return parseWhole(text, slotsMax);
 }

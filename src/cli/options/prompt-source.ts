@@ -43,7 +43,7 @@ export function readPrompt(context: Context, path: string, source: string, next:
   if (found.value === 'folder') return fail('usage', `${source} is a folder.`, next);
   // A device such as /dev/zero may have no end.
   if (found.value === 'other') return fail('usage', `${source} is not a file.`, next);
-  // A pipe, such as bash makes for <(command), has no size and no places in it: it can only be read to its end.
+  // A pipe, such as <(command) in bash, has no size and cannot be seeked. Read it to its end.
   const read = tryPath(() =>
     found.value === 'fifo'
       ? Buffer.from(files.readText(path, 'pipe') ?? '')
@@ -108,7 +108,7 @@ export async function readPipedYaml(context: Context, what = 'The workflow'): Pr
   return isText ? ok(text) : fail('usage', `${what} on standard input is not UTF-8 text.`, 'Give a YAML file.');
 }
 
-/** `pairs` are the values of `--var`, `alsoKnown` names among them that are for others. */
+/** `pairs` are the values of `--var`; those in `alsoKnown` belong to other templates. */
 export async function readNamedWorkflow(
   context: Context,
   reference: string,

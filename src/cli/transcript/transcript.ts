@@ -1,4 +1,4 @@
-/** cli/transcript/: a transcript as a person reads it: from the lines that claude printed to lines for a terminal. */
+/** Renders the stream-json lines of a transcript for a terminal. */
 
 import { type GroupPaths, sessionPaths } from '../../app/resolve.ts';
 import { TranscriptReader } from '../../claude/transcript-entries.ts';
@@ -16,7 +16,7 @@ export class TranscriptRenderer {
   readonly #reader = new TranscriptReader();
   readonly #lines: EntryLines;
 
-  /** `tellsAttempts`: the entries of attempts are given as well, see `show`. */
+  /** `tellsAttempts`: the caller also passes the start and end of attempts to `show`. */
   constructor(style: Style, tellsAttempts = false) {
     this.#lines = new EntryLines({ style, tellsAttempts });
   }
@@ -34,9 +34,9 @@ export class TranscriptRenderer {
 export interface TranscriptSink {
   entry(entry: TranscriptEntry): void;
   line(line: Uint8Array): void;
-  /** Half a line whose worker is gone; the next attempt begins on a line of its own. */
+  /** Receives a partial line whose worker is gone, so that the next attempt starts on a new line. */
   torn(line: Uint8Array): void;
-  /** Where it is there, it gets the bytes as they come, and `line` is not called. */
+  /** If present, receives the bytes unchanged, and `line` is not called. */
   readonly chunk?: (bytes: Uint8Array) => void;
   flush(): void;
   end(): void;
@@ -51,7 +51,7 @@ export function rawSink(stdout: Output, grep: RegExp | undefined): TranscriptSin
     const needsText = grep !== undefined || isShown;
     const text = needsText ? decoder.decode(line) : '';
     if (grep !== undefined && !grep.test(text)) return;
-    // JSON spells most control characters itself; what a hostile or damaged line holds must not reach a terminal.
+    // JSON escapes most control characters, but a hostile or damaged line may contain them.
     held.push(Buffer.from(isTorn ? '\n' : ''));
     held.push(isShown ? Buffer.from(spelledControls(text)) : line, Buffer.from(end));
     isTorn = end === '';
@@ -135,14 +135,12 @@ export function jsonSink(
   };
 }
 
-/** A worker that is killed in the middle of a line has not printed nonsense. */
+/** Shows the line of a killed worker as partial instead of invalid. */
 function asTorn(entry: TranscriptEntry): TranscriptEntry {
   return entry.kind === 'unreadable' ? { ...entry, torn: true } : entry;
 }
 
-// * Prints the transcript of a session, from its beginning and as it grows, in parts: however large the file is,
-// no more than a part of it and its longest line are in memory.
-
+/** Size of one read, so that memory holds only a part of the transcript and its longest line. */
 const chunkBytes = 1024 * 1024;
 
 export interface PrinterTarget {
@@ -174,7 +172,7 @@ export class TranscriptPrinter {
     return this.#world.files.info(this.#path)?.size ?? 0;
   }
 
-  /** Prints what was added, up to byte `limit`: a size that it had before the log was read. */
+  /** Prints what was added, up to byte `limit`: the size of the file before the log was read. */
   async printTo(limit: number): Promise<void> {
     const { stdout, sink } = this.#to;
     while (!stdout.isClosed) {
@@ -186,10 +184,10 @@ export class TranscriptPrinter {
       if (sink.chunk !== undefined) sink.chunk(chunk);
       else for (const line of this.#splitter.push(chunk)) sink.line(line);
       sink.flush();
-      // A reader that is slower than the disk must not make us keep the whole transcript.
+      // Wait for a slow reader, so that the transcript does not pile up in memory.
       await stdout.flush();
     }
-    // What an attempt printed last may have come since; its end is told behind it.
+    // The last output of an attempt may have arrived since. Print it before the end of the attempt.
     if (this.#position >= this.size) this.#teller.tellEnd();
     sink.flush();
   }

@@ -134,7 +134,7 @@ test('attach beside a live runner: nothing else starts the session, and it conti
   }
   fake.exit(0);
   expect(await terminal.exited).toBe(0);
-  await terminal.shows('Nothing was said.', '001 api continues when a slot is free.');
+  await terminal.shows('No message was sent.', '001 api continues when a slot is free.');
   const next = await user.begun(group, 'api');
   await next.succeed(0.5);
   expect((await run.finished).code).toBe(0);

@@ -27,7 +27,7 @@ test('sessions: added, held back, sent a message, retried, removed', async () =>
   const { session } = await user.json<{ session: string }>(...add);
   expect(await user.json('session', 'list', 'auth')).toMatchObject([{ id: session }]);
   expect(await user.json('session', 'pause', 'auth/api')).toEqual({ group, session, status: 'pending' });
-  expect(await user.json('session', 'say', 'auth/api', 'More.')).toEqual({ group, session, heard: 'next-attempt' });
+  expect(await user.json('session', 'say', 'auth/api', 'More.')).toEqual({ group, session, delivered: 'next-attempt' });
   const script = join(user.folder, 'script.yaml');
   const fails = 'steps: [{ status: 400, errorType: invalid_request_error, message: no }]';
   writeFileSync(script, `version: 1\nsessions:\n  api: { ${fails} }\n`);

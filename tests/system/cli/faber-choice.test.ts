@@ -42,7 +42,7 @@ test('"…detects and warns about workflow conflicts": y takes over', async () =
   const first = await user.begin();
   const { code, shown } = await onTerminal('y\r', 'start', '--work-id', '259');
   expect(code).toBe(0);
-  for (const part of ['WARNING: Another workflow is active', `Active: ${first}`, 'or w for a work tree of its own']) {
+  for (const part of ['WARNING: Another workflow is active', `Active: ${first}`, 'or w for a new worktree in']) {
     expect(shown).toContain(part);
   }
   expect(user.activeRun()).toContain('-259-');

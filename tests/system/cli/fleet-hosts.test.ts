@@ -108,7 +108,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
       'Waiting until the fleet hears of it ...',
     ]);
     expect(added.stdout).not.toContain(' ...');
-    expect(added.stdout).toContain('works as one for the fleet at redis://127.0.0.1');
+    expect(added.stdout).toContain('This host joined the fleet at redis://127.0.0.1');
     expect([added.code, added.stdout.includes(secret), added.stderr.includes(secret)]).toEqual([0, false, false]);
 
     const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
@@ -129,7 +129,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
 
     const question = await user.run('host', 'forget', 'one');
     expect(question.stderr).toContain(`and remove what was installed at ${there.destination}?`);
-    expect(await user.ok('host', 'forget', 'one', '--yes')).toBe('one is out of the fleet.');
+    expect(await user.ok('host', 'forget', 'one', '--yes')).toBe('Removed one from the fleet.');
     expect(await user.json('host', 'list')).toEqual({ hosts: [] });
     for (const holder of holders) expect(holder && processes.isAlive(holder)).toBe(false);
     const left = readdirSync(there.home, { recursive: true, encoding: 'utf8' });
@@ -217,8 +217,10 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
         writeFileSync(join(there.home, 'go'), '');
         expect(await forgetting).toMatchObject({
           code: 0,
-          stdout: 'one is out of the fleet.\n',
-          stderr: expect.stringContaining('one takes nothing new. Waiting for 1 session there; --now ends them.'),
+          stdout: 'Removed one from the fleet.\n',
+          stderr: expect.stringContaining(
+            'one takes no more sessions. Waiting for 1 running session; --now ends them.',
+          ),
         });
         const { code, stdout } = await run;
         expect([code, stdout.includes('host forget')]).toEqual([0, false]);
@@ -367,7 +369,7 @@ esac
       '--label',
       'gpu',
     );
-    expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This host works as two') });
+    expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This host joined the fleet at') });
     expect(joined.stdout + joined.stderr).not.toContain(line);
     expect(await user.ok('host', 'list')).toMatch(/^two +ready .* gpu$/m);
     // While it lives, another host may not have its name.
@@ -375,7 +377,7 @@ esac
     expect([taken.code, taken.stderr.includes('Another host of the fleet is called two')]).toEqual([2, true]);
     expect(existsSync(fleetPaths(user.data).host)).toBe(false);
     const left = await user.runWith({ env }, 'host', 'forget', 'two', '--yes');
-    expect(left).toMatchObject({ code: 0, stdout: 'two is out of the fleet.\n' });
+    expect(left).toMatchObject({ code: 0, stdout: 'Removed two from the fleet.\n' });
     expect(await user.json('host', 'list')).toEqual({ hosts: [] });
     expect(readdirSync(join(machine, 'fleet'))).toEqual([]);
 

@@ -42,7 +42,7 @@ describe('without a fleet', () => {
     [['--redis', 'redis://127.0.0.1:1'], 'refuses the connection'],
     [['--redis', 'redis://127.0.0.1:1', '--ca', 'none.pem'], 'does not exist'],
     [['--redis', 'redis://127.0.0.1:1', '--lease', '1'], 'whole number from 2 to 3600'],
-    [[], 'A fleet needs a Redis'],
+    [[], 'A fleet needs a Redis server'],
   ])('fleet init %j creates nothing', async (options, said) => {
     const { code, stdout, stderr } = await user.run('fleet', 'init', ...options);
     expect(code).toBeOneOf([1, 2]);
@@ -190,7 +190,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await says('open', { isGuarded: false, used: 4, labels: [] });
       const table = await user.ok('host', 'list');
       expect(table.split('\n')).toHaveLength(5);
-      expect(table).toMatch(/^HOST +STATE +USED +FREE +LOGIN +VERSION +CLAUDE +HEARD +LABELS$/m);
+      expect(table).toMatch(/^HOST +STATE +USED +FREE +LOGIN +VERSION +CLAUDE +SEEN +LABELS$/m);
       expect(table).toMatch(/^gpu1 +ready +1 +3 +team-a +1\.2\.3 +2\.1\.331 +\d+s +gpu$/m);
       expect(table).toMatch(/^old +lost /m);
       expect(table).toMatch(/^quiet +silent .* [67]s +gpu$/m);
@@ -274,8 +274,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     test('are drained and resumed by name', async () => {
       await says('gpu1');
       expect(await user.ok('host', 'drain', 'gpu1')).toBe(
-        'gpu1 takes nothing new, and finishes its 1 session. It takes sessions again with: ' +
-          'claude-code-agent host resume gpu1',
+        'gpu1 takes no more sessions; it finishes 1 session. Undo it with: ' + 'claude-code-agent host resume gpu1',
       );
       expect(await user.ok('host', 'list')).toMatch(/^gpu1 +draining/m);
       expect(await user.json('host', 'resume', 'gpu1')).toEqual({ host: 'gpu1', draining: false });
@@ -286,7 +285,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       await says('gpu1');
       const asked = await user.run('host', 'forget', 'gpu1');
       expect(asked.code).toBe(2);
-      expect(asked.stderr).toContain('Take gpu1 out of the fleet, waiting for 1 session there?');
+      expect(asked.stderr).toContain('Remove gpu1 from the fleet, waiting for 1 session there?');
       expect(await user.ok('host', 'list')).toContain('gpu1');
       expect(await user.json('host', 'forget', 'gpu1', '--now', '--yes')).toEqual({ host: 'gpu1', booked: [] });
       expect(await user.json('host', 'list')).toEqual({ hosts: [] });

@@ -76,7 +76,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
         expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('Trying whether it starts')]);
         const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
         expect(hosts).toMatchObject([{ name: 'one', slots: 2, state: 'ready' }]);
-        expect(await user.ok('host', 'forget', 'one', '--yes')).toBe('one is out of the fleet.');
+        expect(await user.ok('host', 'forget', 'one', '--yes')).toBe('Removed one from the fleet.');
       } finally {
         await user.run('host', 'forget', 'one', '--yes');
         await there.stop();

@@ -83,7 +83,7 @@ test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays, and no
   expect([code, stderr]).toEqual([1, expect.stringContaining('is not of the form')]);
   expect(readFileSync(config(), 'utf8')).toBe(text);
   expect(existsSync(join(root, 'clients'))).toBe(false);
-  expect(await inRoot('list')).toMatchObject({ code: 0, stderr: expect.stringContaining('Left out: ') });
+  expect(await inRoot('list')).toMatchObject({ code: 0, stderr: expect.stringContaining('Ignored: ') });
 });
 
 test('init outside of the root, and in the root itself', async () => {

@@ -84,7 +84,7 @@ test('what was denied is shown with its rules, and how they are taken', async ()
   expect(allowed(group)).toBeUndefined();
   const said = await user.ok('session', 'allow', 'auth/api', offered[0] ?? '');
   expect(said).toBe(
-    `Session 001 api is allowed Bash(npm test:*). Retry with: claude-code-agent session retry ${group}/api`,
+    `Session 001 api now allows Bash(npm test:*). Retry with: claude-code-agent session retry ${group}/api`,
   );
   const json = await user.json<object>('session', 'allow', 'auth/api', '--denied');
   expect(json).toMatchObject({ session: user.id('api'), allowed: offered.slice(1) });

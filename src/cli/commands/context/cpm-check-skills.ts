@@ -1,4 +1,4 @@
-/** `cpm check-skills`: what is wrong with CPM skills, and what they lack about state added to them. */
+/** `cpm check-skills`: finds problems in CPM skills, and adds the missing section about state with --fix. */
 import { basename, dirname, join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { briefPath, folderNamed } from '../../../app/path-argument.ts';
@@ -60,7 +60,7 @@ function check(context: Context, typed: string, fix: boolean, json: boolean): Co
   stdout.line(`${plural(checked.length, 'skill')} checked. No problems.`);
 }
 
-/** Linked folders are not followed: they may lead in a circle. */
+/** Symlinked folders are not followed, because they can form a loop. */
 function findSkills(files: Files, folder: string): string[] {
   return files.list(folder).flatMap((name) => {
     const path = join(folder, name);
@@ -75,7 +75,7 @@ interface Checked {
   readonly problems: readonly Problem[];
 }
 
-/** With `section` the file is replaced as a whole, and a copy kept; a link is only read. */
+/** With `section`, adds it to the file and keeps a copy. A symlink is only read. */
 function checkOne({ world }: Context, path: string, section: string | null): Checked {
   const { files } = world;
   const read = readTextFile(world, path, skillBytesMax);
@@ -86,7 +86,7 @@ function checkOne({ world }: Context, path: string, section: string | null): Che
   const text = mended ?? read.text;
   const fixed = text !== read.text;
   if (fixed) {
-    // An older copy is the one without any word of ours.
+    // Keep an older copy: it is the original.
     if (files.entryKind(`${path}.bak`) === null) {
       files.writeAtomic(`${path}.bak`, read.text, { durable: true, access: 'project' });
     }
@@ -95,7 +95,7 @@ function checkOne({ world }: Context, path: string, section: string | null): Che
   return { path, fixed, problems: checkSkill({ file: path, folder: basename(dirname(path)), text, procedures }) };
 }
 
-/** A plugin keeps what its skills have in common in `shared` beside `skills`. */
+/** The procedures that the skills of a plugin share, in the folder `shared` beside `skills`. */
 function proceduresFor(world: Context['world'], skill: string): string {
   const folder = join(dirname(dirname(dirname(skill))), 'shared');
   const names = world.files.list(folder).filter((name) => name.endsWith('.md'));

@@ -1,4 +1,4 @@
-/** `faber status`, `prime-context` and `session-end`: what a run is, and what its sessions get and leave. */
+/** `faber status`, `prime-context` and `session-end`. */
 
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
@@ -70,7 +70,7 @@ async function status(context: Context, given: StatusGiven): Promise<void> {
   const project = need(currentProject(context, given.project));
   const active = readActiveRun(context.world.files, project);
   const found = currentRun(context, project, given.runId);
-  // Several runs and none of them active is a state to show, too.
+  // Several runs without an active one are listed, too.
   if (!found.ok && found.failure.reason !== 'ambiguous') refuseWith(found.failure);
   const run = found.ok && found.value !== null ? need(ofWorkItem(found.value, given.workId)) : null;
   const others = otherRuns(context, project, run?.runId);
@@ -137,7 +137,7 @@ function describeSession(record: JsonObject): string {
   return `${who}, from ${word(record.started_at)} ${ended}${why}`;
 }
 
-/** One conversation has a record before and after each compaction. */
+/** A conversation has one record per part; each compaction starts a new part. */
 function partText(record: JsonObject | null): string {
   const part = partOf(record);
   return part === 1 ? '' : ` part ${part}, after a compaction,`;
@@ -195,7 +195,7 @@ function prime(context: Context, given: PrimeGiven): void {
   const project = need(currentProject(context, given.project));
   const run = need(currentRun(context, project, given.runId));
   const isHook = given.trigger === 'session_start';
-  // Called by a hook of the user's own it must not make every session of the project begin with an error.
+  // Not an error, because a hook of the user may call this in every session.
   const isOver = isHook && run?.state.status !== inProgress;
   if (run === null || isOver) {
     const none = noActiveRun(context, project);
@@ -227,17 +227,17 @@ function prime(context: Context, given: PrimeGiven): void {
   if (trouble !== undefined) refuse('write-failed', `The context was loaded but not recorded: ${trouble}`, '');
 }
 
-/** Refuses problems of the configuration, and ids that it does not know. */
+/** Refuses a faulty configuration and unknown artifact ids. */
 function checkIds(context: Context, project: FaberProject, { state }: FoundRun, ids: readonly string[] = []): void {
   const config = need(soundConfig(context, project, workflowName(state.workflow_id)));
   const known = config.artifacts.map(({ id }) => id);
   const unknown = ids.filter((id) => !known.includes(id));
   if (unknown.length === 0) return;
-  const said = unknown.map((id) => {
+  const names = unknown.map((id) => {
     const near = nearest(id, known);
     return `${JSON.stringify(id.slice(0, 100))}${near === undefined ? '' : ` (did you mean ${near}?)`}`;
   });
-  refuse('usage', `There is no artifact ${said.join(' and no ')}.`, `There are: ${known.join(', ') || 'none'}.`);
+  refuse('usage', `There is no artifact ${names.join(' and no ')}.`, `There are: ${known.join(', ') || 'none'}.`);
 }
 
 function show({ stdout, stderr }: Context, runId: string, primed: Primed, { json, dryRun, trigger }: PrimeGiven): void {

@@ -1,4 +1,4 @@
-/** `faber start`, `resume`, `phase` and `worktrees`: what carries a run on, and cleans up after it. */
+/** `faber start`, `resume`, `phase` and `worktrees`. */
 import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import {
@@ -113,23 +113,20 @@ async function say(context: Context, project: FaberProject, run: NewRun, json: t
   await settleWithGit(context, project, runId);
 }
 
-interface Asked {
+interface NewRunRequest {
   readonly runId: string;
   /** Empty when the run has none. */
   readonly workId: string;
   readonly project: FaberProject;
   readonly takeOver: true | undefined;
-  /** A new run may go into a work tree of its own; one that exists has its context. */
+  /** A new run may use its own worktree; an existing run already has a place. */
   readonly offersWorktree: boolean;
 }
 
-/**
- * What to do where another run is in progress: warns and asks, unless the user took over already. Without a terminal
- * it is refused. Any other answer than one named cancels.
- */
+/** Asks what to do if another run is in progress. Refuses without a terminal. Unknown answers cancel. */
 async function choose(
   context: Context,
-  { runId, workId, project, takeOver, offersWorktree }: Asked,
+  { runId, workId, project, takeOver, offersWorktree }: NewRunRequest,
 ): Promise<'take-over' | 'worktree' | 'cancel'> {
   const conflict = need(conflictWith(context, project, runId));
   if (conflict === null || takeOver) return 'take-over';
@@ -141,7 +138,7 @@ async function choose(
   if (conflict.workId === workId) {
     stderr.line(`It is for the same work item. Resume it with: ${commandText(['faber', 'resume', conflict.runId])}`);
   }
-  // The work item of a run that exists stands in a file that anybody may have written.
+  // The work item comes from a file of the repository, so it may not be a valid one.
   const hasCommand = plainNamePattern.test(workId);
   stderr.line(`Recommendation: use separate worktrees for concurrent workflows${hasCommand ? ':' : '.'}`);
   const folder = safeLine(`../${basename(project.top)}-issue-${workId}`, 300);
@@ -152,13 +149,13 @@ async function choose(
     const message = `The run ${conflict.runId} is in progress in this worktree, so nothing was started.`;
     refuse('illegal-transition', message, 'Give --worktree or --take-over.');
   }
-  // The question goes out through the system's own call, after what was said before.
+  // `prompt` bypasses our buffers, so write what is buffered first.
   await context.stdout.flush();
   await context.stderr.flush();
   const question =
     'Do you want to proceed anyway? This will take over context management for this worktree, potentially ' +
     'interfering with the other workflow.';
-  const tree = offersWorktree ? `, or w for a work tree of its own in ${folder}` : '';
+  const tree = offersWorktree ? `, or w for a new worktree in ${folder}` : '';
   const answer = prompt(`${question} [y/N${tree}]`)?.trim().toLowerCase() ?? '';
   if (offersWorktree && /^w(?:orktree)?$/.test(answer)) return 'worktree';
   return /^y(?:es)?$/.test(answer) ? 'take-over' : 'cancel';
@@ -327,9 +324,9 @@ async function prune(
   { yes, force, json }: WorktreesGiven,
 ): Promise<CommandResult> {
   const over = views.filter(({ status }) => status !== 'in progress');
-  // An entry whose folder is gone holds nothing that could be lost.
+  // An entry without a folder needs no confirmation.
   const folders = over.filter(({ status }) => status !== 'missing');
-  const question = `Remove ${plural(folders.length, 'work tree')}: ${folders.map(({ path }) => path).join(', ')}?`;
+  const question = `Remove ${plural(folders.length, 'worktree')}: ${folders.map(({ path }) => path).join(', ')}?`;
   const isSure = folders.length === 0 || (await confirmed(context, question, yes === true || force === true));
   if (!isSure) return exitCode.failed;
   const results = [];

@@ -1,4 +1,4 @@
-/** `handover init`, `list` and `find`: projects that later sessions find again. */
+/** `handover init`, `list` and `find`: projects that later sessions continue. */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { handoverRoot, initProject, workerAssignment } from '../../../app/handover/init-project.ts';
@@ -79,19 +79,19 @@ function list(context: Context, { root: typedRoot, json }: Given): void {
   }
 }
 
-/** What cannot be used is said. */
+/** Prints what had to be ignored on stderr. */
 function projectsIn(context: Context, typedRoot: string | undefined) {
   const root = need(handoverRoot(context, typedRoot));
   const { projects, troubles } = findProjects(context.world.files, root);
-  for (const trouble of troubles) context.stderr.line(safeLine(`Left out: ${trouble}`, 1000));
+  for (const trouble of troubles) context.stderr.line(safeLine(`Ignored: ${trouble}`, 1000));
   return { root, projects };
 }
 
 function plain({ id, folder, file, facts, updatedMs }: HandoverProject): object {
   const { projectName: name, currentPhase, nextAction, filesToLoad, sessionIds, sessionId } = facts;
   const lastUpdated = new Date(updatedMs).toISOString();
-  const said = { name, currentPhase, nextAction, filesToLoad };
-  return { project: id, ...said, lastUpdated, sessionIds, sessionId, folder, file };
+  const resume = { name, currentPhase, nextAction, filesToLoad };
+  return { project: id, ...resume, lastUpdated, sessionIds, sessionId, folder, file };
 }
 
 function table(context: Context, projects: readonly HandoverProject[]): string[] {

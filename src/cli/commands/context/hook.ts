@@ -1,7 +1,4 @@
-/**
- * cli/commands/context/: the commands of hooks, CPM, FABER and handover. This file: `hook install`, `uninstall` and
- * `status`, on the settings of a person or a project.
- */
+/** `hook install`, `uninstall` and `status`, for the settings of a user or a project. */
 import type { Command } from '@commander-js/extra-typings';
 import {
   accessOf,
@@ -73,9 +70,9 @@ function systemsOf({ systems = contextNames }: Given): readonly ContextName[] {
 function install(context: Context, given: Given): void {
   const systems = systemsOf(given);
   const path = need(settingsPath(context, given));
-  // Read before a folder is made, so that a faulty file leaves everything as it is.
+  // Read first, so that nothing is created if the file is faulty.
   const before = need(readSettings(context, path));
-  // Not what it finds to start, for settings live longer than a compiled program or a Bun.
+  // The launcher, not the current executable, because settings outlive an installed Bun or binary.
   const launcher = launcherIn(context.packageRoot);
   const target = { path, access: accessOf(given) };
   const changed = need(changeHooks(context, target, (settings) => installHooks(settings, launcher, systems)));
@@ -155,7 +152,7 @@ function cells({ system, event, installed, trouble }: Row): TableCell[] {
   return [system, event, installed ? { text: 'installed', tone: 'good' } : { text: 'not installed', tone: 'dim' }];
 }
 
-/** Why the hook cannot run, or does not run this program; null when all is well. */
+/** Why the hook cannot run, or does not run this program; null if it works. */
 function troubleOf(context: Context, { launcher }: InstalledHook): string | null {
   const found = lookAt(context.world.files, launcher);
   if (!found.ok || found.value !== 'file') {

@@ -79,7 +79,7 @@ async function create(context: Context, wanted: Wanted, json: boolean): Promise<
   else context.stdout.line(made.id);
 }
 
-/** What the templates of the command line ask for may be given as well. The loader comes only when it is needed. */
+/** `--var` may also set variables of the config template. The workflow loader is loaded only here. */
 async function fromWorkflow(
   context: Context,
   { from = '', vars }: Wanted,

@@ -1,4 +1,4 @@
-/** `group merge` and `group pr`: hands the work of a group over to the branches it came from, or proposes it. */
+/** `group merge` and `group pr`: delivers the work of a group to its target branches, or as pull requests. */
 
 import { join, relative } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
@@ -284,7 +284,7 @@ interface HandOver {
   readonly yes: boolean;
 }
 
-/** Asks on a terminal; a script, which is not asked, is told. False = the user said no. */
+/** Asks for confirmation on a terminal and prints a note elsewhere. False = the user declined. */
 export async function mayHandOver(
   context: Context,
   group: GroupReference,

@@ -1,4 +1,4 @@
-/** `group pause` and `stop --all`: sessions end so that they can be resumed. */
+/** `group pause` and `stop --all`. */
 import type { Command } from '@commander-js/extra-typings';
 import { endedStartText, type PauseOutcome, type PauseRequestMode } from '../../../app/group-commands.ts';
 import { whileBusy } from '../../../app/live-runner.ts';
@@ -98,7 +98,7 @@ function conclude(
   }
 }
 
-/** The sessions need a runner until they end: this command becomes that runner and starts nothing. */
+/** Running sessions need a runner until they finish: this process becomes that runner and starts nothing. */
 async function drainHere(context: Context, group: GroupReference): Promise<CommandResult> {
   const { groupId } = group;
   const loaded = need(loadWithRunner(context.world, group));
@@ -119,8 +119,6 @@ function nothingToPause(groupId: GroupId, status: GroupStatus): never {
   return refuse('usage', `Group ${groupId} is ${status}; nothing to pause.`, next);
 }
 
-// How a paused group goes on, for commands that did not read it.
-
 export function resumeText(world: World, group: GroupReference): string {
   const loaded = loadWithRunner(world, group);
   return commandText(loaded.ok ? resumeCommand(loaded.value.state) : ['group', 'resume', group.groupId]);
@@ -132,7 +130,7 @@ Example:
   Paused 20260104-143022-auth-refactor. Resume with: claude-code-agent group resume 20260104-143022-auth-refactor`;
 
 const sentenceColumnsMax = 800;
-/** A runner that has not answered for so long is not waited for any more. */
+/** How long to wait for a runner that does not answer. */
 const patienceMs = 10_000;
 
 export function defineStop(command: Command, context: Context): void {
@@ -170,11 +168,11 @@ function stopDocument({ world }: Context, { running, unreadable }: RunningGroups
   return { groups, unreadable: unreadable.map(({ group }) => group.groupId) };
 }
 
-/** True when nothing of it was running. */
+/** True if nothing of the group was running. */
 async function stopUnreadable(context: Context, { group, failure }: UnreadableGroup): Promise<boolean> {
   const { groupId } = group;
   const say = (text: string) => context.stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
-  // What can be done about the log, and that nothing was, is said by the command that shows the group.
+  // `group show` explains what to do about the log.
   const sayDone = (done: string) => say(`${done} ${failure.message} See: ${commandText(['group', 'show', groupId])}`);
   const stopped = await stopUnreadableGroup(context.world, group);
   switch (stopped.kind) {
@@ -206,7 +204,7 @@ function endedText({ processes, runner }: { readonly processes: number; readonly
   return `Ended its runner (pid ${runner}) and ${many} of its sessions.`;
 }
 
-/** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */
+/** True if nothing of the group runs any more. A failure does not prevent the other groups from being stopped. */
 async function stopOne(context: Context, group: GroupReference): Promise<boolean> {
   const { groupId } = group;
   try {

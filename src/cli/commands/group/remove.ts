@@ -93,7 +93,7 @@ function say({ stderr }: Context, { state, wasArchived, tidied, leftovers }: Arc
 const lineColumns = 1000;
 const namesShownMax = 10;
 
-/** Of a worktree that was removed by force: what was nowhere else. Git keeps commits for some weeks, files never. */
+/** What `--force` discarded with a worktree. Git keeps unreferenced commits for some weeks. */
 function lostWith({ title, doomed, standing }: Leftover): string[] {
   if (standing?.ok !== true) return [];
   const { branch, repository } = doomed;
@@ -119,7 +119,7 @@ function lostWith({ title, doomed, standing }: Leftover): string[] {
   return lost;
 }
 
-/** For worktrees that stay although the group is archived. */
+/** The next step for worktrees that were kept. */
 function nextAdvice(groupId: string, force: boolean): string {
   const next = force
     ? advise('Then remove it with', archiveCommand(groupId))
@@ -193,7 +193,7 @@ export async function deleteGroups(
   if (first !== undefined) refuseWith(first);
 }
 
-/** False when the person who was asked said no. */
+/** False = the user declined. */
 async function remove(
   context: Context,
   group: GroupReference,
@@ -209,7 +209,7 @@ async function remove(
   return true;
 }
 
-/** A runner that has not answered for so long is not waited for any more. */
+/** How long to wait for a runner that does not answer. */
 const patienceMs = 10_000;
 
 /** With --force, a live runner stops its sessions as for a pause, ends and releases the lock. */
@@ -332,7 +332,7 @@ function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
   for (const { id, why } of kept) stderr.line(`${id} stays. ${safeLine(why, noteColumns)}`);
 }
 
-/** `failed`: those that are not gone, of which it is said why. */
+/** `failed`: groups that were not deleted; the reason was printed. */
 async function deleteAll(
   context: Context,
   root: string,

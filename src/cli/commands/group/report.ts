@@ -1,4 +1,4 @@
-/** `group report`: what became of a group, as one HTML file, as Markdown for a pull request, or as JSON. */
+/** `group report`: results of a group as one HTML file, as Markdown for a pull request, or as JSON. */
 import { dirname, resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { tryPath } from '../../../app/path-argument.ts';
@@ -41,7 +41,7 @@ Markdown.`,
           const { reportMarkdown } = await import('../../../view/markdown.ts');
           return stdout.write(reportMarkdown(state, model));
         }
-        // Loaded only now: the layout of graphs is large.
+        // Loaded on demand, because the graph layout library is large.
         const { reportPage } = await import('../../../view/html/page.ts');
         const page = reportPage(state, model);
         if (html === '-') return stdout.write(page);
@@ -53,7 +53,7 @@ Markdown.`,
     );
 }
 
-/** An earlier page of ours may be replaced, anything else only by force. */
+/** Refuses to overwrite a file that is not a page of this program, unless `force`. */
 export function checkPageTarget({ world }: Context, path: string, force: boolean): void {
   const shown = quoted(path);
   const next = 'Give --html a file in an existing folder.';

@@ -1,4 +1,4 @@
-/** `group run`, `resume` and `plan`: from the command line to the runner. */
+/** `group run`, `resume` and `plan`. */
 import type { Command } from '@commander-js/extra-typings';
 import type { CheckGate } from '../../../app/claude-check/gate.ts';
 import { isAwaited } from '../../../app/event-commands.ts';
@@ -57,7 +57,7 @@ export interface RunCommandTexts {
   readonly description: string;
   readonly example: string;
   readonly retriesFailed: boolean;
-  /** Looked at first; true = nothing is left to run. */
+  /** Called before the run; true = nothing is left to run. */
   readonly before?: (context: Context, group: GroupReference, config: RunConfig) => Promise<boolean>;
 }
 
@@ -79,7 +79,7 @@ async function runGroup(
   before: RunCommandTexts['before'],
 ): Promise<CommandResult> {
   const group = need(resolveGroup(context, reference));
-  const options = asChosen(context, group, given);
+  const options = withRehearsal(context, group, given);
   if (options.dryRun) return previewGroup(context, group, options);
   if (await before?.(context, group, options.config)) return;
   if (options.detach) return runDetached(context, group, options);
@@ -87,8 +87,8 @@ async function runGroup(
   return result.ok ? concludeRun(context, group, result.value) : result;
 }
 
-/** A copy that is to be rehearsed need not be told so again. */
-function asChosen({ world }: Context, group: GroupReference, options: RunCommandOptions): RunCommandOptions {
+/** A copy that was made for a rehearsal is rehearsed without --rehearse. */
+function withRehearsal({ world }: Context, group: GroupReference, options: RunCommandOptions): RunCommandOptions {
   if (options.rehearse !== undefined) return options;
   const loaded = loadWithRunner(world, group);
   return loaded.ok && loaded.value.state.rehearsal !== undefined ? { ...options, rehearse: true } : options;
@@ -109,10 +109,10 @@ export function planOptions({ output, rehearse, prompts, config: { acceptClaude 
   return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined, acceptClaude };
 }
 
-/** How a run that began here ended, or what came of handing it over to a runner of its own. */
+/** How a run in this process ended, or how its detached runner started. */
 export type RunCommandResult = RunHere | { readonly kind: 'handed-over'; readonly work: CommandResult };
 
-/** This command is the runner of the group until it is settled; `opened` is a gate that was passed already. */
+/** This process is the runner until the group is settled. `opened`: the check of claude, if it was done already. */
 export async function runInTerminal(
   context: Context,
   group: GroupReference,
@@ -132,7 +132,7 @@ export async function runInTerminal(
   };
   const ran = await runHere(context, group, options, ways, opened);
   if (!ran.ok || ran.value.kind !== 'left' || display?.isHandedOver !== true) return ran;
-  // Its options are on record and hold for the runner that takes over.
+  // The log holds the other options; the detached runner reads them there.
   const { rehearse, keep } = options;
   const further: RunCommandOptions = { config: {}, output: undefined, rehearse, keep, retryFailed: false };
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
@@ -169,7 +169,7 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
 function sayBooked({ stderr }: Context, booked = 0): void {
   if (booked === 0) return;
   const whose = booked === 1 ? 'an attempt' : `${booked} attempts`;
-  stderr.line(`What ${whose} on a host that was lost had cost is booked now.`);
+  stderr.line(`The cost of ${whose} on a lost host is now recorded.`);
 }
 
 async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunTerminal> {
@@ -181,7 +181,7 @@ async function openRunDisplay(context: Context, group: GroupReference, output: O
 
 const sentenceColumnsMax = 1_000;
 
-/** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
+/** Starts a detached runner. If the runner refuses to start, the exit code is that of the runner. */
 export async function runDetached(
   context: Context,
   group: GroupReference,
@@ -209,16 +209,15 @@ function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: st
   stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
 }
 
-// `session resume` and `session retry` of a group that nobody runs: the command becomes the runner for one
-// session.
+// `session resume` and `session retry` of a group without a runner: this process runs that one session.
 
-/** `rehearse` is the script given by the user; a group that was begun as a rehearsal goes on as one in any case. */
+/** `rehearse` is the script from the command line. A rehearsal is continued as one without it. */
 interface How {
   readonly rehearse?: string | true | undefined;
   readonly json?: true | undefined;
 }
 
-/** A live runner is asked to start it when there is a slot; without one this process runs it to its end. */
+/** A live runner starts the session when a slot is free; without a runner this process runs the session. */
 export async function startSession(
   context: Context,
   session: LoadedSession,
@@ -235,7 +234,7 @@ export async function startSession(
   context.stdout.line(`Session ${titleOf(state, sessionId)} ${what} when a slot is free. Follow it: ${follow}`);
 }
 
-/** A live runner is asked to try each again; without one this process runs the group. */
+/** A live runner retries each failed session; without a runner this process runs the group. */
 export async function runFailedAgain(context: Context, group: LoadedGroup, { rehearse }: How): Promise<CommandResult> {
   const { groupId, state } = group;
   if (liveRunner(context.world, group) === null)
@@ -246,7 +245,7 @@ export async function runFailedAgain(context: Context, group: LoadedGroup, { reh
   context.stdout.line(`${what} Watch it: ${commandText(['group', 'watch', groupId])}`);
 }
 
-/** Runs the group with this session alone. The exit code tells about the session: 0 completed, 1 failed, 3 paused. */
+/** Runs only this session of the group. Exit codes: 0 completed, 1 failed, 3 paused. */
 export async function runSession(
   context: Context,
   session: LoadedSession,
@@ -281,11 +280,9 @@ function codeOf(state: GroupState, sessionId: SessionId) {
   return status === 'failed' ? exitCode.failed : exitCode.paused;
 }
 
-// `--notify`: rings the terminal, and tells it what happened, when something happens that a user may wait for.
-
 const columnsMax = 120;
 
-/** A bell, and OSC 9, which many terminals show on the desktop; nothing where `stdout` is no terminal. */
+/** `--notify`: rings the bell and sends OSC 9, which many terminals show as a desktop notification. */
 export function notify(
   stdout: Output,
   env: { readonly TERM?: string | undefined },
@@ -406,8 +403,6 @@ export function defineGroupRun(command: Command, context: Context): void {
   defineRun(command, context, { description: runDescription, example: runExample, retriesFailed: false });
 }
 
-// `group plan`: what a run would do and need, and what it may cost. Starts nothing.
-
 const planExample = `
 Example:
   $ claude-code-agent group plan auth-refactor
@@ -457,14 +452,14 @@ export function defineGroupResume(command: Command, context: Context): void {
   });
 }
 
-/** False when the group is not frozen under a live runner, so that it has to be run. */
+/** Ends the freeze of a live runner. False if there is none, so that the group has to be run. */
 async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<boolean> {
   const { world } = context;
   const loaded = need(loadWithRunner(world, group));
   const { hadRunner, state } = loaded;
   if (!hadRunner || state.frozenUntil === undefined) return false;
   const thawed = need(await whileWaiting(context, group, submit(context, group, { kind: 'thaw' })));
-  // The runner died while everything was frozen: what it left is taken over and thawed by a run.
+  // The runner died during the freeze. The next run adopts the suspended workers and resumes them.
   if (thawed === 'needs-runner') return false;
   context.stdout.line(`Group ${group.groupId} continues. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
   if (Object.keys(config).length > 0) {

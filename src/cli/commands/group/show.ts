@@ -1,4 +1,4 @@
-/** cli/commands/group/: the commands of groups. This file: `group list`, `show`, `graph` and `budget`. */
+/** `group list`, `show`, `graph` and `budget`. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { dayBudget } from '../../../app/config/user-config.ts';
 import { submit } from '../../../app/group-commands.ts';
@@ -66,7 +66,7 @@ export function defineGroupList(command: Command, context: Context): void {
         if (listings.length === 0) {
           context.stderr.line(nothingToShow(status, all.length));
         } else {
-          // At once: thousands of lines take longer to hand over one by one than to put together.
+          // One write: thousands of lines are much slower one by one.
           context.stdout.line(table(context, root, listings).join('\n'));
         }
         for (const listing of listings) {
@@ -85,7 +85,7 @@ function nothingToShow(status: StatusFilter | undefined, all: number): string {
   return `There are no ${status} groups. ${others}${status === 'archived' ? `\n${archiving}` : ''}`;
 }
 
-/** Groups of which nothing is known are always shown: whatever is looked for, it may be in them. */
+/** Unreadable groups are always listed, because their status is unknown. */
 function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boolean {
   if (status === undefined || meta === undefined) return true;
   return status === 'active' ? activeGroupStatuses.has(meta.status) : meta.status === status;
@@ -141,7 +141,7 @@ export function defineGroupShow(command: Command, context: Context): void {
         const group = need(loadReferredGroup(context, reference));
         const { state } = group;
         if (json) {
-          // Looked at once, so that one document tells of one moment.
+          // Read once, so that the document describes one moment.
           const standing = readStanding(context.world, group);
           const progress = progressOf(context.world, group, standing);
           const meta = presentMeta(state, standing.live);
@@ -176,7 +176,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Gro
   ];
 }
 
-/** Only while they hold. */
+/** Fields that are present only while they apply. */
 function conditions(state: LoadedGroup['state']): object {
   const { pausing, draining, frozenUntil, limitResetsAt, limitType } = state;
   return {
@@ -240,9 +240,9 @@ export function defineGraph(command: Command, context: Context): void {
     );
 }
 
-/** A picture in a file of its own, coloured by status. */
+/** Prints an SVG file, coloured by status. */
 async function printPicture(context: Context, state: GroupState): Promise<CommandResult> {
-  // Loaded only now: the layout of graphs is large.
+  // Loaded on demand, because the graph layout library is large.
   const { graphPicture } = await import('../../../view/html/pictures.ts');
   const drawn = graphPicture(state, { isFile: true });
   if (drawn === null) {
@@ -297,10 +297,10 @@ estimates until claude reports the final figure. Held amounts count in full.`,
     );
 }
 
-/** This and the next on stderr, so that stdout is the report alone. */
+/** Printed on stderr, so that stdout is the report alone. */
 function saySettled({ stderr }: Context, { state }: LoadedGroup, sessionId: SessionId, isSpent: boolean): void {
   const title = titleOf(state, sessionId);
-  // Where it is still short of money, the report and `group show` say what else helps.
+  // If the budget is still too small, the report that follows contains the next step.
   const next = (state.status === 'paused' || state.status === 'failed') && state.reason !== 'budget';
   const goOn = next ? ` Resume with: ${commandText(resumeCommand(state))}` : '';
   stderr.line(`The amount held for session ${title} is ${isSpent ? 'recorded as spent' : 'released'}.${goOn}`);

@@ -23,7 +23,7 @@ Example:
 const outputs = ['tui', 'text', 'json'] as const;
 type WatchOutput = (typeof outputs)[number];
 
-/** How often progress.json and the runner are looked at, besides the hints of the file system. */
+/** How often to read progress.json and check the runner, in addition to file system events. */
 const lookEveryMs = 500;
 
 export function define(command: Command, context: Context): void {
@@ -40,7 +40,7 @@ Exit codes: 0 completed (or left while running), 1 failed, 3 paused or not finis
 
 async function watch(context: Context, reference: string, wished: WatchOutput | undefined): Promise<CommandResult> {
   const output = need(chooseOutput(context, wished));
-  // Read as a whole first: a damaged log is refused before anything of it is shown.
+  // Read the whole log first, so that a damaged log is refused before anything is printed.
   const group = need(loadReferredGroup(context, reference));
   if (output === 'tui') return watchOnScreen(context, group);
   const reporter = await createReporter(context, group, output);
@@ -78,7 +78,7 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
   );
   const look = (): void => {
     if (isOver) return;
-    // Asked before the log is read: what a runner logged before it ended is then read for certain.
+    // Check the runner before the log is read, so that the log includes its last events.
     const hasRunner = isRun(world, group.paths);
     if (!hasRunner) follower.catchUp();
     const { state } = follower;
@@ -89,7 +89,7 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     live = showLive(reporter, state, live, now.live);
     showResting(reporter, state, reasons, now);
     if (state.status === 'created') {
-      // Who wants to see all of a run has to be there before it.
+      // Wait, so that `watch` can be started before `run`.
       if (!isAwaited)
         context.stderr.line(`Waiting for the group to start. Start it with: ${commandText(runCommand(state))}`);
       isAwaited = true;
@@ -107,13 +107,13 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     });
   };
   const unwatch = world.files.watch(group.paths.folder, look);
-  // The reader is gone, as with `| head -1`.
+  // The reader has closed the pipe, as with `| head -1`.
   stdout.onClosed(() => end(ok(exitCode.done)));
   lookAgain();
   world.clock.after(0, look);
 }
 
-/** Tells the reporter which running sessions do something else than before. */
+/** Reports the running sessions whose activity or usage changed. */
 function showLive(reporter: Reporter, state: GroupState, before: LiveView, now: LiveView): LiveView {
   const changed = (id: SessionId): boolean => {
     const [old, current] = [before.get(id), now.get(id)];
@@ -128,7 +128,7 @@ function showLive(reporter: Reporter, state: GroupState, before: LiveView, now: 
   return now;
 }
 
-/** Tells which sessions rest for another reason than before. `reasons`: the codes that were told last. */
+/** Reports the sessions whose reason for not running changed. `reasons`: the codes reported last. */
 function showResting(
   reporter: Reporter,
   state: GroupState,

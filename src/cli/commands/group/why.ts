@@ -1,4 +1,4 @@
-/** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
+/** `group why`: explains why sessions are not running, by the rules of the scheduler, or what they are doing. */
 import type { Command } from '@commander-js/extra-typings';
 import { suspendedRunner, suspendedSentence } from '../../../app/live-runner.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../app/resolve.ts';
@@ -51,7 +51,7 @@ export function define(command: Command, context: Context): void {
     .action((reference, wanted, { json }) =>
       context.run(() => {
         const group = need(loadReferredGroup(context, reference));
-        // The group is known already, but a reference that names it again is no mistake.
+        // Also accept `<group>/<session>` for the session.
         const only =
           wanted === undefined ? undefined : need(sessionOf(group, wanted.slice(wanted.indexOf('/') + 1))).sessionId;
         const answers = answersFor(context, group);
@@ -100,10 +100,10 @@ function lines(context: Context, { state }: LoadedGroup, answers: readonly Answe
   return [...heads, ...(heads.length > 0 ? [''] : []), ...formatTable(columns, rows, context.stdout.style)];
 }
 
-/** Shorter ones can stand in every row. */
+/** Shorter messages are repeated in each row. */
 const sharedLengthMin = 40;
 
-/** What holds for several sessions alike is said once, above them, with the reason that stands in their rows. */
+/** A message that several sessions share is printed once above the table, with the reason code of their rows. */
 function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string> {
   const shared = new Map<string, string>();
   for (const [reason, alike = []] of Map.groupBy(answers, (answer) => answer.reason)) {
@@ -133,7 +133,7 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
 
 type Said = Pick<Answer, 'reason' | 'message'>;
 
-/** The command that let them in was killed. A runner counts what that has cost by itself. */
+/** The `session attach` command was killed. The next runner counts the cost of the attached conversation. */
 function isLeftByPerson(
   { world }: Context,
   { status }: GroupState,
@@ -191,7 +191,7 @@ function whatItDoes(
 function whatIsLeft(world: Context['world'], { frozenUntil }: GroupState, attempt: Attempt): string {
   const left = leftWorker(world, attempt);
   if (left === 'ended') return 'Its process has ended.';
-  if (left !== 'alive') return `It was started ${left.elsewhere}; its state is not known here.`;
+  if (left !== 'alive') return `It was started ${left.elsewhere}; its state is unknown here.`;
   const doing = frozenUntil === undefined ? 'is still running without a runner' : 'is suspended';
   return `It ${doing} (process ${attempt.process?.pid}).`;
 }

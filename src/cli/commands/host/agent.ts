@@ -1,4 +1,4 @@
-/** cli/commands/host/: the hosts of a fleet. This file: how one joins, and `host serve`. */
+/** `fleet init`, `fleet join-line`, `host join`, `host add` and `host serve`. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { addHost } from '../../../app/fleet/add-host.ts';
 import type { Started } from '../../../app/fleet/agent-service.ts';
@@ -20,10 +20,10 @@ Example:
 
 export function defineServe(command: Command, context: Context): void {
   command
-    .description(`Runs the agent of this host, which has joined a fleet, until it is interrupted. Its sessions go on
-without it, and the next agent adopts them.`)
-    .option('--json', 'what happens as one JSON document a line: {"at", "message"}')
-    .addOption(new Option('--guard', 'what ends the sessions when the lease is over').hideHelp())
+    .description(`Run the agent of this host, which must have joined a fleet, until it is interrupted. Sessions
+continue without it, and the next agent adopts them.`)
+    .option('--json', 'one JSON document per line for each message: {"at", "message"}')
+    .addOption(new Option('--guard', 'run the guard, which ends sessions when the lease expires').hideHelp())
     .addHelpText('after', serveExample)
     .action((given) => context.run(() => serve(context, command, given)));
 }
@@ -33,16 +33,16 @@ interface ServeOptions {
   readonly json?: true | undefined;
 }
 
-/** `command` is any of the program, which knows its version. */
+/** `command`: any command of the program; its parent has the version. */
 export async function serve(
   context: Context,
   command: Pick<Command, 'parent'>,
   { guard, json }: ServeOptions,
 ): Promise<CommandResult> {
   const root = need(context.root());
-  const told = json ? Object.create(context, { notes: { value: linesOf(context) } }) : context;
+  const output = json ? Object.create(context, { notes: { value: linesOf(context) } }) : context;
   const wanted = { isGuard: guard === true, version: versionOf(command) };
-  const served = await serveFleet(told, root, wanted);
+  const served = await serveFleet(output, root, wanted);
   return served.ok ? ok(exitCode.done) : served;
 }
 
@@ -66,17 +66,17 @@ Example:
 
 export function defineJoin(command: Command, context: Context): void {
   command
-    .description(`Makes this machine a host of a fleet: an agent runs in the background, as a unit of systemd --user
-where there is one. Everyone who runs groups with the fleet can run commands here. Run again, it keeps the options that
-are not given.`)
+    .description(`Make this machine a host of a fleet. The agent runs in the background, as a unit of
+systemd --user if available. Everyone who runs groups in the fleet can run commands here. Run it again to change
+options; the others keep their values.`)
     .argument('<line>', 'the join line, "-" for standard input')
-    .option('--name <name>', 'its name in the fleet (default: its host name)')
-    .option('--slots <n>', 'sessions that may work here at once (default: cores)', parseSlots)
-    .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
-    .option('--ssh <destination>', 'how hosts that run groups reach this one by ssh, such as me@gpu1')
-    .option('--login <name>', 'the login of sessions here, fleet/logins/<name>.env in the data folder')
+    .option('--name <name>', 'name in the fleet (default: the host name)')
+    .option('--slots <n>', 'most sessions to run here at once (default: the number of cores)', parseSlots)
+    .option('--label <label>', 'label that sessions can require; may be repeated', collect)
+    .option('--ssh <destination>', 'ssh destination of this host for hosts that run groups, such as me@gpu1')
+    .option('--login <name>', 'login for sessions: fleet/logins/<name>.env in the data folder')
     .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
-    .option('--foreground', 'run the agent here, until it is interrupted')
+    .option('--foreground', 'run the agent in this terminal until it is interrupted')
     .option('--json', 'one JSON document: {"host", "slots", "labels", "redis"}')
     .addHelpText('after', joinExample)
     .action((argument, given) =>
@@ -106,14 +106,12 @@ function say({ stdout, stderr }: Context, { host, redis }: Joined, started: Star
   if (json) stdout.json({ host: name, slots, labels, redis });
   else {
     const has = labels.length > 0 ? `, ${labels.join(', ')}` : '';
-    stdout.line(safeLine(`This host works as ${name} for the fleet at ${redis}: ${plural(slots, 'slot')}${has}.`, 600));
+    stdout.line(safeLine(`This host joined the fleet at ${redis} as ${name}: ${plural(slots, 'slot')}${has}.`, 600));
   }
   if (started?.as === 'process') {
-    stderr.line(
-      `There is no systemd --user here, so the agent will not come back after a restart. Its log: ${started.log}`,
-    );
+    stderr.line(`Without systemd --user, the agent does not restart after a reboot. Its log: ${started.log}`);
   } else if (started !== undefined && !started.lingers) {
-    stderr.line('It ends when you log out, unless you type: loginctl enable-linger');
+    stderr.line('The agent ends when you log out. To keep it running: loginctl enable-linger');
   }
 }
 
@@ -123,15 +121,15 @@ Example:
 
 export function defineHostAdd(command: Command, context: Context): void {
   const described = command
-    .description(`Adds a host to the fleet by ssh, which must accept your key. The host needs the same platform as this
-machine, git and Claude Code. This program is sent there and an agent starts; --login sends a login into a private
-file. Run again, it installs this version and keeps the options that are not given; running sessions keep their
-program. Forgetting the host undoes all of it.`)
-    .argument('<name>', 'its name in the fleet')
-    .requiredOption('--ssh <destination>', 'as ssh takes it: [user@]host, or a name of its configuration')
-    .option('--slots <n>', 'sessions that may work there at once (default: its cores)', parseSlots)
-    .option('--label <label>', 'what it has, for sessions that require it; may be repeated', collect)
-    .option('--login <name>', 'send fleet/logins/<name>.env of the data folder, else the login that is in use here');
+    .description(`Add a host to the fleet by ssh, which must accept your key. The host needs git, Claude Code and
+the platform of this machine. Copies this program and a login to the host and starts the agent. Run it again to
+install this version or to change options; the others keep their values, and running sessions keep their program.
+Forgetting the host undoes all of it.`)
+    .argument('<name>', 'name in the fleet')
+    .requiredOption('--ssh <destination>', '[user@]host, or a name from your ssh configuration')
+    .option('--slots <n>', 'most sessions to run there at once (default: the number of cores)', parseSlots)
+    .option('--label <label>', 'label that sessions can require; may be repeated', collect)
+    .option('--login <name>', 'login to copy: fleet/logins/<name>.env in the data folder (default: your login)');
   described.addOption(settingOption('acceptClaude', groupSettings.acceptClaude));
   described
     .option('--json', 'one JSON document: {"host", "ssh"}')
@@ -156,12 +154,12 @@ Example:
 
 export function defineFleetInit(command: Command, context: Context): void {
   command
-    .description(`Makes a fleet of hosts that meet at a Redis, and prints the line with which a host joins. The line
-contains keys: give it only to hosts. Run again, it keeps the keys.`)
-    .option('--redis <url>', 'its address, with user and password (default: CLAUDE_CODE_AGENT_FLEET)')
-    .option('--lease <seconds>', 'how long a host may work without an answer of Redis (default: 60)', parseLease)
+    .description(`Create a fleet of hosts that communicate through a Redis server, and print the line with which
+a host joins. The line contains keys: give it only to hosts. Run it again to change options; the keys stay.`)
+    .option('--redis <url>', 'URL with user and password (default: CLAUDE_CODE_AGENT_FLEET)')
+    .option('--lease <seconds>', 'how long a host may run without reaching Redis (default: 60)', parseLease)
     .option('--ca <file>', 'PEM file of the authority that signed the certificate of Redis')
-    .option('--insecure', 'connect to Redis without encryption, in a network that only you use')
+    .option('--insecure', 'connect to Redis without encryption, for a network that only you use')
     .option('--json', 'one JSON document: {"joinLine", "isNew", "redis", "leaseMs"}')
     .addHelpText('after', initExample)
     .action(({ redis: given, json, lease, ...more }) =>
@@ -169,10 +167,10 @@ contains keys: give it only to hosts. Run again, it keeps the keys.`)
         const root = need(context.root());
         const redis = given ?? context.env.CLAUDE_CODE_AGENT_FLEET ?? '';
         if (redis === '') {
-          return refuse('usage', 'A fleet needs a Redis.', 'Give its address as --redis URL.');
+          return refuse('usage', 'A fleet needs a Redis server.', 'Give its URL with --redis.');
         }
         const options: FleetInitOptions = { ...more, redis, leaseMs: lease };
-        const made = need(await whileBusy(context, 'Asking Redis', () => makeFleet(context, root, options)));
+        const made = need(await whileBusy(context, 'Connecting to Redis', () => makeFleet(context, root, options)));
         for (const line of notes(made)) context.stderr.line(safeLine(line, 1_000));
         const { joinLine, isNew, redis: shown, leaseMs } = made;
         context.stdout.line(json ? safeJson({ joinLine, isNew, redis: shown, leaseMs }, 2) : joinLine);
@@ -181,11 +179,11 @@ contains keys: give it only to hosts. Run again, it keeps the keys.`)
 }
 
 function notes({ isNew, isChanged, redis, version, leaseMs, file }: MadeFleet): string[] {
-  const what = isNew ? `Made a fleet; its keys are in ${file}.` : 'There is a fleet already; its keys stay.';
+  const what = isNew ? `Created a fleet; its keys are in ${file}.` : 'The fleet already exists; its keys stay.';
   return [
     `${what} It is at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}).`,
-    ...(isChanged ? ['Its join line has changed: hosts that have joined must join again.'] : []),
-    'A host joins with this line. Keep it secret: it contains the key to everything that goes through Redis.',
+    ...(isChanged ? ['The join line has changed: hosts that have joined must join again.'] : []),
+    'A host joins with this line. Keep it secret: it contains the key to all data in Redis.',
   ];
 }
 
@@ -196,7 +194,7 @@ Example:
 
 export function defineJoinLine(command: Command, context: Context): void {
   command
-    .description('Prints the line with which a host joins the fleet. It contains keys and a password.')
+    .description('Print the line with which a host joins the fleet. It contains keys and a password.')
     .option('--json', 'one JSON document: {"joinLine"}')
     .addHelpText('after', joinLineExample)
     .action(({ json }) =>

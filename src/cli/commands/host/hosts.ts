@@ -25,13 +25,13 @@ Example:
 
 export function defineHostList(command: Command, context: Context): void {
   command
-    .description('Lists the hosts of the fleet with their state, labels and slots.')
+    .description('List the hosts of the fleet with their state, labels and slots.')
     .option('--json', 'one JSON document: {"hosts": [{"name", "state", "labels", "slots", "used", ...}]}')
     .addHelpText('after', listExample)
     .action(({ json }) =>
       context.run(async () => {
         const root = need(context.root());
-        const hosts = need(await whileBusy(context, 'Asking the fleet', () => fleetHosts(context, root)));
+        const hosts = need(await whileBusy(context, 'Reading the hosts of the fleet', () => fleetHosts(context, root)));
         if (json) context.stdout.json({ hosts: hosts.map(plain) });
         else if (hosts.length === 0) {
           const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
@@ -58,11 +58,11 @@ function stateOf(host: FleetHost): 'ready' | 'draining' | 'silent' | 'lost' | 'u
   return host.isFull === true ? 'full' : 'ready';
 }
 
-/** Why nothing can be started there. */
+/** Why the host starts no sessions. */
 function whyRefusing({ name, refusal, loginTrouble }: FleetHost): string | undefined {
   if (refusal !== undefined || loginTrouble === undefined) return refusal;
   const again = commandText(['host', 'resume', name]);
-  return `Its login was refused, and it gets nothing more until that changes, or with: ${again}. ${loginTrouble}`;
+  return `Its login was refused, so it gets no sessions. Change the login, or retry with: ${again}. ${loginTrouble}`;
 }
 
 const tones = {
@@ -86,14 +86,14 @@ function plain(host: FleetHost): object {
     leaseMs,
     refusal: whyRefusing(host) ?? null,
     since: at(since),
-    heard: at(seenAt),
+    lastSeen: at(seenAt),
   };
   return { name, state: stateOf(host), labels, slots, used, free: Math.max(0, slots - used), ...more };
 }
 
 function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
-  const names = ['HOST', 'STATE', 'USED', 'FREE', 'LOGIN', 'VERSION', 'CLAUDE', 'HEARD', 'LABELS'];
-  const columns = titled(names, 'USED', 'FREE', 'HEARD');
+  const names = ['HOST', 'STATE', 'USED', 'FREE', 'LOGIN', 'VERSION', 'CLAUDE', 'SEEN', 'LABELS'];
+  const columns = titled(names, 'USED', 'FREE', 'SEEN');
   const rows = hosts.map((host): TableCell[] => {
     const state = stateOf(host);
     const { version, claudeVersion } = host.abilities;
@@ -114,11 +114,11 @@ function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
 
 export const defineDrain = defineDraining(
   true,
-  'Lets a host finish its running sessions and take nothing new until it is resumed.',
+  'Let a host finish its running sessions and start no others until it is resumed.',
 );
 export const defineHostResume = defineDraining(
   false,
-  'Lets a host that was drained, or whose login was refused, take sessions again.',
+  'Let a drained host, or a host whose login was refused, take sessions again.',
 );
 
 function defineDraining(isDrained: boolean, description: string) {
@@ -126,7 +126,7 @@ function defineDraining(isDrained: boolean, description: string) {
   return (command: Command, context: Context): void => {
     command
       .description(description)
-      .argument('<name>', 'of the host')
+      .argument('<name>', 'name of the host')
       .option('--json', 'one JSON document: {"host", "draining"}')
       .addHelpText('after', example)
       .action((name, { json }) => context.run(() => drain(context, name, isDrained, json === true)));
@@ -136,11 +136,11 @@ function defineDraining(isDrained: boolean, description: string) {
 async function drain(context: Context, name: string, isDrained: boolean, json: boolean): Promise<CommandResult> {
   const root = need(context.root());
   const { used } = need(await setDraining(context, root, name, isDrained));
-  const rest = used > 0 ? `, and finishes its ${plural(used, 'session')}` : '';
+  const rest = used > 0 ? `; it finishes ${plural(used, 'session')}` : '';
   const resume = commandText(['host', 'resume', name]);
-  const drained = `${name} takes nothing new${rest}. It takes sessions again with: ${resume}`;
-  const said = isDrained ? drained : `${name} takes sessions again.`;
-  context.stdout.line(json ? safeJson({ host: name, draining: isDrained }, 2) : said);
+  const drained = `${name} takes no more sessions${rest}. Undo it with: ${resume}`;
+  const text = isDrained ? drained : `${name} takes sessions again.`;
+  context.stdout.line(json ? safeJson({ host: name, draining: isDrained }, 2) : text);
 }
 
 const forgetExample = `
@@ -149,10 +149,10 @@ Example:
 
 export function defineForget(command: Command, context: Context): void {
   command
-    .description(`Takes a host out of the fleet once the sessions that it runs have finished; until then it takes
-nothing new. On a host that was added from here, agent, login and program are removed. What a lost host may have spent
-is booked as spent.`)
-    .argument('<name>', 'of the host')
+    .description(`Remove a host from the fleet when its sessions have finished; until then it takes no others.
+If it was added from here, the agent, the login and the program are removed from it. Amounts held for a lost host
+are recorded as spent.`)
+    .argument('<name>', 'name of the host')
     .option('--now', 'end its running sessions instead of waiting; they continue elsewhere as after a crash')
     .option('-y, --yes', 'answer every question with yes')
     .option('--json', 'one JSON document: {"host", "booked": [{"group", "session", "usd"}]}')
@@ -170,9 +170,9 @@ is booked as spent.`)
         if (now !== true) await finish(context, root, host);
         const held = host.isHere ? [] : heldBy(context, root, name);
         const forgetting = async () => (host.isHere ? leaveFleet(context, root) : removeHost(context, root, host));
-        const forgotten = need(await whileBusy(context, `Taking ${name} out`, forgetting));
+        const forgotten = need(await whileBusy(context, `Removing ${name}`, forgetting));
         if (forgotten !== undefined) {
-          context.stderr.line(safeLine(`${forgotten} What was installed there remains.`, 1_000));
+          context.stderr.line(safeLine(`${forgotten} The program and the login stay on that host.`, 1_000));
         }
         const booked = [];
         for (const one of held) {
@@ -184,40 +184,40 @@ is booked as spent.`)
         if (json) context.stdout.json({ host: name, booked: money });
         else
           context.stdout.line(
-            `${name} is out of the fleet${booked.length > 0 ? `; ${sumText(booked)} booked as spent` : ''}.`,
+            `Removed ${name} from the fleet${booked.length > 0 ? `; ${sumText(booked)} recorded as spent` : ''}.`,
           );
       }),
     );
 }
 
-/** Ctrl-C here leaves the host drained. */
+/** Waits for the sessions of the host. Ctrl-C leaves the host drained. */
 async function finish(context: Context, root: string, host: ToForget): Promise<void> {
-  let said = '';
-  const tell = ({ sessions, withoutRunner }: OpenWork, say: (what: string) => void): void => {
-    const waiting = `${host.name} takes nothing new. Waiting for ${plural(sessions, 'session')} there`;
+  let printed = '';
+  const show = ({ sessions, withoutRunner }: OpenWork, say: (what: string) => void): void => {
+    const waiting = `${host.name} takes no more sessions. Waiting for ${plural(sessions, 'running session')}`;
     const resume = withoutRunner
       .map((id) => ` ${id} needs a runner: ${commandText(['group', 'resume', id])}.`)
       .join('');
     const line = `${waiting}; --now ends them.${resume}`;
-    if (line !== said) context.stderr.line(safeLine(line, 1_000));
-    said = line;
+    if (line !== printed) context.stderr.line(safeLine(line, 1_000));
+    printed = line;
     say(waiting);
   };
   need(
     await whileBusy(context, `Draining ${host.name}`, (say) =>
-      finishWork(context, root, host, (open) => tell(open, say)),
+      finishWork(context, root, host, (open) => show(open, say)),
     ),
   );
 }
 
 function question({ name, isHere, ssh, used }: ToForget, held: readonly HeldGroup[], isNow: boolean): string {
   const parts = [
-    isHere ? 'Let this host leave the fleet' : `Take ${name} out of the fleet`,
+    isHere ? 'Remove this host from the fleet' : `Remove ${name} from the fleet`,
     ...(used === undefined || used === 0
       ? []
       : [`${isNow ? 'ending' : 'waiting for'} ${plural(used, 'session')} there`]),
     ...(ssh === undefined ? [] : [`and remove what was installed at ${ssh}`]),
-    ...(held.length === 0 ? [] : [`and book as spent ${sumText(held)} that it may have cost`]),
+    ...(held.length === 0 ? [] : [`and record the held ${sumText(held)} as spent`]),
   ];
   return `${parts.join(', ')}?`;
 }

@@ -1,4 +1,4 @@
-/** `session add` and `session edit`: a session as its options define it. `add` prints the id alone on stdout. */
+/** `session add`, which prints only the id on stdout, and `session edit`. */
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { addSession, editSession, type NewSessionOptions } from '../../../app/create/new-session.ts';
@@ -151,7 +151,7 @@ async function sessionFrom(context: Context, options: object): Promise<Omit<NewS
   };
 }
 
-/** A text that begins with "{" is JSON itself, any other but "-" is the path of a file. */
+/** `typed`: a JSON object, "-" for standard input, or a path. */
 async function settingsIn(context: Context, typed: string): Promise<Readonly<Record<string, unknown>>> {
   const next =
     'Give a JSON object such as \'{"permissions": {"deny": ["WebFetch"]}}\', or the path of a file with one.';
@@ -171,7 +171,7 @@ function objectIn(text: string, source: string, next: string): Readonly<Record<s
   if (fault !== null)
     return refuse('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
   const value: unknown = JSON.parse(text);
-  return isObject(value) ? value : refuse('usage', `${source} is no JSON object.`, next);
+  return isObject(value) ? value : refuse('usage', `${source} is not a JSON object.`, next);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,4 +1,4 @@
-/** `session attach`: a person speaks with a session in claude's own terminal; the group goes on with what was said. */
+/** `session attach`: opens the conversation of a session in claude; afterwards the group continues with it. */
 import type { Command } from '@commander-js/extra-typings';
 import { type Attached, attachSession } from '../../../app/attach/attach-session.ts';
 import { loadReferredSession } from '../../../app/resolve.ts';
@@ -65,10 +65,10 @@ export function attachedText(
   const title = titleOf(state, sessionId);
   const { usage, spoken } = conversed;
   const spent = formatMoney(usage.costUsd, usage.estimated);
-  const ended = isSpent ? `claude was ended: the limit of ${formatMoney(reservedUsd ?? 0)} was reached.` : '';
-  const said = spoken ? `You spent ${spent}.` : 'Nothing was said.';
-  if (goesOn) return `${ended}${said} ${title} continues${spoken ? ' with that' : ''} when a slot is free.`;
-  return `${ended}${said} ${record === undefined ? '' : restText(state, record, title)}`.trim();
+  const ended = isSpent ? `claude was ended: the limit of ${formatMoney(reservedUsd ?? 0)} was reached. ` : '';
+  const cost = spoken ? `You spent ${spent}.` : 'No message was sent.';
+  if (goesOn) return `${ended}${cost} ${title} continues when a slot is free.`;
+  return `${ended}${cost} ${record === undefined ? '' : restText(state, record, title)}`.trim();
 }
 
 function restText(state: GroupState, record: SessionRecord, title: string): string {

@@ -1,4 +1,4 @@
-/** `session pause`, `resume`, `retry`, `say` and `remove`: what a user asks of one session. */
+/** `session pause`, `resume`, `retry`, `say` and `remove`. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { checkCommand, submit } from '../../../app/group-commands.ts';
 import { liveRunner } from '../../../app/live-runner.ts';
@@ -53,7 +53,7 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
   const goOn = commandText(resumeSessionCommand(state, record));
   switch (ended.status) {
     case 'paused':
-      // It would have gone on by itself.
+      // It would have resumed by itself.
       if (!wasRunning && record.queued && liveRunner(context.world, session) !== null) {
         stdout.line(`${title} is held back. Resume with: ${goOn}`);
         return exitCode.done;
@@ -100,7 +100,7 @@ export function defineSessionResume(command: Command, context: Context): void {
       context.run(async () => {
         const session = need(loadReferredSession(context, named));
         const { sessionId, record } = session;
-        // What a dead runner left running needs no command, only a runner.
+        // A session that runs without a runner needs no command, only a runner.
         const isLeft = record.state.status === 'running' && liveRunner(context.world, session) === null;
         if (isLeft && maxBudgetUsd === undefined) return runSession(context, session, how);
         const raised = defined({ maxBudgetUsd });
@@ -118,9 +118,10 @@ Example:
 export function defineRetry(command: Command, context: Context): void {
   command
     .description(
-      `Retry a failed session. If the group has a runner, it starts the session when
-      a slot is free; otherwise this command runs only that session. Exit codes: 0
-      completed (or requested), 1 failed again, 2 bad input, 3 paused.`,
+      `Retry a failed session in the same conversation. A completed session needs
+      --prompt with a further task. If the group has a runner, it starts the
+      session when a slot is free; otherwise this command runs only that session.
+      Exit codes: 0 completed (or requested), 1 failed, 2 bad input, 3 paused.`,
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--prompt <text>', 'message for the session in addition to its task; "-" reads standard input')
@@ -138,8 +139,8 @@ export function defineRetry(command: Command, context: Context): void {
         const prompt = typed === undefined ? undefined : need(await readText(context, typed, 'The text of --prompt'));
         const { sessionId } = session;
         const { fresh, rewind } = given;
-        const asked = { ...defined({ prompt, rewind }), ...(fresh ? { fresh } : {}) };
-        return startSession(context, session, { kind: 'retry-session', sessionId, ...asked }, given);
+        const how = { ...defined({ prompt, rewind }), ...(fresh ? { fresh } : {}) };
+        return startSession(context, session, { kind: 'retry-session', sessionId, ...how }, given);
       }),
     );
 }
@@ -152,11 +153,11 @@ Example:
 export function defineSay(command: Command, context: Context): void {
   command
     .description(
-      'Send a message to a session. A running session reads it at its next step, others with their next ' + 'attempt.',
+      'Send a message to a session. A running session receives it at its next step, others with their next attempt.',
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .argument('<text>', 'the message; "-" reads standard input')
-    .option('--json', 'one JSON document: {"group", "session", "heard"}, where heard is now or next-attempt')
+    .option('--json', 'one JSON document: {"group", "session", "delivered": "now" or "next-attempt"}')
     .addHelpText('after', sayExample)
     .action((reference, given, { json }) =>
       context.run(async () => {
@@ -164,13 +165,13 @@ export function defineSay(command: Command, context: Context): void {
         const text = need(await readText(context, given, 'The message'));
         const { groupId, sessionId, state } = session;
         const change = submit(context, session, { kind: 'say', sessionId, text: text });
-        const said = need(await whileWaiting(context, session, change));
+        const delivery = need(await whileWaiting(context, session, change));
         const title = titleOf(state, sessionId);
-        const told =
-          said === 'now'
+        const message =
+          delivery === 'now'
             ? `Message sent to session ${title}.`
             : `Session ${title} gets the message with its next attempt.`;
-        context.stdout.line(json ? safeJson({ group: groupId, session: sessionId, heard: said }, 2) : told);
+        context.stdout.line(json ? safeJson({ group: groupId, session: sessionId, delivered: delivery }, 2) : message);
       }),
     );
 }

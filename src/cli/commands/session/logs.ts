@@ -1,4 +1,4 @@
-/** `session logs`: the transcript of a session, readable or as it is, up to now or as it grows. */
+/** `session logs`: prints the transcript of a session, once or with --follow. */
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../app/live-runner.ts';
 import { type LoadedSession, loadReferredSession } from '../../../app/resolve.ts';
@@ -65,7 +65,7 @@ export function define(command: Command, context: Context): void {
           goesOn = await look();
         }
         printer.finish(goesOn);
-        // Who has stopped reading, as `head` does, was shown nothing of what may well be there.
+        // A reader that closed the pipe, such as `head`, must not be told that the transcript is empty.
         if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session));
         if (!options.follow || goesOn) return;
         if (log.isBroken) {
@@ -97,7 +97,7 @@ function whyEmpty({ sessionId, state }: LoadedSession): string {
 
 const seeGroups = see('group', 'list');
 
-/** Why following ended before the session did, and what lets it go on; nothing when the session is over. */
+/** Why following ended before the session did, with the next steps; empty if the session has finished. */
 function leftBehind({ sessionId }: LoadedSession, state: GroupState | null): readonly string[] {
   const status = state?.sessions.get(sessionId)?.state.status;
   if (state === null || status === undefined) return ['The session was removed.'];
@@ -117,11 +117,11 @@ function openTranscript({ world, stdout }: Context, session: LoadedSession, sink
   const printer = new TranscriptPrinter(world, session, { stdout, sink, marks: marks.list });
   const look = async (): Promise<boolean> => {
     const hasRunner = liveRunner(world, session) !== null;
-    // The size first, then the log: every attempt that has printed something by then is in it.
+    // Read the size before the log, so that the log contains every attempt whose output is printed.
     const size = printer.size;
     marks.take(log.read());
     const goesOn = !log.isBroken && canGoOn(session, log, hasRunner, world);
-    // A session that is over prints nothing more, nor does another attempt begin without a runner.
+    // The session is over and no runner can start another attempt, so print to the end.
     await printer.printTo(goesOn ? size : printer.size);
     return goesOn;
   };
@@ -132,7 +132,7 @@ function openTranscript({ world, stdout }: Context, session: LoadedSession, sink
 function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
   const record = log.state?.sessions.get(session.sessionId);
   if (record === undefined) return false;
-  // Who wants to read all of it has to be there before it begins.
+  // Wait, so that `logs --follow` can be started before the run.
   if (log.state?.status === 'created') return true;
   switch (record.state.status) {
     case 'running': {
@@ -143,7 +143,7 @@ function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, wor
       return false;
     case 'failed':
       return hasRunner && record.queued;
-    // The runner can resume a session that was paused alone for as long as the group runs.
+    // A live runner can still start these.
     case 'pending':
     case 'paused':
       return hasRunner;

@@ -1,4 +1,4 @@
-/** cli/commands/session/: the commands of sessions. This file: `session list` and `session show`. */
+/** `session list` and `session show`. */
 import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../app/config-view.ts';
 import {
@@ -113,8 +113,8 @@ function show(context: Context, reference: string, json: boolean): CommandResult
     const retryAt = why?.until === undefined ? {} : { retryAt: new Date(why.until).toISOString() };
     context.stdout.json({ ...sessionMeta({ ...record, usage }), ...retryAt });
   } else {
-    const seen = { used: usage, now: doing(context, session, standing), denied: now?.denied, why };
-    context.stdout.lines(describe(context, session, seen));
+    const activity = { used: usage, now: doing(context, session, standing), denied: now?.denied, why };
+    context.stdout.lines(describe(context, session, activity));
   }
 }
 
@@ -129,14 +129,14 @@ function doing({ world }: Context, session: LoadedSession, { live, isInterrupted
 
 const deniedCode = 'denied-tools';
 
-interface Seen {
+interface Activity {
   readonly used: Usage;
   readonly now: string | undefined;
   readonly denied: DenialSummary | undefined;
   readonly why: WaitReason | null;
 }
 
-function describe(context: Context, session: LoadedSession, { used, now, denied, why }: Seen): string[] {
+function describe(context: Context, session: LoadedSession, { used, now, denied, why }: Activity): string[] {
   const { record, state, sessionId } = session;
   const { definition } = record;
   const { style } = context.stdout;
@@ -184,8 +184,8 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
       ...record.warnings,
       ...(denied === undefined ? [] : [{ code: deniedCode, message: deniedSentence(denied) }]),
     ].map(({ code, message }) => {
-      const said = code === deniedCode ? withAdvice(message, allow) : message;
-      return `${style('warn', 'Warning')}: ${safeLine(said, 600)}`;
+      const text = code === deniedCode ? withAdvice(message, allow) : message;
+      return `${style('warn', 'Warning')}: ${safeLine(text, 600)}`;
     }),
     '',
     style('dim', 'Task:'),
@@ -195,12 +195,12 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
   ];
 }
 
-/** What became of it, and why it does not go on. */
+/** The problem of the session, and why it is not running. */
 function whyWords(state: GroupState, record: SessionRecord, why: WaitReason): string {
   const words = problemText(state, record, why);
-  const told = withAdvice(why.message, why.advice);
-  if (words === undefined || why.message.includes(words.message)) return told;
-  return `${words.message} ${told}`;
+  const reason = withAdvice(why.message, why.advice);
+  if (words === undefined || why.message.includes(words.message)) return reason;
+  return `${words.message} ${reason}`;
 }
 
 function rejected(output: string, style: Style): string[] {
@@ -208,7 +208,7 @@ function rejected(output: string, style: Style): string[] {
   return printed === '' ? [] : ['', style('dim', 'Last output of the acceptance command:'), printed];
 }
 
-/** Where it works, what it left there and how that is checked. */
+/** The workspace of the session, its changes and its acceptance command. */
 function workLines({ state, record, sessionId }: LoadedSession): [string, string | undefined][] {
   const { definition, workspace, mergedInto } = record;
   const { mode, why } = isolationWhy(state, sessionId);
@@ -225,12 +225,12 @@ function workLines({ state, record, sessionId }: LoadedSession): [string, string
   ];
 }
 
-/** Only the status carries colours of ours; everything else came from outside. */
+/** Only the status contains our own colour codes; all other values must be cleaned. */
 function shown(name: string, value: string): string {
   return name === 'Status' ? value : safeLine(value, 1000);
 }
 
-/** Its wall time with the parts in which claude did not work. */
+/** Elapsed time, with the parts of set-up and acceptance. */
 function timeText(record: SessionRecord, { durationMs }: Usage): string {
   const { preparingMs = 0, acceptingMs = 0 } = record.worked ?? {};
   const parts = [

@@ -92,7 +92,7 @@ function show(context: Context, outcomes: readonly UpdatedPack[]): void {
   }
   for (const outcome of outcomes) {
     const { name, status } = outcome;
-    // The verdict prints failures on stderr.
+    // `verdict` prints failures on stderr.
     if (status === 'unchanged') context.stdout.line(`${name}: up to date (${commitOf(outcome.note)})`);
     if (status === 'updated') {
       context.stdout.line(`${name}: updated, ${commitOf(outcome.from)} -> ${commitOf(outcome.note)}`);
@@ -147,7 +147,7 @@ export function definePackRemove(command: Command, context: Context): void {
           context.stderr.line('Nothing was removed.');
           return;
         }
-        // It is looked for again: another command may have been faster while the question stood.
+        // Look again: another command may have removed the pack during the question.
         const gone = await withPacks(context.world, packs, () => {
           const found = findPack(context.world, packs, name);
           if (found.ok) removePack(context.world, packs, name);

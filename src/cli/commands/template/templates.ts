@@ -1,4 +1,4 @@
-/** cli/commands/template/: the commands of templates. This file: all but those of packs. */
+/** `template list`, `show`, `render`, `validate` and `init`. */
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { findNamed, type NamedTemplate, templateFolders } from '../../../app/create/named-template.ts';
@@ -253,7 +253,7 @@ export function defineTemplateRender(command: Command, context: Context): void {
     );
 }
 
-/** What a session, its project or its group answers stands as it was written. */
+/** Names that only a session can fill are left as they are. */
 const leaveForLater: Lookup = (name) => (isProgramName(name) ? `{{${name}}}` : undefined);
 
 function printFile({ stdout }: Context, file: { path: string; bytes: number; text: string | null }): void {
@@ -261,7 +261,7 @@ function printFile({ stdout }: Context, file: { path: string; bytes: number; tex
   stdout.line(file.text === null ? `(${file.bytes} bytes, not text)` : safeText(file.text).trimEnd());
 }
 
-/** All that is wrong with the values at once. Fails with `usage`. */
+/** Reports all problems of the values at once. */
 function valuesOf(
   context: Context,
   specs: readonly VariableSpec[],
@@ -275,8 +275,8 @@ function valuesOf(
   const names = specs.map((spec) => spec.name);
   const troubles = [...problems, ...unused.map((name) => unknown(name, names))];
   if (troubles.length === 0) return values;
-  const told = troubles.join('; ');
-  const message = told.endsWith('?') ? told : `${told}.`;
+  const text = troubles.join('; ');
+  const message = text.endsWith('?') ? text : `${text}.`;
   const next = 'Give each variable of the template with --var name=value.';
   return refuse('usage', `${message[0]?.toUpperCase()}${message.slice(1)}`, next);
 }
@@ -328,9 +328,9 @@ async function validatePiped(context: Context, json: true | undefined): Promise<
 }
 
 interface Validated extends Pick<TemplateCheckResult, 'templates' | 'problems'> {
-  /** What was looked at, for the beginning of a sentence. */
+  /** What was checked, as the subject of a sentence. */
   readonly source: string;
-  /** What is said when there are no problems. */
+  /** Printed if there are no problems. */
   readonly fine: string;
 }
 

@@ -32,7 +32,7 @@ import { nextSessionStatus } from './status.ts';
 
 export type SessionEvent = Extract<GroupEvent, { sessionId: SessionId }>;
 
-/** Applies an event that names a session. Throws IllegalEvent when it may not happen to that session now. */
+/** Applies a session event. Throws IllegalEvent when it may not happen to that session now. */
 export function reduceSession(state: GroupState, event: SessionEvent): void {
   if (event.type === 'session_added') {
     addSession(state, event.session);
@@ -87,7 +87,7 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
 function removeSession(state: GroupState, id: SessionId, record: SessionRecord): void {
   if (record.state.status === 'running') throw new IllegalEvent(`session_removed for the running session ${id}`);
   if (record.takenOver) throw new IllegalEvent(`session_removed for ${id}, which a person has`);
-  // What is held for it can no more be freed.
+  // Its held amount can no longer be freed.
   const { heldUsd, ...known } = record.usage;
   if (heldUsd !== undefined) settleCost(state, record, known);
   state.sessions.delete(id);
@@ -96,7 +96,7 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
   state.definitionsVersion += 1;
 }
 
-/** `own` is what the user wrote; what the group gives to all sessions is added. */
+/** `own` is the user's definition; the group's shared settings are added. */
 export function applyDefinition({ group }: GroupState, record: SessionRecord, own: SessionDefinition): void {
   record.definition = withNotes(withShared(own, group.config), record.notes);
   if (record.definition === own) delete record.own;
@@ -111,7 +111,7 @@ function changeDefinition(state: GroupState, record: SessionRecord, own: Session
   const before = record.definition;
   applyDefinition(state, record, own);
   const { definition } = record;
-  // What claude said it uses is passed again, unless the user wants another one.
+  // The model that claude reported is passed again, unless the user wants another one.
   if (before.model !== definition.model) {
     delete record.model;
     if (record.state.status === 'running' && definition.model !== undefined)
@@ -126,14 +126,14 @@ function changeDefinition(state: GroupState, record: SessionRecord, own: Session
   state.definitionsVersion += 1;
 }
 
-/** The next attempt is told all of the new task, whatever an earlier one had come to. */
+/** The next attempt gets the whole new prompt, whatever earlier ones achieved. */
 function changeTask(record: SessionRecord): void {
   if (record.attempts > 0) record.taskChanged = true;
   delete record.promptUnsent;
   delete record.finished;
 }
 
-/** What another command did not accept is judged by the new one before claude is asked for anything more. */
+/** Work that another command rejected is checked by the new one before claude is called again. */
 function judgeAnew(record: SessionRecord): void {
   const { answer } = record.rejection ?? {};
   if (answer === undefined || record.messages.length > 0 || record.taskChanged) return;
@@ -241,7 +241,7 @@ function clean(record: SessionRecord): void {
 
 function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
   if (record.takenOver) throw new IllegalEvent(`an attempt of ${record.definition.id} begins while a person has it`);
-  // Only the same attempt may begin again, and only while it has cost nothing.
+  // Only the same attempt may start again, and only while it has cost nothing.
   const same = record.state.status === 'running' ? attemptOf(record, intent.id) : undefined;
   if (same?.identified) throw new IllegalEvent(`attempt ${intent.id} begins again although it has begun to work`);
   const number = same === undefined ? record.attempts + 1 : record.attempts;
@@ -253,7 +253,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   }
   state.failed.delete(record.definition.id);
   const attempt: Attempt = { ...intent, startedAt: at, identified: false };
-  // Its worker has done its part: only acceptance is left, and nothing is asked of the model.
+  // Its worker is done: only acceptance is left, and the model is not called.
   if (record.finished !== undefined) attempt.accepting = noUsage;
   record.state = { status: 'running', attempt };
   record.isolated ??= intent.isolated === true;
@@ -266,15 +266,15 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   state.reservedUsd = roundUsd(state.reservedUsd + (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0));
 }
 
-/** What is true of one try only: the next one has other permissions, hooks, tasks and changes. */
+/** Warnings about one try only: the next one has other permissions, hooks, tasks and changes. */
 const ofOneTry: ReadonlySet<Warning['code']> = new Set(['denied-tools', 'hook-missing', 'no-changes', 'open-tasks']);
 
-/** It failed or was paused for a reason, not only interrupted in what it was doing. */
+/** It failed or was paused for a reason, and was not only interrupted. */
 function isNewTry({ state }: SessionRecord): boolean {
   return state.status === 'failed' || (state.status === 'paused' && ['user', 'not-accepted'].includes(state.reason));
 }
 
-/** One that works is told at once; one that is being started may have to be started again, one that stops is over. */
+/** A running session gets it at once; a starting one may have to be started again; a stopping one gets it later. */
 function noteMessage(record: SessionRecord, text: string): void {
   const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
   const hears = attempt !== undefined && attempt.stopping === undefined && attempt.accepting === undefined;
@@ -297,7 +297,7 @@ function inherit(
   if (mergedInto !== undefined) record.mergedInto = mergedInto;
   if (workspace === undefined) return;
   record.workspace = workspace;
-  // What begins now begins with what was merged.
+  // Sessions that start now start from the merged commits.
   if (mergedInto === undefined) noteBase(state, workspace);
 }
 
@@ -318,7 +318,7 @@ function noteBase(state: GroupState, workspace: Workspace): void {
   state.bases.set(checkout, { repository, base: origin, ...defined({ target }) });
 }
 
-/** The worker is gone and paid; its answer stays whatever becomes of the acceptance. */
+/** The worker is gone and paid for; its answer stays whatever the acceptance says. */
 function accept(
   state: GroupState,
   record: SessionRecord,
@@ -336,12 +336,12 @@ function answerOf({ result, structured }: SessionResult): SessionResult {
 
 function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_identified' }>): void {
   const attempt = attemptOf(record, event.attemptId);
-  // Its first request carries them, but not what was said while it was being stopped.
+  // Its first request contains them, but not messages sent while it was being stopped.
   if (!attempt.identified && attempt.stopping === undefined) record.messages = [];
   attempt.identified = true;
   delete record.resumeAt;
   if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
-  // Of a turn that began with another one than is wanted now, claude goes on to say so.
+  // In a turn that started with another model, claude continues to report that one.
   if (event.model !== undefined && attempt.model === undefined) record.model = event.model;
 }
 
@@ -372,12 +372,12 @@ function queueByName(
     delete record.mergedInto;
   }
   queue(record, queued);
-  // Asked for by name, it belongs to what this run is to start.
+  // A session requested by name belongs to this run.
   if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);
   if (prompt !== undefined) noteMessage(record, prompt);
   if (fresh !== undefined) record.claudeSessionIds.push(fresh);
   if (resumeAt !== undefined) record.resumeAt = resumeAt;
-  // What was said last is in no conversation that goes on.
+  // The resumed conversation does not contain the last prompt.
   if (fresh !== undefined || resumeAt !== undefined) delete record.promptUnsent;
 }
 
@@ -387,7 +387,7 @@ function failSession(
   event: Extract<SessionEvent, { type: 'session_failed' }>,
 ): void {
   endAttempt(state, record, event);
-  // What was not accepted needs another turn; after any other trouble of acceptance only that is tried again.
+  // Rejected work needs another turn; after any other acceptance problem only the acceptance is repeated.
   if (event.reason === 'not-accepted') reject(record, event);
   const { reason, message, next } = event;
   record.state = { status: 'failed', failure: { reason, message, next } };
@@ -396,14 +396,14 @@ function failSession(
   state.failed.add(event.sessionId);
 }
 
-/** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */
+/** The first cause is kept, but a cause with automatic resume gives way to the user's. */
 function stopAttempt(attempt: Attempt, reason: StopReason, at: string): void {
   attempt.stoppingAt ??= at;
   if (attempt.stopping === undefined || (autoResumesAfter(attempt.stopping) && reason === 'user'))
     attempt.stopping = reason;
 }
 
-/** Why it paused decides whether it goes on by itself. */
+/** The cause of the pause decides whether it resumes by itself. */
 function pauseSession(
   state: GroupState,
   record: SessionRecord,
@@ -414,7 +414,7 @@ function pauseSession(
   switch (event.reason) {
     case 'interrupted':
       record.queued = true;
-      // It was killed from outside while its runner lived.
+      // It was killed from outside while its runner was alive.
       if (event.retryAt !== undefined) countTransient(record, false);
       break;
     case 'host-lost':
@@ -429,8 +429,7 @@ function pauseSession(
       break;
     case 'transient':
       record.queued = true;
-      // An attempt that got something done resets the count. Its cost proves nothing: a reply that breaks off is paid
-      // for as well.
+      // An attempt that made progress resets the count. Its cost proves nothing: an aborted reply is paid for as well.
       countTransient(record, event.progressed === true);
       break;
     case 'stall':
@@ -444,7 +443,7 @@ function pauseSession(
       reject(record, event);
       break;
     case 'budget':
-      // It ran dry; it goes on when its own cap leaves room and the group's does.
+      // Its reservation was spent; it resumes when its own cap and the group's allow it.
       record.queued = ownBudgetLeft(record) > 0;
       break;
     default:
@@ -459,7 +458,7 @@ function countTransient(record: SessionRecord, progressed: boolean): void {
   record.transientsInAll = (record.transientsInAll ?? 0) + 1;
 }
 
-/** Another turn is needed, and is told why. */
+/** Another turn is needed, with the reason. */
 function reject(
   record: SessionRecord,
   { message, output = '' }: Pick<Rejection, 'message'> & Partial<Rejection>,
@@ -470,12 +469,12 @@ function reject(
   record.rejection = { message, output, ...defined({ answer }) };
 }
 
-/** Work is committed before it is judged. */
+/** Work is committed before it is checked. */
 function noteCommitted(record: SessionRecord): void {
   if (record.workspace !== undefined && record.definition.commit !== false) record.committed = true;
 }
 
-/** After these claude has written down what it was told, and asked for an answer that did not come. */
+/** After these claude has stored its prompt, and requested an answer that did not arrive. */
 const notServed: ReadonlySet<string | undefined> = new Set(['transient', 'limit', 'api-error']);
 
 interface Ending {
@@ -496,15 +495,15 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   const isOfThisBoot = attempt.process !== undefined && attempt.process.bootId === state.run?.runner.bootId;
   if (notServed.has(event.reason) && isFree && isOfThisBoot) record.promptUnsent = true;
   else delete record.promptUnsent;
-  // Before an answer the prompt may have been lost; it is better sent twice than never.
+  // Its worker's usage was counted when it ended.
   if (attempt.accepting) return;
   if (attempt.identified) delete record.committed;
-  // Before an answer the prompt may have got lost; it is better told twice than never.
+  // Before an answer the prompt may have been lost; it is better sent twice than never.
   if (isAnswered(event.usage)) delete record.unaware;
   if (isAnswered(event.usage)) delete record.taskChanged;
   if (isAnswered(event.usage)) delete record.spokenWith;
   if (isAnswered(event.usage)) delete record.cleared;
-  // Without an answer it has left nothing in the prompt cache for others to read.
+  // Without an answer it has left nothing in the prompt cache for others.
   if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
   state.reservedUsd = Math.max(0, roundUsd(state.reservedUsd - (attempt.reservedUsd ?? 0)));
   record.usage = addUsage(record.usage, event.usage);
@@ -512,7 +511,7 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   state.usage = addUsage(state.usage, event.usage);
 }
 
-// Items: what a session asks of a person.
+// Items: questions of a session to the user.
 
 type ItemEvent = Extract<SessionEvent, { type: 'item_opened' | 'item_answered' | 'item_withdrawn' }>;
 
@@ -546,16 +545,16 @@ function reduceItem(record: SessionRecord, event: ItemEvent): void {
     record.queued = true;
 }
 
-/** The answers for the new attempt follow from the conversation, see LeftAnswer. */
+/** After other pauses the session resumes with its last answer. */
 const endedByPerson: ReadonlySet<string> = new Set(['user', 'signal', 'deleted', 'error-threshold']);
 
-/** What the new attempt is told is known from the conversation, see LeftAnswer. */
+/** The answers for the new attempt follow from the conversation, see LeftAnswer. */
 function keepAnswers(record: SessionRecord, kept: readonly LeftAnswer[] = []): void {
   if (record.items === undefined) return;
   record.items = record.items.map((item) => ({ ...item, left: kept.find((one) => one.item === item.id)?.left }));
 }
 
-/** The session has ended: nothing is asked any more, and no answer is waited for. */
+/** The session has ended: open items are closed. */
 function closeItems(record: SessionRecord): void {
   if (record.items === undefined) return;
   record.items = record.items.map((item) => ({

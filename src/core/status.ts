@@ -110,7 +110,7 @@ const groupTable: GroupTable = {
     session_added: 'paused',
     session_removed: 'completed',
     session_queued: 'paused',
-    // It completed before anybody could speak with it.
+    // It completed before the user could attach.
     session_detached: 'completed',
     group_merged: 'completed',
     session_cost_settled: 'completed',
@@ -157,7 +157,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_changed: 'pending',
   },
   running: {
-    // Said again for the same attempt when a crash came before the worker did anything.
+    // Repeated for the same attempt when a crash came before the worker did anything.
     session_starting: 'running',
     session_started: 'running',
     session_resumed: 'running',
@@ -172,7 +172,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_attaching: 'running',
     session_detached: 'running',
     session_message: 'running',
-    // Another model only.
+    // Only another model.
     session_changed: 'running',
     session_warning: 'running',
     session_cost_settled: 'running',
@@ -204,7 +204,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_budget_exceeded: 'paused',
   },
   completed: {
-    // A person has more to say.
+    // The user has another message.
     session_queued: 'paused',
     session_cleaned: 'completed',
     session_cost_settled: 'completed',
@@ -234,12 +234,12 @@ export function nextGroupStatus(status: GroupStatus, event: EventType): GroupSta
   return groupTable[status][event] ?? null;
 }
 
-/** The session's status after an event that names it; null when the event may not happen in this status. */
+/** The session's status after a session event; null when the event may not happen in this status. */
 export function nextSessionStatus(status: SessionStatus, event: EventType): SessionStatus | null {
   return sessionTable[status][event] ?? null;
 }
 
-/** Those that this version knows: `group_created` begins a log, and all others may happen in some status. */
+/** The known event types: `group_created` starts a log, and all others may happen in some status. */
 export const eventTypes: ReadonlySet<string> = new Set([
   'group_created',
   ...Object.values(groupTable).flatMap((events) => Object.keys(events)),

@@ -33,7 +33,7 @@ export interface SessionSummary {
   readonly cost?: number;
   readonly estimated?: true;
   readonly dependsOn?: readonly SessionId[];
-  /** Of its last attempt, or of the next; absent when no other machine ever had to do with it. */
+  /** Host of its last attempt, or of the next; absent when only this machine was involved. */
   readonly host?: string;
 }
 
@@ -44,7 +44,7 @@ export interface GroupMeta extends GroupDefinition {
   readonly reason?: string;
   readonly message?: string;
   readonly sessions: readonly SessionSummary[];
-  /** It was rehearsed: `cost` is play money. */
+  /** It was rehearsed: `cost` is not real money. */
   readonly rehearsal?: true;
   /** Branches of other groups on which its sessions build. */
   readonly inheritedBranches?: readonly Pick<Workspace, 'repository' | 'branch'>[];
@@ -64,7 +64,7 @@ export interface SessionMeta extends SessionDefinition {
   readonly next?: string;
   readonly result?: string;
   readonly structured?: unknown;
-  /** The id for `claude --resume`: the last one seen, else the one chosen for the first attempt. */
+  /** The id for `claude --resume`: the last one seen, otherwise the one chosen for the first attempt. */
   readonly claudeSessionId?: string;
   readonly claudeSessionIds: readonly string[];
   readonly startedAt?: string;
@@ -77,7 +77,7 @@ export interface SessionMeta extends SessionDefinition {
   readonly durationMs: number;
   readonly turns: number;
   readonly attempts: number;
-  /** That of its last attempt, or of the next; `host` is the only one that may be. */
+  /** Host of its last attempt, or of the next; `host` is the only permitted one. */
   readonly machine?: string;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
   readonly workspace?: Workspace;
@@ -137,7 +137,7 @@ function sessionSummary(record: SessionRecord): SessionSummary {
   };
 }
 
-/** The first one that is not blank, at most 200 characters of it. */
+/** The first non-blank line, at most 200 characters of it. */
 function firstLine(text: string): string {
   return /\S.{0,199}/u.exec(text)?.[0].trimEnd() ?? '';
 }
@@ -150,7 +150,7 @@ export function sessionMeta(record: SessionRecord): SessionMeta {
   return {
     id,
     ...settings,
-    // One field for the template of a session, whichever kind it has.
+    // One field for the template of a session, of either kind.
     ...defined({ template: definition.template ?? definition.configTemplate?.name }),
     status,
     ...explanationOf(record),
@@ -176,12 +176,12 @@ function explanationOf(record: SessionRecord): Pick<SessionMeta, 'reason' | 'mes
   return record.state.status === 'paused' ? { reason: record.state.reason, message: record.state.message } : {};
 }
 
-/** The text of a meta.json: indented, because people read it. */
+/** The text of a meta.json, indented for readers. */
 export function renderMeta(meta: GroupMeta | SessionMeta): string {
   return `${JSON.stringify(meta, null, 2)}\n`;
 }
 
-/** Reads a group's meta.json; fields that the specification's example lacks get defaults. Fails with `corrupt-file`. */
+/** Reads a group's meta.json; fields missing in the specification's example get defaults. Fails with `corrupt-file`. */
 export function parseGroupMeta(text: string): Result<GroupMeta> {
   const meta = parseOwn<GroupMeta & { readonly config?: Partial<GroupConfig> }>(text);
   if (!Array.isArray(meta?.sessions)) {

@@ -1,21 +1,21 @@
 /**
- * What a CPM skill has to hold: a front matter that claude lists it by and a section about keeping state. Pure: text
- * in, problems or a mended text out.
+ * Requirements of a CPM skill: a front matter for claude's list and a section about keeping state. Pure: text in,
+ * problems or a fixed text out.
  */
 import { isObject } from '../store/json.ts';
 import { type Problem, readYaml } from '../store/yaml-text.ts';
 
 export interface SkillSource {
   readonly file: string;
-  /** Name of the skill's folder, which claude takes for the skill's name. */
+  /** Name of the skill's folder, which claude uses as the skill's name. */
   readonly folder: string;
   readonly text: string;
-  /** The procedures that skills of one plugin share; empty = none. */
+  /** The shared procedures of a plugin's skills; empty = none. */
   readonly procedures: string;
 }
 
 export const sectionTitle = 'State Management';
-/** What the section has to say, in words of its own, and the item of the shared section that says it. */
+/** What the section must cover in any words, and the item of the shared section about it. */
 const required = [
   {
     what: 'to use docs/plans/.cpm-progress-{session_id}.md with the CPM_SESSION_ID of the context',
@@ -33,13 +33,13 @@ interface Heading {
   readonly line: number;
 }
 
-/** A text by its lines; what stands in a fenced block is no heading. */
+/** A text by lines; headings in fenced blocks do not count. */
 interface Outline {
   readonly lines: readonly string[];
   readonly headings: readonly Heading[];
-  /** Line of a fence that is never closed, counted from 0. */
+  /** Line of an unclosed fence, counted from 0. */
   readonly openFence: number | null;
-  /** Lines of the front matter with both fences; 0 when there is none. */
+  /** Lines of the front matter with both fences; 0 without one. */
   readonly frontLines: number;
 }
 
@@ -60,13 +60,13 @@ export function checkSkill({ file, folder, text, procedures }: SkillSource): Pro
   ];
 }
 
-/** A skill that writes no progress file says so. */
+/** A skill without a progress file says so. */
 const isStateless = (text: string): boolean => /\bstateless\b/i.test(text);
 
 /**
- * The text with the shared section at its end, or with those of its items that the skill's own section lacks; nothing
- * is taken away. Null for a text that cannot be added to safely: a block of code is never closed, or the skill keeps
- * its state in another way than in a progress file.
+ * The text with the shared section appended, or with those of its items that the skill's own section lacks; nothing is
+ * removed. Null for a text that cannot be extended safely: an unclosed code block, or a skill that keeps its state
+ * without a progress file.
  */
 export function withProcedures(
   { text, procedures }: Pick<SkillSource, 'text' | 'procedures'>,
@@ -98,7 +98,7 @@ function outlineOf(text: string): Outline {
     const [, marks, title = ''] = /^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$/.exec(content) ?? [];
     if (fence !== null) {
       if (mark?.startsWith(fence.mark) && rest.trim() === '') fence = null;
-      // Backticks behind the opening ones make it a piece of code within a line.
+      // Backticks after the opening ones make it inline code.
     } else if (mark !== undefined && !(mark.startsWith('`') && rest.includes('`'))) fence = { mark, line };
     else if (marks !== undefined) headings.push({ level: marks.length, title, line });
   }
@@ -138,7 +138,7 @@ interface Section {
   readonly isForeign: boolean;
 }
 
-/** The first section about state, whatever the case of its heading; a title of the whole text is none. */
+/** The first section about state, with a heading in any case; the title of the whole text does not count. */
 function sectionOf(outline: Outline, procedures: string): Section | null {
   const found = outline.headings.find(({ level, title }) => level > 1 && /^state[ -]management$/i.test(title.trim()));
   if (found === undefined) return null;
@@ -159,7 +159,7 @@ function procedure(procedures: string, name: string | undefined): string {
   return heading === undefined ? '' : outline.lines.slice(heading.line, endOf(outline, heading)).join('\n');
 }
 
-/** The line of the next heading that is not below this one. */
+/** The line of the next heading at the same or a higher level. */
 function endOf({ headings, lines }: Outline, { level, line }: Heading): number {
   return headings.find((other) => other.line > line && other.level <= level)?.line ?? lines.length;
 }

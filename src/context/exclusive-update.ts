@@ -11,26 +11,26 @@ import type { FileAccess } from '../system/world.ts';
 import type { ContextFiles } from './hook-call.ts';
 
 export interface ExclusiveUpdate {
-  /** A regular file, links resolved, or nothing yet. */
+  /** A regular file, symlinks resolved, or nothing yet. */
   readonly path: string;
   /** Larger files are left alone, bytes. */
   readonly bytesMax: number;
   /**
-   * What the file shall hold; null leaves it as it is. `before` is null when there is no file. Called with the lock
-   * held, so it must be quick; its failure leaves the file as it is.
+   * The new content; null leaves the file unchanged. `before` is null without a file. Called with the lock held, so it
+   * must be quick; its failure leaves the file unchanged.
    */
   readonly change: (before: Uint8Array | null) => Result<Uint8Array | null>;
-  /** Who may read the file when it is new; one that is there keeps its mode. `project` when not given. */
+  /** Access of a new file; an existing one keeps its mode. Default: `project`. */
   readonly access?: FileAccess;
 }
 
-/** About three seconds in all, which is less than the timeout of a hook. */
+/** About three seconds in all, less than the timeout of a hook. */
 const triesMax = 1_500;
 const pauseMs = 2;
 
 /**
- * True when the file was changed. Fails with `busy` when another process keeps the lock, `write-failed` for what the
- * system refuses, `corrupt-file` when the path holds no regular file or a far too large one, and as `change` fails.
+ * True when the file was changed. Fails with `busy` when another process keeps the lock, `write-failed` for a system
+ * error, `corrupt-file` when the path is not a regular file or far too large, and as `change` fails.
  */
 export function updateExclusively(files: ContextFiles, update: ExclusiveUpdate): Result<boolean> {
   const { path } = update;
@@ -64,7 +64,7 @@ function updateLocked(files: ContextFiles, { path, bytesMax, change, access }: E
   if (!after.ok) return after;
   if (after.value === null || (before !== null && Buffer.compare(before, after.value) === 0)) return ok(false);
   const fresh = join(dirname(path), `.${basename(path)}.new`);
-  // Left over from a process that died here: only the holder of the lock writes it.
+  // Left by a process that died here: only the holder of the lock writes it.
   if (files.entryKind(fresh) === 'file') files.remove(fresh);
   const kept = before === null ? { access: access ?? 'project' } : { access: 'project' as const, like: path };
   files.writeBytes(fresh, after.value, { durable: true, ...kept });

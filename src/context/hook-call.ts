@@ -1,6 +1,6 @@
 /**
- * What every context system shares: what one call of a hook knows, what it answers, and how text of a project is made
- * harmless and kept within what claude hands on.
+ * Shared by all context systems: the input and the answer of a hook call, and how project text is made safe and kept
+ * within claude's limit.
  */
 import { unsafeCharacters } from '../core/text.ts';
 import type { Files } from '../system/world.ts';
@@ -9,17 +9,17 @@ export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
 export const hookEvents: readonly HookEvent[] = ['session-start', 'pre-compact', 'session-end'];
 
 /**
- * The last argument of a hook that was installed into a user's own settings. It tells ours from all others, and in a
- * worker, whose generated settings have hooks of their own, it keeps the second one silent.
+ * The last argument of a hook installed in a user's own settings. It identifies our hooks, and silences them in a
+ * worker, whose generated settings have hooks of their own.
  */
 export const installedMark = '--installed';
 
 /** The last argument of a worker's hook when the user chose its system. */
 export const chosenMark = '--chosen';
-/** Of a session whose questions wait for a person. */
+/** In a session whose questions wait for the user. */
 export const asksMark = '--asks';
 
-/** Files of a project are read and written through this; it is the real one in a hook and anything in a test. */
+/** File access of a hook; tests pass another one. */
 export type ContextFiles = Pick<
   Files,
   | 'readText'
@@ -35,38 +35,38 @@ export type ContextFiles = Pick<
   | 'makeFolder'
 >;
 
-/** Made by hook-main.ts from claude’s JSON, the environment and the clock; what is missing was not usable. */
+/** Built by hook-main.ts from claude’s JSON, the environment and the clock; missing parts were unusable. */
 export interface HookCall {
   readonly event: HookEvent;
   /** `startup`, `resume`, `clear` or `compact`; for session-end its reason, for pre-compact its trigger. */
   readonly source?: string;
   readonly sessionId?: string;
   readonly transcriptPath?: string;
-  /** Absolute: CLAUDE_PROJECT_DIR, never the hook's own folder when that is set. */
+  /** Absolute: CLAUDE_PROJECT_DIR if set, never the hook's own folder then. */
   readonly projectFolder: string;
-  /** True in a worker of ours: no person can answer questions. */
+  /** True in a worker of ours: no user can answer questions. */
   readonly isWorker: boolean;
   readonly asks?: boolean;
-  /** The user chose this system for the session, which has it by default otherwise. */
+  /** The user chose this system for the session; by default it is on anyway. */
   readonly isChosen?: boolean;
-  /** Where the runner keeps what it knows of a worker's session, absolute. */
+  /** The runner's folder of a worker's session, absolute. */
   readonly sessionFolder?: string;
   readonly nowMs: number;
   readonly host: string;
   readonly platform?: string;
   readonly files: ContextFiles;
-  /** Of the hook; logins are not in it. */
+  /** Of the hook; without logins. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 export interface HookAnswer {
-  /** Printed; empty = nothing is said. */
+  /** Printed; empty = no output. */
   readonly text: string;
   /** For hooks.log: what was read, written, left out. */
   readonly notes?: Readonly<Record<string, unknown>>;
 }
 
-/** One of cpm, faber, handover. `answer` throws nothing that a project's files could cause. */
+/** One of cpm, faber, handover. `answer` throws nothing because of a project's files. */
 export interface ContextSystem {
   readonly name: 'cpm' | 'faber' | 'handover';
   answer(call: HookCall): HookAnswer | Promise<HookAnswer>;
@@ -75,12 +75,12 @@ export interface ContextSystem {
 /** claude passes at most 10,000 characters of a hook entry to the model, and of a longer text only the first 2,000. */
 export const charactersMax = 9_500;
 
-/** Bytes of one file of a project that are read; what is longer is named by its path. */
+/** Bytes read of one project file; a longer file is named by its path. */
 export const fileBytesMax = 256 * 1024;
 
 /**
- * The text of a regular file of the project, or why there is none. Links are followed only while they stay below
- * `root`; FIFOs and devices are never opened.
+ * The text of a regular project file, or why there is none. Symlinks are followed only within `root`; FIFOs and devices
+ * are never opened.
  */
 export type ProjectText =
   | { readonly ok: true; readonly text: string; readonly truncated: boolean; readonly mtimeMs: number }
@@ -99,7 +99,7 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
     if (info.kind !== 'file') return { ok: false, trouble: 'is not a regular file' };
     const bytes = files.readBytes(real, 0, bytesMax + 1);
     const truncated = bytes.length > bytesMax;
-    // Half a character at the end and bytes that are no text become a replacement character instead of an error.
+    // Partial characters and invalid bytes become replacement characters instead of an error.
     const text = new TextDecoder('utf-8').decode(truncated ? bytes.subarray(0, bytesMax) : bytes);
     return { ok: true, text, truncated, mtimeMs: info.mtimeMs };
   } catch (error) {
@@ -107,7 +107,7 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
   }
 }
 
-/** Null for what the system refuses. */
+/** Null for a system error. */
 export function quietly<T>(action: () => T): T | null {
   try {
     return action();
@@ -123,11 +123,11 @@ export function codeOf(error: unknown): string {
 
 const controls = unsafeCharacters();
 
-/** Whole escape sequences of one line; one without its end is no sequence, and must not take what follows with it. */
+/** Complete escape sequences within one line; an unfinished one must not remove the text after it. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
 const escapes = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|[\]P^_X][^\n\u0007\u001b]{0,2000}(?:\u0007|\u001b\\))/g;
 
-/** Text of a project as data: it can neither end the reminder it is shown in nor move a terminal's cursor. */
+/** Project text as data: it can neither end the reminder around it nor move a terminal's cursor. */
 export function harmless(text: string): string {
   return text
     .replaceAll('\r\n', '\n')
@@ -136,20 +136,20 @@ export function harmless(text: string): string {
     .replace(/<(?=\/?system-reminder)/gi, '‹');
 }
 
-/** At most `max` characters; what was cut is named by its path. */
+/** At most `max` characters; the path of a cut text is named. */
 export function fitted(text: string, path: string, max: number): string {
   if (text.length <= max) return text;
   const note = `\n... (${text.length} characters in all; the rest is in ${path})`;
   return `${text.slice(0, Math.max(0, max - note.length))}${note}`;
 }
 
-/** Harmless, blanks and line ends collapsed, at most `max` characters. */
+/** Safe, spaces and newlines collapsed, at most `max` characters. */
 export function harmlessLine(text: string, max = 300): string {
   const line = harmless(text).replace(/\s+/g, ' ').trim();
   return line.length <= max ? line : `${cut(line, max - 1)}…`;
 }
 
-/** Cuts without leaving half of a character that takes two code units. */
+/** Cuts without splitting a surrogate pair. */
 export function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const end = Math.max(0, max);

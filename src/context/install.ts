@@ -1,6 +1,6 @@
 /**
- * Our hooks in the settings of a person or a project: put in, found and taken out again. Pure: from settings to
- * settings, with everything that is not ours passed on as it is.
+ * Our hooks in the settings of a user or a project: added, found and removed. Pure: from settings to settings, with
+ * everything else unchanged.
  */
 import { isAbsolute } from 'node:path';
 import { type ContextName, contextNames } from '../core/definitions.ts';
@@ -10,7 +10,7 @@ import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** How claude calls the events. */
+/** claude's names of the events. */
 const claudeEvents: Readonly<Record<HookEvent, string>> = {
   'session-start': 'SessionStart',
   'pre-compact': 'PreCompact',
@@ -19,7 +19,7 @@ const claudeEvents: Readonly<Record<HookEvent, string>> = {
 
 const hookWord = 'hook';
 
-/** Without one, a hook that hangs would hold up a start for ten minutes, and SessionEnd would get only 1.5 seconds. */
+/** Without one, a hanging hook would block a start for ten minutes, and SessionEnd would get only 1.5 seconds. */
 const timeoutSeconds = 10;
 
 export interface InstalledHook {
@@ -29,9 +29,9 @@ export interface InstalledHook {
 }
 
 /**
- * The settings with one entry per system and event, and without any other entry of ours for these systems, such as one
- * of a package that was moved. A second time changes nothing. `launcher` is the absolute path of
- * bin/claude-code-agent; `settings.hooks` must be what claude accepts.
+ * The settings with one entry per system and event, and without our other entries for these systems, such as those of a
+ * moved package. Idempotent. `launcher` is the absolute path of bin/claude-code-agent; `settings.hooks` must be valid
+ * for claude.
  */
 export function installHooks(settings: Json, launcher: string, systems: readonly ContextName[]): Json {
   const others = uninstallHooks(settings, systems).hooks;
@@ -43,7 +43,7 @@ export function installHooks(settings: Json, launcher: string, systems: readonly
   return { ...settings, hooks };
 }
 
-/** The settings without our entries for these systems; a list that becomes empty by that goes, and `hooks` as well. */
+/** The settings without our entries for these systems; lists that become empty are removed, and so is `hooks`. */
 export function uninstallHooks(settings: Json, systems: readonly ContextName[]): Json {
   if (!isObject(settings.hooks)) return settings;
   const hooks: Record<string, unknown> = { ...settings.hooks };
@@ -83,7 +83,7 @@ function entryFor(event: HookEvent, launcher: string, system: ContextName): Json
   };
 }
 
-/** The hook as ours; null when it is foreign. */
+/** The hook as ours; null for another one. */
 function readHook(event: HookEvent, hook: unknown): InstalledHook | null {
   if (!isObject(hook) || hook.type !== 'command' || typeof hook.command !== 'string') return null;
   const [word, system, ofEvent, mark] = listOf(hook.args).slice(-4);
@@ -93,7 +93,7 @@ function readHook(event: HookEvent, hook: unknown): InstalledHook | null {
   return word === hookWord && isLauncher ? { system: known, event, launcher: hook.command } : null;
 }
 
-/** The entry without our hooks; nothing when it holds no other. */
+/** The entry without our hooks; empty when it has no other. */
 function without(event: HookEvent, group: unknown, systems: readonly ContextName[]): unknown[] {
   const hooks = hooksIn(group);
   const kept = hooks.filter((hook) => !systems.includes(readHook(event, hook)?.system as ContextName));

@@ -1,13 +1,13 @@
 /**
- * context/: what a session must still know after a start, a resume or a compaction. This file is the part that every
- * worker gets: its own task, which a compaction would otherwise leave to the summary.
+ * context/: what a session must know after a start, a resume or a compaction. This file is the part for every worker:
+ * its own task, which a compaction would otherwise leave to the summary.
  */
 import { defined } from '../core/defined.ts';
 import { charactersMax, type HookCall, harmless } from './hook-call.ts';
 
 /**
- * The text a worker's SessionStart hook prints. `prompt` is what was sent as the task, null when it cannot be read.
- * Text comes first in the output, because claude swallows output that is a bare JSON object.
+ * The output of a worker's SessionStart hook. `prompt` is the prompt that was sent, null when it cannot be read. Text
+ * comes first, because claude swallows output that is a bare JSON object.
  */
 export function sessionStartText(
   call: Pick<HookCall, 'sessionId' | 'source' | 'asks'>,
@@ -19,8 +19,8 @@ export function sessionStartText(
     ? 'a question may be answered hours later, so ask only what you cannot decide'
     : 'nobody can answer questions, so decide and go on';
   const lines = [`Claude Code session ${id}, run unattended: ${how}.`];
-  // On a start or resume the task is the prompt itself; only a compaction takes it away. Without a word why the hook is
-  // called it may be one.
+  // On a start or resume the task is in the prompt itself; only a compaction removes it. A call without a source may be
+  // one.
   const said = call.source === 'compact' ? 'The conversation was compacted.' : 'The conversation may be compacted.';
   if ((call.source === 'compact' || call.source === undefined) && prompt !== null) {
     lines.push(`${said} Your task, as it was given to you:`, '', harmless(prompt));
@@ -30,7 +30,7 @@ export function sessionStartText(
   return `${text.slice(0, charactersMax)}\n... The rest of the task is in ${promptFile}; read it before you go on.`;
 }
 
-// What claude tells a hook on its standard input, read leniently: whatever cannot be used is left out.
+// A hook's standard input from claude, read leniently: unusable parts are left out.
 
 export interface HookInput {
   readonly sessionId?: string;
@@ -40,7 +40,7 @@ export interface HookInput {
   readonly cwd?: string;
 }
 
-/** Ids become parts of file names, so only what can be one counts. */
+/** Ids become parts of file names, so others are ignored. */
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 export function parseHookInput(text: string): HookInput {

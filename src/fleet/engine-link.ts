@@ -1,4 +1,4 @@
-/** What the end of the runner needs of the world between it and the hosts, and how the engine gives it. */
+/** The runner's connection to the hosts, implemented over the engine. */
 import { ok, type Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import type { BlobStore, Entry, FleetEngine, Lease, OpenEngine, SlotLeases } from './engine.ts';
@@ -20,16 +20,16 @@ export interface LeaseLook {
 export interface FleetLink {
   readonly blobs: BlobStore;
   readonly slots: SlotLeases;
-  /** In this order for each host, as often as it takes. */
+  /** In this order for each host, with retries. */
   send(host: string, message: ToHost): void;
-  /** Passes what hosts say to the group, in order. */
+  /** Delivers the hosts' messages to the group, in order. */
   listen(hear: (message: ToGroup) => void): void;
-  /** Calls `action` whenever the engine is connected again; it may have lost the last messages. */
+  /** Calls `action` whenever the engine reconnects; it may have lost the last messages. */
   onConnect(action: () => void): void;
   look(leases: readonly Lease[]): Promise<LeaseLook | null>;
   hosts(): Promise<Result<readonly RegisteredHost[]>>;
   refuseLogin(host: string, refused: RefusedLogin): Promise<Result<void>>;
-  /** Sends what is left to be sent, for a few seconds at most, and lets go. */
+  /** Sends pending messages, for a few seconds at most, and closes. */
   close(): Promise<void>;
 }
 
@@ -89,7 +89,7 @@ class EngineLink implements FleetLink {
     this.#engine.onConnect(action);
   }
 
-  /** What gets lost here is told again by the host. */
+  /** Lost messages are repeated by the host. */
   listen(hear: (message: ToGroup) => void): void {
     const take = ({ bytes }: Entry) => {
       const message = bytes === null ? null : unpacked(bytes);

@@ -1,7 +1,7 @@
 /**
- * What both ends of a fleet need of the engine between them: streams, slots with leases, bytes that are kept for a
- * while, and who is there. The real one is Redis (redis.ts). Whatever is asked is answered or fails within
- * seconds; what was not answered may have been done.
+ * What both ends of a fleet need of the engine between them: streams, slots with leases, temporary blobs, and the list
+ * of hosts. The real one is Redis (redis.ts). Every call answers or fails within seconds; a failed call may still have
+ * taken effect.
  */
 import type { Result } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
@@ -15,21 +15,21 @@ export interface FleetAddress {
   readonly insecure?: boolean | undefined;
 }
 
-/** Does not wait for an answer. Fails with `usage` when the address can never be asked. */
+/** Does not wait for a connection. Fails with `usage` when the address can never work. */
 export type OpenEngine = (world: World, address: FleetAddress) => Promise<Result<FleetEngine>>;
 
 export interface Entry {
   readonly id: string;
-  /** Null when it was not sealed with the key of the fleet. */
+  /** Null when it was not sealed with the fleet's key. */
   readonly bytes: Uint8Array | null;
 }
 
-/** Bytes that are too many for a message. */
+/** Data too large for a message. */
 export interface BlobStore {
   /** Kept for an hour; the same id is the same blob. Fails with `usage` when it is too large. */
   putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>>;
   hasBlob(blob: Blob): Promise<Result<boolean>>;
-  /** Fails with `gone` when it is not there any more, else when there is no answer. */
+  /** Fails with `gone` when it no longer exists, otherwise when there is no answer. */
   getBlob(blob: Blob): Promise<Result<Uint8Array>>;
   dropBlob(blob: Blob): Promise<void>;
 }
@@ -39,7 +39,7 @@ export interface FleetEngine extends BlobStore {
   leases(leaseMs: number): SlotLeases;
   onConnect(action: () => void): void;
   send(stream: string, messages: readonly Uint8Array[]): Promise<Result<string[]>>;
-  /** What comes after that entry (`0` = all), waiting a moment for the first. */
+  /** Entries after that one (`0` = all); waits a moment for the first. */
   read(stream: string, after: string): Promise<Result<Entry[]>>;
   drop(stream: string, ids: readonly string[]): Promise<Result<void>>;
   setField(key: string, field: string, value: Uint8Array): Promise<Result<void>>;
@@ -47,7 +47,7 @@ export interface FleetEngine extends BlobStore {
   members(key: string): Promise<Result<readonly string[]>>;
   /** Changes with every start of the engine. */
   runId(): Promise<Result<string>>;
-  /** Milliseconds since 1970 by its clock, which is the same for all hosts. */
+  /** Milliseconds since 1970 by its clock, which all hosts share. */
   nowMs(): Promise<Result<number>>;
   close(): void;
 }
@@ -59,7 +59,7 @@ interface Following {
   readonly pause: () => Promise<void>;
 }
 
-/** Hears a stream in its order, and drops what was heard. */
+/** Receives a stream in order, and drops handled entries. */
 export async function follow(engine: FleetEngine, stream: string, { hear, isClosed, pause }: Following): Promise<void> {
   let heard: string[] = [];
   for (let after = '0'; !isClosed(); ) {
@@ -74,7 +74,7 @@ export async function follow(engine: FleetEngine, stream: string, { hear, isClos
       after = entry.id;
       heard.push(entry.id);
     }
-    // What is not answered may still be there.
+    // Without an answer the entries may still be there.
     if (heard.length > 0 && (await engine.drop(stream, heard)).ok) heard = [];
   }
 }
@@ -86,28 +86,28 @@ export interface Lease {
 }
 
 export interface SlotLeases {
-  /** Takes one of so many slots of the host; false when all are held, or the host is drained. */
+  /** Takes one of the host's slots; false when all are held, or the host is drained. */
   take(lease: Lease, slots: number): Promise<Result<boolean>>;
-  /** Which of them are held no more. Fails without an answer: then that is not known. */
+  /** The leases that are no longer held. Fails without an answer: then it is unknown. */
   renew(leases: readonly Lease[]): Promise<Result<ReadonlySet<Lease>>>;
   free(lease: Lease): Promise<Result<void>>;
-  /** For how many milliseconds each is held without a renewal; null where it is not. */
+  /** Remaining milliseconds of each lease without a renewal; null for one that is not held. */
   look(leases: readonly Lease[]): Promise<Result<(number | null)[]>>;
 }
 
-// Names in Redis: all begin with `cca:`, which is all that the users of a fleet may touch there.
+// Names in Redis: all begin with `cca:`, the only prefix that the users of a fleet may access.
 
-/** Hash: the name of a host → what it says of itself, sealed. */
+/** Hash: host name → its sealed entry. */
 export const hostsKey = 'cca:hosts';
-/** Set of the hosts that are to take nothing new. */
+/** Set of hosts that must take no new sessions. */
 export const drainedKey = 'cca:drained';
-/** Hash: the name of a host → its login that was refused, sealed. */
+/** Hash: host name → its refused login, sealed. */
 export const refusedLoginsKey = 'cca:refused-logins';
 
-/** What runners say to a host. */
+/** Messages of runners to a host. */
 export const toHostStream = (host: string): string => `cca:h:${host}`;
-/** What hosts say to the runner of a group. */
+/** Messages of hosts to the runner of a group. */
 export const toGroupStream = (groupId: string): string => `cca:g:${groupId}`;
 export const pieceKey = (blob: string, piece: number): string => `cca:b:${blob}:${piece}`;
-/** Sorted set: the token of each slot that is held → when its lease is over, ms since 1970 by the clock of Redis. */
+/** Sorted set: token of each held slot → end of its lease, ms since 1970 by the clock of Redis. */
 export const slotsKey = (host: string): string => `cca:s:${host}`;

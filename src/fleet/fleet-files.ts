@@ -1,4 +1,4 @@
-/** What a host keeps of the fleets it belongs to: as the one that asks, and as one that works. Private files. */
+/** A host's private files about its fleets: as the one that runs groups, and as one that runs sessions. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { advise, shellWord } from '../core/advice.ts';
@@ -16,16 +16,16 @@ export const fleetConfig = z.object({
   version: z.literal(1),
   /** With user and password. */
   redis: text,
-  /** 32 bytes with which all that goes through Redis is sealed. */
+  /** 32 bytes that seal everything sent through Redis. */
   sealingKey: key,
   /** Ed25519: PKCS #8 and SPKI, DER. */
   signingKey: key,
   publicKey: key,
   /** Milliseconds for which a host may work without an answer of Redis. */
   leaseMs: z.number().int().min(2_000),
-  /** PEM of the authority that signed the certificate of Redis; absent = those that the system trusts. */
+  /** PEM of the authority that signed the certificate of Redis; absent = the system's authorities. */
   ca: text.optional(),
-  /** Redis off loopback without TLS, by an option that says so. */
+  /** Explicit option for a remote Redis without TLS. */
   insecure: z.boolean().optional(),
 });
 export type FleetConfig = z.infer<typeof fleetConfig>;
@@ -41,15 +41,15 @@ export const hostConfig = joinTicket.extend({
   labels: z.array(text),
   login: text.optional(),
   acceptClaude: text.optional(),
-  /** How git reaches the folder of its repositories from where groups run; absent = by no way but a remote. */
+  /** URL prefix by which git reaches the host's repositories from where groups run; absent = only through a remote. */
   codeUrl: text.optional(),
 });
 export type HostConfig = z.infer<typeof hostConfig>;
 
-/** A host that was added from here, so that it can be taken out from here. */
+/** A host that was added from here, so that it can be removed from here. */
 const addedHost = z.object({
   ssh: text,
-  /** Folder there with the program; empty = it was there before. */
+  /** The program's folder there; empty = it was there before. */
   program: text,
   login: text.optional(),
 });
@@ -58,7 +58,7 @@ const addedHosts = z.record(text, addedHost);
 
 const addedPath = (root: string): string => join(fleetPaths(root).folder, 'added.json');
 
-/** Undefined = this host has no fleet. `url`: CLAUDE_CODE_AGENT_FLEET, which stands above the one that is kept. */
+/** Undefined = no fleet here. `url`: CLAUDE_CODE_AGENT_FLEET, which overrides the stored one. */
 export function readFleet(files: Files, root: string, url?: string): Result<FleetConfig | undefined> {
   const read = readPrivate(files, fleetPaths(root).config, fleetConfig);
   if (!read.ok || read.value === undefined || url === undefined || url === '') return read;
@@ -107,7 +107,7 @@ function readPrivate<T>(files: Files, path: string, shape: z.ZodType<T>): Result
   return fail('corrupt-file', `${path} is damaged, and nothing of it is used.`, inOrder);
 }
 
-/** A file that holds keys. Null when there is none; fails with `usage` when others may read it. */
+/** A file with keys. Null when there is none; fails with `usage` when other users can read it. */
 export function readPrivateText(files: Files, path: string): Result<string | null> {
   try {
     const info = files.info(path);
@@ -143,13 +143,13 @@ export function fleetPaths(root: string) {
     folder,
     /** On the host that runs groups. */
     config: at('fleet.json'),
-    /** Of a host that works for others. */
+    /** On a host that runs sessions of others. */
     host: at('host.json'),
     /** Folder with one file per login, `NAME.env`. */
     logins: at('logins'),
-    /** Which attempts hold which leases, and when each was renewed: from the agent to the guard. */
+    /** The attempts' leases and their last renewals: written by the agent for the guard. */
     leases: at('leases.json'),
-    /** When the guard last looked. */
+    /** When the guard last checked. */
     guard: at('guard.json'),
     guardLock: at('guard.lock'),
     agentLock: at('agent.lock'),
@@ -157,7 +157,7 @@ export function fleetPaths(root: string) {
     slots: at('slots'),
     /** Folder of bare repositories. */
     repositories: at('repositories'),
-    /** Holds `session-groups` as a data root does, for the sessions of others. */
+    /** Contains `session-groups` like a data root, for the sessions of others. */
     work: at('work'),
   } as const;
 }

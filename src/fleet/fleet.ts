@@ -1,6 +1,6 @@
 /**
- * The hosts of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts
- * that are there. The runner decides, and is notified of every change.
+ * The hosts of a fleet for one run of one group: slot requests, granted slots, and the attempts there. The runner
+ * decides, and is notified of every change.
  */
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
@@ -39,7 +39,7 @@ export interface FleetOptions {
   readonly localSlots: number;
   /** Something has changed. Contract: only enqueues. */
   readonly onChange: () => void;
-  /** The host of the attempt is lost; its worker hears of it by `onExit`, after this. */
+  /** The attempt's host is lost; its worker learns it by `onExit`, after this. */
   readonly onLost: (sessionId: SessionId, attemptId: string, host: string) => void;
 }
 
@@ -61,7 +61,7 @@ export class Fleet {
   readonly #spokenTo = new Set<string>();
   readonly #timers = new Set<() => void>();
   readonly #hosts: KnownHosts;
-  /** Counted, so that neither a jump of the clock nor a host that slept makes a lease seem over. */
+  /** Counted, so that neither a clock jump nor a sleeping host makes a lease seem over. */
   #nowMs = 0;
   readonly #listMs: number;
   #isLooking = false;
@@ -72,7 +72,7 @@ export class Fleet {
     this.#link = link;
     this.#asker = world.random.uuid();
     this.#options = options;
-    // With a lease so short that its hosts are silent after five seconds, one that is well would be taken for silent.
+    // With a very short lease, hosts count as silent after five seconds, so the list must be read more often.
     this.#listMs = Math.max(1, Math.floor(heartbeatMs(options.leaseMs) / tickMs)) * tickMs;
     this.#hosts = new KnownHosts(link, () => this.#nowMs);
     this.#code = new WorkCode(options.git, (host) => this.#hosts.codeUrlOf(host));
@@ -83,7 +83,7 @@ export class Fleet {
       onGranted: options.onChange,
     });
     link.listen((message) => this.#hear(message));
-    // Of a slot that they have still it may not be known there that it is free.
+    // A host may not know yet that one of its slots is free.
     link.onConnect(() => {
       void this.#list();
       for (const host of this.#spokenTo) this.hello(host);
@@ -108,19 +108,19 @@ export class Fleet {
     return all === null ? undefined : { ...standingOf(all), ...defined({ redisSilentMs: this.#hosts.redisSilentMs }) };
   }
 
-  /** These are all that are wanted now. Slots that are no longer wanted are freed. */
+  /** The present slot requests. Other slots are freed. */
   want(wishes: readonly SlotWish[]): void {
     this.#placement.want(wishes);
   }
 
-  /** The session's attempt has been decided for that slot, so no other session gets it. */
+  /** The session's attempt has been decided for its slot, so no other session gets it. */
   take(sessionId: SessionId): void {
     const granted = this.#placement.granted.get(sessionId);
     if (granted !== undefined) this.#abilities.set(granted.place.token, granted.abilities);
     this.#placement.take(sessionId);
   }
 
-  /** The attempt in its slot; the same one for all who ask. */
+  /** The attempt in its slot; the same object for all callers. */
   attempt(input: RemoteInput, isRecalled = false): RemoteAttempt {
     const { token } = input.place;
     const known = this.#attempts.get(token)?.attempt;
@@ -149,7 +149,7 @@ export class Fleet {
     return attempt;
   }
 
-  /** One that an earlier runner began. */
+  /** An attempt that an earlier runner started. */
   recall(input: RemoteInput): RemoteAttempt {
     return this.attempt(input, true);
   }
@@ -158,12 +158,12 @@ export class Fleet {
     if (place === undefined) return;
     const watched = this.#attempts.get(place.token);
     this.#attempts.delete(place.token);
-    // What a lost attempt reports later goes to its LateAttempt.
+    // Late reports of a lost attempt go to its LateAttempt.
     if (watched === undefined || watched.attempt.isLost) return;
     this.#release(place);
   }
 
-  /** Takes in what a lost attempt says when its host is there again, until `booked`. */
+  /** Collects reports of a lost attempt when its host returns, until `booked`. */
   awaitLate(options: LateOptions): void {
     const { place } = options;
     if (this.#late.has(place.token)) return;
@@ -182,15 +182,15 @@ export class Fleet {
     this.#release(late.place);
   }
 
-  /** claude could do nothing with the login of that host, so it gets no more sessions. */
+  /** The host's login was refused, so it gets no more sessions. */
   refuseLogin({ host, token }: SlotLease, trouble: string): void {
     const offered = this.#abilities.get(token);
-    // Which one an attempt of an earlier runner had is not known; what the host has by now is tried once.
+    // The login of an earlier runner's attempt is unknown; the host's present one is tried once.
     if (offered !== undefined) this.#hosts.refuse(host, offered, trouble);
   }
 
   hello(host: string): void {
-    // An engine that restarts may forget that it was asked.
+    // A restarted engine may have lost the hello.
     this.#spokenTo.add(host);
     this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId, asker: this.#asker });
   }
@@ -228,7 +228,7 @@ export class Fleet {
   }
 
   #onHere({ host, asker, attempts }: Extract<ToGroup, { kind: 'here' }>): void {
-    // What an earlier runner was answered may lack what it began after that.
+    // The answer to an earlier runner may lack what it started afterwards.
     if (asker !== this.#asker) return;
     const there = new Map(attempts.map((one) => [one.token, one]));
     for (const [token, { attempt }] of this.#attempts) {
@@ -237,7 +237,7 @@ export class Fleet {
     for (const token of there.keys()) {
       const late = this.#late.get(token);
       late?.intake.open();
-      // Its end is on record, and the runner that put it there was gone before it could say so.
+      // Its end is logged, and the runner that logged it died before it could release the slot.
       if (late === undefined && !this.#attempts.has(token)) this.#release({ host, token });
     }
   }
@@ -259,7 +259,7 @@ export class Fleet {
   #everyTick(): void {
     this.#later(tickMs, () => {
       this.#nowMs += tickMs;
-      // Its session may now work elsewhere, too.
+      // Its session may now go to other hosts, too.
       if (this.#placement.tick()) this.#options.onChange();
       if (this.#nowMs % this.#listMs === 0 || this.#hosts.all === null) void this.#list();
       void this.#look();
@@ -285,13 +285,13 @@ export class Fleet {
     }
   }
 
-  /** A host that joined before the lease of the fleet became shorter works by the longer one. */
+  /** A host that joined before the fleet's lease became shorter uses the longer one. */
   #seenOf({ subject }: RemoteAttempt, { left, server }: LeaseLook, index: number): Seen {
     const leaseMs = Math.max(this.#options.leaseMs, this.#hosts.leaseMsOf(subject.place.host));
     return { leftMs: left[index] ?? null, leaseMs, server };
   }
 
-  /** What was wished for and not used is given back; what runs works on. */
+  /** Unused granted slots are returned; running attempts continue. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     await this.#placement.close();
@@ -305,9 +305,9 @@ export class Fleet {
 // ran there: that counts from before the last renewal that was answered, this from what Redis shows of it, or,
 // when that cannot be believed, from the first look that saw nothing.
 
-/** A guard ends what it ends within 13 seconds; the rest allows for a late look. */
+/** A guard ends everything within 13 seconds; the rest allows for a late check. */
 export const fenceMs = 20_000;
-/** A lock that goes so much before its time was taken away. */
+/** A lease that ends this much before its time was taken away. */
 const clockSkewMs = 1_500;
 
 export interface Seen {
@@ -317,12 +317,12 @@ export interface Seen {
 }
 
 export class LossClock {
-  /** When the lease is over, as was seen last. */
+  /** The last observed end of the lease. */
   #endMs: number | null = null;
   #server: string | null = null;
-  /** The end of a lease that was not renewed since Redis was restarted. */
+  /** The end of a lease that was not renewed since Redis restarted. */
   #doubtedEndMs: number | null = null;
-  /** Nothing was seen since then, or something that cannot be believed. */
+  /** Nothing, or only something unreliable, was observed since. */
   #isUnsure = false;
   #lostAtMs: number | null = null;
 
@@ -330,13 +330,13 @@ export class LossClock {
     if (this.#lostAtMs === null) this.#isUnsure = true;
   }
 
-  /** True from the moment on at which nothing can run there any more. `nowMs` never jumps forward. */
+  /** True from the moment at which nothing can run there any more. `nowMs` never jumps forward. */
   seen(nowMs: number, { leftMs, leaseMs, server }: Seen): boolean {
     const isOther = this.#server !== null && this.#server !== server;
     this.#server = server;
     if (leftMs !== null) {
       this.#endMs = nowMs + leftMs;
-      // A server that was restarted may have forgotten a renewal that it had answered.
+      // A restarted server may have forgotten a renewal that it had confirmed.
       if (isOther) this.#doubtedEndMs = this.#endMs;
       const isBelieved = this.#doubtedEndMs === null || this.#endMs > this.#doubtedEndMs + clockSkewMs;
       if (isBelieved) this.#doubtedEndMs = null;

@@ -1,35 +1,35 @@
 /**
- * What is heard of one attempt, taken in one after another. Its host is told what is on the disk here, and tells all
- * that is not, as often as it is asked.
+ * Processes the reports of one attempt in order. The host is told what is on disk here, and sends everything else, as
+ * often as it is requested.
  */
 import type { PrintedFile } from './mirror.ts';
 import type { AttemptNews } from './wire.ts';
 
 export interface IntakeOptions {
   readonly printed: PrintedFile;
-  /** False when it cannot be taken in now. */
+  /** False when it cannot be stored now. */
   takeIn(news: Exclude<AttemptNews, { say: 'printed' }>): Promise<boolean>;
-  /** The host need not tell this again. */
+  /** The host need not send this again. */
   have(printed: number, checkpoint: number): void;
-  /** After a while the host is to tell again what is not here. */
+  /** The host must send missing parts again after a while. */
   askAgain(): void;
 }
 
 export class Intake {
   readonly #options: IntakeOptions;
   #heard: AttemptNews[] = [];
-  /** The last one that was taken in. */
+  /** The last stored checkpoint. */
   #checkpoint = 0;
   #isTaking = false;
   #isOpen: boolean;
 
-  /** `isOpen`: false = what was said to an earlier runner may still come, and is nothing to go by. */
+  /** `isOpen`: false = messages to an earlier runner may still arrive, and are ignored. */
   constructor(options: IntakeOptions, isOpen: boolean) {
     this.#options = options;
     this.#isOpen = isOpen;
   }
 
-  /** From here on the host tells all that is not known to be here. */
+  /** From here on the host sends everything not known to be here. */
   open(): void {
     this.#isOpen = true;
   }
@@ -47,7 +47,7 @@ export class Intake {
 
   async #takeAll(): Promise<void> {
     this.#isTaking = true;
-    // What was read with it is heard first, so that all of it is made safe at once.
+    // Messages read together are processed first, so that one sync covers all of them.
     await Promise.resolve();
     while (this.#heard.length > 0) await this.#takeSome(this.#heard.splice(0));
     this.#isTaking = false;
@@ -58,7 +58,7 @@ export class Intake {
     let isMissing = false;
     for (const news of heard) {
       if (!this.#isOpen) return;
-      // What comes after it is told again with it.
+      // Later reports are repeated together with it.
       isMissing ||= !(await this.#isTakenIn(news));
     }
     try {
@@ -70,7 +70,7 @@ export class Intake {
     if (isMissing) askAgain();
   }
 
-  /** A full disk, for example, is no reason to lose what its host still has. */
+  /** A full disk, for example, must not lose data that the host still has. */
   async #isTakenIn(news: AttemptNews): Promise<boolean> {
     const { printed, takeIn } = this.#options;
     try {

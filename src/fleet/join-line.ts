@@ -1,6 +1,7 @@
 /**
- * One line of text with all that a host needs to join a fleet. It holds keys and a password: its owner may read
- * what goes through Redis and offer slots, but can start nothing, because orders are signed with a key that stays.
+ * One line of text with everything a host needs to join a fleet. It contains keys and a password: its owner can read
+ * what goes through Redis and offer slots, but start nothing, because orders are signed with a key that is not
+ * included.
  */
 import { type Advice, advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -16,7 +17,7 @@ export function joinLine(ticket: JoinTicket): string {
   return prefix + Buffer.from(JSON.stringify(ticket)).toString('base64url');
 }
 
-/** Fails with `usage` or `newer-version`; nothing of the line stands in a message. */
+/** Fails with `usage` or `newer-version`; no part of the line appears in a message. */
 export function parseJoinLine(line: string): Result<JoinTicket> {
   const [, body = ''] = /^cca-join:([\w-]+)$/.exec(line.trim()) ?? [];
   const value = parseJson(Buffer.from(body, 'base64url').toString());

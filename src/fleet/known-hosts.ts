@@ -1,4 +1,4 @@
-/** The hosts of a fleet as a runner sees them, with the logins that did not work there, and what people are told. */
+/** The hosts of a fleet as a runner sees them, with their refused logins, and the messages about them. */
 import { advise, adviseInOrder } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import type { HostSlots, Needs } from '../core/plan/decision.ts';
@@ -14,26 +14,26 @@ export class KnownHosts {
   #listed: readonly RegisteredHost[] | null = null;
   #listedAtMs = 0;
   readonly #nowMs: () => number;
-  /** Hosts as they were listed last, and when, also those that are on no list any more. */
+  /** Hosts when they were last listed, and the time, including removed ones. */
   readonly #known = new Map<string, { readonly host: RegisteredHost; readonly listedAtMs: number }>();
   #firstListedAtMs: number | null = null;
-  /** Since when Redis has not answered, and since when it answers after that. */
+  /** When Redis stopped answering, and when it answered again. */
   #failedAtMs: number | null = null;
   #answersSinceMs = Number.NEGATIVE_INFINITY;
-  /** Why code did not get to a host, and until when nothing new is sent there. */
+  /** Why git could not reach a host, and until when no new session is sent there. */
   readonly #unreached = new Map<string, { readonly why: string; readonly untilMs: number }>();
   readonly #refused = new Map<string, RefusedLogin>();
   readonly #telling = new Set<RefusedLogin>();
 
-  /** `nowMs`: any clock that goes on. */
+  /** `nowMs`: any monotonic clock. */
   constructor(link: Pick<FleetLink, 'hosts' | 'refuseLogin'>, nowMs: () => number) {
     this.#link = link;
     this.#nowMs = nowMs;
   }
 
   /**
-   * As they were listed last, and for how long each has been silent; null = not known yet. While Redis does not answer,
-   * and before that, a host could not be heard.
+   * The last list, with each host's silence; null = unknown yet. Times without an answer of Redis do not count as
+   * silence.
    */
   get all(): readonly RegisteredHost[] | null {
     const nowMs = this.#failedAtMs ?? this.#nowMs();
@@ -49,7 +49,7 @@ export class KnownHosts {
     return untilMs > this.#nowMs() ? { ...host, refusal: why } : host;
   }
 
-  /** For how long Redis has not answered; undefined = it answers. */
+  /** Milliseconds for which Redis has not answered; undefined = it answers. */
   get redisSilentMs(): number | undefined {
     return this.#failedAtMs === null ? undefined : this.#nowMs() - this.#failedAtMs;
   }
@@ -58,19 +58,19 @@ export class KnownHosts {
     return this.#known.get(host)?.host.leaseMs ?? 0;
   }
 
-  /** It was taken out: an engine that lost its data gets those that live again with their next heartbeats. */
+  /** It was removed. An engine that lost its data gets live hosts again with their next heartbeats. */
   isForgotten(host: string): boolean {
     const since = this.#known.get(host)?.listedAtMs ?? this.#firstListedAtMs;
     return since !== null && this.#listedAtMs - since >= forgottenMs;
   }
 
-  /** See HostEntry; null = nothing is known of that host yet. */
+  /** See HostEntry; null = the host is unknown yet. */
   codeUrlOf(host: string): string | undefined | null {
     const known = this.#known.get(host);
     return known === undefined ? null : known.host.codeUrl;
   }
 
-  /** Sessions go elsewhere for a while. */
+  /** Sessions go to other hosts for a while. */
   avoid(host: string, why: string): void {
     this.#unreached.set(host, { why, untilMs: this.#nowMs() + avoidMs });
   }
@@ -92,14 +92,14 @@ export class KnownHosts {
     return this.all;
   }
 
-  /** claude could do nothing with the login that the host had when the slot was taken. */
+  /** claude was refused with the login that the host had when the slot was taken. */
   refuse(host: string, { loginKey: key }: HostAbilities, trouble: string): void {
     const refused = { trouble, ...defined({ key }) };
     this.#refused.set(host, refused);
     void this.#tell(host, refused);
   }
 
-  /** Again with each list, until it is on record there. */
+  /** Repeated with each list, until it is recorded there. */
   async #tell(host: string, refused: RefusedLogin): Promise<void> {
     if (this.#telling.has(refused)) return;
     this.#telling.add(refused);
@@ -110,16 +110,16 @@ export class KnownHosts {
   }
 }
 
-/** For so long no session is sent to a host to which git did not get through. */
+/** How long no session is sent to a host that git could not reach. */
 const avoidMs = 60_000;
 
-/** Longer than until the sessions of a lost host go on elsewhere. */
+/** Longer than it takes for sessions of a lost host to continue elsewhere. */
 const stillMs = 10 * 60_000;
 
 export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
   const standing = { up: 0, drained: 0, refusing: 0, lost: 0, silent: {} as Record<string, number>, used: 0, slots: 0 };
   for (const host of hosts) {
-    // What ran there is not lost at once.
+    // Its sessions are not lost at once.
     if (isSilent(host) && host.silentMs <= host.leaseMs + stillMs) standing.silent[host.name] = host.silentMs;
     if (isLost(host)) standing.lost += 1;
     else if (host.isDrained) standing.drained += 1;
@@ -132,7 +132,7 @@ export function standingOf(hosts: readonly RegisteredHost[]): FleetStanding {
   return standing;
 }
 
-/** About a slot that is waited for. `hosts`: null = not known yet. */
+/** Text about a slot that is waited for. `hosts`: null = unknown yet. */
 export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Needs): HostSlots {
   if (hosts === null) return { text: 'the hosts of the fleet have not answered yet', isUnknown: true };
   const fitting = fittingHosts(hosts, needs);
@@ -174,7 +174,7 @@ function howMany(alive: readonly RegisteredHost[]): string {
   return `${plural(open.length, 'host')}, ${plural(slots, 'slot')}, ${state}`;
 }
 
-/** All hosts that could serve it, when the login was refused on each; empty otherwise. */
+/** All fitting hosts when the login was refused on each; empty otherwise. */
 export function withoutLogin(hosts: readonly RegisteredHost[] | null, needs: Needs): readonly string[] {
   // A drained host runs nothing until it is resumed.
   const serving = fittingHosts(hosts ?? [], needs).filter(({ isDrained }) => !isDrained);

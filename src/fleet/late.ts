@@ -1,7 +1,6 @@
 /**
- * An attempt whose host was lost, and is there again. What it printed, and what claude has kept of its conversation,
- * goes to files of its own, so that it can be counted what it has cost. Nothing else is taken in, for the session has
- * gone on without it.
+ * An attempt on a lost host that has returned. Its output, and claude's copy of its conversation, go to separate files,
+ * so that its cost can be counted. Nothing else is used, because the session has continued without it.
  */
 import type { SlotLease } from '../core/event.ts';
 import type { Git } from '../git/git.ts';
@@ -15,9 +14,9 @@ export interface LateOptions {
   readonly place: SlotLease;
   readonly paths: SessionPaths;
   readonly offset: number;
-  /** All of it is here; `path`: what it printed. */
+  /** Everything is here; `path`: its output. */
   readonly onEnd: (path: string) => void;
-  /** Its host was taken out of the fleet, so nothing will ever be heard of it. */
+  /** Its host was removed from the fleet, so it will never report. */
   readonly onForgotten: () => void;
 }
 
@@ -33,7 +32,7 @@ export function lateIntake(
   const takeIn: IntakeOptions['takeIn'] = async (news) => {
     if (news.say === 'checkpoint' && news.files !== undefined) {
       const sent = await readParcel(blobs, news.files);
-      // What is gone for good leaves the rest, and the figure may be a little too low.
+      // A missing part leaves the rest, and the figure may be slightly too low.
       if (!sent.ok) return sent.failure.reason !== 'timeout';
       const told = sent.value.files.filter(({ path }) => /^claude-config\/projects\/.*\.jsonl$/.test(path));
       layOutSynced(git.world.files, told, places);

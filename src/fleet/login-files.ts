@@ -1,6 +1,6 @@
 /**
- * Logins that a host holds by name, each a private file of lines `NAME=value`. `host join` chooses one; it never
- * leaves the host, and no message shows anything of it.
+ * Named logins of a host, each a private file of lines `NAME=value`. `host join` chooses one; it never leaves the host,
+ * and no message shows any of it.
  */
 
 import { createHash } from 'node:crypto';
@@ -30,7 +30,7 @@ export function loginNames(files: Files, root: string): string[] {
   return names.map((name) => name.slice(0, -suffix.length)).filter((name) => plainNamePattern.test(name));
 }
 
-/** Its variables; undefined when there is no such login here. Fails with `usage` when it cannot be used. */
+/** Its variables; undefined without such a login here. Fails with `usage` when it cannot be used. */
 export function readLogin(files: Files, root: string, name: string): Result<Record<string, string> | undefined> {
   if (!plainNamePattern.test(name)) return ok(undefined);
   const path = loginPath(root, name);
@@ -39,7 +39,7 @@ export function readLogin(files: Files, root: string, name: string): Result<Reco
   return parseLogin(read.value, path);
 }
 
-/** Blank lines and those that begin with # say nothing; a value goes to the end of its line. */
+/** Blank lines and those that begin with # are ignored; a value extends to the end of its line. */
 export function parseLogin(text: string, path: string): Result<Record<string, string>> {
   const variables: Record<string, string> = {};
   for (const [index, line] of text.split(/\r?\n/).entries()) {
@@ -66,7 +66,7 @@ export function loginText(variables: Readonly<Record<string, string>>): string {
     .join('');
 }
 
-// The environment of a session from elsewhere: this host's, with its login.
+// The environment of a session from another host: this host's, with its login.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -75,7 +75,7 @@ const ofMachine: ReadonlySet<string> = new Set([
   ...['ALL_PROXY', 'all_proxy', 'NODE_EXTRA_CA_CERTS', 'CLAUDE_CODE_CERT_STORE'],
 ]);
 
-/** Decide who pays: with a login of its own nothing of the agent's may be left beside it. */
+/** Decide who pays: a session with a named login must not inherit these from the agent. */
 const ofLogins: ReadonlySet<string> = new Set(
   [
     ...loginVariables,
@@ -96,7 +96,7 @@ export interface EnvironmentInput {
   readonly programs: string;
 }
 
-/** Fails with `not-logged-in` when this host has no such login, or one that others may read. */
+/** Fails with `not-logged-in` when this host has no such login, or one that other users can read. */
 export function environmentFor(files: Files, input: EnvironmentInput): Result<Readonly<Record<string, string>>> {
   const { root, agentEnv, ownLogin, order, paths, programs } = input;
   const caller = environmentWith(files, root, agentEnv, ownLogin);
@@ -130,7 +130,7 @@ export function environmentWith(
   return ok({ ...Object.fromEntries(Object.entries(env).filter(([key]) => !ofLogins.has(key))), ...login.value });
 }
 
-/** Names the login by all that may be changed to make it work; `salt` hides what that is. */
+/** Identifies the login by everything that can be changed to make it work; `salt` hides the content. */
 export function loginKey(
   files: Files,
   { root, agentEnv, ownLogin }: Pick<EnvironmentInput, 'root' | 'agentEnv' | 'ownLogin'>,
@@ -151,7 +151,7 @@ function ownStore(files: Files, caller: Environment): string {
   try {
     return files.readText(join(folder, '.credentials.json')) ?? '';
   } catch (error) {
-    // The host joins all the same: whether claude can log in is found out by a session.
+    // The host joins anyway: the first session shows whether claude can log in.
     return errorText(error);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What lies here of an attempt on another host: its transcript, its conversation and files, and its work, each as
- * far as it has come. All of it is on the disk before the other end is told so.
+ * The local copy of an attempt on another host: its transcript, conversation, files and work, as far as received.
+ * Everything is on disk before the other end is told.
  */
 import { dirname } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
@@ -22,15 +22,15 @@ export interface MirrorOptions {
   readonly sessionId: SessionId;
   readonly paths: SessionPaths;
   readonly offset: number;
-  /** Of this host; absent while it has no worktree. */
+  /** Of this host; undefined without a worktree. */
   readonly places: () => Places | undefined;
   readonly workspace: () => Workspace | undefined;
   readonly takesHandover?: boolean;
-  /** Brings commits of the session here, under its refs. Fails as `WorkCode.fetch`. */
+  /** Fetches commits of the session into its refs here. Fails as `WorkCode.fetch`. */
   readonly fetch: (workspace: Workspace, made: Snapshot) => Promise<Result<void>>;
 }
 
-/** Appends what comes of a transcript to a file, each byte once. */
+/** Appends received output to a file, each byte once. */
 export class PrintedFile {
   readonly #git: Git;
   readonly path: string;
@@ -43,12 +43,12 @@ export class PrintedFile {
     this.#offset = offset;
   }
 
-  /** Bytes that are here. */
+  /** Bytes received. */
   get size(): number {
     return Math.max(0, (this.#git.world.files.info(this.path)?.size ?? 0) - this.#offset);
   }
 
-  /** False when something before it is missing; then nothing is taken. */
+  /** False when something before it is missing; then nothing is stored. */
   take(offset: number, bytes: Uint8Array): boolean {
     const { files } = this.#git.world;
     const have = this.size;
@@ -85,14 +85,14 @@ export class Mirror {
     this.printed = new PrintedFile(git, options.paths.transcript, options.offset);
   }
 
-  /** Files are laid out at once, work is only kept. Fails with `gone` when it can never be had. */
+  /** Files are written at once, work is only kept. Fails with `gone` when it can never be received. */
   checkpoint(made: Checkpoint): Promise<Result<void>> {
     const taking = this.#take(made);
     this.#taking = taking.catch(() => {});
     return taking;
   }
 
-  /** The work first: a conversation must never tell of what is not there. */
+  /** The work first: a conversation must never mention missing work. */
   async #take({ files, head, snapshot }: Checkpoint): Promise<Result<void>> {
     if (head !== undefined && snapshot !== undefined) {
       const workspace = this.#options.workspace();
@@ -115,9 +115,9 @@ export class Mirror {
     return layOutSynced(files, own, places);
   }
 
-  /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */
+  /** The attempt is over: its work is applied to the worktree and branch here. Fails with `worktree-failed`. */
   async settle(): Promise<Result<void>> {
-    // Half of one is no state that there ever was.
+    // Half of a checkpoint is not a valid state.
     await this.#taking;
     const workspace = this.#options.workspace();
     if (workspace === undefined) return ok(undefined);
@@ -150,20 +150,22 @@ export class Mirror {
 
 const conversationFolders: ReadonlySet<string> = new Set(['projects', 'todos', 'tasks', 'plans', 'file-history']);
 
-/** A stolen host must not write settings, programs or what the runner writes; the worktree comes as commits. */
+/** A stolen host must not write settings, programs or the runner's own files; the worktree arrives as commits. */
 function comesBack(path: string): boolean {
   const [top = '', folder = '', ...rest] = path.split('/');
   if (top === 'claude-config') return rest.length > 0 && conversationFolders.has(folder);
   return path === 'hooks.log' || path === 'setup.log';
 }
 
-/** Fails with `gone` or `usage` when the files of a checkpoint can never be had, else as `BlobStore.getBlob`. */
+/**
+ * Fails with `gone` or `usage` when the files of a checkpoint can never be received, otherwise as `BlobStore.getBlob`.
+ */
 export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<Parcel>> {
   const bytes = await blobs.getBlob(blob);
   return bytes.ok ? parcelIn(bytes.value) : bytes;
 }
 
-/** As `layOut`, and on the disk. */
+/** As `layOut`, with a sync. */
 export function layOutSynced(files: Files, own: readonly ParcelFile[], places: Places): Result<void> {
   const laidOut = layOut(files, { files: [...own] }, places);
   if (!laidOut.ok) return laidOut;
@@ -175,7 +177,7 @@ export function layOutSynced(files: Files, own: readonly ParcelFile[], places: P
   return laidOut;
 }
 
-/** The attempt's output so far, in a file of its own, because the transcript goes on with the next attempt. */
+/** Keeps the attempt's output in a separate file, because the transcript continues with the next attempt. */
 export function keepPrinted(git: Git, paths: SessionPaths, attemptId: string, offset: number): PrintedFile {
   const { files } = git.world;
   const path = latePath(paths, attemptId);

@@ -1,4 +1,4 @@
-/** All that another host needs to start an attempt which was prepared here as if it were to run here. */
+/** Everything another host needs to start an attempt that was prepared here as if it ran here. */
 import { basename, join, relative } from 'node:path';
 import { takesPart } from '../context/handover/projects.ts';
 import { defined } from '../core/defined.ts';
@@ -76,7 +76,7 @@ export function placesHere(
   };
 }
 
-// What an attempt on another host is about, and how it is spoken to.
+// The subject of an attempt on another host, and the messages to it.
 
 export interface RemoteSubject extends AttemptSubject {
   readonly groupId: string;
@@ -91,7 +91,7 @@ export interface RemoteSubject extends AttemptSubject {
   readonly git: Git;
   readonly blobs: BlobStore;
   readonly code: WorkCode;
-  /** Git did not get through to the host: what that means for the attempt. */
+  /** Converts a failed transfer by git to the attempt's result. */
   readonly notReached: (failure: Failure) => Result<never>;
 }
 
@@ -101,20 +101,20 @@ export interface Sender {
   later(ms: number, action: () => void): void;
 }
 
-// The folder of a session as a parcel for another host, with what differs between hosts taken out.
+// Packs the folder of a session for another host, with host-specific parts removed.
 
 const conversations = 'claude-config/projects/';
 const claudeState = 'claude-config/.claude.json';
 const ofLogin: ReadonlySet<string> = new Set(['customApiKeyResponses', 'primaryApiKey', 'oauthAccount']);
 
-/** Of no use elsewhere: what tells of this host's folders, what claude has put aside, and what people read here. */
+/** Useless on other hosts: files about this host's folders, claude's caches, and files for readers here. */
 const leftHere: ReadonlySet<string> = new Set([
   'claude-config/backups',
   ...['handover.json', 'handover-copies.json', 'begin.json', 'accept-before.txt'],
   ...['setup.log', 'accept.log'],
 ]);
 
-/** Nothing that is read through a link. `included`: paths, from the top of the worktree, of files that go along. */
+/** Nothing is read through a symlink. `included`: additional files, by paths from the top of the worktree. */
 export function packSession(
   files: Files,
   { folder }: Pick<SessionPaths, 'folder'>,
@@ -131,7 +131,7 @@ export function packSession(
 
 function packFile(files: Files, folder: string, path: string, places: Places): ParcelFile {
   const bytes = bytesOf(files, join(folder, path));
-  // A conversation stays as it is to the byte: the model has read it like that.
+  // A conversation stays byte for byte: the model has read it like that.
   const text = path.startsWith(conversations) ? null : textOf(bytes);
   const sent = path === claudeState ? withoutLogin(text ?? '') : text;
   const data = sent === null ? bytes : Buffer.from(takeOut(sent, places));
@@ -140,7 +140,7 @@ function packFile(files: Files, folder: string, path: string, places: Places): P
   return { path: to, isText: text !== null, data: data.toString('base64') };
 }
 
-/** What claude notes of keys that a person has let it use, and of who is logged in. It stays. */
+/** claude's record of approved keys and of the logged-in user, which must stay here. */
 function withoutLogin(text: string): string {
   const kept = Object.entries(parseOwn(text) ?? {}).filter(([name]) => !ofLogin.has(name));
   return JSON.stringify(Object.fromEntries(kept), null, 2);

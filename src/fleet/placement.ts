@@ -1,6 +1,6 @@
 /**
- * Slots of hosts for the sessions that want one: taken where one is free, kept until the host has its order, and given
- * back when they are no longer wanted.
+ * Slots of hosts for the sessions that request one: taken where one is free, kept until the host has its order, and
+ * returned when they are no longer wanted.
  */
 import type { SessionId } from '../core/group.ts';
 import type { SlotWish } from '../core/plan/decision.ts';
@@ -9,7 +9,7 @@ import { fittingHosts } from './known-hosts.ts';
 import { type RegisteredHost, takesNew } from './registry.ts';
 import { type HostAbilities, wireVersion } from './wire.ts';
 
-/** A session waits no longer for the host that has its files, and no other session for it. */
+/** After this a session no longer waits for the host with its files, nor other sessions for it. */
 const longWishMs = 5_000;
 
 interface Wanted {
@@ -32,7 +32,7 @@ export interface Granted {
 export interface PlacementOptions {
   readonly newId: () => string;
   readonly nowMs: () => number;
-  /** As they were listed last; null = not known yet. */
+  /** The last list of hosts; null = unknown yet. */
   readonly hosts: () => readonly RegisteredHost[] | null;
   readonly onGranted: () => void;
 }
@@ -61,7 +61,7 @@ export class Placement {
     return this.#options.nowMs() - sinceMs >= longWishMs;
   }
 
-  /** These are all that are wanted now, the most urgent first. */
+  /** The present slot requests, the most urgent first. */
   want(wishes: readonly SlotWish[]): void {
     for (const { place } of this.granted.values()) this.release(place);
     this.granted.clear();
@@ -80,13 +80,13 @@ export class Placement {
     this.granted.delete(sessionId);
   }
 
-  /** Its host has been told what to do there, and renews the lease itself. */
+  /** Its host has received the order, and renews the lease itself. */
   ordered({ token }: Lease): void {
     const held = this.#held.get(token);
     if (held !== undefined) held.isReserved = false;
   }
 
-  /** True when its host knows of it and has to be told. */
+  /** True when its host knows of it and must be told. */
   release({ token }: Lease): boolean {
     const held = this.#held.get(token);
     this.#held.delete(token);
@@ -96,7 +96,7 @@ export class Placement {
     return false;
   }
 
-  /** To be called every second. True when a session has by now waited long. */
+  /** Call every second. True when a session's wait has just become long. */
   tick(): boolean {
     const reserved = [...this.#held.values()].filter(({ isReserved }) => isReserved);
     if (reserved.length > 0) void this.#leases.renew(reserved.map(({ lease }) => lease));
@@ -126,7 +126,7 @@ export class Placement {
         if (full.has(host)) continue;
         const lease = { host: host.name, token: `${host.name}:${this.#options.newId()}` };
         const taken = await this.#leases.take(lease, host.slots);
-        // What was taken all the same is free when its lease is over.
+        // If it was taken nevertheless, it is free when its lease ends.
         if (!taken.ok) return;
         if (taken.value) {
           this.#grant(sessionId, wanted, { place: lease, abilities: host.abilities });
@@ -148,18 +148,18 @@ export class Placement {
     this.#options.onGranted();
   }
 
-  /** The one with the most free slots first. A host that has the session's files is asked alone for a while. */
+  /** The host with the most free slots first. A host with the session's files is asked alone for a while. */
   #candidates(hosts: readonly RegisteredHost[], wanted: Wanted): readonly RegisteredHost[] {
     const { needs, prefer } = wanted.wish;
     const open = fittingHosts(hosts, needs).filter((host) => takesNew(host) && host.abilities.wire === wireVersion);
     const preferred = this.#isLong(wanted) ? [] : open.filter(({ name }) => name === prefer);
     const held = Map.groupBy(this.#held.values(), ({ lease }) => lease.host);
-    // What a host says of itself is some seconds old.
+    // A host's own figures are some seconds old.
     const free = ({ name, slots, used }: RegisteredHost) => slots - Math.max(used, held.get(name)?.length ?? 0);
     return preferred.length > 0 ? preferred : open.toSorted((a, b) => free(b) - free(a));
   }
 
-  /** Ends within seconds, with everything given back that was not ordered. */
+  /** Resolves within seconds, with every slot returned that was not ordered. */
   async close(): Promise<void> {
     this.want([]);
     await Promise.all(this.#freeing);

@@ -1,7 +1,7 @@
 /**
- * The connection to the Redis of a fleet: streams, blobs, and what must be known of the server. ioredis is loaded with
- * the first one, so a run without a fleet does not wait for it. Every call answers or fails within seconds: nothing
- * is kept to be sent later, because only the caller knows whether it is still wanted then.
+ * The connection to a fleet's Redis: streams, blobs, and server properties. ioredis is loaded on first use, so a run
+ * without a fleet does not wait for it. Every call answers or fails within seconds: nothing is queued for later,
+ * because only the caller knows whether it is still wanted then.
  */
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
@@ -13,7 +13,10 @@ import { drainedKey, pieceKey, slotsKey } from './engine.ts';
 import { Seal, sealBytes } from './seal.ts';
 import type { Blob } from './wire.ts';
 
-/** After so long without an answer the socket is dropped: after a cut it would hang in retransmission for a minute. */
+/**
+ * After this time without an answer the socket is dropped: after a network cut it would hang in retransmission for a
+ * minute.
+ */
 const silentMs = 3_000;
 const questionMs = 2 * silentMs;
 const blockMs = 1_000;
@@ -23,16 +26,16 @@ const pieceBytes = 1_000_000;
 const sealedPieceBytes = pieceBytes + sealBytes;
 const blobSeconds = 3_600;
 const blobBytesMax = 200 * 1024 * 1024;
-/** A message that was not read for so long is dropped: its sender repeats it on request. */
+/** An unread message is dropped after this time: its sender repeats it on request. */
 const streamSeconds = 30 * 24 * 3_600;
 const entriesMax = 500;
 
 export interface RedisHealth {
   readonly version: string;
   readonly isEncrypted: boolean;
-  /** It forgets at most the last second when it is killed. */
+  /** It loses at most the last second when it is killed. */
   readonly isAppendOnly: boolean;
-  /** Anything but `noeviction` may throw away leases. */
+  /** Any policy but `noeviction` may delete leases. */
   readonly evictionPolicy: string;
 }
 
@@ -97,7 +100,7 @@ export class FleetRedis implements FleetEngine {
       disableClientInfo: true,
       connectTimeout: silentMs,
       socketTimeout: silentMs,
-      // What is not answered on this connection has failed.
+      // A command without an answer on this connection has failed.
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       retryStrategy: (times: number) => Math.min(50 * times, reconnectMs),
@@ -117,14 +120,14 @@ export class FleetRedis implements FleetEngine {
     this.#onConnect.push(action);
   }
 
-  /** Fails with `timeout` when it does not answer now; with `usage` when it refuses who asks, or what is asked. */
+  /** Fails with `timeout` when Redis does not answer now, with `usage` when it refuses the login or the command. */
   async ask<T>(question: (redis: Redis) => Promise<T>): Promise<Result<T>> {
     return this.#asked(this.#main, question);
   }
 
   async #asked<T>(redis: Redis, question: (redis: Redis) => Promise<T>): Promise<Result<T>> {
     const silence = Promise.withResolvers<never>();
-    // What consists of several steps could wait for a connection that does not come.
+    // A sequence of commands could wait for a connection that never comes.
     const cancel = this.#clock.after(questionMs, () => silence.reject(new Error('no answer')));
     try {
       return ok(await Promise.race([question(redis), silence.promise]));
@@ -202,7 +205,7 @@ export class FleetRedis implements FleetEngine {
 
   async dropBlob({ id, pieces }: Blob): Promise<void> {
     const keys = Array.from({ length: pieces }, (_, piece) => pieceKey(id, piece));
-    // One that stays is gone within the hour.
+    // A remaining piece expires within the hour.
     await this.ask((redis) => redis.unlink(...keys));
   }
 
@@ -253,7 +256,7 @@ export class FleetRedis implements FleetEngine {
   }
 }
 
-/** What bytes of that size are as a blob. Fails with `usage` when they are too many. */
+/** The description of a blob of that size. Fails with `usage` when it is too large. */
 export function blobOf(id: string, bytes: Uint8Array): Result<Blob> {
   const size = bytes.length;
   const fits = fitsBlob(size);
@@ -261,7 +264,7 @@ export function blobOf(id: string, bytes: Uint8Array): Result<Blob> {
   return ok({ id, pieces: Math.max(1, Math.ceil(size / pieceBytes)), size, digest: digestOf(bytes) });
 }
 
-/** Fails with `usage` when so many bytes are too many for one blob. */
+/** Fails with `usage` when this many bytes are too many for one blob. */
 export function fitsBlob(bytes: number): Result<null> {
   if (bytes <= blobBytesMax) return ok(null);
   const megabytes = Math.ceil(bytes / 1024 / 1024);
@@ -269,7 +272,7 @@ export function fitsBlob(bytes: number): Result<null> {
   return fail('usage', message, 'Run the session on this host, or make what it needs smaller.');
 }
 
-/** Whether these are its bytes, and not others that were put in their place. */
+/** Whether these are its bytes, and not replaced ones. */
 export function isBlob({ size, digest }: Blob, bytes: Uint8Array): boolean {
   return bytes.length === size && (digest === undefined || digest === digestOf(bytes));
 }
@@ -286,7 +289,7 @@ async function answersOf(executed: Promise<[error: Error | null, result: unknown
   });
 }
 
-/** For what is told to people on a terminal or in a log. */
+/** For messages on a terminal or in a log. */
 export function withoutPassword(redis: string): string {
   if (!URL.canParse(redis)) return redis;
   const url = new URL(redis);
@@ -294,7 +297,7 @@ export function withoutPassword(redis: string): string {
   return url.toString();
 }
 
-// Why Redis did not answer a question, as a sentence with the next step.
+// Why Redis did not answer, as a sentence with the next step.
 
 const password = [
   /WRONGPASS|NOAUTH/,
@@ -307,10 +310,10 @@ const certificate = [
   'has no certificate that is trusted, or speaks no TLS',
   'Give the certificate of its authority with --ca, or correct the address.',
 ] as const;
-/** Of these no later try can help. */
+/** Errors that no retry can fix. */
 const isLasting = /WRONGPASS|NOAUTH|NOPERM|certificate|CERT_|SSL|TLS|wrong version number/i;
 
-/** `earlier`: the last error of the connection, when the question was only dropped with it. */
+/** `earlier`: the last error of the connection, if the command was only dropped with it. */
 export function redisFailure(host: string, error: unknown, earlier: unknown): Result<never> {
   const said = [error, earlier].filter((one) => one !== null && one !== undefined).map(wordsOf);
   const reason = said.some((text) => isLasting.test(text)) ? 'usage' : 'timeout';
@@ -331,7 +334,7 @@ function wordsOf(error: unknown): string {
   return `${typeof code === 'string' ? code : ''} ${errorText(error)}`;
 }
 
-// * Slots. A script decides in one step, by the clock of Redis, which all hosts share.
+// Slots. A script decides in one step, by the clock of Redis, which all hosts share.
 
 const now = "local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000) ";
 const takeScript = `${now}
@@ -340,7 +343,7 @@ if redis.call('SISMEMBER', KEYS[2], ARGV[4]) == 1 then return 0 end
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
 redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[1])
 return 1`;
-/** For how long each lease holds, renewed when there is an argument for it; -1 where it is over. */
+/** The remaining time of each lease, renewed if an argument is given; -1 for an expired one. */
 const lookScript = `${now}
 local left = {}
 for i = 2, #ARGV do

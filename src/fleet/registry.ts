@@ -1,4 +1,4 @@
-/** Which hosts there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
+/** The list of hosts: each writes its own entry as often as it renews its leases, and stays until it is forgotten. */
 import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
 import { parseJson } from '../store/json.ts';
@@ -8,15 +8,15 @@ import type { FleetRedis } from './redis.ts';
 import { type HostEntry, hostEntry, type RefusedLogin, refusedLogin } from './wire.ts';
 
 export interface RegisteredHost extends HostEntry {
-  /** It is to take nothing new. */
+  /** It must take no new sessions. */
   readonly isDrained: boolean;
-  /** How long ago it said something, by the clock of Redis. */
+  /** Time since its last report, by the clock of Redis. */
   readonly silentMs: number;
-  /** Its login was refused, and it is the same still: what claude said. */
+  /** Its present login was refused: claude's message. */
   readonly loginTrouble?: string;
 }
 
-/** Each entry is sealed for the name under which it stands, so none can be put under another one. */
+/** Each entry is sealed for its own name, so none can be moved to another one. */
 const placeOf = (name: string): string => `${hostsKey}/${name}`;
 const refusedPlaceOf = (name: string): string => `${refusedLoginsKey}/${name}`;
 
@@ -25,7 +25,7 @@ export function registerHost(engine: FleetEngine, entry: HostEntry): Promise<Res
   return engine.setField(hostsKey, entry.name, sealed);
 }
 
-/** In the order of their names. What was not written by a host of the fleet is passed over. */
+/** Sorted by name. Entries not written by a host of the fleet are ignored. */
 export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredHost[]>> {
   const now = await engine.nowMs();
   if (!now.ok) return now;
@@ -47,12 +47,12 @@ export async function listHosts(engine: FleetEngine): Promise<Result<RegisteredH
   return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
 }
 
-/** Nothing was heard of it for longer than it may work alone, so whatever ran there is over. */
+/** It has been silent for longer than it may work alone, so everything that ran there is over. */
 export function isLost({ silentMs, leaseMs }: RegisteredHost): boolean {
   return silentMs > leaseMs;
 }
 
-/** Each host says that it is there, and renews its leases, as often as that. */
+/** How often a host reports and renews its leases. */
 export const heartbeatMs = (leaseMs: number): number => Math.floor(Math.min(5_000, leaseMs / 6));
 
 /** It has missed two heartbeats. */
@@ -69,7 +69,7 @@ function parsed<T>(shape: z.ZodType<T>, bytes: Uint8Array | null): T | null {
   return bytes === null ? null : (shape.safeParse(parseJson(Buffer.from(bytes).toString())).data ?? null);
 }
 
-/** Its login counts as refused until it is another one; without a key whichever it has. */
+/** Its login counts as refused until it changes; without a key any login does. */
 export function withLogin<H extends HostEntry>(host: H, refused: RefusedLogin | null): H & { loginTrouble?: string } {
   const isSame = refused !== null && (refused.key === undefined || refused.key === host.abilities.loginKey);
   return isSame ? { ...host, loginTrouble: refused.trouble } : host;
@@ -85,7 +85,7 @@ export async function drainHost(redis: FleetRedis, name: string): Promise<Result
   return added.ok ? ok(undefined) : added;
 }
 
-/** It takes sessions again, also with a login that was refused. */
+/** It takes sessions again, even with a login that was refused. */
 export async function resumeHost(redis: FleetRedis, name: string): Promise<Result<void>> {
   const removed = await redis.ask(async (client) => {
     await client.srem(drainedKey, name);
@@ -94,7 +94,7 @@ export async function resumeHost(redis: FleetRedis, name: string): Promise<Resul
   return removed.ok ? ok(undefined) : removed;
 }
 
-/** Removes what is known of it, and what was said to it. One that lives comes back by itself. */
+/** Removes its entry and the messages to it. A live host returns by itself. */
 export async function forgetHost(redis: FleetRedis, name: string): Promise<Result<void>> {
   const removed = await redis.ask(async (client) => {
     await client.hdel(hostsKey, name);

@@ -1,4 +1,4 @@
-/** An attempt on another host: what is done to it is said there, and what is heard of it is taken in here. */
+/** An attempt on another host: commands are sent there, and reports are processed here. */
 import type { ProcessIdentity } from '../core/event.ts';
 import { type Failure, type FailureReason, fail, ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
@@ -16,12 +16,12 @@ import type { AttemptNews, ToGroup } from './wire.ts';
 type Here = Pick<Extract<ToGroup, { kind: 'here' }>['attempts'][number], 'process'>;
 type News<K extends AttemptNews['say']> = Extract<AttemptNews, { say: K }>;
 
-/** Asked again after this, when what was sent cannot be taken in. */
+/** When reports cannot be stored, they are requested again after this time. */
 export const askAgainMs = 2_000;
-/** Work that git does not take in is tried so often, and a host that git does not reach for five minutes at least. */
+/** Number of tries to apply work with git; a host that git cannot reach gets at least five minutes. */
 const triesMax = 15;
 const unreachedTriesMax = 150;
-/** How often, and after how many milliseconds, it is looked for what one says that may not know its task. */
+/** How often, and at which interval in milliseconds, output of an attempt is awaited that may lack its prompt. */
 const silentLooks = 15;
 const silentLookMs = 200;
 const endMsMax = 30_000;
@@ -32,7 +32,7 @@ export class RemoteAttempt implements HostedAttempt {
   readonly #mirror: Mirror;
   readonly #started = Promise.withResolvers<Result<ProcessIdentity>>();
   readonly #ended = Promise.withResolvers<AttemptExit>();
-  /** Nothing of it runs on its host: it has ended, or was not begun. */
+  /** Nothing of it runs on its host: it has ended, or never started. */
   readonly #gone = Promise.withResolvers<void>();
   readonly #commands = new Map<string, (end: CommandEnd) => void>();
   readonly #intake: Intake;
@@ -46,7 +46,7 @@ export class RemoteAttempt implements HostedAttempt {
   isLost = false;
   #knows: ((isThere: boolean) => void) | null = null;
 
-  /** `isRecalled`: an earlier runner has begun it, so it is asked what it has to tell. */
+  /** `isRecalled`: an earlier runner started it, so its host is asked for its reports. */
   constructor(subject: RemoteSubject, sender: Sender, mirror: Mirror, isRecalled: boolean) {
     this.subject = subject;
     this.#sender = sender;
@@ -60,7 +60,7 @@ export class RemoteAttempt implements HostedAttempt {
     this.#intake = new Intake(options, !isRecalled);
   }
 
-  /** It, or a command in its place, may still work on its host, as far as is known. */
+  /** It, or a command in its folder, may still run on its host, as far as is known. */
   get isUnderWay(): boolean {
     return (!this.#isOver || this.#commands.size > 0) && !this.isLost;
   }
@@ -77,7 +77,7 @@ export class RemoteAttempt implements HostedAttempt {
     return started;
   }
 
-  /** An earlier runner has begun it. What it said last, and what it heard, is asked of the host. */
+  /** An earlier runner started it. Its host is asked for its last reports and received messages. */
   async takeOver(attempt: Attempt): Promise<AdoptionPlan> {
     const known = new Promise<boolean>((resolve) => {
       this.#knows = resolve;
@@ -86,9 +86,9 @@ export class RemoteAttempt implements HostedAttempt {
     else this.#sender.hello();
     if (attempt.process !== undefined && (attempt.identified || this.#speaks)) return this.#adopted(attempt.process);
     if (!(await known)) return { do: 'restart' };
-    // The runner may have been gone before that it was started was logged.
+    // The runner may have died before the start was logged.
     const process = attempt.process ?? this.#process;
-    // That it is there is logged before it is told its task, so it may wait for that in vain.
+    // Its start is logged before it gets its prompt, so it may be waiting for that in vain.
     if (process !== undefined && (await this.#printsSoon()) && !this.#wasEndedUnbegun) return this.#adopted(process);
     await this.endNow();
     if (!this.#speaks) return { do: 'restart' };
@@ -105,7 +105,7 @@ export class RemoteAttempt implements HostedAttempt {
     return hasOutput(git.world, this.subject, paths.transcript);
   }
 
-  /** An earlier runner, too, may have waited for it to begin, ended it, and not lived to put that on record. */
+  /** An earlier runner, too, may have waited for its start, ended it, and died before it logged that. */
   get #wasEndedUnbegun(): boolean {
     return !this.#speaks && this.#end?.status.kind === 'signalled';
   }
@@ -117,16 +117,16 @@ export class RemoteAttempt implements HostedAttempt {
     return this.#speaks || !this.isUnderWay;
   }
 
-  /** An earlier runner has heard its end; commands may still be run in its place. */
+  /** An earlier runner has received its end; commands may still run in its folder. */
   recallPlace(): void {
     this.#isOver = true;
     this.#sender.hello();
   }
 
-  /** What its host answered to a hello; null = it is not there. */
+  /** Its host's answer to a hello; null = it is not there. */
   greeted(here: Here | null): void {
     if (here === null) {
-      // One that was there once, and that its host has forgotten, is lost as soon as its lease is over.
+      // An attempt that its host has forgotten is lost as soon as its lease is over.
       this.#knows?.(false);
       this.#failCommands();
       return;
@@ -172,7 +172,7 @@ export class RemoteAttempt implements HostedAttempt {
     }
     const { reason } = taken.failure;
     this.#tries += 1;
-    // Its host is broken, or was stolen: it must still be told how the session ends.
+    // Its host is broken, or was stolen: the session must still get an outcome.
     const isBroken = reason === 'worktree-failed' && this.#tries >= triesMax;
     const isUnreached = reason === 'timeout' && this.#tries >= unreachedTriesMax;
     if (reason === 'usage' || isBroken || isUnreached) {
@@ -193,7 +193,7 @@ export class RemoteAttempt implements HostedAttempt {
     return true;
   }
 
-  /** Nothing can run on its host any more, and what it says from now on is for others to hear. */
+  /** Nothing can run on its host any more, and its later reports go to LateAttempt. */
   lose(): void {
     if (!this.isUnderWay) return;
     this.isLost = true;
@@ -229,7 +229,7 @@ export class RemoteAttempt implements HostedAttempt {
     if (this.listens) this.#sender.say({ do: 'write', id, lines });
   }
 
-  /** Its host looks itself. */
+  /** Its host checks itself. */
   look(): void {}
 
   terminate(): void {
@@ -255,7 +255,7 @@ export class RemoteAttempt implements HostedAttempt {
     return { leftover, limitsHit, stderrTail, ...(failure === null ? {} : { failure }) };
   }
 
-  /** Too large for the way, or half of it on a full disk: it stays where it was made. */
+  /** Too large to transfer, or incomplete on a full disk: it stays where it was made. */
   #notBrought({ why, folder, isDiskFull = false }: NonNullable<News<'ended'>['unsent']>): Result<never> {
     const { place, notReached } = this.subject;
     const rest = `${why} It lies there in ${folder}.`;
@@ -276,7 +276,7 @@ export class RemoteAttempt implements HostedAttempt {
     return hasEnded && this.#end?.leftover !== true;
   }
 
-  /** Runs a command of the user's where it worked; only once it has ended. */
+  /** Runs a user's command in its folder; only once it has ended. */
   run(command: string, timeoutMs: number): HostedCommand {
     const id = this.subject.git.world.random.uuid();
     const ended = new Promise<CommandEnd>((resolve) => {

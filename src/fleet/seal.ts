@@ -1,6 +1,6 @@
 /**
- * What goes through Redis is sealed with the key of the fleet, so that the owner of Redis, or of its password alone,
- * reads nothing and makes nothing up. What a runner says is signed besides: a host has the key of the fleet too.
+ * Everything sent through Redis is sealed with the fleet's key, so that the owner of Redis, or of its password alone,
+ * can neither read nor forge it. Runners also sign their messages, because every host has the fleet's key.
  */
 import {
   createCipheriv,
@@ -20,7 +20,7 @@ const cipher = 'aes-256-gcm';
 const format = 1;
 const nonceBytes = 12;
 const tagBytes = 16;
-/** So much longer is what was sealed. */
+/** The additional length of sealed data. */
 export const sealBytes = 1 + nonceBytes + tagBytes;
 const signatureBytes = 64;
 
@@ -40,7 +40,7 @@ export function newFleetKeys(): FleetKeys {
   };
 }
 
-/** `place` is where the bytes lie in Redis: moved to another place they cannot be opened. */
+/** `place`: where the bytes are stored in Redis; elsewhere they cannot be opened. */
 export class Seal {
   readonly #key: Buffer;
   readonly #random: Random;
@@ -52,7 +52,7 @@ export class Seal {
   }
 
   seal(place: string, plain: Uint8Array): Buffer {
-    // 122 random bits, evenly spread over those that are taken.
+    // 122 random bits, spread evenly by the hash.
     const nonce = createHash('sha256').update(this.#random.uuid()).digest().subarray(0, nonceBytes);
     const made = createCipheriv(cipher, this.#key, nonce).setAAD(Buffer.from(place));
     const sealed = [made.update(plain), made.final()];
@@ -81,7 +81,7 @@ export class Signer {
     this.#key = createPrivateKey({ key: Buffer.from(signingKey, 'base64'), format: 'der', type: 'pkcs8' });
   }
 
-  /** The text with a signature in front that holds for this place only. */
+  /** The text with a signature in front that is valid for this place only. */
   sign(place: string, text: string): Buffer {
     return Buffer.concat([cryptoSign(null, signed(place, Buffer.from(text)), this.#key), Buffer.from(text)]);
   }

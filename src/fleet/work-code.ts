@@ -1,6 +1,6 @@
 /**
- * How the work of a session gets to a host and back: by git, over ssh to a repository of the host, or by way of a
- * remote that both reach.
+ * Transfers a session's work to a host and back: by git, over ssh to a repository of the host, or through a remote that
+ * both reach.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import {
 import { type Snapshot, snapshotOf } from '../git/worktrees/snapshot.ts';
 import { type GitSetting, isSentSetting, type ShippedWork } from './wire.ts';
 
-/** Refs of a session that keep what was sent, and what has come back of it. */
+/** Refs of a session that keep what was sent and received. */
 export function workRefs(sessionId: SessionId) {
   return {
     sentHead: keepingRef(sessionId, 'sent-head'),
@@ -31,23 +31,23 @@ export function workRefs(sessionId: SessionId) {
   } as const;
 }
 
-/** Everything else that a session can see of the user's repository; branches of other sessions are theirs alone. */
+/** Everything else of the user's repository that a session can see, except the branches of other sessions. */
 const context = ['refs/heads/*', 'refs/tags/*', 'refs/remotes/*'].map((refs) => `+${refs}:${refs}`);
 const notOfSessions = '^refs/heads/cca/*';
 
 export class WorkCode {
   readonly #git: Git;
   readonly #codeUrlOf: (host: string) => string | undefined | null;
-  /** The sessions of a group begin together: the first one of a repository brings a host what all of them need. */
+  /** The sessions of a group start together: the first push of a repository to a host serves all of them. */
   readonly #pushing = new Map<string, Promise<unknown>>();
 
-  /** `codeUrlOf`: see HostEntry; null = not known yet. */
+  /** `codeUrlOf`: see HostEntry; null = unknown yet. */
   constructor(git: Git, codeUrlOf: (host: string) => string | undefined | null) {
     this.#git = git;
     this.#codeUrlOf = codeUrlOf;
   }
 
-  /** Fails with `worktree-failed`, and with `timeout` when the host is out of reach or its disk is full. */
+  /** Fails with `worktree-failed`, and with `timeout` when the host is unreachable or its disk is full. */
   async ship(sessionId: SessionId, workspace: Workspace, host: string): Promise<Result<ShippedWork>> {
     const git = this.#git;
     const { path, repository, branch } = workspace;
@@ -55,7 +55,7 @@ export class WorkCode {
     if (!taken.ok) return taken;
     const { head, snapshot } = taken.value;
     const refs = workRefs(sessionId);
-    // What came back of an earlier attempt was taken in by now.
+    // The results of an earlier attempt have been applied already.
     const kept = await setRefs(git, repository, [
       ...([refs.head, refs.checkpoint, refs.applying] as const).map((ref) => [ref, null] as const),
       [refs.sentHead, head],
@@ -80,12 +80,12 @@ export class WorkCode {
     const refspecs = own.map((ref) => `+${ref}:${ref}`);
     if (!to.isOnHost) return pushRefs(this.#git, repository, to, refspecs);
     const all = await pushRefs(this.#git, repository, to, [...refspecs, ...context, notOfSessions]);
-    // A branch that is now a folder of branches, or a git before 2.29: the session can do without the others.
+    // A branch that has become a folder of branches, or a git before 2.29: the session can work without the others.
     const isOther = !all.ok && all.failure.reason === 'worktree-failed';
     return isOther ? pushRefs(this.#git, repository, to, refspecs) : all;
   }
 
-  /** Brings a checkpoint from the host. Fails as `ship`. */
+  /** Fetches a checkpoint from the host. Fails as `ship`. */
   async fetch(sessionId: SessionId, { repository }: Workspace, host: string, made: Snapshot): Promise<Result<void>> {
     const git = this.#git;
     const refs = workRefs(sessionId);
@@ -129,7 +129,7 @@ async function settingsOf(git: Git, path: string): Promise<Result<GitSetting[]>>
   return ok(settings.filter(isSentSetting));
 }
 
-/** The same for all sessions of a repository on this host, and for none of another. */
+/** Identical for all sessions of a repository on this host, and unique to it. */
 function keyOf({ world }: Git, repository: string): string {
   return createHash('sha256')
     .update(join(`/${world.machine.host}`, repository))

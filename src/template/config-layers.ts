@@ -1,4 +1,4 @@
-/** What a session gets, made of shared-config, config templates and its own settings, each part with its layer. */
+/** A session's configuration from shared-config, config templates and its own settings, with the layer of each part. */
 
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
@@ -83,7 +83,7 @@ function jsonOf(
   });
 }
 
-/** The session's own text takes the place of the last config template's; shared-config is never replaced. */
+/** The session's own text replaces the last config template's; shared-config is never replaced. */
 function claudeMdOf(layers: readonly ConfigLayer[], own: string | undefined): ResolvedConfig['claudeMd'] {
   const texts = layers.flatMap(({ layer, files }) => {
     const file = files.find(({ path }) => path === 'CLAUDE.md');
@@ -113,7 +113,7 @@ function cannotStandBeside(a: string, b: string): boolean {
   return a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
 }
 
-/** A server is taken whole from the last layer that has it: half of two would be neither. */
+/** A server is taken completely from the last layer that has it. */
 function mcpOf(layers: readonly SettingsLayer[]): Pick<ResolvedConfig, 'mcp' | 'mcpOrigins'> {
   const servers = new Map<string, { readonly server: unknown; readonly layer: string }>();
   for (const { layer, settings } of layers) {
@@ -135,7 +135,7 @@ export interface SettingsLayer {
 
 export interface MergedSettings {
   readonly settings: JsonObject;
-  /** Dotted path of every value and of every entry of a joined list, such as `permissions.deny.0`, to its layer. */
+  /** Dotted path of every value and of every entry of a merged list, such as `permissions.deny.0`, to its layer. */
   readonly origins: Readonly<Record<string, string>>;
 }
 
@@ -169,14 +169,14 @@ function emptyBranch(): Branch {
 
 function addObject({ children }: Branch, object: JsonObject, layer: string, path: readonly string[]): void {
   for (const [key, value] of Object.entries(object)) {
-    // As a key of its own it means nothing, and as an assignment it would change the object itself.
+    // As a key of its own it has no meaning, and as an assignment it would change the object itself.
     if (key === '__proto__') continue;
     const node = added(children.get(key), value, layer, [...path, key]);
     if (node !== undefined) children.set(key, node);
   }
 }
 
-/** What stands at `path` after this layer too. */
+/** The value at `path` after this layer. */
 function added(before: Node | undefined, value: unknown, layer: string, path: readonly string[]): Node | undefined {
   if (isObject(value)) {
     if (before?.kind === 'joined') return before;
@@ -188,7 +188,7 @@ function added(before: Node | undefined, value: unknown, layer: string, path: re
     const joined: Joined = before?.kind === 'joined' ? before : { kind: 'joined', entries: [] };
     const isHook = path[0] === 'hooks';
     for (const entry of value) {
-      // Hooks run as often as they are listed; a rule says the same however often it is there.
+      // Hooks run as often as they are listed; a repeated rule has no effect.
       if (isHook || !joined.entries.some((known) => isEqual(known.value, entry))) {
         joined.entries.push({ value: entry, layer });
       }
@@ -213,7 +213,7 @@ function isDenyKey(key: string): boolean {
   return /^(?:deny|denied|disabled|disallowed)(?:[A-Z]|$)/.test(key);
 }
 
-/** Whether taking this away would allow something. */
+/** Whether removing this would allow something. */
 function forbids(node: Node): boolean {
   if (node.kind === 'leaf') return false;
   if (node.kind === 'joined') return true;
@@ -274,7 +274,7 @@ export function settingsFaults({ permissions, hooks }: JsonObject): string[] {
   return faults;
 }
 
-/** Sentences without a full stop; empty when it is a list of MCP servers by name. */
+/** Sentences without a full stop; empty for a valid list of MCP servers by name. */
 export function mcpFaults(mcp: JsonObject): string[] {
   const faults = Object.keys(mcp)
     .filter((key) => key !== 'mcpServers')

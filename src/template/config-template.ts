@@ -1,6 +1,6 @@
 /**
- * Config templates: folders with what a session finds in its config dir. They are read whole and checked, because a
- * frozen copy, links and all, must never hold more than what its author put there.
+ * Config templates: folders with files for a session's config dir. They are read completely and checked, because a
+ * stored copy must never contain more than its author put there.
  */
 
 import { basename, join } from 'node:path';
@@ -23,7 +23,7 @@ export interface ConfigTemplate {
   readonly path: string;
   readonly description: string;
   readonly variables: readonly VariableSpec[];
-  /** By path. With config.yaml, so that a frozen copy knows its variables; a session does not get that file. */
+  /** By path. With config.yaml, so that a stored copy knows its variables; a session does not get that file. */
   readonly files: readonly ConfigFile[];
   /** SHA-256 over paths and contents, in hexadecimal. */
   readonly digest: string;
@@ -42,7 +42,7 @@ const about = schema((z) =>
 
 type About = z.output<ReturnType<typeof about>>;
 
-/** Reads and checks the folder; every problem at once. Never throws for what stands in it. */
+/** Reads and checks the folder; every problem at once. Never throws because of its content. */
 export function loadConfigTemplate(world: World, folder: string): Validated<ConfigTemplate> {
   const read = readFolder(world, folder);
   if (!read.ok) return read;
@@ -61,7 +61,7 @@ export function loadConfigTemplate(world: World, folder: string): Validated<Conf
   return { ok: true, value: { name, path: folder, description, variables, files, digest: digestOf(files) } };
 }
 
-/** The group's shared-config, checked like a template; nothing in it is filled in. An empty folder is fine. */
+/** The group's shared-config, checked like a template, without variables. An empty folder is valid. */
 export function loadSharedConfig(world: World, folder: string): Validated<readonly ConfigFile[]> {
   const read = readFolder(world, folder);
   if (!read.ok) return read;
@@ -76,13 +76,13 @@ const entriesMax = 500;
 
 const topFiles: ReadonlySet<string> = new Set(['CLAUDE.md', 'settings.json', 'mcp.json', '.mcp.json', aboutFile]);
 const topFolders: ReadonlySet<string> = new Set(['commands', 'skills', 'agents', 'rules', 'plugins']);
-/** What file managers and git leave in folders. */
+/** Files that file managers and git leave in folders. */
 const litter = /^(?:\.DS_Store|Thumbs\.db|desktop\.ini|\.gitkeep|\.gitignore|\.gitattributes)$/i;
 const readme = /^README(?:\.\w+)?$/i;
 const allowed =
   'a config template holds CLAUDE.md, settings.json, mcp.json, commands, skills, agents, rules, plugins, config.yaml';
 
-/** Reads the folder's files by path; every problem at once. The folder itself may be a link, nothing in it may. */
+/** Reads the folder's files by path; every problem at once. The folder itself may be a symlink, nothing in it may. */
 function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> {
   const { files: disk } = world;
   const files: ConfigFile[] = [];
@@ -146,7 +146,7 @@ function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> 
   return { ok: true, value: files.sort((a, b) => (a.path < b.path ? -1 : 1)) };
 }
 
-/** Whatever can be said of the files before anybody looks for variables in them. */
+/** Everything about the files that does not depend on variables. */
 function readFolder(world: World, folder: string): Validated<About & { readonly files: readonly ConfigFile[] }> {
   const read = readConfigFiles(world, folder);
   if (!read.ok) return read;
@@ -187,7 +187,7 @@ function faultsOfJson(
     });
 }
 
-/** JSON is checked with examples for values: what is wrong with one is wrong with all. */
+/** JSON is checked with example values: a fault with one is a fault with all. */
 function withExamples(template: Template, variables: readonly VariableSpec[]): RenderedJson {
   const examples = new Map(variables.map((spec) => [spec.name, exampleValue(spec)]));
   return renderJson(template, (name) => examples.get(name) ?? 'example');
@@ -205,7 +205,7 @@ function shapeProblems(path: string, json: string, template: Template): Problem[
   return faults.map((fault) => problemIn(template, 0, fault));
 }
 
-/** Each name and content with its length before it, so that no two folders can read as the same bytes. */
+/** Each name and content is preceded by its length, so that no two folders have the same bytes. */
 function digestOf(files: readonly ConfigFile[]): string {
   const hash = new Bun.CryptoHasher('sha256');
   for (const { path, bytes } of files) {
@@ -220,7 +220,7 @@ export interface RenderedConfig {
   readonly problems: readonly Problem[];
 }
 
-/** Fills variables in all text files. What is known only at run time is a problem: the files are written before. */
+/** Fills variables in all text files. Names known only at run time are problems: the files are written before. */
 export function renderConfigTemplate(
   template: ConfigTemplate,
   values: Readonly<Record<string, string>>,
@@ -237,7 +237,7 @@ export function renderConfigTemplate(
       const rendered = render(source, lookup, known);
       problems.push(...rendered.problems, ...tooLate(source, lookup));
       const json = jsonFiles.has(file.path) ? renderJson(source, lookup) : null;
-      // Beside an unknown name the JSON may be faulty only because the name was left out.
+      // With an unknown name the JSON may be faulty only because its value is missing.
       if (json !== null && rendered.problems.length === 0) {
         problems.push(...(json.problems.length > 0 ? json.problems : shapeProblems(file.path, json.text, source)));
       }
@@ -255,7 +255,7 @@ function tooLate(template: Template, lookup: Lookup): Problem[] {
   );
 }
 
-/** Puts a copy at `<folder>/<digest>`, whole or not at all. Throws the system's error. */
+/** Stores a copy at `<folder>/<digest>`, completely or not at all. Throws the system's error. */
 export function freezeConfigTemplate(world: World, template: ConfigTemplate, folder: string): void {
   const { files, random } = world;
   const target = join(folder, template.digest);
@@ -271,7 +271,7 @@ export function freezeConfigTemplate(world: World, template: ConfigTemplate, fol
     files.rename(temporary, target);
   } catch (error) {
     files.remove(temporary);
-    // Another process put the same copy there meanwhile.
+    // Another process stored the same copy meanwhile.
     if (files.info(target) === null) throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** A template of any kind as far as a list or a page about it needs: what it is for and what is wrong with it. */
+/** A template of any kind for a list or a page about it: its purpose and its problems. */
 import { basename, extname } from 'node:path';
 import { isObject } from '../store/json.ts';
 import { readYaml, type Validated, wholeFile, yamlBytesMax } from '../store/yaml-text.ts';
@@ -20,7 +20,7 @@ export type LoadedTemplate =
   | { readonly kind: 'config'; readonly config: ConfigTemplate; readonly aliases: readonly string[] }
   | { readonly kind: 'workflow'; readonly workflow: WorkflowDescription };
 
-/** Loads it; of a workflow only the text, whose sessions depend on where it is used. */
+/** Loads it; of a workflow only the text, because its sessions depend on where it is used. */
 export function loadTemplate(
   world: World,
   { kind, path }: Pick<FoundTemplate, 'kind' | 'path'>,
@@ -59,7 +59,7 @@ export function templateDescription(loaded: LoadedTemplate): string {
   return loaded.kind === 'config' ? loaded.config.description : loaded.workflow.description;
 }
 
-/** One variable as a line: `focus (enum: a, b; default "a"): what it is for`. */
+/** One variable as a line: `focus (enum: a, b; default "a"): its purpose`. */
 export function describeVariable({
   name,
   description,

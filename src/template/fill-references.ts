@@ -1,6 +1,6 @@
 /**
- * What a session learns from those it depends on: the places in its prompt that are filled with their results when it
- * becomes ready. Long results go into files, because a prompt that holds everything leaves no room for the work.
+ * Fills references in a session's prompt with the results of its dependencies when it becomes ready. Long results go
+ * into files, because a prompt with everything would leave no space for the work.
  */
 import type { Changes, PromptReference, SessionDefinition, SessionId } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
@@ -10,7 +10,7 @@ import { asData } from '../core/text.ts';
 import { fillLater } from './render.ts';
 
 const placeBytesMax = 8 * 1024;
-/** The least of a result that is shown, however many there are. */
+/** The least shown of a result, however many there are. */
 const leastBytes = 200;
 
 export interface InputFile {
@@ -23,7 +23,7 @@ export interface FilledPrompt {
   readonly files: readonly InputFile[];
 }
 
-/** The session's task with every reference filled in. `folder` is where the caller is going to put the files. */
+/** The session's prompt with every reference filled in. `folder`: where the caller will put the files. */
 export function fillPrompt(definition: SessionDefinition, state: GroupState, folder: string): FilledPrompt {
   const references = definition.promptReferences ?? [];
   const files: InputFile[] = [];
@@ -38,7 +38,7 @@ export function fillPrompt(definition: SessionDefinition, state: GroupState, fol
     if (Buffer.byteLength(whole) <= placeBytesMax) return joined(reference, parts.map(framed), state);
     const name = `${files.length + 1}-${fileName(reference, state)}`;
     files.push({ name, text: whole });
-    // Of many results each has its share, so that none is missing because another one is long.
+    // Each of many results has its share, so that a long one does not displace another.
     const share = Math.max(leastBytes, Math.floor(placeBytesMax / parts.length));
     const cutOff = parts.map(({ text, from }) => framed({ text: cut(text, share), from }));
     const shown = joined(reference, cutOff, state);
@@ -55,7 +55,7 @@ function joined({ every, sessionIds }: PromptReference, parts: readonly string[]
 
 interface Part {
   readonly text: string;
-  /** Another session said it, in whatever words it was led to use; absent = the text is ours. */
+  /** The session that produced the text; absent = the text is ours. */
   readonly from?: string | undefined;
 }
 
@@ -74,7 +74,7 @@ function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: G
   const value = documentValue(session.structured, path);
   if (value === undefined) return ours(`(the result of ${label} has no ${path.join('.')})`);
   const text = asData(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
-  // A word or a number may have to stand in the middle of a command.
+  // A word or a number may be needed in the middle of a command.
   return text.includes('\n') ? { text, from: label } : ours(text);
 }
 
@@ -101,7 +101,7 @@ function noWorktree(label: string, field: 'diffStat' | 'branch'): string {
   return `(${label} has no ${nouns[field]} of its own: no worktree, it worked in the project folder itself)`;
 }
 
-/** As `git diff --shortstat` has it: `3 files changed, 10 insertions(+), 2 deletions(-)`. */
+/** In the format of `git diff --shortstat`: `3 files changed, 10 insertions(+), 2 deletions(-)`. */
 export function diffStatText({ files, insertions, deletions }: Omit<Changes, 'commit'>): string {
   if (files === 0) return 'no files changed';
   const counted = (count: number, noun: string, mark: string) =>
@@ -110,7 +110,7 @@ export function diffStatText({ files, insertions, deletions }: Omit<Changes, 'co
   return [`${files} file${files === 1 ? '' : 's'} changed`, ...lines].join(', ');
 }
 
-/** The value a path leads to; only what the document itself holds counts. */
+/** The value at a path; only the document's own fields count. */
 export function documentValue(document: unknown, path: readonly string[]): unknown {
   let value = document;
   for (const part of path) {
@@ -130,7 +130,7 @@ function fileName(reference: PromptReference, state: GroupState): string {
   return `${label}-${reference.field}.${extensions[reference.field]}`;
 }
 
-/** The first so many bytes, without half a character at the end. */
+/** The first bytes, without a partial character at the end. */
 function cut(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= bytesMax) return text;

@@ -1,14 +1,14 @@
-/** What `init` writes: a workflow over some projects, with comments that say how it is made one's own. */
+/** The file that `init` writes: a workflow over some projects, with comments that explain how to adapt it. */
 import { Document, isMap, isScalar } from 'yaml';
 import { commandText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 
 export interface FirstProject {
-  /** Unique among them, a name that sessions may have. */
+  /** Unique among them, valid as a session name. */
   readonly name: string;
   readonly path: string;
   readonly accept?: string;
-  /** Names of those whose work it uses. */
+  /** Names of the projects whose work it uses. */
   readonly dependsOn?: readonly string[];
 }
 
@@ -57,7 +57,7 @@ const about = [
   '  allowedTools: "Bash(npm test:*)" may be run besides what only reads',
 ];
 
-/** A path is a text with places in it, and two braces in a name of a folder are none. */
+/** A path may contain references, so two braces in a folder's name are escaped. */
 function plain(path: string): string {
   return path.replaceAll('{{', '\\{{');
 }

@@ -1,6 +1,6 @@
 /**
- * Variables in JSON files. Inside a text a value is escaped, elsewhere it stands as one JSON value: whatever it holds,
- * it can neither end the text it stands in nor add a key beside it.
+ * Variables in JSON files. Inside a string a value is escaped, elsewhere it is one JSON value: it can neither end its
+ * string nor add a key.
  */
 
 import { findObjectFault } from '../store/json-positions.ts';
@@ -9,7 +9,7 @@ import { type Lookup, parsePieces, problemIn, type Template } from './render.ts'
 
 export interface RenderedJson {
   readonly text: string;
-  /** Faults of the JSON, each at its place in the template; what `lookup` does not know is left to the caller. */
+  /** Faults of the JSON, each at its position in the template; unknown names are left to the caller. */
   readonly problems: readonly Problem[];
 }
 
@@ -27,7 +27,7 @@ export function renderJson(template: Template, lookup: Lookup): RenderedJson {
     text += isInside ? JSON.stringify(known).slice(1, -1) : jsonValue(known);
   }
   const fault = findObjectFault(text);
-  // No value has several lines, so the line is the one of the template.
+  // No value has several lines, so the template's line is right.
   return { text, problems: fault === null ? [] : [problemIn({ ...template, text }, fault.offset, fault.message)] };
 }
 
@@ -41,11 +41,11 @@ function endsInside(text: string, before: boolean): boolean {
   return isInside;
 }
 
-/** A value outside of quotes: JSON as it is, such as a number or a list, anything else as a text. */
+/** A value outside quotes: JSON as it is, such as a number or a list, anything else as a string. */
 function jsonValue(value: string): string {
   try {
     JSON.parse(value);
-    // Not serialized again, because that would round long numbers.
+    // Not serialised again, because that would round long numbers.
     return value;
   } catch {
     return JSON.stringify(value);

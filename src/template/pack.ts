@@ -1,6 +1,6 @@
 /**
- * Installed template packs: one folder each below the user's templates, with a pack.json that says where it came from.
- * A pack is fetched and checked under another name and then renamed. The next command removes what a crash leaves.
+ * Installed template packs: one folder each below the user's templates, with a pack.json that names its source. A pack
+ * is fetched and checked under another name and then renamed. The next command removes what a crash leaves.
  */
 import { join } from 'node:path';
 import { advise } from '../core/advice.ts';
@@ -33,7 +33,7 @@ export interface InstalledPack {
 const noteFile = 'pack.json';
 const noteBytesMax = 64 * 1024;
 const lockFile = '.lock';
-/** Beginning of a name that no pack can have. */
+/** Prefix of a name that no pack can have. */
 const fetched = '.fetch-';
 
 export function listPacks(world: World, packs: string): InstalledPack[] {
@@ -96,7 +96,7 @@ export function makeFetchFolder(world: World, packs: string): string {
   return folder;
 }
 
-/** Renames `folder` to the pack's own, in place of the one that is there. Only inside `withPacks`. */
+/** Renames `folder` to the pack's own, replacing the existing one. Only inside `withPacks`. */
 export function placePack(world: World, packs: string, name: string, folder: string): void {
   const place = join(packs, name);
   if (world.files.entryKind(place) !== null) removePack(world, packs, name);
@@ -111,7 +111,7 @@ export function removePack(world: World, packs: string, name: string): void {
   world.files.remove(aside);
 }
 
-/** Settings that name programs, or variables that steer the programs a session starts. */
+/** Settings that name programs, or variables that control the programs a session starts. */
 const powerfulSettings = [
   ...['hooks', 'env', 'apiKeyHelper', 'awsAuthRefresh', 'awsCredentialExport', 'gcpAuthRefresh', 'otelHeadersHelper'],
   ...['proxyAuthHelper', 'statusLine', 'fileSuggestion', 'enabledPlugins', 'extraKnownMarketplaces'],
@@ -137,7 +137,7 @@ export function powersOf(world: World, folder: string, paths: readonly string[])
   });
 }
 
-/** Words that grant permissions are found wherever they stand: a workflow can build its values. */
+/** Words that grant permissions are found anywhere: a workflow can build its values. */
 function workflowPowers(path: string, text: string): string[] {
   const yaml = readYaml({ text, file: path });
   const { group, sessions } = yaml.ok && isObject(yaml.value.value) ? yaml.value.value : {};
@@ -152,7 +152,7 @@ function workflowPowers(path: string, text: string): string[] {
 
 function settingsPowers(path: string, text: string): string[] {
   const settings = parseJson(text);
-  // With a variable outside of strings it is no JSON yet: then the words themselves are searched.
+  // With a variable outside strings it is no JSON yet: then the text itself is searched.
   const keys = isObject(settings)
     ? powerfulSettings.filter((key) => Object.hasOwn(settings, key))
     : powerfulSettings.filter((key) => text.includes(`"${key}"`));

@@ -1,6 +1,6 @@
 /**
- * Where templates lie and which of several with one name counts: the project's own, then the folders of
- * CLAUDE_CODE_AGENT_TEMPLATES, then the user's with the installed packs, then those that come with the program.
+ * The search path of templates: the project's own, then the folders of CLAUDE_CODE_AGENT_TEMPLATES, then the user's
+ * with the installed packs, then the shipped ones.
  */
 
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
@@ -29,7 +29,7 @@ export interface PlacesInput {
   readonly projects: readonly string[];
 }
 
-/** The places in the order in which they count. Only names are made; nothing is read. */
+/** The folders in order of precedence. Nothing is read. */
 export function templatePlaces({ env, packageRoot, projects }: PlacesInput): readonly TemplatePlace[] {
   const user = userTemplates(env);
   const places: TemplatePlace[] = [
@@ -37,7 +37,7 @@ export function templatePlaces({ env, packageRoot, projects }: PlacesInput): rea
       folder: join(project, '.claude-code-agent', 'templates'),
       origin: 'project' as const,
     })),
-    // A relative folder would mean another one wherever the command is typed.
+    // A relative folder would depend on the current folder.
     ...(env.CLAUDE_CODE_AGENT_TEMPLATES ?? '')
       .split(':')
       .filter((folder) => isAbsolute(folder))
@@ -49,7 +49,7 @@ export function templatePlaces({ env, packageRoot, projects }: PlacesInput): rea
   return places.filter(({ folder }) => !seen.has(folder) && seen.add(folder));
 }
 
-/** The folder and those above it up to the one with `.git`; without a repository the folder alone. */
+/** The folder and its parents up to the one with `.git`; outside a repository the folder alone. */
 export function upToRepository({ files }: World, folder: string): string[] {
   const path: string[] = [];
   for (let here = folder; ; here = dirname(here)) {
@@ -78,7 +78,7 @@ export interface FoundTemplate {
 
 export interface ListedTemplate {
   readonly template: FoundTemplate;
-  /** Those of the same kind and name that lie further back. */
+  /** Templates of the same kind and name with lower precedence. */
   readonly hides: readonly FoundTemplate[];
 }
 
@@ -101,7 +101,7 @@ const extensions: Readonly<Record<TemplateKind, readonly string[]>> = {
   workflow: ['.yaml', '.yml'],
 };
 
-/** Every template that can be found, by kind and name, each with those it hides. */
+/** Every template by kind and name, each with those it hides. */
 export function listTemplates(world: World, places: readonly TemplatePlace[]): readonly ListedTemplate[] {
   const byName = new Map<string, FoundTemplate[]>();
   for (const place of withPacks(world, places)) {
@@ -125,7 +125,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Fails with `not-found`, or with `usage` where a project has a template of the same name as the user. */
+/** Fails with `not-found`, or with `usage` when a project has a template with the name of a user's. */
 export function findTemplate(
   world: World,
   places: readonly TemplatePlace[],
@@ -142,7 +142,7 @@ export function findTemplate(
   }
   const all = withPacks(world, places);
   const templates = all.flatMap((place) => templatesIn(world, place, kind));
-  // A further name never takes the place of a template that is really called so, wherever that one lies.
+  // An alias never replaces a template with that real name, wherever that is.
   const firstOf = (some: readonly FoundTemplate[]) =>
     some.find((template) => template.name === name) ?? byAlias(world, some, name);
   const found = firstOf(templates);
@@ -195,7 +195,7 @@ function byAlias(world: World, templates: readonly FoundTemplate[], name: string
 const aliasBytesMax = 1024 * 1024;
 const withAliases = schema((z) => z.object({ aliases: z.array(z.string()) }));
 
-/** The further names of a config template; a config.yaml that cannot be read has none, its faults are told on use. */
+/** The aliases of a config template; an unreadable config.yaml has none, and its faults are reported on use. */
 export function aliasesOf(world: World, folder: string): readonly string[] {
   const read = readTextFile(world, join(folder, 'config.yaml'), aliasBytesMax);
   if (!read.ok) return [];
@@ -204,7 +204,7 @@ export function aliasesOf(world: World, folder: string): readonly string[] {
   return parsed.success ? parsed.data.aliases : [];
 }
 
-/** Packs stand right behind the user's own templates, by name. */
+/** Packs come right after the user's own templates, by name. */
 function withPacks(world: World, places: readonly TemplatePlace[]): readonly TemplatePlace[] {
   return places.flatMap((place) => {
     if (place.origin !== 'user') return [place];
@@ -216,7 +216,7 @@ function withPacks(world: World, places: readonly TemplatePlace[]): readonly Tem
   });
 }
 
-/** Those of one kind, in the order of their extensions, so that of two with one name the first one counts. */
+/** Those of one kind, in the order of their extensions, so that the first of two with one name counts. */
 export function templatesIn(world: World, place: TemplatePlace, kind: TemplateKind): FoundTemplate[] {
   const folder = join(place.folder, kindFolders[kind]);
   const names = namesIn(world, folder);
@@ -229,7 +229,7 @@ export function templatesIn(world: World, place: TemplatePlace, kind: TemplateKi
   );
 }
 
-/** Folders that are missing or closed to us hold no templates. */
+/** Missing and unreadable folders contain no templates. */
 function namesIn({ files }: World, folder: string): string[] {
   try {
     return files.list(folder);
@@ -248,7 +248,7 @@ function kindAt({ files }: World, path: string): string | null {
   }
 }
 
-/** Templates of projects and packs must not lead out by a link: their text becomes part of a prompt. */
+/** A symlink in a project or pack must not lead out of it, because the text becomes part of a prompt. */
 function leadsOut({ files }: World, { path, place }: FoundTemplate): boolean {
   if (place.origin !== 'project' && place.pack === undefined) return false;
   try {

@@ -1,4 +1,4 @@
-/** Prompt templates: Markdown with a front matter in YAML, which is only ever parsed as data. */
+/** Prompt templates: Markdown with a YAML front matter, which is only parsed as data. */
 import { basename } from 'node:path';
 import type { z } from 'zod';
 import { hint } from '../core/nearest.ts';
@@ -28,7 +28,7 @@ const frontMatter = schema((z) =>
 );
 type FrontMatter = z.output<ReturnType<typeof frontMatter>>;
 
-/** Names of this kind are answered by the program itself and need no declaration. */
+/** Names of this kind are built in and need no declaration. */
 const knownRoot = /^(?:sessions|matrix|project|session|group)[.[]/;
 
 /** True for names such as `sessions.api.result`, which no template declares. */
@@ -36,7 +36,7 @@ export function isProgramName(name: string): boolean {
   return knownRoot.test(name);
 }
 
-/** Reads and checks the template; every problem at once. Never throws for what stands in the file. */
+/** Reads and checks the template; every problem at once. Never throws because of its content. */
 export function loadPromptTemplate(world: World, path: string): Validated<PromptTemplate> {
   const read = readTextFile(world, path, templateBytesMax);
   if (!read.ok) return { ok: false, problems: [wholeFile(path, read.trouble)] };
@@ -61,13 +61,13 @@ export function parsePromptTemplate(text: string, path: string): Validated<Promp
 function readFrontMatter(text: string, file: string): Validated<FrontMatter> {
   const yaml = readYaml({ text, file, linesBefore: 1 });
   if (!yaml.ok) return yaml;
-  // Nothing between the fences is a front matter that says nothing.
+  // An empty front matter is valid.
   if ((yaml.value.value ?? null) === null) return { ok: true, value: {} };
   return checkYaml(yaml.value, frontMatter(), 'the front matter');
 }
 
 interface Parts {
-  /** What stands between the fences; null when the file begins without one. */
+  /** The front matter's text; null without one. */
   readonly front: string | null;
   readonly body: Template;
 }
@@ -77,7 +77,7 @@ const fenced = /^---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|$)/;
 function splitFrontMatter(text: string, file: string): Validated<Parts> {
   const refuse = (message: string): Validated<Parts> => ({ ok: false, problems: [wholeFile(file, message)] });
   const first = text.split('\n', 1)[0]?.trimEnd() ?? '';
-  // More dashes are a line across the page.
+  // More dashes are a horizontal rule.
   if (!first.startsWith('---') || /^-{4,}$/.test(first))
     return { ok: true, value: { front: null, body: bodyOf(text, 0, file) } };
   if (first !== '---')
@@ -89,14 +89,14 @@ function splitFrontMatter(text: string, file: string): Validated<Parts> {
   return { ok: true, value: { front: match[1] ?? '', body: bodyOf(text, match[0].length, file) } };
 }
 
-/** The text after the front matter, without blank lines around it. */
+/** The text after the front matter, without surrounding blank lines. */
 function bodyOf(whole: string, start: number, file: string): Template {
   const blank = /^(?:[ \t]*\r?\n)*/.exec(whole.slice(start))?.[0].length ?? 0;
   const line = whole.slice(0, start + blank).split('\n').length;
   return { text: whole.slice(start + blank).trimEnd(), file, startsAt: { line, column: 1 } };
 }
 
-/** Without a list of variables every name that is used must be given. */
+/** Without a list of variables every used name is required. */
 export function implicitVariables(templates: readonly Template[]): VariableSpec[] {
   const names = new Set(templates.flatMap(placesOf).map(({ name }) => name));
   return [...names]
@@ -122,7 +122,7 @@ function placesOf(template: Template): { readonly name: string; readonly offset:
   );
 }
 
-/** Fills in the template; `extra` answers names that the program knows, such as `sessions.api.result`. */
+/** Fills in the template; `extra` provides built-in names, such as `sessions.api.result`. */
 export function renderPrompt(
   template: PromptTemplate,
   values: Readonly<Record<string, string>>,

@@ -1,6 +1,6 @@
 /**
- * `{{name}}` in texts, replaced in one pass: what is filled in is never looked at again. Anything else between braces,
- * such as `${{ github.x }}`, `{{#if}}` or `{% %}`, is text. `\{{name}}` stays as `{{name}}`.
+ * Replaces `{{name}}` in texts in one pass: inserted text is never expanded again. Anything else between braces, such
+ * as `${{ github.x }}`, `{{#if}}` or `{% %}`, is text. `\{{name}}` stays as `{{name}}`.
  */
 
 import { basename } from 'node:path';
@@ -13,11 +13,11 @@ export type Piece =
       readonly kind: 'variable';
       readonly name: string;
       readonly source: string;
-      /** UTF-16 units from the begin of the text. */
+      /** UTF-16 units from the start of the text. */
       readonly offset: number;
     };
 
-// The value in brackets may hold a path or a version, but nothing that could end the place early.
+// The value in brackets may contain a path or a version, but nothing that could end the reference early.
 const place = /(\\|\$)?\{\{[ \t]*([A-Za-z_][\w.-]*(?:\[[^\][{}\n]*\][\w.-]*)*)[ \t]*\}\}/g;
 
 export function parsePieces(text: string): Piece[] {
@@ -38,19 +38,19 @@ export function parsePieces(text: string): Piece[] {
   return pieces;
 }
 
-/** What a name stands for: a text, `later` when it is known only at run time, or nothing. */
+/** The value of a name: a text, `later` when it is known only at run time, or nothing. */
 export type Lookup = (name: string) => string | { readonly later: true } | undefined;
 
 export interface Template {
   readonly text: string;
   readonly file: string;
-  /** Where the text begins in the file: line and column, counted from 1; the file's begin unless given. */
+  /** Position of the text in the file: line and column, counted from 1; default: the file's start. */
   readonly startsAt?: { readonly line: number; readonly column: number };
 }
 
 export interface LaterPlace {
   readonly name: string;
-  /** UTF-16 units in the rendered text; `length` is that of the place as it was written. */
+  /** Position in the rendered text, UTF-16 units; `length` is that of the reference as written. */
   readonly at: number;
   readonly length: number;
 }
@@ -61,7 +61,7 @@ export interface Rendered {
   readonly problems: readonly Problem[];
 }
 
-/** Fills in what `lookup` knows. `known` are the names to suggest for one that is unknown. */
+/** Fills in what `lookup` knows. `known`: names to suggest for an unknown one. */
 export function render(template: Template, lookup: Lookup, known: readonly string[]): Rendered {
   const problems: Problem[] = [];
   const { text, later } = fill(template.text, ({ name, offset }) => {
@@ -80,7 +80,7 @@ export function render(template: Template, lookup: Lookup, known: readonly strin
 
 type Variable = Extract<Piece, { readonly kind: 'variable' }>;
 
-/** Fills each place with a text, leaves it for `later` with what belongs to it, or leaves it as it was written. */
+/** Replaces each reference by a text, keeps it for `later` with its data, or leaves it as written. */
 export function fill<More extends object>(
   whole: string,
   valueFor: (place: Variable) => string | { readonly later: More } | undefined,
@@ -99,7 +99,7 @@ export function fill<More extends object>(
   return { text, later };
 }
 
-/** Fills the places that were left for later; the texts stand in the order of `places`. */
+/** Fills the references kept for later; the texts have the order of `places`. */
 export function fillLater(text: string, places: readonly LaterPlace[], texts: readonly string[]): string {
   let filled = '';
   let end = 0;
@@ -115,7 +115,7 @@ export interface FilledText<Place extends LaterPlace> {
   readonly later: readonly Place[];
 }
 
-/** Puts another text into every place called `name`; both keep their other places. */
+/** Inserts another text at every reference to `name`; both keep their other references. */
 export function insertText<Place extends LaterPlace>(
   outer: FilledText<Place>,
   name: string,

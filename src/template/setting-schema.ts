@@ -1,4 +1,4 @@
-/** The zod schemas of settings as people write them in YAML; what comes out of them is what a definition stores. */
+/** The zod schemas of settings in YAML; their output is what a definition stores. */
 import type { z } from 'zod';
 import { contextNames, type Setting, type Settings, type ValuesOf } from '../core/definitions.ts';
 import { bytesOf, keyOf, settingProblem } from '../core/setting-values.ts';
@@ -29,7 +29,7 @@ function descriptionOf({ help, default: standard }: Setting): string {
   return standard === undefined ? text : `${text}; default: ${standard}`;
 }
 
-/** What a checked map says, by the names of the settings. */
+/** The settings in a checked map, by name. */
 export function settingsIn<T extends Settings>(settings: T, given: object): ValuesOf<T> {
   const values = new Map<string, unknown>(Object.entries(given));
   const named = Object.entries(settings).map(([name, setting]) => [name, values.get(keyOf(name, setting))] as const);
@@ -40,7 +40,7 @@ function schemaOf(setting: Setting): z.ZodType {
   const { kind, words = [], min = 0, max = 0, no } = setting;
   const z = zod();
   const rule = settingProblem(setting, null) ?? '';
-  /** Takes what `read` makes of the given value, unless it may not be. */
+  /** Accepts the result of `read` for the given value, if it is valid. */
   const checked = (base: z.ZodType, read: (given: never) => unknown) =>
     base.transform((given, context) => {
       const value = read(given as never);

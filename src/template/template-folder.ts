@@ -1,4 +1,4 @@
-/** A folder of templates as one would share it: those in it, and what lies among them without being one. */
+/** A folder of templates as it would be shared: its templates and its other files. */
 import { join } from 'node:path';
 import { type Problem, wholeFile } from '../store/yaml-text.ts';
 import type { World } from '../system/world.ts';

@@ -1,4 +1,4 @@
-/** Files that people wrote, read whole: whatever is wrong with one is part of a sentence, never an exception. */
+/** Reads whole files written by people: a problem is part of a sentence, never an exception. */
 import type { World } from '../system/world.ts';
 
 export type TextFile =
@@ -24,7 +24,7 @@ export function readBytesFile({ files }: World, path: string, bytesMax: number):
     const info = files.info(path);
     if (info === null) return { ok: false, trouble: 'does not exist' };
     if (info.kind === 'folder') return { ok: false, trouble: 'is a folder' };
-    // A pipe may never end and never begin; a device has no size.
+    // A pipe may never end or start; a device has no size.
     if (info.kind !== 'file') return { ok: false, trouble: 'is not a regular file' };
     const bytes = files.readBytes(path, 0, bytesMax + 1);
     if (bytes.length > bytesMax) return { ok: false, trouble: `is larger than ${sizeText(bytesMax)}` };
@@ -34,7 +34,7 @@ export function readBytesFile({ files }: World, path: string, bytesMax: number):
   }
 }
 
-/** The code of an error of the system such as EACCES; any other error is thrown again. */
+/** The code of a system error such as EACCES; throws any other error again. */
 export function systemCode(error: unknown): string {
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') throw error;

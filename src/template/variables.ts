@@ -1,4 +1,7 @@
-/** Variables of templates and workflows: how they are declared, given on the command line and turned into texts. */
+/**
+ * Variables of templates and workflows: their declaration, their values from the command line, and their conversion to
+ * text.
+ */
 import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { defined } from '../core/defined.ts';
@@ -16,26 +19,26 @@ export interface VariableSpec {
   readonly name: string;
   readonly description?: string;
   readonly required: boolean;
-  /** Not declared: its name stands in the text, and only that makes it required. */
+  /** Undeclared: its name occurs in the text, which makes it required. */
   readonly mayBeBlank?: true;
   readonly type: VariableType;
   readonly values?: readonly string[];
-  /** As it would be given on the command line. Neither required nor with a default: empty unless given. */
+  /** As on the command line. Neither required nor with a default: empty unless given. */
   readonly default?: string;
 }
 
-/** Bytes of a file that becomes part of a prompt. */
+/** Maximum bytes of a file that becomes part of a prompt. */
 const fileBytesMax = 256 * 1024;
 const variablesMax = 200;
 
-/** Dots are for what the program knows by itself; `__proto__` would be no key of an object. */
+/** Dots are reserved for built-in names; `__proto__` would not become a key of an object. */
 const namePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const nameRule = 'a name has 1 to 64 letters, digits, "-" or "_", begins with a letter or "_" and is not "__proto__"';
 const numberPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 const booleans: Readonly<Record<string, string>> = { true: 'true', yes: 'true', false: 'false', no: 'false' };
 
 const variableName = schema((z) => z.string().regex(namePattern, nameRule).describe('What stands between the braces'));
-/** YAML makes numbers and booleans of unquoted words; a variable is always a text. */
+/** YAML makes numbers and booleans of unquoted words; a variable is always text. */
 const plainValue = schema((z) =>
   z.union([z.string(), z.number(), z.boolean()], 'expected a text, a number or true or false'),
 );
@@ -117,7 +120,7 @@ function specOf(name: string, { description, required, type, values, default: fa
   };
 }
 
-/** What is wrong with a value, as far as it can be told without looking at files. */
+/** The problem with a value, as far as it does not depend on files. */
 function troubleOf({ type, values = [] }: Pick<VariableSpec, 'type' | 'values'>, text: string): string | null {
   if (text.includes('\0')) return 'it holds a NUL character';
   switch (type) {
@@ -146,7 +149,7 @@ function notAmong(text: string, values: readonly string[]): string {
   return `${quote(text)} is none of ${values.map(quote).join(', ')}${hint(text, values)}`;
 }
 
-/** For messages: values may be long and may hold anything. */
+/** For messages: values may be long and contain anything. */
 function quote(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
@@ -158,7 +161,7 @@ function brief(path: string): string {
 
 export type GivenVariables = Readonly<Record<string, string>>;
 
-/** `["k=v", ...]` as `--var` takes them; the value may hold further "=". Fails with `usage`. */
+/** `["k=v", ...]` in the form of `--var`; the value may contain further "=". Fails with `usage`. */
 export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
   const given = new Map<string, string>();
   for (const pair of pairs) {
@@ -182,7 +185,7 @@ export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
 export interface VariableContext {
   readonly world: World;
   readonly folder: string;
-  /** Those that were given are meant from where they were typed; the same folder unless told. */
+  /** Base folder of relative paths in given values; default: the same folder. */
   readonly givenFolder?: string;
 }
 
@@ -193,7 +196,10 @@ export interface ResolvedVariables {
   readonly unused: string[];
 }
 
-/** The value of every variable: given, else its default, else empty. Reads files. Required ones must not be blank. */
+/**
+ * The value of every variable: given, otherwise its default, otherwise empty. Reads files. Required ones must not be
+ * blank.
+ */
 export function resolveVariables(
   specs: readonly VariableSpec[],
   given: GivenVariables,

@@ -1,7 +1,7 @@
 /**
- * template/: prompts, configs and workflows, found, checked and filled in. This file: workflows, YAML files that each
- * describe a group and its sessions. Loading one gives drafts that only lack ids and the time, or everything that is
- * wrong with the file.
+ * template/: prompts, configs and workflows: found, checked and filled in. This file: workflows, YAML files that each
+ * describe a group and its sessions. Loading one gives drafts that lack only ids and the time, or all problems of the
+ * file.
  */
 
 import { resolve } from 'node:path';
@@ -33,18 +33,18 @@ export interface WorkflowInput {
   readonly text: string;
   /** The file's name without its extension: the group's slug when the file names none. */
   readonly name: string;
-  /** Relative paths in the file are meant from here. */
+  /** Base folder of relative paths in the file. */
   readonly baseFolder: string;
   /** Further names that may be given, because other parts use them. */
   readonly alsoKnown?: readonly string[];
-  /** Relative paths in `given` are meant from here; from `baseFolder` unless told. */
+  /** Base folder of relative paths in `given`; default: `baseFolder`. */
   readonly givenFolder?: string;
-  /** What `~/` stands for; without it such a path is a problem. */
+  /** The value of `~/`; without it such a path is a problem. */
   readonly home: string | undefined;
   readonly given: GivenVariables;
-  /** Where templates are looked for on behalf of a session; `projects` are folders, nearest first. */
+  /** The template folders of a session; `projects` are folders, nearest first. */
   readonly places: (projects: readonly string[]) => readonly TemplatePlace[];
-  /** The git repository that holds a folder, as SessionDefinition has it; null for none. */
+  /** The git repository of a folder, as in SessionDefinition; null for none. */
   readonly repositoryOf: (folder: string) => string | null;
 }
 
@@ -54,7 +54,7 @@ export function loadWorkflow(input: WorkflowInput): Validated<WorkflowDraft> {
   return load(input, input.given);
 }
 
-/** What can be checked without values and projects: variables and patterns stand for themselves. Never throws. */
+/** Checks without values and projects: variables and patterns stay as written. Never throws. */
 export function validateWorkflowFile(
   world: World,
   input: Omit<LoadInput, 'world' | 'repositoryOf'>,
@@ -66,7 +66,7 @@ export function validateWorkflowFile(
 
 function load(input: LoadInput, given: GivenVariables | null): Validated<WorkflowDraft> {
   const { file } = input;
-  // A mark at the begin would only shift the columns of the first line.
+  // A byte order mark would only shift the columns of the first line.
   const text = input.text.replace(/^\ufeff/, '');
   const yaml = readYaml({ text, file });
   if (!yaml.ok) return yaml;
@@ -105,7 +105,7 @@ function draftOf(
   };
   const order = wiring?.order ?? [...families.values()].flatMap(({ instances }) => instances);
   const sessions = order.map((instance) => draftSession(instance, context));
-  // No session has looked for it, but sessions that are added later will.
+  // No session of the file uses it, but later ones will.
   if (group.template !== undefined && Object.values(form.sessions).every(({ template }) => template !== undefined)) {
     templateOrProblem(shelf.prompt(group.template, groupFolder), ['group', 'template'], problems);
   }
@@ -121,7 +121,10 @@ function draftOf(
   };
 }
 
-/** The values of the workflow's variables; what has none stands for itself, so that other problems are told as well. */
+/**
+ * The values of the workflow's variables; one without a value stays as written, so that other problems are reported as
+ * well.
+ */
 function valuesOf(
   specs: readonly VariableSpec[],
   given: GivenVariables | null,
@@ -182,7 +185,7 @@ function headerOf(
 function configOf(group: GroupSpec, problems: Problems): Partial<GroupConfig> {
   const config: Partial<GroupConfig> = storedSettings(groupSettings, settingsIn(groupSettings, group));
   if (config.onEvent === undefined) return config;
-  // The shell would run the value of a variable, so the command has none.
+  // The shell would run a variable's value, so the command has none.
   const found = shellCommand(config.onEvent);
   if (!found.ok) problems.at(['group', 'onEvent'], `onEvent: ${found.problem}`);
   return found.ok ? { ...config, onEvent: found.command } : config;

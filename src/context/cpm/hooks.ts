@@ -1,6 +1,6 @@
 /**
- * context/cpm/: progress files of CPM. This file: its hooks, from an event of claude to what the model is told about
- * the progress files of its project.
+ * context/cpm/: progress files of CPM. This file: its hooks, which tell the model about the progress files of its
+ * project.
  */
 import { dirname, join } from 'node:path';
 import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type HookCall } from '../hook-call.ts';
@@ -30,7 +30,7 @@ function answer(call: HookCall): HookAnswer {
 }
 
 const filesReadMax = 64;
-/** Bytes that are read of a file of another session: more than is shown of one, in any language. */
+/** Bytes read of another session's file: more than is shown of one, in any language. */
 const otherBytesMax = 32 * 1024;
 
 interface Candidate {
@@ -39,7 +39,7 @@ interface Candidate {
 }
 
 interface Candidates {
-  /** What was read: the own file first, then the newest first, stale ones last. */
+  /** The files read: the session's own first, then the newest first, stale ones last. */
   readonly all: readonly Candidate[];
   readonly unread: number;
 }
@@ -62,9 +62,9 @@ function sessionStart(call: HookCall): HookAnswer {
 }
 
 /**
- * A worker keeps its id through resumes, but `/clear` gives it a new one, and so does `/branch` (a fork) in a session
- * that was attached. Its file is renamed then, which loses nothing. Only then: a claude that the worker itself starts
- * has the same folder and must not take the state away.
+ * A worker keeps its id through resumes, but `/clear` gives it a new one, and so does `/branch` (a fork) in an attached
+ * session. Its file is renamed then, which loses nothing. Only then: a claude started by the worker itself has the same
+ * folder and must not take the state away.
  */
 function adoptEarlier(call: HookCall): { readonly ownId: string; readonly note: string } | null {
   const { isWorker, source, sessionId, files, projectFolder } = call;
@@ -78,12 +78,12 @@ function adoptEarlier(call: HookCall): { readonly ownId: string; readonly note: 
     files.rename(progressPath(projectFolder, earlierId), to);
     return { ownId: sessionId, note: `${earlierId}: moved` };
   } catch (error) {
-    // What could not be moved is still the state of this session.
+    // A file that could not be renamed is still the state of this session.
     return { ownId: earlierId, note: error instanceof Error ? error.message : String(error) };
   }
 }
 
-/** No other worker has this config dir, so a conversation beside this one bears an earlier id of the session. */
+/** No other worker has this config dir, so another conversation here is an earlier id of the session. */
 function earlierIdOf({ transcriptPath, files, projectFolder, nowMs }: HookCall, ownId: string): string | null {
   if (transcriptPath === undefined) return null;
   const folder = dirname(transcriptPath);
@@ -111,9 +111,9 @@ function readCandidates(call: HookCall, { sessions, legacy }: Progress, ownId: s
 }
 
 /**
- * A session that knows no id writes the legacy file. Beside files of sessions it is only named, for it is most likely
- * left over from before they had ids. It stands at its age, but behind one other at most: no id leads to it, so the
- * files of many sessions must not crowd it out.
+ * A session without an id writes the legacy file. Next to files of sessions it is only named, because it most likely
+ * predates ids. It is sorted by age, but after one other at most: no id leads to it, so the files of many sessions must
+ * not hide it.
  */
 function withLegacy(others: readonly ProgressFile[], legacy: ProgressFile | null): readonly ProgressFile[] {
   if (legacy === null) return others;
@@ -151,7 +151,8 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
   if (isCompact || call.isWorker) {
     return { ...shows, ...firstAndOthers(shownRest), closing: rest.length === 0 ? '' : noMatch(call) };
   }
-  // A person is asked what to do with each file. The own one is never stale: it is wanted after a long weekend, too.
+  // A user is asked what to do with each file. The session's own is never stale: it is wanted after a long weekend,
+  // too.
   const stale = rest.filter(({ file }) => file.stale).map(({ shown }) => shown);
   const fresh = rest.filter(({ file }) => !file.stale).map(({ shown }) => shown);
   const files = own === null ? firstAndOthers(fresh) : { others: fresh };
@@ -168,8 +169,8 @@ const notShown = 'Not shown here; read what you need:';
 const ofOthers = 'Progress files of other sessions; leave them alone unless your task names them:';
 
 /**
- * The time makes the text differ from that of an earlier start: claude drops a hook's text that stands in the
- * conversation already, and an older state in between would then look like the newest.
+ * The time makes the text differ from that of an earlier start: claude drops a hook's text that is already in the
+ * conversation, and an older state in between would then look like the newest.
  */
 function asOf({ nowMs }: HookCall): string {
   return `(read at ${new Date(nowMs).toISOString()})`;

@@ -1,11 +1,11 @@
 /**
- * How several progress files are shown within the characters of a hook: the first one as far as it goes, others whole
- * or in one line each. Never the beginnings of many: a model that sees those knows none of the files.
+ * Fits several progress files into the characters of a hook: the first one as far as possible, others whole or in one
+ * line each. Never the beginnings of many, from which a model would learn none.
  */
 import { harmlessLine } from '../hook-call.ts';
 import { fittedState, hoursOf, labelOf, type ProgressHeader, progressFolder, withoutStructure } from './state.ts';
 
-/** A progress file as it may be shown. */
+/** A progress file to show. */
 export interface ShownProgress {
   readonly name: string;
   readonly path: string;
@@ -16,22 +16,22 @@ export interface ShownProgress {
   readonly truncated: boolean;
   /** Completes a sentence that begins with the path; null = the text can be shown. */
   readonly trouble: string | null;
-  /** Gets one line at most, whatever the room. */
+  /** Gets one line at most. */
   readonly isNamedOnly: boolean;
 }
 
 export interface ContextLayout {
   /** The first line; empty = none. */
   readonly first: string;
-  /** Shown as far as there is room. */
+  /** Shown as far as there is space. */
   readonly primary: ShownProgress | null;
   /** The most important first. */
   readonly others: readonly ShownProgress[];
-  /** Others are shown whole while there is room. */
+  /** Others are shown whole while there is space. */
   readonly showsOthers: boolean;
   readonly othersTitle: string;
   readonly stale: readonly ShownProgress[];
-  /** Count of files that were not read. */
+  /** Number of files that were not read. */
   readonly unread: number;
   /** Empty = none. */
   readonly closing: string;
@@ -48,10 +48,10 @@ const warning =
   'WARNING: These CPM progress files are older than 48 hours and were most likely left behind by sessions that were ' +
   'given up. Ask the user before you delete one.';
 
-/** Room for the sentence that counts what is left out. */
+/** Space for the sentence that counts omitted files. */
 const moreCharacters = 120;
 
-/** A first file that must be cut leaves at most this much to the lines of others. */
+/** A first file that must be cut leaves this much for the lines of others. */
 const linesCharacters = 1_800;
 
 const separator = '\n\n';
@@ -102,7 +102,7 @@ export function layOutContext(layout: ContextLayout, max: number): LaidOut {
 
 const nameOf = ({ name }: ShownProgress): string => name;
 
-/** Whole when it fits; one that must be cut leaves room for the lines of others. */
+/** Whole if it fits; one that must be cut leaves space for the lines of others. */
 function primaryBlock(primary: ShownProgress, room: number, linesCost: number): string {
   const whole = block(primary);
   if (whole.length <= room && !primary.truncated) return whole;
@@ -131,7 +131,7 @@ function otherLine({ path, trouble, header, ageMs }: ShownProgress): string {
   return `- ${labelOf(header)} — file: ${path} (${hoursOf(ageMs)}h old)`;
 }
 
-/** In the form that the public CPM plugin prints, so that its skills understand it. */
+/** In the form of the public CPM plugin, so that its skills understand it. */
 function staleLine({ path, header, ageMs, trouble }: ShownProgress): string {
   const line = `STALE: ${labelOf(header)} — file: ${path} (${hoursOf(ageMs)}h old). To remove: delete ${path}`;
   return trouble === null ? line : `${line}\n  It ${harmlessLine(trouble, 200)}.`;

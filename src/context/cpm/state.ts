@@ -1,6 +1,6 @@
 /**
- * The progress files of CPM sessions: their names, what their headers say, how old they are, how much of one is shown.
- * The format is Markdown of people's own skills, so everything here is lenient: what is missing is simply not known.
+ * The progress files of CPM sessions: their names, headers, ages and excerpts. The format is Markdown of people's own
+ * skills, so everything here is lenient: missing parts are simply unknown.
  */
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
@@ -9,19 +9,19 @@ import { type ContextFiles, codeOf, cut, fileBytesMax, harmless, harmlessLine, r
 
 export const progressFolder = 'docs/plans';
 
-/** One file for all sessions, from before they had ids in their names. */
+/** One file for all sessions, from before ids were part of the names. */
 export const legacyName = '.cpm-progress.md';
 
-/** A progress file older than this belongs to a session that was most likely given up. */
+/** An older progress file belongs to a session that was most likely abandoned. */
 const staleAfterMs = 48 * 60 * 60 * 1000;
 
 /**
- * Ids are part of a file name that a model is told to write or to delete, so blanks and marks that mean something to a
- * shell are no part of one.
+ * Ids are part of a file name that a model is told to write or to delete, so spaces and shell characters are not
+ * allowed.
  */
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const namePattern = /^\.cpm-progress-(.+)\.md$/s;
-/** CPM's own plugin keeps the summary of a compaction beside the progress file. */
+/** CPM's own plugin keeps the summary of a compaction next to the progress file. */
 const summaryPattern = /^\.cpm-compact-summary-(.+)\.md$/s;
 
 export function isClaudeSessionId(id: string): boolean {
@@ -32,31 +32,31 @@ function progressName(sessionId: string): string {
   return `.cpm-progress-${sessionId}.md`;
 }
 
-/** The session a file of that name belongs to; null when the name is none of a progress file. */
+/** The session of a file with that name; null for any other name. */
 export function sessionOfName(name: string, pattern = namePattern): string | null {
   const id = pattern.exec(name)?.[1];
   return id !== undefined && isClaudeSessionId(id) ? id : null;
 }
 
-/** True for names that look like a progress file but hold no id that can be used. */
+/** True for names that look like a progress file but have no usable id. */
 function isOddName(name: string): boolean {
   return namePattern.test(name) && sessionOfName(name) === null;
 }
 
 export interface ProgressHeader {
   readonly skill?: string;
-  /** Number and name of the phase, step, section or task the skill is in. */
+  /** Number and name of the skill's phase, step, section or task. */
   readonly phase?: string;
-  /** What the skill works on or writes. */
+  /** The skill's subject or output. */
   readonly artifact?: string;
 }
 
-/** A header is short; more would only be looked through for nothing. */
+/** A header is short; searching further would be useless. */
 const headerCharacters = 4_000;
 const valueCharacters = 90;
 
 const phaseKeys = ['phase', 'current phase', 'step', 'current step', 'section', 'current section', 'current task'];
-/** The most telling one first. */
+/** The most informative first. */
 const artifactKeys = ['artifact', 'output target', 'output', 'epic doc', 'target document', 'input source', 'input'];
 
 /** Reads `**Key**: value` lines up to the first section; `**Key:** value` and plain `Key: value` count as well. */
@@ -85,12 +85,12 @@ function keyOf(text: string): string {
     .toLowerCase();
 }
 
-/** `cpm:spec — Section 3 of 6 — docs/07-spec.md`: what is known of it; a skill that is not known is called so. */
+/** `cpm:spec — Section 3 of 6 — docs/07-spec.md`, as far as known; an unknown skill is called so. */
 export function labelOf({ skill = 'unknown', phase, artifact }: ProgressHeader): string {
   return [skill, phase, artifact].filter((part) => part !== undefined).join(' — ');
 }
 
-/** Milliseconds since the file was written; a clock that was set back makes no file younger than now. */
+/** Milliseconds since the file was written; never negative if the clock was set back. */
 function ageOf(mtimeMs: number, nowMs: number): number {
   return Math.max(0, nowMs - mtimeMs);
 }
@@ -103,20 +103,20 @@ export function hoursOf(ageMs: number): number {
   return Math.floor(ageMs / (60 * 60 * 1000));
 }
 
-/** The lines that structure what a hook prints; text of a project must not be able to play them. */
+/** The lines that structure a hook's output; project text must not imitate them. */
 const structure = /^(?=[ \t]*(?:--- (?:END|CPM SESSION STATE)|CPM_SESSION_ID:))/gm;
 
-/** The text with its own imitations of our delimiters marked as text. */
+/** The text with imitations of our delimiters marked as text. */
 export function withoutStructure(text: string): string {
   return text.replace(structure, '| ');
 }
 
-/** The share of the room that the next action may take when a file has to be cut. */
+/** The share of the space for the next action when a file must be cut. */
 const nextActionShare = 0.4;
 
 /**
- * At most `max` characters of a progress file. What has to go is taken from behind the beginning and before the next
- * action, because these two are what a session needs to go on; the rest is named by its path.
+ * At most `max` characters of a progress file. The middle is removed, between the beginning and the next action, which
+ * a session needs most; the path of the rest is named.
  */
 export function fittedState(text: string, path: string, max: number, truncated = false): string {
   if (text.length <= max && !truncated) return text;
@@ -126,7 +126,7 @@ export function fittedState(text: string, path: string, max: number, truncated =
   const next = nextAction(text);
   if (next === null || next.text.length + 1 > room * nextActionShare) return `${cut(text, room)}${note}`;
   const head = cut(text, room - next.text.length - 1);
-  // When the next action stands near the beginning, it is there already.
+  // A next action near the beginning is included already.
   if (next.end <= head.length) return `${cut(text, room)}${note}`;
   return `${head.slice(0, Math.min(head.length, next.begin))}${note}\n${next.text}`;
 }
@@ -145,7 +145,7 @@ function nextAction(text: string): Section | null {
   return { begin, end, text: text.slice(begin, end).trimEnd() };
 }
 
-// The progress files of a project: which there are, how old they are, and what they say.
+// The progress files of a project with their ages and contents.
 
 export interface ProgressFile {
   readonly sessionId: string | null;
@@ -161,13 +161,13 @@ export interface Progress {
   readonly legacy: ProgressFile | null;
   /** Of compactions; the newest first. */
   readonly summaries: readonly ProgressFile[];
-  /** Files that look like progress files but whose names hold no usable id. */
+  /** Files that look like progress files but whose names have no usable id. */
   readonly oddNames: number;
-  /** Why the folder could not be looked through; null = it could, or there is none. */
+  /** Why the folder is unreadable; null = it is readable, or missing. */
   readonly trouble: string | null;
 }
 
-/** Looks only at names and times, so that ten thousand files cost little. Throws nothing. */
+/** Reads only names and times, so that ten thousand files cost little. Throws nothing. */
 export function findProgress(files: ContextFiles, projectFolder: string, nowMs: number): Progress {
   const folder = join(projectFolder, progressFolder);
   const { names, trouble } = namesIn(files, folder);
@@ -196,7 +196,7 @@ function namesIn(files: ContextFiles, folder: string): { names: string[]; troubl
   }
 }
 
-/** Empty when the file vanished meanwhile. What cannot be looked at counts as just written: it is not to be lost. */
+/** Empty when the file vanished meanwhile. An unreadable file counts as just written, so that it is not lost. */
 function fileOf(files: ContextFiles, folder: string, name: string, sessionId: string | null, nowMs: number) {
   const path = join(folder, name);
   const mtimeMs = mtimeOf(files, path, nowMs);
@@ -207,7 +207,7 @@ function fileOf(files: ContextFiles, folder: string, name: string, sessionId: st
 function mtimeOf(files: ContextFiles, path: string, nowMs: number): number | null {
   try {
     const kind = files.entryKind(path);
-    // What a link leads to has a time of its own, which says nothing of the link.
+    // A symlink's target has its own time, which says nothing about the symlink.
     if (kind === null || kind === 'link') return kind === null ? null : nowMs;
     return files.info(path)?.mtimeMs ?? null;
   } catch {
@@ -220,7 +220,7 @@ export type ProgressText =
   /** `trouble` completes a sentence that begins with the path. */
   | { readonly ok: false; readonly trouble: string };
 
-/** The text of a progress file, harmless, at most `bytesMax` bytes of it. Throws nothing. */
+/** The safe text of a progress file, at most `bytesMax` bytes of it. Throws nothing. */
 export function readProgressText(
   files: ContextFiles,
   projectFolder: string,
@@ -233,7 +233,7 @@ export function readProgressText(
   return { ok: true, text, truncated: read.truncated, header: parseHeader(text) };
 }
 
-/** Where the progress file of a session is or would be. */
+/** The path of a session's progress file, whether it exists or not. */
 export function progressPath(projectFolder: string, sessionId: string): string {
   return join(projectFolder, progressFolder, progressName(sessionId));
 }
@@ -243,16 +243,16 @@ export function shownPath(path: string): string {
   return harmlessLine(path, 500);
 }
 
-// What a session is told about its progress file: the part of CPM that only the model can do.
+// A session's instructions about its progress file: the part of CPM that only the model can do.
 
-/** For CLAUDE.md; where there is none, for the end of the system prompt. `sessionId` is claude's id, chosen by us. */
+/** For CLAUDE.md, or without one for the end of the system prompt. `sessionId` is claude's id, chosen by us. */
 export function cpmInstructions(sessionId: string): string {
   assert(isClaudeSessionId(sessionId), 'a session id is part of a file name');
   const path = `${progressFolder}/${progressName(sessionId)}`;
   return `Your session id is \`${sessionId}\` (\`CPM_SESSION_ID\`), your progress file \`${path}\`.`;
 }
 
-/** Markdown for the system prompt: the same for every session. */
+/** Markdown for the system prompt, identical for every session. */
 export const cpmRules = `## State Management
 
 For work of several phases, keep your state in your own progress file, so that a compaction, a pause or a crash costs

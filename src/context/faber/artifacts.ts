@@ -1,4 +1,4 @@
-/** Critical artifacts: which of them are due, what each holds, and how they share the room there is. */
+/** Critical artifacts: which of them are due, their contents, and how they share the space. */
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { type ContextFiles, codeOf, fitted, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
@@ -10,7 +10,7 @@ import { lastLoadMs } from './state.ts';
 import { stateBytesMax } from './state-file.ts';
 import { type ContextArtifact, shippedFaber } from './workflow-config.ts';
 
-/** What was loaded so shortly before is still in the conversation. */
+/** An artifact loaded within this time is still in the conversation. */
 export const cacheMs = 5 * 60_000;
 
 export interface ArtifactOptions {
@@ -20,25 +20,25 @@ export interface ArtifactOptions {
   readonly force: boolean;
   readonly nowMs: number;
   readonly sessionId: string;
-  /** The session is new, so nothing can be in its conversation yet. */
+  /** The session is new, so its conversation contains nothing yet. */
   readonly isNew: boolean;
 }
 
 export type Due =
   | { readonly action: 'load' }
-  /** `why` is for people. */
+  /** `why` is for users. */
   | { readonly action: 'skip' | 'cached'; readonly why: string };
 
 export function dueNow(artifact: ContextArtifact, state: JsonObject, options: ArtifactOptions): Due {
   const { trigger, only, force, nowMs } = options;
   if (only !== undefined && !only.includes(artifact.id)) return { action: 'skip', why: 'was not asked for' };
-  // Forced, or named: everything that a person asks for is given.
+  // Forced or named: everything that the user asks for is given.
   if (only === undefined && !force && !artifact.triggers.includes(trigger)) {
     return { action: 'skip', why: `is not loaded at ${trigger}` };
   }
   if (artifact.condition !== undefined && !artifact.condition(state))
     return { action: 'skip', why: 'its condition does not hold' };
-  // After a start, a resume or a compaction nothing of before can be counted on.
+  // After a start, a resume or a compaction earlier content may be gone.
   if (force || options.isNew || trigger === 'session_start') return { action: 'load' };
   const loadedMs = lastLoadMs(state, artifact.id, options.sessionId);
   const ageMs = loadedMs === null ? null : nowMs - loadedMs;
@@ -65,7 +65,7 @@ export interface RunContext {
   readonly state: JsonObject;
 }
 
-/** What the artifact holds now. Never throws for what a project's files could cause. */
+/** The present content of the artifact. Never throws because of a project's files. */
 export function loadArtifact(artifact: ContextArtifact, ground: RunContext): Content {
   const { type, command } = artifact;
   if (type === 'git_info') return gitInfo(ground);
@@ -80,7 +80,7 @@ export function loadArtifact(artifact: ContextArtifact, ground: RunContext): Con
   return { kind: 'text', source: place.source, path: place.shown, text, sizeBytes: Buffer.byteLength(read.text) };
 }
 
-/** Long histories stand last: what is cut off then is what the session needs least. */
+/** Long histories come last, because the session needs them least when the end is cut. */
 function arranged(text: string, isState: boolean): string {
   const parsed = isState ? readJson(text) : null;
   if (parsed === null || !parsed.ok || !isObject(parsed.value)) return text;
@@ -93,7 +93,7 @@ interface FoundPlace {
   readonly root: string;
   readonly path: string;
   readonly source: string;
-  /** Where the rest of a text is that was cut. */
+  /** Where the rest of a cut text is. */
   readonly shown: string;
   readonly isState: boolean;
 }
@@ -115,13 +115,13 @@ function placeOf(artifact: ContextArtifact, ground: RunContext): FoundPlace | Mi
   const root = isShipped ? shippedFaber : project.top;
   const named = resolve(project.root, filled.text);
   const stateAt = (runs: FaberProject['runs']) => resolve(project.root, statePath({ runs }, ground.runId));
-  // A workflow may name it where the other of the two layouts has it.
+  // A workflow may use the path of the other layout.
   const isState = layouts.some((runs) => named === stateAt(runs));
   const path = isState ? stateAt(project.runs) : named;
   if (path !== root && !path.startsWith(`${root}/`)) {
     return { kind: 'missing', source: harmlessLine(template), trouble: 'leads out of the project' };
   }
-  // What comes with this program lies elsewhere on every machine.
+  // Shipped files are elsewhere on every machine.
   const source = isShipped ? template : relative(project.root, path) || '.';
   return {
     kind: 'place',
@@ -137,7 +137,7 @@ const plainValue = /^[A-Za-z0-9][\w.#-]{0,199}$/;
 
 type Filled = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly trouble: string };
 
-/** Puts in `{project_root}`, `{run_id}`, `{plan_id}`, `{work_id}` and `{faber_root}`. */
+/** Fills in `{project_root}`, `{run_id}`, `{plan_id}`, `{work_id}` and `{faber_root}`. */
 export function fillPlaceholders(template: string, { project, runId, state }: Omit<RunContext, 'files'>): Filled {
   let trouble: string | null = null;
   const value = (name: string): string => {
@@ -208,12 +208,12 @@ export interface ArtifactContent {
   readonly content: Content;
 }
 
-/** Nothing in a file may look like the end of what is quoted here. */
+/** A file must not imitate the end of its quote. */
 const marks = /^(?=--- (?:FABER ARTIFACT|END))/gm;
 
 /**
- * All artifacts within `room` characters. Each gets an equal share, and what one does not need goes to the others, so
- * a large file never crowds out a small one; what is cut is named by its path.
+ * All artifacts within `room` characters. Each gets an equal share, and unused parts go to the others, so a large file
+ * never displaces a small one; the path of a cut one is named.
  */
 export function renderArtifacts(shown: readonly ArtifactContent[], room: number): string {
   const lines = shown.flatMap(({ artifact, content }) => (content.kind === 'text' ? [] : [noteOf(artifact, content)]));
@@ -243,7 +243,7 @@ function noteOf({ id, required, description }: ContextArtifact, content: Exclude
   return `- ${id} is ${need}: ${content.source} ${content.trouble}. It is: ${harmlessLine(description)}`;
 }
 
-/** What each of `sizes` gets of `room`: the smallest are satisfied first. */
+/** Each size's share of `room`: the smallest are satisfied first. */
 function sharesOf(sizes: readonly number[], room: number): number[] {
   const shares = sizes.map(() => 0);
   const order = sizes.map((size, index) => ({ size, index })).sort((a, b) => a.size - b.size);

@@ -19,7 +19,7 @@ const comparison = new RegExp(`^\\s*([!\\s]*)(${side})\\s*(?:(===?|!==?|<=|>=|<|
 const outside = (operator: string) => new RegExp(`${operator}(?=(?:[^'"]|'[^']*'|"[^"]*")*$)`);
 const [or, and] = [outside('\\|\\|'), outside('&&')];
 
-/** Never throws. What a path does not lead to is null. */
+/** Never throws. A path without a value is null. */
 export function parseCondition(text: string): ParsedCondition {
   if (text.length > lengthMax) return { ok: false, column: 1, message: `is longer than ${lengthMax} characters` };
   let column = 1;
@@ -64,7 +64,7 @@ function isTrue(value: unknown): boolean {
   return value !== null && value !== false && value !== 0 && value !== '';
 }
 
-/** Texts and numbers have an order among themselves; anything else is neither less nor more. */
+/** Strings and numbers are ordered among themselves; other values are neither less nor more. */
 function compared(operator: string, left: unknown, right: unknown): boolean {
   if (operator.startsWith('==')) return left === right;
   if (operator.startsWith('!=')) return left !== right;
@@ -75,7 +75,7 @@ function compared(operator: string, left: unknown, right: unknown): boolean {
   return operator.startsWith('<') ? a < b : a > b;
 }
 
-/** `artifacts.spec_path`, also written `$.artifacts['spec_path']` or with `state` in front; null when it is no path. */
+/** `artifacts.spec_path`, also written `$.artifacts['spec_path']` or with `state` in front; null for another text. */
 export function parsePath(text: string): JsonPath | null {
   const rest = text.trim().replace(/^(?:\$|state(?=[.[]))\.?/, '');
   return pathIn(/^[.[]/.test(rest) ? rest : `.${rest}`);

@@ -1,14 +1,14 @@
 /**
- * Branch and commit of a work tree, read from git's own files: hooks have no PATH, must be quick, and a repository may
- * name programs that git would start. Only names of branches and commit ids ever leave this file.
+ * Branch and commit of a worktree, read from git's own files: hooks have no PATH, must be quick, and a repository may
+ * name programs that git would start. Only branch names and commit ids leave this file.
  */
 import { join, resolve } from 'node:path';
 import { type ContextFiles, quietly } from '../hook-call.ts';
 
 export interface GitHead {
-  /** Absent when a commit is checked out by itself. */
+  /** Absent for a detached HEAD. */
   readonly branch?: string;
-  /** Full commit id; absent before the first commit, and where refs are kept in another form than files. */
+  /** Full commit id; absent before the first commit, and if refs are not stored as files. */
   readonly commit?: string;
 }
 
@@ -17,7 +17,7 @@ const refName = /^refs\/[\w./+@#%=,-]{1,250}$/;
 const headBytesMax = 4096;
 const packedBytesMax = 16 * 1024 ** 2;
 
-/** Null when `top` is no work tree of git, or its HEAD cannot be read. */
+/** Null when `top` is not a git worktree, or its HEAD is unreadable. */
 export function readGitHead(files: ContextFiles, top: string): GitHead | null {
   const folder = gitFolder(files, top);
   const head = folder === null ? null : read(files, join(folder, 'HEAD'), headBytesMax)?.trim();
@@ -30,7 +30,7 @@ export function readGitHead(files: ContextFiles, top: string): GitHead | null {
   return commit === null ? { branch } : { branch, commit };
 }
 
-/** `.git` is a folder, or in linked work trees a file that names one. */
+/** `.git` is a folder, or in linked worktrees a file that names one. */
 function gitFolder(files: ContextFiles, top: string): string | null {
   const path = join(top, '.git');
   if (quietly(() => files.info(path)?.kind) === 'folder') return path;
@@ -39,7 +39,7 @@ function gitFolder(files: ContextFiles, top: string): string | null {
 }
 
 function commitOf(files: ContextFiles, folder: string, ref: string): string | null {
-  // Linked work trees share their refs with the repository they belong to.
+  // Linked worktrees share their refs with their repository.
   const shared = read(files, join(folder, 'commondir'), headBytesMax)?.trim();
   const common = shared ? resolve(folder, shared) : folder;
   const loose = read(files, join(common, ref), headBytesMax)?.trim() ?? '';
@@ -50,7 +50,7 @@ function commitOf(files: ContextFiles, folder: string, ref: string): string | nu
   return commitId.test(found) ? found : null;
 }
 
-/** Whatever cannot be read as a regular file is nothing. */
+/** Null for anything but a readable regular file. */
 function read(files: ContextFiles, path: string, bytesMax: number): string | null {
   const isFile = () => files.info(path)?.kind === 'file';
   return quietly(() => (isFile() ? new TextDecoder().decode(files.readBytes(path, 0, bytesMax)) : null));

@@ -1,7 +1,7 @@
 /**
- * context/faber/: runs of FABER and what their sessions must know. This file: its hooks: a session of a project whose
- * run is in progress gets the run's critical artifacts back at every start, resume, clear and compaction, and its end
- * is recorded in the run's state.
+ * context/faber/: FABER runs and their sessions. This file: its hooks. A session of a project with an active run gets
+ * the run's critical artifacts at every start, resume, clear and compaction, and its end is recorded in the run's
+ * state.
  */
 
 import { basename, dirname, join } from 'node:path';
@@ -31,7 +31,7 @@ type Run = Running & { readonly ok: true };
 
 function answer(call: HookCall): HookAnswer {
   const project = findProject(call.files, call.projectFolder);
-  // The last phase completes the run before its session ends, and that end is wanted too.
+  // The last phase completes the run before its session ends, and that end must be recorded too.
   const run = call.event === 'session-end' ? activeRun(call.files, project) : runInProgress(call.files, project);
   if (!run.ok) {
     const tells = run.isBroken === true && call.event === 'session-start';
@@ -43,8 +43,8 @@ function answer(call: HookCall): HookAnswer {
 }
 
 /**
- * Whether the session works on the run: it is recorded there, FABER was chosen for it, or it goes on from a
- * conversation that is recorded. What a person resumes or compacts counts as well, as FABER's specification has it.
+ * Whether the session belongs to the run: it is recorded there, FABER was chosen for it, or it continues a recorded
+ * conversation. A user's resumed or compacted session counts as well, as FABER's specification has it.
  */
 function takesPart(
   { sessionId, source, isWorker, isChosen, transcriptPath, files }: HookCall,
@@ -54,12 +54,12 @@ function takesPart(
   if (isChosen === true || sessionId === undefined || ids.includes(sessionId)) return true;
   const isNewId = source === 'clear' || source === 'fork';
   if (!isWorker) return source !== 'startup' && (!isNewId || currentSession(state).record?.end_reason === source);
-  // No other worker has this config dir, so a conversation beside this one bears an earlier id of the session.
+  // No other worker has this config dir, so another conversation here is an earlier id of the session.
   const folder = dirname(transcriptPath ?? '');
   return isNewId && ids.some((id) => quietly(() => files.entryKind(join(folder, `${basename(id)}.jsonl`))) === 'file');
 }
 
-/** Nothing that the session could take for its task. */
+/** A line that the session cannot mistake for its task. */
 function otherwiseLine(runId: string, { work_id }: JsonObject): string {
   const work = work_id === undefined ? '' : ` for the work item ${harmlessLine(foreignText(work_id))}`;
   return (
@@ -82,7 +82,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId, state }: R
   });
   if (!primed.ok) {
     const { message } = primed.failure;
-    // Better a session that knows of its run and reads for itself than one that knows nothing.
+    // A session that knows of its run can read for itself.
     const why = harmlessLine(message);
     const text = `FABER run ${runId} is in progress here, but its context could not be loaded: ${why}`;
     return { text, notes: { run: runId, trouble: message } };

@@ -1,4 +1,4 @@
-/** JSON that people write, with the place of what is wrong in it; and how to take hold of what it says. */
+/** JSON written by people, with the positions of problems, and accessors of its content. */
 import { isObject, type JsonObject } from '../../store/json.ts';
 import { findJsonFault, type JsonPath, offsetOf } from '../../store/json-positions.ts';
 
@@ -6,17 +6,17 @@ export type ReadJson =
   | {
       readonly ok: true;
       readonly value: unknown;
-      /** `line:column` where the value at `path` begins, or the nearest thing above it when it is missing. */
+      /** `line:column` of the start of the value at `path`, or of its nearest existing parent. */
       placeOf(path: JsonPath): string;
     }
-  /** `trouble` is `line:column: what is wrong`. */
+  /** `trouble` is `line:column: problem`. */
   | { readonly ok: false; readonly trouble: string };
 
 let last: { readonly text: string; readonly read: ReadJson } | undefined;
 
 /**
- * Parses, or says where the text stops being JSON. A hook reads the state of its run several times, before the lock and
- * under it; as long as it is the same text it is parsed once.
+ * Parses, or names the position of the first fault. A hook reads the state of its run several times, before the lock
+ * and under it; unchanged text is parsed once.
  */
 export function readJson(text: string): ReadJson {
   if (last?.text !== text) last = { text, read: parse(text.replace(/^\ufeff/, '')) };
@@ -29,7 +29,7 @@ function parse(text: string): ReadJson {
   return { ok: true, value: JSON.parse(text), placeOf: (path) => placeAt(text, offsetOf(text, path)) };
 }
 
-/** The object, or an empty one in place of anything else. */
+/** The object, or an empty one for any other value. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
@@ -38,7 +38,7 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A field of an object itself, never what objects inherit. */
+/** A field of the object itself, never an inherited one. */
 export function fieldOf(value: unknown, name: string | number): unknown {
   if (Array.isArray(value)) return typeof name === 'number' ? value[name] : undefined;
   return isObject(value) && Object.hasOwn(value, name) ? value[String(name)] : undefined;

@@ -1,4 +1,4 @@
-/** Brings a run's critical artifacts into a session: the algorithm behind `faber prime-context` and the hook. */
+/** Loads a run's critical artifacts into a session, for `faber prime-context` and the hook. */
 
 import { defined } from '../../core/defined.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -39,7 +39,7 @@ export interface PrimeOptions {
   readonly only?: readonly string[];
   readonly force: boolean;
   readonly dryRun: boolean;
-  /** The conversation was just compacted: the end that was noted before becomes true, and a new record begins. */
+  /** The conversation was just compacted: the noted end becomes final, and a new record begins. */
   readonly isCompacted: boolean;
   readonly charactersMax: number;
 }
@@ -51,21 +51,21 @@ export interface PrimedArtifact {
 }
 
 export interface Primed {
-  /** For the model: what the run is, then the artifacts. */
+  /** For the model: the run, then the artifacts. */
   readonly text: string;
   readonly config: WorkflowConfig;
   readonly sessionId: string;
   readonly isNewSession: boolean;
   readonly artifacts: readonly PrimedArtifact[];
-  /** Required artifacts that are not there. */
+  /** Missing required artifacts. */
   readonly missing: readonly string[];
-  /** Why the state could not be written, when it could not: the text is right all the same. */
+  /** Why the state could not be written; the text is valid anyway. */
   readonly trouble?: string;
 }
 
 /**
- * Reads everything, records in state.json what the session got, and returns the text. Fails as loadState and
- * loadWorkflowConfig do; nothing is written then.
+ * Reads everything, records the loads in state.json, and returns the text. Fails as loadState and loadWorkflowConfig
+ * do; nothing is written then.
  */
 export function primeContext(files: ContextFiles, options: PrimeOptions): Result<Primed> {
   const { project, runId, who } = options;
@@ -97,7 +97,7 @@ export function primeContext(files: ContextFiles, options: PrimeOptions): Result
   return ok({ text, config: config.value, sessionId, isNewSession: isNew, artifacts, missing, ...trouble });
 }
 
-/** The state is read once more under its lock, because another process may have changed it since. */
+/** The state is read again under its lock, because another process may have changed it. */
 function record(files: ContextFiles, options: PrimeOptions, artifacts: readonly PrimedArtifact[]): Result<JsonObject> {
   const { project, runId, who, trigger } = options;
   const loaded = artifacts.flatMap(({ artifact, content }) =>
@@ -116,7 +116,7 @@ interface TextParts {
   readonly trouble?: string;
 }
 
-/** The urgent part first; a line that changes every time, because claude drops a text it has seen before. */
+/** The urgent part first; one line changes every time, because claude drops a repeated text. */
 function textOf({ state, sessionId, isNew }: Begun, { options, config, shown, trouble }: TextParts): string {
   const head = runLines(options.project, { runId: options.runId, state }, config.phases);
   const sessions = objectOf(state.sessions);

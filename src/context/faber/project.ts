@@ -1,4 +1,4 @@
-/** Where FABER keeps its files in a project, which run is active there, and what may be a name of a run. */
+/** FABER's paths in a project, its active run, and valid names of runs. */
 
 import { dirname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -7,11 +7,11 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { type ContextFiles, quietly, readProjectText } from '../hook-call.ts';
 
 export interface FaberProject {
-  /** Absolute path of the folder that holds `.fractary`, or would hold it. */
+  /** Absolute path of the folder that contains, or would contain, `.fractary`. */
   readonly root: string;
-  /** The top of the git work tree, `root` where there is none: what `{project_root}` means. */
+  /** The top of the git worktree, otherwise `root`: the value of `{project_root}`. */
   readonly top: string;
-  /** The folder of the runs, from `root`. */
+  /** The folder of the runs, relative to `root`. */
   readonly runs: (typeof layouts)[number];
 }
 
@@ -21,7 +21,7 @@ const levelsMax = 64;
 export const isRunId = (text: string): boolean => runIdPattern.test(text);
 
 const specifiedRuns = '.fractary/runs';
-/** Of FABER itself since February 2026. */
+/** FABER's own folder since February 2026. */
 const newerRuns = '.fractary/faber/runs';
 export const layouts = [specifiedRuns, newerRuns] as const;
 
@@ -37,15 +37,15 @@ export function projectAt(files: ContextFiles, top: string, root: string): Faber
   return { top, root, runs: runsOf(files, root) };
 }
 
-/** FABER's own place where a newer FABER is in use, else the one of the specification. */
+/** FABER's own folder where a newer FABER is in use, otherwise that of the specification. */
 function runsOf(files: ContextFiles, root: string): FaberProject['runs'] {
   const has = (path: string) => quietly(() => files.info(join(root, path))) !== null;
   return has(newerRuns) || (has('.fractary/config.yaml') && !has(specifiedRuns)) ? newerRuns : specifiedRuns;
 }
 
 /**
- * The nearest folder with `.fractary`, from `folder` up to the top of its git work tree; else that top, else `folder`.
- * Above a work tree nothing is looked for: what lies there belongs to another project.
+ * The nearest folder with `.fractary`, from `folder` up to the top of its git worktree; otherwise that top, otherwise
+ * `folder`. Folders above a worktree belong to other projects.
  */
 export function findProject(files: ContextFiles, folder: string): FaberProject {
   const start = resolve(folder);
@@ -70,7 +70,7 @@ export type ActiveRun =
   | { readonly kind: 'run'; readonly runId: string }
   | { readonly kind: 'unusable'; readonly trouble: string };
 
-/** What `.active-run-id` says. It outlives its run, so the run's state decides whether anything is going on. */
+/** The content of `.active-run-id`. It outlives its run, so the run's state decides whether it is active. */
 export function readActiveRun(files: ContextFiles, project: FaberProject): ActiveRun {
   const { root } = project;
   const read = readProjectText(files, root, join(root, activeRunPath(project)), 4096);
@@ -86,13 +86,13 @@ export function listRuns(files: ContextFiles, { root, runs }: FaberProject): str
 }
 
 /**
- * Makes the folder and its parents below the project. Fails with `write-failed`, also when a link leads out of the
- * project: a repository could otherwise have us write anywhere.
+ * Creates the folder and its parents below the project. Fails with `write-failed`, also when a symlink leads out of the
+ * project, which could redirect our writes.
  */
 export function makeFolderInProject(files: ContextFiles, { root }: FaberProject, path: string): Result<void> {
   const full = join(root, path);
   try {
-    // The nearest folder that exists decides where new ones would be made.
+    // The nearest existing folder decides where new ones are created.
     let nearest = full;
     while (files.entryKind(nearest) === null && dirname(nearest) !== nearest) nearest = dirname(nearest);
     const [realRoot, real] = [files.realPath(root), files.realPath(nearest)];

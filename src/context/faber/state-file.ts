@@ -1,4 +1,4 @@
-/** state.json of a run on disk: read whole or not at all, changed under a lock, never written back in part. */
+/** state.json of a run on disk: read completely or not at all, changed under a lock, never written partially. */
 
 import { dirname, isAbsolute, join } from 'node:path';
 import { advise } from '../../core/advice.ts';
@@ -11,12 +11,12 @@ import { objectOf, readJson, nonEmptyText as wordOf } from './json-text.ts';
 import { type FaberProject, findProject, makeFolderInProject, readActiveRun, statePath } from './project.ts';
 import { inProgress } from './state.ts';
 
-/** Years of sessions; a larger file is none of ours. */
+/** Enough for years of sessions; a larger file is not ours. */
 export const stateBytesMax = 8 * 1024 ** 2;
 
 /**
- * The state of a run. Fails with `not-found` when there is none, `corrupt-file` with file, line and column when it is
- * no JSON object.
+ * The state of a run. Fails with `not-found` without one, `corrupt-file` with file, line and column when it is not a
+ * JSON object.
  */
 export function loadState(files: ContextFiles, project: FaberProject, runId: string): Result<JsonObject> {
   const path = statePath(project, runId);
@@ -43,7 +43,7 @@ function parseState(text: string, path: string): Result<JsonObject> {
   return name === undefined ? ok(value) : wrong(`${parsed.placeOf([name])}: ${name} is not an object`);
 }
 
-/** Writes the state of a run that has none. Fails with `duplicate`, `write-failed` or `busy`. */
+/** Writes the state of a new run. Fails with `duplicate`, `write-failed` or `busy`. */
 export function createState(
   files: ContextFiles,
   project: FaberProject,
@@ -67,8 +67,8 @@ export function createState(
 }
 
 /**
- * Changes the state as it stands now, under a lock, so that nothing another process wrote is lost; the new state.
- * Fails as loadState does, with `write-failed` or `busy`, or as `change` does; the file then is as it was.
+ * Changes the present state under a lock, so that no other process's changes are lost; returns the new state. Fails as
+ * loadState does, with `write-failed` or `busy`, or as `change` does; the file is unchanged then.
  */
 export function updateState(
   files: ContextFiles,
@@ -76,7 +76,7 @@ export function updateState(
   runId: string,
   change: (state: JsonObject) => Result<JsonObject>,
 ): Result<JsonObject> {
-  // Links that lead out of the project, FIFOs and the like are refused before anything is opened.
+  // Symlinks that lead out of the project, FIFOs and the like are refused before anything is opened.
   const first = loadState(files, project, runId);
   if (!first.ok) return first;
   let changed = first.value;
@@ -97,7 +97,7 @@ export function updateState(
   return written.ok ? ok(changed) : written;
 }
 
-/** Read with replacement characters, such a file would be written back with them. */
+/** Replacement characters in such a file would be written back. */
 function textOf(bytes: Uint8Array, path: string): Result<string> {
   try {
     return ok(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -110,16 +110,16 @@ function bytesOf(state: JsonObject): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify(state, null, 2)}\n`);
 }
 
-// Which run is in progress in a project: by the run's own state, because `.active-run-id` outlives the run.
+// The active run of a project by the run's own state, because `.active-run-id` outlives the run.
 
 export type Running =
   | { readonly ok: true; readonly runId: string; readonly state: JsonObject }
-  /** `why` is for people. `isBroken`: there is a run, but its state cannot be read. */
+  /** `why` is for users. `isBroken`: there is a run, but its state is unreadable. */
   | { readonly ok: false; readonly why: string; readonly isBroken?: true };
 
 /**
- * Whether the run is one of this work tree: it was begun or gone on with here, or its branch is checked out. A copy of
- * `.active-run-id` that came with a checkout says nothing of that; what other tools began may not say it at all.
+ * Whether the run belongs to this worktree: it was started or continued here, or its branch is checked out. A copy of
+ * `.active-run-id` from a checkout proves nothing; other tools may not record it at all.
  */
 export function belongsHere(files: ContextFiles, { top }: FaberProject, state: JsonObject): boolean {
   const { path: given, branch } = objectOf(state.worktree);
@@ -140,7 +140,7 @@ export function elsewhere(runId: string, state: JsonObject): string {
   return `${runId} belongs to ${names.map(([what, name]) => `${what} ${name}`).join(', ')}, not to this work tree.`;
 }
 
-/** The run that `.active-run-id` names, whatever its status, where it belongs to this work tree. */
+/** The run named by `.active-run-id`, with any status, if it belongs to this worktree. */
 export function activeRun(files: ContextFiles, project: FaberProject): Running {
   const active = readActiveRun(files, project);
   if (active.kind === 'none') return { ok: false, why: 'none is active' };

@@ -1,6 +1,6 @@
 /**
- * What stands in a run's state.json, as functions from one state to the next. Other tools write that file too, so every
- * field that is not named here stays as it is, and a field of an unexpected form counts as missing.
+ * The content of a run's state.json, as functions from one state to the next. Other tools write that file too, so every
+ * other field stays, and a field of an unexpected form counts as missing.
  */
 import { defined } from '../../core/defined.ts';
 import { foreignText } from '../../core/text.ts';
@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../store/json.ts';
 import { listOf, nonEmptyText, objectOf } from './json-text.ts';
 
 export interface Actor {
-  /** claude's id of the session; a person at a terminal has none. */
+  /** claude's id of the session; a user at a terminal has none. */
   readonly sessionId?: string;
   readonly host: string;
   readonly platform?: string;
@@ -20,7 +20,7 @@ export interface Actor {
 export interface Begun {
   readonly state: JsonObject;
   readonly sessionId: string;
-  /** A record was made: the session or the machine is another one than before. */
+  /** A new record was created: the session or the machine has changed. */
   readonly isNew: boolean;
 }
 
@@ -29,7 +29,7 @@ export const phasesDefault: readonly string[] = ['frame', 'architect', 'build', 
 
 const finishedWords: ReadonlySet<unknown> = new Set(['completed', 'complete', 'done', 'finished', 'success']);
 
-/** Of the form of the state, as FABER counts it; its own schema wants it. */
+/** Version of the state's form, required by FABER's schema. */
 const workflowVersion = '2.1';
 
 /** Where a run is worked on. */
@@ -38,7 +38,7 @@ export interface RunPlace {
   readonly branch?: string;
 }
 
-/** A run as `start` makes it. `runId` and `workId` are checked by the caller. */
+/** A new run. The caller checks `runId` and `workId`. */
 export function newState(run: {
   readonly runId: string;
   readonly workId: string;
@@ -70,7 +70,7 @@ export function isoTime(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
 }
 
-/** Names of the finished phases in their order; phases may be an object by name or a list. */
+/** Names of the finished phases in order; phases may be an object by name or a list. */
 export function phasesCompleted(state: JsonObject): string[] {
   return phaseEntries(state.phases)
     .filter(([, phase]) => finishedWords.has(isObject(phase) ? phase.status : phase))
@@ -121,7 +121,7 @@ export function nextPhase(state: JsonObject, order: readonly string[]): string |
   return order.find((name) => !done.has(name));
 }
 
-/** The session that is current, and its record, which may have ended: then it stands in the history. */
+/** The current session and its record, which may have ended: then it is in the history. */
 export function currentSession(state: JsonObject): { readonly id?: string; readonly record: JsonObject | null } {
   const sessions = objectOf(state.sessions);
   const id = nonEmptyText(sessions.current_session_id);
@@ -132,12 +132,12 @@ export function currentSession(state: JsonObject): { readonly id?: string; reado
   return { id, record: isObject(ended) ? ended : null };
 }
 
-/** True while the current session's end was not recorded; before a compaction it is only noted, and may not happen. */
+/** True until the current session's end is recorded; before a compaction it is only noted, and may not happen. */
 export function isSessionOpen(state: JsonObject): boolean {
   return isLive(state) || isNoted(currentSession(state).record);
 }
 
-/** The current session has not been put into the history. */
+/** The current session is not in the history yet. */
 function isLive(state: JsonObject): boolean {
   const sessions = objectOf(state.sessions);
   const id = nonEmptyText(sessions.current_session_id);
@@ -150,10 +150,9 @@ function isNoted(record: JsonObject | null): boolean {
 }
 
 /**
- * The session that asks becomes the current one. A new record is made exactly when claude's session id or the machine
+ * The calling session becomes the current one. A new record is made exactly when claude's session id or the machine
  * differs from the current one, or when its conversation was just compacted: that one has the same id, the next `part`,
- * and names in `resumed_from` whose work it goes on with. Who has no id goes on with the current session of this
- * machine.
+ * and its predecessor in `resumed_from`. A caller without an id continues the current session of this machine.
  */
 export function beginSession(before: JsonObject, who: Actor, { isCompacted = false } = {}): Begun {
   const state = isCompacted ? confirmCompaction(before, who) : before;
@@ -161,7 +160,7 @@ export function beginSession(before: JsonObject, who: Actor, { isCompacted = fal
   const isSame =
     current.id !== undefined && isHere(current.record, who) && (who.sessionId ?? current.id) === current.id;
   if (isSame && !isCompacted) {
-    // A normal end that was recorded before stays in the history; the record goes on from there.
+    // A normal end recorded before stays in the history; the record continues from there.
     const kept = current.record === null ? freshRecord(current.id, who) : reopened(current.record);
     return { state: withRecord(withoutNoted(state, current.record), kept), sessionId: current.id, isNew: false };
   }
@@ -174,13 +173,13 @@ export function beginSession(before: JsonObject, who: Actor, { isCompacted = fal
   return { state: withRecord(withSessions(left, { total_sessions: count + 1 }), record), sessionId, isNew: true };
 }
 
-/** Counts the records of one conversation from 1: each compaction begins another. */
+/** Counts the records of one conversation from 1: each compaction starts another. */
 export function partOf(record: JsonObject | null): number {
   const part = Number(record?.part);
   return Number.isSafeInteger(part) && part > 1 ? part : 1;
 }
 
-/** Of what other tools wrote the machine may be missing: then it is this one. */
+/** Records of other tools may lack the machine: then it is this one. */
 function isHere(record: JsonObject | null, { host }: Pick<Actor, 'host'>): boolean {
   const { hostname } = objectOf(record?.environment);
   return hostname === undefined || hostname === host;
@@ -206,7 +205,7 @@ function withoutNoted(state: JsonObject, record: JsonObject | null): JsonObject 
 
 const historyOf = (state: JsonObject) => listOf(objectOf(state.sessions).session_history);
 
-/** Of claude, of every session that has a record. */
+/** claude's ids of every session with a record. */
 export function sessionIds(state: JsonObject): string[] {
   const ids = historyOf(state).map((record) => objectOf(record).session_id);
   return [currentSession(state).id, ...ids].flatMap((id) => nonEmptyText(id) ?? []);
@@ -231,7 +230,7 @@ function freshRecord(sessionId: string, who: Actor): JsonObject {
   };
 }
 
-/** For who has no id of claude: the time, and enough of a digest that two machines do not meet. */
+/** An id for callers without claude's: the time, and enough of a digest that two machines do not collide. */
 function inventedId({ nowMs, host, cwd }: Actor): string {
   const digest = new Bun.CryptoHasher('sha256').update(`${nowMs} ${host} ${cwd}`).digest('hex');
   return `claude-session-${stamp(nowMs)}-${digest.slice(0, 6)}`;
@@ -251,7 +250,7 @@ function withRecord(state: JsonObject, record: JsonObject): JsonObject {
   });
 }
 
-/** One record of a session stands in the history once, as it was last known. */
+/** Puts a session's record into the history once, in its latest form. */
 function intoHistory(state: JsonObject, record: JsonObject): JsonObject {
   const history = historyOf(state);
   const index = history.findLastIndex((one) => isSameRecord(objectOf(one), record));
@@ -267,11 +266,11 @@ function isSameRecord(one: JsonObject, other: JsonObject): boolean {
 interface End {
   readonly atMs: number;
   readonly reason: string;
-  /** It may yet turn out that the session goes on. */
+  /** The session may still continue. */
   readonly isNoted?: boolean;
 }
 
-/** The session ended: its record goes to the history. `ended` is false when there is no such session here. */
+/** The session ended: its record goes to the history. `ended` is false without such a session here. */
 export function endSession(
   state: JsonObject,
   who: Pick<Actor, 'sessionId' | 'host'>,
@@ -296,7 +295,7 @@ export function endSession(
   };
 }
 
-/** Of a session that is no longer the current one, a record whose end is not known. */
+/** A record with an unknown end, of a session that is no longer the current one. */
 function openRecord(state: JsonObject, { sessionId, host }: Pick<Actor, 'sessionId' | 'host'>): JsonObject | null {
   const { id, record } = currentSession(state);
   if (sessionId === undefined || sessionId === id) return isHere(record, { host }) ? record : null;
@@ -306,9 +305,9 @@ function openRecord(state: JsonObject, { sessionId, host }: Pick<Actor, 'session
 }
 
 /**
- * A compaction is about to be tried: everything is saved and the end recorded, but it may fail. `beginSession` confirms
- * the end once the compacted session starts, or takes it back when the session goes on as it was. Who had no record,
- * for the run began after it did, gets one.
+ * Before a compaction: everything is saved and the end noted, but it may fail. `beginSession` confirms the end once the
+ * compacted session starts, or removes it when the session continues as before. A session without a record, because the
+ * run started later, gets one.
  */
 export function noteCompaction(state: JsonObject, who: Actor): JsonObject {
   const known = openRecord(state, who) === null ? beginSession(state, who).state : state;
@@ -317,7 +316,7 @@ export function noteCompaction(state: JsonObject, who: Actor): JsonObject {
 
 const compaction = 'compaction';
 
-/** The compaction happened: the end is what was noted, else now. */
+/** The compaction happened: the end is the noted one, otherwise now. */
 function confirmCompaction(state: JsonObject, who: Actor): JsonObject {
   const record = openRecord(state, who);
   if (record === null) return state;
@@ -326,7 +325,7 @@ function confirmCompaction(state: JsonObject, who: Actor): JsonObject {
   return endSession(state, who, { atMs: who.nowMs, reason: compaction }).state;
 }
 
-/** The current session was ended for a compaction, by a PreCompact hook of the user. */
+/** The current session was ended for a compaction by a user's PreCompact hook. */
 export function isCompactionDue(state: JsonObject): boolean {
   return !isLive(state) && currentSession(state).record?.end_reason === compaction;
 }
@@ -337,7 +336,7 @@ export interface LoadedArtifact {
   readonly sizeBytes: number;
 }
 
-/** What was handed to the session stands in its record and in `context_metadata`. */
+/** Loaded artifacts are recorded in the session's record and in `context_metadata`. */
 export function recordLoads(
   state: JsonObject,
   loaded: readonly LoadedArtifact[],
@@ -371,7 +370,7 @@ export function recordLoads(
   };
 }
 
-/** When the artifact was last handed to this session, milliseconds since 1970; null when it was not. */
+/** When the artifact was last loaded into this session, milliseconds since 1970; null if never. */
 export function lastLoadMs(state: JsonObject, artifactId: string, sessionId: string): number | null {
   const entry = listOf(objectOf(state.context_metadata).artifacts_in_context)
     .map(objectOf)

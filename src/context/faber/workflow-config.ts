@@ -1,6 +1,6 @@
 /**
- * The configuration of a FABER workflow: its phases and its critical artifacts. Every problem is told at its place;
- * artifacts without a problem are usable all the same, so that a hook still brings back what it can.
+ * The configuration of a FABER workflow: its phases and its critical artifacts. Every problem is reported with its
+ * position; valid artifacts are usable anyway, so that a hook restores what it can.
  */
 import { basename, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
@@ -14,7 +14,7 @@ import { fieldOf, listOf, nonEmptyText, type ReadJson, readJson } from './json-t
 import type { FaberProject } from './project.ts';
 import { phasesDefault } from './state.ts';
 
-/** Folder of the workflow configurations and documents that come with this program. */
+/** Folder of the shipped workflow configurations and documents. */
 export const shippedFaber = join(packageRoot, 'templates', 'faber');
 
 export const artifactTypes = ['json', 'markdown', 'directory', 'work_plugin', 'skill', 'git_info'] as const;
@@ -37,17 +37,17 @@ export interface ContextArtifact {
 export interface PreStep {
   readonly phase: string;
   readonly id: string;
-  /** For the session that begins the phase; a slash command or words. */
+  /** For the session that starts the phase; a slash command or text. */
   readonly prompt: string;
 }
 
 export interface WorkflowConfig {
-  /** For sentences: relative to the project, or the name of the shipped file. */
+  /** For messages: relative to the project, or the name of the shipped file. */
   readonly file: string;
   readonly phases: readonly string[];
   readonly preSteps: readonly PreStep[];
   readonly artifacts: readonly ContextArtifact[];
-  /** `file:line:column: what is wrong`. */
+  /** `file:line:column: problem`. */
   readonly problems: readonly string[];
 }
 
@@ -55,12 +55,12 @@ const triggerPattern = /^(?:session_start|manual|phase_transition:[\w-]+->[\w-]+
 export const isTrigger = (text: string): boolean => triggerPattern.test(text);
 
 const namePattern = /^[A-Za-z0-9][\w-]{0,63}$/;
-/** Ids are given in lists on the command line. */
+/** Ids are passed in lists on the command line. */
 const artifactId = /^[A-Za-z0-9][\w.-]{0,63}$/;
 const artifactsMax = 200;
 const configBytesMax = 1024 ** 2;
 
-/** Folders of a project in which a team keeps its own workflows; the first that has the file counts. */
+/** Project folders for a team's own workflows; the first with the file counts. */
 const ownFolders = ['.fractary/faber/workflows', '.fractary/plugins/faber/workflows', 'plugins/faber/config/workflows'];
 
 /** `fractary-faber:default` and `default` both name the workflow `default`. */
@@ -69,8 +69,8 @@ export function workflowName(workflowId: unknown): string {
 }
 
 /**
- * The configuration by the workflow's name: the project's own, else the shipped one. Fails with
- * `not-found`, `usage` for a name that cannot be one, and `corrupt-file` for a file that is no JSON object.
+ * The configuration of that name: the project's own, otherwise the shipped one. Fails with `not-found`, `usage` for an
+ * invalid name, and `corrupt-file` for a file that is not a JSON object.
  */
 export function loadWorkflowConfig(files: ContextFiles, project: FaberProject, name: string): Result<WorkflowConfig> {
   if (!namePattern.test(name)) {
@@ -89,7 +89,7 @@ export function loadWorkflowConfig(files: ContextFiles, project: FaberProject, n
   return fail('not-found', `There is no FABER workflow ${name}.`, next);
 }
 
-/** Fails with `corrupt-file` when the text is no JSON object. */
+/** Fails with `corrupt-file` when the text is not a JSON object. */
 export function parseWorkflowConfig(text: string, file: string): Result<WorkflowConfig> {
   const json = readJson(text);
   const next = 'Mend the file.';

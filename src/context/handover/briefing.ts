@@ -1,11 +1,11 @@
-/** What the model is told of its project: what to do next first, then the files the project wants loaded. */
+/** The model's briefing about its project: the next action first, then the files the project wants loaded. */
 import { join, relative, resolve } from 'node:path';
 import { type ContextFiles, charactersMax, fitted, harmless, harmlessLine, readProjectText } from '../hook-call.ts';
 import type { Found } from './find.ts';
 
 export interface BriefingInput {
   readonly files: ContextFiles;
-  /** Absolute, the first comes first: nothing outside of them is read. */
+  /** Absolute, in order of preference: nothing outside of them is read. */
   readonly roots: readonly string[];
   readonly found: Found;
   readonly isWorker: boolean;
@@ -14,18 +14,18 @@ export interface BriefingInput {
 
 export interface Briefing {
   readonly text: string;
-  /** Paths as they are written in the resume file. */
+  /** Paths as written in the resume file. */
   readonly loaded: readonly string[];
   readonly named: readonly string[];
 }
 
-/** A project that wants more at once is told by name where the rest is. */
+/** Further files of a project are only named. */
 const filesMax = 40;
 const lineMax = 400;
 const nextActionMax = 1_000;
-/** For the list of files that are only named. */
+/** For the list of named files. */
 const namesMax = 2_000;
-/** Less of a file than this is not worth the room. */
+/** A smaller excerpt of a file is not worth the space. */
 const excerptMin = 500;
 
 const foundBy = {
@@ -85,7 +85,7 @@ function headLines({ found: { project, by }, isWorker, nowMs }: BriefingInput): 
     : 'Tell the user in one line where the project stands, then continue with the next action or what they ask for.';
   const id = harmlessLine(project.id, 200);
   return [
-    // Claude drops a text that is already in the conversation. The time makes every text new.
+    // claude drops a text that is already in the conversation. The time makes every text new.
     `HANDOVER: project ${id}${name}${phase} (${foundBy[by]}; ${new Date(nowMs).toISOString()}).`,
     `Next action: ${next}`,
     `Resume file: ${file}${facts.lastUpdated === '' ? '' : `, last updated ${harmlessLine(facts.lastUpdated, 40)}`}`,
@@ -99,8 +99,8 @@ type Loaded =
   | { readonly ok: false; readonly path: string; readonly trouble: string };
 
 /**
- * Paths count from the project's folder; some people write them from the root. What git does not know is in the project
- * alone, and not in a copy of it.
+ * Paths are relative to the project's folder; some people write them from the root. Untracked files exist in the
+ * project only, not in a copy of it.
  */
 function loadFile({ files, roots, found }: BriefingInput, name: string): Loaded {
   const { folder } = found.project;
@@ -120,7 +120,7 @@ function loadFile({ files, roots, found }: BriefingInput, name: string): Loaded 
   return { ok: false, path: relative(home, path), trouble: 'does not exist' };
 }
 
-/** A file must not look as if it ended before it does. */
+/** A file must not imitate the end of its quote. */
 function withoutOurMarks(text: string): string {
   return text.replace(/^---(?= (?:END|HANDOVER FILE)\b)/gm, '- --');
 }

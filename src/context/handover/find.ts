@@ -1,7 +1,4 @@
-/**
- * Which project a session belongs to: by what the runner says, by its id, by what its transcript mentions, or the most
- * recent one.
- */
+/** The project of a session: named by the runner, by its id, by its transcript, or the most recent one. */
 import { join, relative } from 'node:path';
 import { parseOwn } from '../../store/json.ts';
 import { type ContextFiles, quietly } from '../hook-call.ts';
@@ -14,9 +11,9 @@ export interface Found {
   readonly by: FoundBy;
 }
 
-/** What the runner tells the hooks of a worker, which may work in a copy of the project, in a JSON file. */
+/** The runner's JSON file for the hooks of a worker, which may work in a copy of the project. */
 export interface ProjectAssignment {
-  /** Absolute: the folder of the user's in which the project is. */
+  /** Absolute: the user's folder that contains the project. */
   readonly root: string;
   /** The project's resume file, relative to the root. */
   readonly file: string;
@@ -42,8 +39,8 @@ export function findAssigned(
 }
 
 /**
- * The project whose list holds the id, else the one whose legacy field does. A session that moved from one project to
- * another is in both lists: the one that it wrote to last counts.
+ * The project whose list has the id, otherwise the one whose legacy field has it. A session that moved between projects
+ * is in both lists: the one it last wrote to counts.
  */
 export function findBySession(projects: readonly HandoverProject[], sessionId: string | undefined): Found | null {
   if (sessionId === undefined || sessionId === '' || sessionId === 'unknown') return null;
@@ -73,12 +70,12 @@ function mostRecent(projects: readonly HandoverProject[]): HandoverProject | nul
   );
 }
 
-/** Enough for what the session did last; a transcript may have hundreds of megabytes. */
+/** Enough for the session's last actions; a transcript may have hundreds of megabytes. */
 const tailBytes = 1024 * 1024;
 
 /**
- * The project whose files the transcript mentions last. What a tool was called with says more than what it printed:
- * a listing names every project.
+ * The project whose files the transcript mentioned last. Tool inputs count more than outputs: a listing names every
+ * project.
  */
 export function findByTranscript(
   files: ContextFiles,
@@ -86,7 +83,7 @@ export function findByTranscript(
   root: string,
   transcriptPath: string | undefined,
 ): Found | null {
-  // In a transcript, paths stand in JSON texts.
+  // In a transcript, paths are inside JSON texts.
   const needleOf = ({ folder }: HandoverProject): string => JSON.stringify(`${relative(root, folder)}/`).slice(1, -1);
   const byNeedle = new Map(projects.filter(({ folder }) => folder !== root).map((one) => [needleOf(one), one]));
   if (transcriptPath === undefined || byNeedle.size === 0) return null;
@@ -110,11 +107,11 @@ function tailLines(files: ContextFiles, path: string): string[] {
   return new TextDecoder().decode(bytes ?? new Uint8Array(0)).split('\n');
 }
 
-// The project a folder has, when that can be only one; asked at every start of a session.
+// The only possible project of a folder; checked at every start of a session.
 
 /**
- * The project a session works on that starts in `folder` (absolute) and is known by no id yet: the one that the folder
- * itself is, or the only one it holds. Null when it holds none, or several.
+ * The project of a session that starts in `folder` (absolute) with an unknown id: the folder itself, or the only
+ * project it contains. Null with none, or several.
  */
 export function handoverProjectHere(files: ContextFiles, folder: string): HandoverProject | null {
   const { projects } = findProjects(files, folder);

@@ -1,6 +1,6 @@
 /**
- * context/handover/: projects that remember which session worked on them. This file: its hooks, from an event of
- * claude to what the model is told, and to what the project remembers.
+ * context/handover/: projects that remember which session worked on them. This file: its hooks, which brief the model
+ * and update the project.
  */
 import { describeFailure } from '../../core/failure.ts';
 import type { ContextSystem, HookAnswer, HookCall } from '../hook-call.ts';
@@ -29,7 +29,7 @@ function sessionStart(call: HookCall): HookAnswer {
   const discovery = findProjects(call.files, call.projectFolder);
   const { projects } = discovery;
   const belonging = readAssignment(call.files, call.sessionFolder);
-  // The session's own copy first, for it knows best how far it is.
+  // The session's own copy first, because it is the most recent.
   const roots = belonging === null ? [call.projectFolder] : [...new Set([call.projectFolder, belonging.root])];
   const found =
     findAssigned(projects, call.projectFolder, belonging) ??
@@ -45,9 +45,9 @@ function sessionStart(call: HookCall): HookAnswer {
 }
 
 /**
- * A person's session may have moved on to another project since its id was written down, so what it worked on last
- * decides; in a worker only the runner and the id do, and it is written where the project is, never in a copy of it.
- * Nothing is said: the summary is not ours to write.
+ * A user's session may have moved to another project since its id was written, so its last work decides; in a worker
+ * only the runner and the id do, and the original project is updated, never a copy. Nothing is printed: the summary is
+ * not ours to write.
  */
 async function preCompact(call: HookCall): Promise<HookAnswer> {
   const discovery = findProjects(call.files, call.projectFolder);
@@ -59,13 +59,13 @@ async function preCompact(call: HookCall): Promise<HookAnswer> {
     : (inTranscript(call, discovery) ?? byId ?? findByFolder(discovery.projects, call.projectFolder));
   const notes = notesOf(discovery, found);
   if (found === null || call.sessionId === undefined) return { text: '', notes };
-  // Only here, for every session waits for the hooks of its start, which write nothing.
+  // Only here, because every session waits for its start hooks, which write nothing.
   const { noteInProject } = await import('./note.ts');
   const noted = noteInProject(call.files, found.project, call.sessionId, call.nowMs);
   return { text: '', notes: { ...notes, ...(noted.ok ? {} : { trouble: describeFailure(noted.failure) }) } };
 }
 
-/** Where the project is, whether or not the session works in a copy of it. */
+/** The project's own folder, whether or not the session works in a copy of it. */
 function atHome({ files }: HookCall, belonging: ProjectAssignment): Found | null {
   return findAssigned(findProjects(files, belonging.root).projects, belonging.root, belonging);
 }

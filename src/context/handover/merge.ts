@@ -13,18 +13,18 @@ export interface Copies {
   readonly ours: string;
   readonly base: string;
   readonly theirs: string;
-  /** Names the session where its words are added at the end; one line. */
+  /** Names the session where its text is appended; one line. */
   readonly who: string;
 }
 
-/** What the project's file shall hold. Doing it again, as after a crash, takes away nothing. */
+/** The new content of the project's file. Repeating it, as after a crash, removes nothing. */
 export function mergeResume({ ours, base, theirs, who }: Copies): string {
   if (theirs === base || theirs === ours) return ours;
   const text = mergeLines(linesOf(aligned(base, ours)), linesOf(ours), linesOf(aligned(theirs, ours)), who);
   return withSessions(text, { ours, base, theirs });
 }
 
-/** The candidate that is nearest to `theirs`; the first of two that are equally near. */
+/** The candidate nearest to `theirs`; the first of two equally near ones. */
 export function nearestBase(theirs: string, candidates: readonly string[]): string {
   const lines = linesOf(theirs);
   const distances = candidates.map((text) =>
@@ -33,7 +33,7 @@ export function nearestBase(theirs: string, candidates: readonly string[]): stri
   return candidates[distances.indexOf(Math.min(...distances))] ?? '';
 }
 
-/** What hooks of every session write: these values are merged by their meaning, not line by line. */
+/** Fields that hooks of every session write: these values are merged by meaning, not line by line. */
 const tracked: ReadonlySet<string> = new Set(['session_id', 'session_ids', 'last_updated', 'resume_schema_version']);
 
 function aligned(text: string, like: string): string {
@@ -101,12 +101,12 @@ function collide(a: Change, b: Change): boolean {
   return isAdded && a.from <= b.to && b.from <= a.to;
 }
 
-/** Whether the project has these very lines there already, from an earlier try for example. */
+/** Whether the project already has exactly these lines there, for example from an earlier try. */
 function holds(own: Change, change: Change): boolean {
   return collide(own, change) && framed(own.lines).includes(framed(change.lines));
 }
 
-/** Without blank lines around: whether they belong to a change or to what is beside it is chance. */
+/** Without surrounding blank lines, which may belong to either side. */
 const framed = (lines: Lines): string =>
   `\n${lines
     .map(bare)
@@ -115,7 +115,7 @@ const framed = (lines: Lines): string =>
 
 const bare = (line: string): string => line.replace(/\r?\n$/, '');
 
-/** The lines for which there is no place, as a section at the end: indented, so that they are nothing but text. */
+/** The lines without a position, as a section at the end: indented, so that they are plain text. */
 function withRest(text: string, rest: readonly Change[], who: string): string {
   const words = rest.map(({ lines }) => lines.map(bare).filter((line) => line.trim() !== ''));
   const filled = words.filter((lines) => lines.length > 0);
@@ -132,10 +132,10 @@ function linesOf(text: string): Lines {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** More takes too long, with the file locked; then all from the first to the last line is one change. */
+/** More takes too long with the file locked; then everything from the first to the last changed line is one change. */
 const editsMax = 2_000;
 
-/** The fewest changes that make `after` of `before`, in their order. */
+/** The fewest changes from `before` to `after`, in order. */
 function changesOf(before: Lines, after: Lines): readonly Change[] {
   const parts = diffArrays([...before], [...after], { maxEditLength: editsMax });
   if (parts === undefined) return [{ from: 0, to: before.length, lines: after }];

@@ -1,4 +1,4 @@
-/** Writes into a project's resume file that a session works on it. */
+/** Records in a project's resume file that a session works on it. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -7,13 +7,13 @@ import type { ContextFiles } from '../hook-call.ts';
 import type { HandoverProject } from './projects.ts';
 import { recordSession, sessionIdPattern } from './resume-file.ts';
 
-/** A resume file holds names and numbers; what is larger is something else. */
+/** A resume file has names and numbers; a larger file is something else. */
 const bytesMax = 1024 * 1024;
 
 /**
- * Adds the session to the list of the project and makes it the last one, updated at `nowMs` (milliseconds since 1970).
- * All other bytes of the file stay. Fails with `not-found` (the file is gone), `usage` (an id that cannot be one),
- * `corrupt-file`, `busy` or `write-failed`; then the file is as it was.
+ * Adds the session to the project's list and makes it the last one, updated at `nowMs` (milliseconds since 1970). All
+ * other bytes of the file stay. Fails with `not-found` (the file is gone), `usage` (an invalid id), `corrupt-file`,
+ * `busy` or `write-failed`; then the file is unchanged.
  */
 export function noteInProject(
   files: ContextFiles,
@@ -27,7 +27,7 @@ export function noteInProject(
   const timestamp = new Date(nowMs).toISOString();
   try {
     const updated = updateExclusively(files, {
-      // The file behind a link is changed; the link stays what it is.
+      // The target of a symlink is changed; the symlink stays.
       path: files.realPath(file) ?? file,
       bytesMax,
       change: (before) => (before === null ? gone(file) : changed(file, before, sessionId, timestamp)),
@@ -44,7 +44,7 @@ function gone(file: string): Result<never> {
 }
 
 function changed(file: string, before: Uint8Array, sessionId: string, timestamp: string): Result<Uint8Array> {
-  // One character per byte: whatever is not ours comes out as it went in, even if it is no valid text.
+  // One character per byte: other bytes stay unchanged, even if they are no valid text.
   const after = recordSession(Buffer.from(before).toString('latin1'), sessionId, timestamp);
   if (after !== null) return ok(Buffer.from(after, 'latin1'));
   const next = 'Write session_ids as a list, such as session_ids: [].';

@@ -1,7 +1,6 @@
 /**
- * Which projects a folder holds: `01-planning/resume-context.md` in each folder of `02-projects` and of
- * `02-builds/active`, the folder itself when it is a project, and whatever lies below the folders named in
- * `.claude-code-agent/handover.json`.
+ * The projects in a folder: `01-planning/resume-context.md` in each folder of `02-projects` and of `02-builds/active`,
+ * the folder itself if it is a project, and everything below the folders named in `.claude-code-agent/handover.json`.
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { SessionDefinition } from '../../core/group.ts';
@@ -12,7 +11,7 @@ import { type ResumeFacts, readResumeFile } from './resume-file.ts';
 
 export const resumeFileName = 'resume-context.md';
 export const planningFolder = '01-planning';
-/** The second is where Nexus has them since its version 5. */
+/** The second is Nexus's folder since its version 5. */
 const projectsFolders: readonly string[] = ['02-projects', '02-builds/active'];
 /** Relative to the root, as are the folders it names. */
 export const handoverConfig = join('.claude-code-agent', 'handover.json');
@@ -24,22 +23,22 @@ export interface HandoverProject {
   readonly folder: string;
   readonly file: string;
   readonly facts: ResumeFacts;
-  /** When it was last updated by its own word, else by the file's time; milliseconds since 1970. */
+  /** Its own update time, otherwise the file's; milliseconds since 1970. */
   readonly updatedMs: number;
 }
 
 export interface Discovery {
   readonly projects: readonly HandoverProject[];
-  /** What was found but could not be used, each with its path. */
+  /** Unusable files, each with its path. */
   readonly troubles: readonly string[];
 }
 
-/** Bounds for a project that is not what it seems to be. */
+/** Limits for a folder that is not what it seems to be. */
 const entriesMax = 5_000;
 const depthMax = 5;
 const skippedFolders: ReadonlySet<string> = new Set(['.git', 'node_modules']);
 
-/** All projects below `root` (absolute), sorted by their place. Throws nothing that the files could cause. */
+/** All projects below `root` (absolute), sorted by path. Throws nothing because of the files. */
 export function findProjects(files: ContextFiles, root: string): Discovery {
   const search = new Search(files, root);
   for (const folder of projectsFolders.map((name) => join(root, name))) {
@@ -53,15 +52,12 @@ export function findProjects(files: ContextFiles, root: string): Discovery {
   return { projects: search.projects, troubles: search.troubles };
 }
 
-/** A session without the system does with these files what it likes, as with all others. */
+/** A session without the system treats these files like any others. */
 export function takesPart({ context }: Pick<SessionDefinition, 'context'>): boolean {
   return context?.includes('handover') ?? true;
 }
 
-/**
- * All resume files below the folder, as what links lead to. One of another name, to which a link leads, is work like
- * any other file.
- */
+/** All resume files below the folder, with symlinks resolved. A target with another name is an ordinary file. */
 export function resumeFilesIn(files: Files, folder: string): readonly string[] {
   const found = findProjects(files, folder).projects.flatMap(({ file }) => files.realPath(file) ?? []);
   return [...new Set(found)].filter((file) => basename(file) === resumeFileName);
@@ -69,7 +65,7 @@ export function resumeFilesIn(files: Files, folder: string): readonly string[] {
 
 export interface ConfiguredFolders {
   readonly folders: readonly string[];
-  /** Why the file cannot be used, with its path; null when it can, or is not there. */
+  /** Why the file is unusable, with its path; null when it is usable, or missing. */
   readonly trouble: string | null;
 }
 
@@ -128,7 +124,7 @@ class Search {
     return this.projects.some(({ id }) => id === name) ? relative(this.#root, folder) : name;
   }
 
-  /** Everything below a folder that the configuration names; it must lie below the root. */
+  /** Everything below a folder that the configuration names; it must be below the root. */
   below(folder: string): void {
     const realRoot = quietly(() => this.#files.realPath(this.#root));
     const real = quietly(() => this.#files.realPath(folder));
@@ -137,7 +133,7 @@ class Search {
     else this.troubles.push(`${folder} lies outside of ${this.#root}`);
   }
 
-  /** Links are not followed: they may lead in a circle. */
+  /** Symlinks are not followed: they may form a cycle. */
   #descend(folder: string, depth: number): void {
     if (depth > depthMax || quietly(() => this.#files.entryKind(folder)) !== 'folder') return;
     for (const name of this.list(folder)) {

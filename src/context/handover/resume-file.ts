@@ -1,19 +1,19 @@
 /**
- * resume-context.md, schema 2.0: what a project says so that a session finds it again. Its front matter is read by
- * lines, because a hook has no time to load a YAML parser (70 ms). Recording a session changes the values it must and
- * leaves every other byte alone; only ASCII counts as syntax, so any one-byte encoding will do.
+ * resume-context.md, schema 2.0: the project's record for its sessions. Its front matter is read by lines, because a
+ * hook has no time to load a YAML parser (70 ms). Recording a session changes only the necessary values; only ASCII
+ * counts as syntax, so any one-byte encoding works.
  */
 
 export const schemaVersion = '2.0';
 
-/** Ids are written into files of others, so only what needs no quoting of any kind counts. */
+/** Ids are written into users' files, so only those that never need quoting are accepted. */
 export const sessionIdPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 export interface ResumeFacts {
   readonly schemaVersion: string;
   /** Every session that worked on the project, oldest first. */
   readonly sessionIds: readonly string[];
-  /** The last one, in the field that schema 1 has; empty when there is none. */
+  /** The last one, in the field of schema 1; empty without one. */
   readonly sessionId: string;
   readonly lastUpdated: string;
   readonly projectName: string;
@@ -25,12 +25,12 @@ export interface ResumeFacts {
 export interface Field {
   readonly key: string;
   readonly start: number;
-  /** Offset behind the value: later comments and blank lines belong to the next key. */
+  /** Offset after the value: later comments and blank lines belong to the next key. */
   readonly end: number;
 }
 
 export interface FrontMatter {
-  /** Offset behind the opening line. */
+  /** Offset after the opening line. */
   readonly start: number;
   readonly fields: readonly Field[];
 }
@@ -76,7 +76,7 @@ function unquoted(text: string): string {
   if (text.startsWith("'")) return text.slice(1, -1).replaceAll("''", "'");
   if (!text.startsWith('"')) return /^(?:~|null)$/.test(text) ? '' : text;
   try {
-    // YAML knows all escapes of JSON.
+    // YAML supports all escapes of JSON.
     return String(JSON.parse(text));
   } catch {
     return text.slice(1, -1);
@@ -91,7 +91,7 @@ function valueIn(line: string, at: number): Value {
   return raw === '' ? { value: '', start: at, end: at } : { value: unquoted(raw), start, end: start + raw.length };
 }
 
-/** The value as one line: lines that are indented go on with it. */
+/** The value as one line: indented lines continue it. */
 function scalarOf(text: string, { start, end }: Field): Value {
   const [first = '', ...more] = text.slice(start, end).split('\n');
   const value = valueIn(first, start);
@@ -102,7 +102,7 @@ function scalarOf(text: string, { start, end }: Field): Value {
 
 interface List {
   readonly items: readonly string[];
-  /** Adds an item to a list that is written as one; null for a lone value, or for none. */
+  /** Appends an item to a list; null for a single value, or for none. */
   readonly append: ((item: string, eol: string) => Edit) | null;
 }
 
@@ -148,7 +148,7 @@ function blockList(value: string, { end }: Field): List | null {
   };
 }
 
-/** What the text says; what it does not say is empty. */
+/** The fields of the text; missing ones are empty. */
 export function readResumeFile(text: string): ResumeFacts {
   const fields = findFrontMatter(text)?.fields ?? [];
   const scalar = (key: string) => {
@@ -179,8 +179,8 @@ interface Edit {
 
 /**
  * The text with the session in its list and as its last one, updated at `timestamp` (ISO 8601). Missing fields are
- * added, a text without front matter gets one. Null when its list is of a form that cannot be changed safely.
- * `sessionId` must match `sessionIdPattern`.
+ * added, a text without front matter gets one. Null when its list cannot be changed safely. `sessionId` must match
+ * `sessionIdPattern`.
  */
 export function recordSession(text: string, sessionId: string, timestamp: string): string | null {
   const found = findFrontMatter(text);
@@ -216,7 +216,7 @@ export function recordSession(text: string, sessionId: string, timestamp: string
     .reduce((result, edit) => result.slice(0, edit.start) + edit.text + result.slice(edit.end), text);
 }
 
-/** Behind the colon there may be nothing, not even a blank. */
+/** After the colon there may be nothing, not even a space. */
 function valueEdit({ start, end }: Value, value: string): Edit {
   return { start, end, text: start === end ? ` ${value}` : value };
 }
@@ -229,7 +229,7 @@ function listEdit(
   const list = listOf(text, field);
   if (list === null) return null;
   if (list.append !== null) return list.items.includes(sessionId) ? [] : [list.append(`"${sessionId}"`, eol)];
-  // A lone value was meant as the only item.
+  // A single value was meant as the only item.
   const ids = [...new Set([...list.items, sessionId])].map((id) => JSON.stringify(id));
   return [valueEdit(scalarOf(text, field), `[${ids.join(', ')}]`)];
 }

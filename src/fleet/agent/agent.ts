@@ -1,6 +1,6 @@
 /**
- * The agent of a host: does what signed orders for its slots say, tells of it, and renews its
- * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
+ * The agent of a host: executes signed orders for its slots, reports on them, and renews their leases. It can be killed
+ * at any moment: its state is on disk, and the guard watches meanwhile.
  */
 
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ export interface AgentAbilities {
 
 export interface AgentOptions {
   readonly abilities: () => Promise<AgentAbilities>;
-  /** Why sessions here may not be able to log in; it takes a few seconds. */
+  /** Why sessions here may not be able to log in; takes a few seconds. */
   readonly checkLogin: () => Promise<string | undefined>;
   readonly startGuard: () => void;
 }
@@ -100,7 +100,7 @@ export class Agent {
     void tidyRepositories(this.#context.git, this.#context.paths);
   }
 
-  /** Lets go of everything: what runs works on, and is ended by the guard unless an agent comes back. */
+  /** Detaches from everything: running attempts continue, and the guard ends them unless an agent returns. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const cancel of this.#timers) cancel();
@@ -129,20 +129,20 @@ export class Agent {
     this.#every(takeMs, async () => {
       if (this.#context.isGuarded()) return;
       this.#options.startGuard();
-      // Until the new guard looks, the agent does.
+      // Until the new guard checks, the agent does.
       this.#fence.look();
     });
   }
 
   #recall(): void {
     const known = new Map(readLeases(this.#world, this.#context.paths).map((lease) => [lease.token, lease.renewedAt]));
-    // Of a lease of which nothing is known here nothing runs either, or the guard has it.
+    // An unknown lease has no processes here, or the guard handles it.
     for (const slot of Slot.recall(this.#world, this.#context.paths, (token) => known.get(token) ?? 0)) {
       this.#held.set(slot.record.token, { slot, attempt: new OrderedAttempt(this.#context, slot) });
     }
   }
 
-  /** On a full disk the guard ends what runs, and all else must go on. */
+  /** On a full disk the guard ends what runs, and everything else must continue. */
   #tryToNoteLeases(): void {
     try {
       this.#noteLeases();
@@ -181,7 +181,7 @@ export class Agent {
     await this.#register();
   }
 
-  /** It may be replaced at any time; leases are renewed while a new one is tried. */
+  /** It may be replaced at any time; leases are renewed while a new one is checked. */
   async #lookAtClaude(): Promise<void> {
     const before = this.#able;
     const able = await this.#options.abilities();
@@ -220,7 +220,7 @@ export class Agent {
     });
   }
 
-  /** What is only kept takes no slot. */
+  /** Slots without a running attempt do not count. */
   get #used(): number {
     return [...this.#held.values()].filter(({ attempt }) => !attempt.isKept).length;
   }
@@ -232,7 +232,7 @@ export class Agent {
   async #free(slot: Slot): Promise<void> {
     this.#forget(slot);
     void forgetWork(this.#context.git, this.#context.paths, slot.record.order);
-    // Where the engine does not answer, it is free when its lease is over.
+    // If the engine does not answer, it is free when its lease ends.
     await this.#leases.free(this.#leaseOf(slot));
   }
 
@@ -287,7 +287,7 @@ export class Agent {
       return;
     }
     const { slot, attempt } = held;
-    // For the session of another, or what was done before.
+    // For another session, or executed before.
     if (slot.record.groupId !== groupId || command.do === 'order') return;
     if (command.do === 'release') this.#release(held).catch((error) => this.#tellError(slot, error));
     else attempt.command(command);
@@ -316,7 +316,7 @@ export class Agent {
     try {
       slot.keep();
       this.#held.set(token, { slot, attempt });
-      // The guard knows of it before anything of it begins.
+      // The guard knows of it before anything of it starts.
       this.#noteLeases();
     } catch (error) {
       this.#held.delete(token);
@@ -340,9 +340,9 @@ export class Agent {
 
 const noSlot = fail('other-host', 'The lease of the slot was over before the order came.', '').failure;
 
-// What a host takes for the word of a runner.
+// Which messages a host accepts from a runner.
 
-/** `bytes` as they were unsealed, null = they could not be. A text is the end of a sentence that says why not. */
+/** `bytes` as unsealed, null = unsealing failed. A text is the end of a sentence with the reason for a refusal. */
 export function believed(bytes: Uint8Array | null, stream: string, verifier: Verifier): ToHost | string {
   if (bytes === null) return 'it is not sealed with the key of the fleet';
   const text = verifier.verify(stream, bytes);
@@ -358,9 +358,9 @@ export function diskOf(files: Files, { folder }: FleetPaths): Pick<HostEntry, 'i
   return { freeDiskBytes, ...(freeDiskBytes < diskBytesMin ? { isFull: true } : {}) };
 }
 
-// What sessions of others left on this host, removed when none of them came back for long.
+// Removes files of other users' sessions on this host that have not returned for long.
 
-/** `inUse`: folders of sessions that hold a slot. Their worktrees are kept so long for a next attempt. */
+/** `inUse`: folders of sessions with a slot. Worktrees of others are kept this long for a next attempt. */
 export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: ReadonlySet<string>): void {
   for (const groupId of files.list(groupsFolder(fleet.work))) {
     if (!isGroupId(groupId)) continue;

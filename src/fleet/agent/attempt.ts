@@ -1,5 +1,5 @@
 /**
- * One attempt that was ordered: prepared and started once, followed to its end, told of until its runner has all of it.
+ * One ordered attempt: prepared and started once, followed to its end, and reported until its runner has everything.
  */
 import { join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
@@ -24,16 +24,16 @@ import { Outbox } from './outbox.ts';
 import { type AttemptWork, prepareAttempt, recallWork, worktreeOf } from './prepare.ts';
 import type { Slot } from './slot.ts';
 
-/** Between two checkpoints; a large repository takes its time for one. */
+/** Between two checkpoints; one of a large repository takes long. */
 const checkpointGapMs = 10_000;
-/** From the start to the first one: what is over so soon needs no other than the last. */
+/** From the start to the first one: a shorter attempt needs only the last one. */
 const firstCheckpointMs = 3_000;
-/** Within this claude has written down in its conversation what it has printed. */
+/** Within this claude has written its printed output to its conversation. */
 const writtenMs = 1_000;
 const lookMs = 250;
 const toolResult = '"tool_result"';
 const scanBytes = 256 * 1024;
-/** A runner that lives may let a command for its place wait for a while. */
+/** A live runner may delay a command for the attempt's folder this long. */
 export const unaskedMs = 5 * 60_000;
 
 type AttemptCommand = Exclude<SlotCommand, { do: 'order' | 'release' }>;
@@ -45,12 +45,12 @@ export class OrderedAttempt {
   readonly #hosted: LocalAttempt;
   readonly #commands = new Map<string, RunningCommand>();
   #work: AttemptWork | null = null;
-  /** What was said while it is not known whether it lives; null = that is known. */
+  /** Commands received while it is unknown whether it is alive; null = known. */
   #early: AttemptCommand[] | null = null;
   #stopPreparing: () => void = () => {};
   #isStopped = false;
   #isClosed = false;
-  /** When its runner has said something last, or could first hear that something is over. */
+  /** When its runner last sent something, or could first learn of an end. */
   #askedAtMs: number;
   #exit: { readonly status: ExitStatus; readonly remains: CleanupResult } | null = null;
   #isPumping = false;
@@ -60,10 +60,10 @@ export class OrderedAttempt {
   #lastCheckpointMs = Number.NEGATIVE_INFINITY;
   #wantsCheckpoint = false;
   #resultAtMs = 0;
-  /** Why there is more than can be sent. */
+  /** Why some files cannot be sent. */
   #unsentFiles: string | undefined;
   #unsentWork: string | undefined;
-  /** Bytes of the transcript that were looked at for a tool's result, and the end of them. */
+  /** Number of transcript bytes searched for a tool's result, and their end. */
   #scanned = 0;
   #tail = '';
 
@@ -84,7 +84,7 @@ export class OrderedAttempt {
     return this.#slot.record.end !== undefined;
   }
 
-  /** Its result alone is kept: its lease is over, or its runner is gone, or has all of it and could not say so. */
+  /** Only its result is kept: its lease is over, or its runner is gone, or has everything and could not confirm it. */
   get isKept(): boolean {
     const isUnasked = Math.abs(this.#context.world.clock.now() - this.#askedAtMs) >= unaskedMs;
     return this.isOver && (this.#slot.isLost || (this.#commands.size === 0 && isUnasked));
@@ -120,7 +120,7 @@ export class OrderedAttempt {
     if (this.#isStopped || this.#isClosed) return this.#refuse(stopped);
     const offset = world.files.info(slot.paths.transcript)?.size ?? 0;
     slot.note({ offset, startedAt: new Date(world.clock.now()).toISOString() });
-    // From here to the spawn nothing is waited for.
+    // From here to the spawn nothing is awaited.
     const lease = { renewedAt: slot.renewedAt, leaseMs: this.#context.config.leaseMs };
     const isHeld = slot.renewedAt > 0 && !isOver(lease, uptimeMs(world.files));
     if (!isHeld || !this.#context.isGuarded()) return this.#refuse(unguarded);
@@ -137,7 +137,7 @@ export class OrderedAttempt {
     void this.#outbox.send();
     const { record } = this.#slot;
     if (this.isOver) return;
-    // It was being prepared: nothing of claude was started, for that is noted before.
+    // It was being prepared: claude was not started, because a start is recorded first.
     if (record.startedAt === undefined) {
       await reap(this.#context.world, this.#slot.order.attemptId);
       await this.begin();
@@ -153,7 +153,7 @@ export class OrderedAttempt {
       this.#follow();
     }
     this.#hearEarly();
-    // How it ended was not observed, and only the runner knows what an attempt that is to begin again was sent.
+    // Its end was not observed, and only the runner knows what was sent to an attempt that must start again.
     if (found.do !== 'adopt') await this.#onExit({ kind: 'unknown' });
   }
 
@@ -190,7 +190,7 @@ export class OrderedAttempt {
   #refuse(failure: Failure): void {
     if (this.#isClosed || this.isOver) return;
     const news = { say: 'refused', failure: publicFailure(this.#isFenced ? unguarded : failure) } as const;
-    // What the set-up printed is worth more than the sentence.
+    // The set-up's output is more useful than the sentence.
     void this.#checkpoint()
       .catch((error) => this.#context.tell(`A checkpoint cannot be made: ${errorText(error)}`))
       .then(() => this.#conclude(news));
@@ -231,7 +231,7 @@ export class OrderedAttempt {
     this.#pump();
   }
 
-  /** Looks at what was printed; at the end makes the last checkpoint. */
+  /** Sends new output; at the end makes the last checkpoint. */
   #pump(): void {
     this.#isAsked = true;
     if (this.#isPumping) return;
@@ -276,7 +276,8 @@ export class OrderedAttempt {
   async #checkpointWhenDue(): Promise<void> {
     const { clock } = this.#context.world;
     const sinceMs = Math.abs(clock.now() - this.#lastCheckpointMs);
-    // The conversation may lack a fresh result, which would run twice. Sub-agents may print results without a pause.
+    // The conversation may lack a fresh result, whose tool would run twice. Sub-agents may print results without a
+    // pause.
     const isFresh = Math.abs(clock.now() - this.#resultAtMs) < writtenMs;
     if (sinceMs < checkpointGapMs || (isFresh && sinceMs < 2 * checkpointGapMs)) return;
     this.#wantsCheckpoint = isFresh;
@@ -302,7 +303,7 @@ export class OrderedAttempt {
     const prints = this.#slot.printed;
     let files = await this.#newFiles(work);
     const commits = await this.#newCommits(work);
-    // A conversation must never tell of what is not there.
+    // A conversation must never mention missing work.
     if (files !== undefined && this.#unsentWork !== undefined && this.#context.isDiskFull()) {
       work.files.takeBack();
       files = undefined;
@@ -357,7 +358,7 @@ export class OrderedAttempt {
     else this.#plain(command.do);
   }
 
-  /** Noted before it is done: to say something twice costs money. */
+  /** Recorded before it is sent: a repeated message costs money. */
   #write({ id, lines }: Extract<SlotCommand, { do: 'write' }>): void {
     const { written = [] } = this.#slot.record;
     if (written.includes(id)) return;

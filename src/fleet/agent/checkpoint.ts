@@ -1,6 +1,6 @@
 /**
- * What a session has made by one moment, for the host that its runner is on: its conversation and other files, and
- * its worktree as a commit. Another host goes on from there when this one is lost.
+ * A session's state at one moment, for the runner's host: its conversation and other files, and its worktree as a
+ * commit. Another host continues from there when this one is lost.
  */
 import { basename, join } from 'node:path';
 import { resumeFileName, resumeFilesIn } from '../../context/handover/projects.ts';
@@ -14,12 +14,12 @@ import { fitsBlob } from '../redis.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../wire.ts';
 import { filesIn, isOwn, obstacleTo, type Places, takeOut, textOf, worktreeFolder } from './lay-out.ts';
 
-/** Bytes that a byte becomes in JSON. */
+/** Size factor of bytes in JSON. */
 const base64 = 1.4;
 
 const conversations = 'claude-config/projects/';
 
-/** Of a file: when it is the same again, nothing was written to it. */
+/** Of a file: if it is unchanged, nothing was written. */
 interface Seen {
   readonly size: number;
   readonly mtimeMs: number;
@@ -30,7 +30,7 @@ interface Seen {
 interface Change {
   readonly path: string;
   readonly info: FileInfo;
-  /** Nothing but whole lines is ever added to it. */
+  /** Only complete lines are ever appended to it. */
   readonly isAppended: boolean;
   readonly offset: number;
 }
@@ -54,9 +54,9 @@ export class SessionFiles {
   }
 
   /**
-   * What is new since, as it is now. Null when nothing is. A conversation ends with a whole line. `resumeFiles`: paths
-   * from the top of the worktree, of which nothing else is told here. Fails with `usage` when that is too much to be
-   * sent; it is not read then.
+   * Changes since the last call. Null without any. A conversation ends with a complete line. `resumeFiles`: paths from
+   * the top of the worktree, of which no other file is included. Fails with `usage` when it is too much to send; it is
+   * not read then.
    */
   changed(resumeFiles: readonly string[] = []): Result<Parcel | null> {
     const changes = [...this.#paths(), ...resumeFiles.map(inWorktree)].flatMap((path) => this.#change(path) ?? []);
@@ -67,7 +67,7 @@ export class SessionFiles {
     return ok(files.length === 0 ? null : { files });
   }
 
-  /** What `changed` told last could not be kept for sending; it tells it again. */
+  /** The last result of `changed` could not be kept for sending; it is returned again. */
   takeBack(): void {
     this.#seen = this.#seenBefore;
   }
@@ -89,8 +89,7 @@ export class SessionFiles {
     const whole = isAppended ? bytes.subarray(0, bytes.lastIndexOf(10) + 1) : bytes;
     this.#seen.set(path, { ...info, told: offset + whole.length });
     if (isAppended && whole.length === 0) return null;
-    // A conversation stays as it is to the byte, and so does what belongs to the project; of other texts only paths
-    // of this host are taken out.
+    // Conversations and project files stay byte for byte; in other texts only paths of this host are replaced.
     const text = isKept ? null : textOf(whole);
     const data = text === null ? Buffer.from(whole) : Buffer.from(takeOut(text, this.#places));
     return {
@@ -101,14 +100,14 @@ export class SessionFiles {
     };
   }
 
-  /** Regular files, through no link, without what belongs to this host alone. */
+  /** Regular files, not through symlinks, without files that belong to this host alone. */
   #paths(): string[] {
     return filesIn(this.#files, this.#places.session, (path) => isOwn(path) || path === 'worktree');
   }
 }
 
 /**
- * Commits of the worktree, and one on top with all files but the ignored ones, for the runner to fetch: from here, or
+ * Commits of the worktree, and one on top with all files except ignored ones, for the runner to fetch: from here, or
  * from the remote. Null when nothing is new. Fails with `worktree-failed`, and as `pushRefs`.
  */
 export async function snapshotWork(
@@ -140,7 +139,7 @@ const bytesMax = 1024 * 1024;
 /** Arguments of one command are limited by the system. */
 const filesMax = 200;
 
-/** In orders: what the host may have of it is older. The worktree itself holds what a host has already. */
+/** In orders: the host's own version may be older. The worktree itself has what a host already holds. */
 const sentFolder = 'handover/';
 
 /** Paths from `top`, the root of the worktree; `folder`: where the session works in it. */
@@ -153,7 +152,7 @@ export async function ignoredResumeFiles(git: Git, top: string, folder: string):
   const paths = small.map((file) => file.slice(root.length + 1));
   const args = ['--literal-pathspecs', 'ls-files', '-z', '--others', '--ignored', '--exclude-standard', '--'];
   const named = await runOwn(git, root, [...args, ...paths]);
-  // What git does not answer for now comes with the next checkpoint.
+  // If git fails now, they come with the next checkpoint.
   return named.ok ? named.value.split('\0').filter((path) => path !== '') : [];
 }
 
@@ -176,8 +175,9 @@ export function isSent({ path }: ParcelFile): boolean {
 }
 
 /**
- * Of a checkpoint. A host may be stolen: what git knows comes as commits, and no such file is put over it. Nor where
- * it cannot lie before the commits of the session are taken in, or the checkpoint would be tried for ever.
+ * The resume files of a checkpoint. A host may be stolen: tracked files arrive as commits, and no such file is
+ * overwritten. Files without a place yet are skipped until the session's commits are applied, or the checkpoint would
+ * be retried for ever.
  */
 export async function comeBack(git: Git, top: string, files: readonly ParcelFile[]): Promise<readonly ParcelFile[]> {
   const taken: ParcelFile[] = [];

@@ -1,7 +1,4 @@
-/**
- * fleet/agent/: the end of a host that works for others: it takes wishes, does orders and tells of them. This file:
- * what all parts of it need.
- */
+/** fleet/agent/: the host's end of a fleet. This file: what all its parts need. */
 import type { HookProgram } from '../../claude/launch/settings.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
@@ -20,7 +17,7 @@ export interface AgentContext {
   readonly config: HostConfig;
   readonly root: string;
   readonly paths: FleetPaths;
-  /** Tells this data root on this host from any other. */
+  /** Distinguishes this data root on this host from any other. */
   readonly home: string;
   readonly git: Git;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -31,9 +28,9 @@ export interface AgentContext {
   readonly tell: (line: string) => void;
   readonly noteLeases: () => void;
   readonly isGuarded: () => boolean;
-  /** The disk is so full that what lies on it may be half of something. */
+  /** The disk is so full that files on it may be incomplete. */
   readonly isDiskFull: () => boolean;
 }
 
-/** What does not come from the agent itself. */
+/** The part that the agent does not provide itself. */
 export type OuterContext = Omit<AgentContext, 'noteLeases' | 'isDiskFull'>;

@@ -1,6 +1,6 @@
 /**
- * The guard of a host: a process of its own that ends whatever has no lease any more, also when the agent is gone or
- * hangs, or the host has slept. It starts an agent again that was killed. A shell beside it starts the next guard.
+ * The guard of a host: a separate process that ends everything without a lease, also when the agent is dead or hanging,
+ * or the host has slept. It restarts a killed agent. A shell next to it starts the next guard.
  */
 import { join } from 'node:path';
 import { interruptRequest } from '../../claude/control.ts';
@@ -16,25 +16,25 @@ import { type AttemptLease, isOver, noteGuard, readLeases, uptimeMs } from './le
 
 const lookMs = 500;
 const againMs = 2_000;
-/** claude answers an interrupt within moments, or it would not. */
+/** claude answers an interrupt within moments, or never. */
 const interruptMs = 1_500;
 const lateMs = 3_000;
-/** An agent that ends by itself empties its lock; one that was killed leaves its name there. */
+/** An agent that exits by itself empties its lock; a killed one leaves its name there. */
 const agentGoneMs = 2_000;
 
 export interface GuardOptions {
   readonly root: string;
-  /** Absent where something else starts an agent again. */
+  /** Absent where another program restarts the agent. */
   readonly startAgent?: () => void;
-  /** Starts a shell in a session of its own that runs the script, with CCA_NEXT_GUARD for what starts a guard. */
+  /** Starts a shell in its own session that runs the script, with CCA_NEXT_GUARD as the command that starts a guard. */
   readonly startShell: (script: string, variables: Readonly<Record<string, string>>) => void;
   readonly onSignal: (action: () => void) => void;
   readonly tell: (line: string) => void;
 }
 
 /**
- * Starts the next guard when the file of this one stands still, and ends when it is gone or of another one. The
- * commands are variables, so that whatever kills agents and guards by the words of their commands spares the shell.
+ * Starts the next guard when this one's file is outdated, and ends when the file is gone or belongs to another guard.
+ * The commands are variables, so that killing agents and guards by their command line spares the shell.
  */
 const nextGuard = `last=
 while sleep 2; do
@@ -110,7 +110,7 @@ export class Fence {
     for (const lease of readLeases(this.#world, this.#paths)) {
       if (!isOver(lease, uptime) || this.#ended.has(lease.attemptId)) continue;
       this.#ended.add(lease.attemptId);
-      // A host that slept may be late, and the session may go on elsewhere by now.
+      // A host that slept may be late, and the session may run elsewhere.
       void this.end(lease, isOver(lease, uptime - lateMs));
     }
   }
@@ -129,11 +129,11 @@ export class Fence {
     } catch (error) {
       this.#tell(`Attempt ${attemptId} could not be ended: ${String(error)}`);
     }
-    // Again until the agent has taken note: one that was halted just before it started something goes on then.
+    // Repeated until the agent has recorded it: one that was halted just before a start would start it afterwards.
     this.#world.clock.after(againMs, () => this.#ended.delete(attemptId));
   }
 
-  /** claude stops its turn and reports what it has cost, which a signal would keep it from. */
+  /** claude stops its turn and reports its cost, which a signal would prevent. */
   async #interrupt(attemptId: string, { fifo }: SessionPaths): Promise<void> {
     const { fifos, clock } = this.#world;
     const writer = fifos.openWriter(fifo);
@@ -142,16 +142,16 @@ export class Fence {
     writer?.close();
   }
 
-  /** Synced before anything is ended, so that a death of this process and the host does not hide why. */
+  /** Synced before anything is ended, so that the reason survives a death of this process and the host. */
   #note({ folder }: AttemptLease): void {
     const note = fencedNote(this.#paths, folder);
     const { files } = this.#world;
-    // Without its folder nothing reads the note.
+    // Without its folder nothing reads the record.
     if (files.entryKind(note) !== null || files.entryKind(join(this.#paths.slots, folder)) !== 'folder') return;
     try {
       files.writeAtomic(note, '', { durable: true });
     } catch (error) {
-      // A disk that is full must not keep it from being ended.
+      // A full disk must not prevent the end.
       this.#tell(`Why an attempt is ended cannot be noted: ${String(error)}`);
     }
   }

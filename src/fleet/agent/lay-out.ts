@@ -1,6 +1,6 @@
 /**
- * A parcel's files laid out in the folder of a session. Its sender is known by a signature and still trusted with
- * nothing outside of that folder: no path leads out of it, neither by its names nor through a link.
+ * Writes a parcel's files into the folder of a session. Its sender is known by a signature and still not trusted
+ * outside that folder: no path leads out of it, neither by name nor through a symlink.
  */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -10,7 +10,7 @@ import type { Files } from '../../system/world.ts';
 import { type Parcel, type ParcelFile, placeholders, slugPlaceholder } from '../wire.ts';
 
 export interface Places {
-  /** The session's folder; a real path, as all of them. */
+  /** The session's folder; all are real paths. */
   readonly session: string;
   readonly worktree: string;
   readonly package: string;
@@ -19,9 +19,9 @@ export interface Places {
 }
 
 /**
- * Fails with `usage` before anything is written when a path is none that may come, with `worktree-failed` when
- * something else lies where a file or its folder has to, which no other try changes, else with the system's reason.
- * `keep`: what is there already stays as it is.
+ * Fails with `usage` before anything is written when a path is not allowed, with `worktree-failed` when something else
+ * is in the place of a file or its folder, which no retry changes, otherwise with the system's reason. `keep`: existing
+ * files stay.
  */
 export function layOut(files: Files, parcel: Pick<Parcel, 'files'>, places: Places, keep = false): Result<void> {
   for (const { path } of parcel.files) {
@@ -43,10 +43,10 @@ export function layOut(files: Files, parcel: Pick<Parcel, 'files'>, places: Plac
   return ok(undefined);
 }
 
-/** In parcels what belongs to the worktree begins so, wherever that lies. */
+/** Prefix in parcels of files in the worktree, wherever that is. */
 export const worktreeFolder = 'worktree/';
 
-/** Where a file of a parcel lies: `path` below one of the two folders. */
+/** The target of a parcel's file below one of the two folders. */
 export function destination(places: Places, file: Pick<ParcelFile, 'path'>) {
   const named = file.path.replaceAll(slugPlaceholder, places.slug);
   const isWork = named.startsWith(worktreeFolder);
@@ -57,7 +57,7 @@ export function destination(places: Places, file: Pick<ParcelFile, 'path'>) {
 
 const refusedNext = 'Check which runners this host accepts.';
 
-/** Shorter than any system allows, for what is written beside it first and the folder that it lies in. */
+/** Shorter than any system's limit, to leave room for the temporary name and the parent folder. */
 const nameBytesMax = 200;
 const pathBytesMax = 3_000;
 
@@ -67,12 +67,12 @@ export function problemWith(path: string): string | null {
   if (!isPlain) return 'which would lead out of the folder of its session';
   const isLong = (text: string, max: number): boolean => Buffer.byteLength(text) > max;
   if (isLong(path, pathBytesMax) || parts.some((part) => isLong(part, nameBytesMax))) return 'whose name is too long';
-  // Under `.git` it would say what git runs.
+  // Files in `.git` would decide what git runs.
   if (parts.some((part) => part.toLowerCase() === '.git')) return 'which would change a repository';
   return isOwn(path) ? 'which a host makes for itself' : null;
 }
 
-/** A session may have made links where its files are to lie. A sentence without an end; null = there is none. */
+/** A session may have made symlinks in the place of its files. A sentence fragment; null = no obstacle. */
 export function obstacleTo(files: Files, folder: string, path: string): string | null {
   const parts = path.split('/');
   for (let count = 1; count <= parts.length; count += 1) {
@@ -89,7 +89,7 @@ function put(files: Files, target: string, { data, isText, offset }: ParcelFile,
   const bytes = Buffer.from(data, 'base64');
   const content = isText ? Buffer.from(fillIn(bytes.toString(), places)) : bytes;
   const before = offset === undefined ? [] : [files.readBytes(target, 0, offset)];
-  // Beside it and then renamed: it is wholly the old one or the new one.
+  // Written to a temporary file and renamed, so that it is never partial.
   const temporary = `${target}.laid-out`;
   files.remove(temporary);
   files.writeBytes(temporary, Buffer.concat([...before, content]), { mode: 0o600 });
@@ -98,7 +98,9 @@ function put(files: Files, target: string, { data, isText, offset }: ParcelFile,
 
 const conversations = 'claude-config/projects/';
 
-/** An earlier attempt began them and nothing of it came back. With one of its id there, claude would begin none. */
+/**
+ * Conversations of an earlier attempt from which nothing was received. With the same id there, claude would start none.
+ */
 export function removeOtherConversations(files: Files, parcel: Pick<Parcel, 'files'>, { session, slug }: Places): void {
   const known = new Set(parcel.files.map(({ path }) => path.replaceAll(slugPlaceholder, slug)));
   const isElsewhere = (path: string): boolean =>
@@ -116,7 +118,7 @@ export function fillIn(text: string, places: Places): string {
     .replaceAll(placeholders.bun, () => places.bun);
 }
 
-/** The reverse, longest first: one of the paths may lie within another. */
+/** The reverse, longest first, because one path may be within another. */
 export function takeOut(text: string, places: Places): string {
   const known = (['session', 'worktree', 'package', 'bun'] as const).map(
     (name) => [places[name], placeholders[name]] as const,
@@ -126,14 +128,14 @@ export function takeOut(text: string, places: Places): string {
     .reduce((all, [path, placeholder]) => all.replaceAll(path, placeholder), text);
 }
 
-// What of a session's folder belongs to one host alone: it never comes with an order and is never sent back.
+// The parts of a session's folder that belong to one host: they are never sent in either direction.
 
 const own: ReadonlySet<string> = new Set([
   ...['transcript.jsonl', 'stderr.log', 'stdin.fifo', 'meta.json', 'order.json'],
   ...['workspace.json', 'setup.done', 'remote-worktree.json', 'login-check'],
 ]);
 
-/** Where claude keeps a login when a person logs in within the session; who works elsewhere has one of that host. */
+/** claude's file for a login made within the session; sessions elsewhere use that host's login. */
 const credentials = 'claude-config/.credentials.json';
 
 export function isOwn(path: string): boolean {
@@ -141,7 +143,7 @@ export function isOwn(path: string): boolean {
   return own.has(top) || top === 'tmp' || /^\..*\.tmp$/.test(top) || path === credentials;
 }
 
-/** Regular files below the folder, through no link, relative to it and sorted. */
+/** Regular files below the folder, not through symlinks, relative to it and sorted. */
 export function filesIn(files: Files, top: string, isLeft: (path: string) => boolean): string[] {
   const found: string[] = [];
   const open = [''];

@@ -1,4 +1,4 @@
-/** What agent and guard tell each other by files: which attempts may run until when, and that the guard runs. */
+/** Files shared by agent and guard: which attempts may run until when, and that the guard is running. */
 import { parseOwn } from '../../store/json.ts';
 import type { Files, World } from '../../system/world.ts';
 import type { FleetPaths } from '../fleet-files.ts';
@@ -10,17 +10,17 @@ export interface AttemptLease {
   readonly folder: string;
   readonly token: string;
   readonly leaseMs: number;
-  /** Uptime at which the last renewal was sent that Redis has answered; 0 = none since boot; -1 = the lease is over. */
+  /** Uptime at the last renewal that Redis confirmed; 0 = none since boot; -1 = the lease is over. */
   readonly renewedAt: number;
 }
 
 interface LeaseFile {
-  /** Uptimes of another boot mean nothing, and nothing of it lives. */
+  /** Uptimes of another boot are meaningless, and none of its processes is alive. */
   readonly bootId: string;
   readonly leases: readonly AttemptLease[];
 }
 
-/** Not synced: after a power cut nothing runs that it could speak of. */
+/** Not synced: after a power cut none of its attempts is running. */
 export function writeLeases({ files, machine }: World, { leases: path }: FleetPaths, leases: readonly AttemptLease[]) {
   files.writeAtomic(path, `${JSON.stringify({ bootId: machine.bootId, leases } satisfies LeaseFile)}\n`);
 }
@@ -30,7 +30,7 @@ export function readLeases({ files, machine }: World, { leases: path }: FleetPat
   return found?.bootId === machine.bootId ? found.leases : [];
 }
 
-/** At that uptime nothing of the attempt may live any more. */
+/** At that uptime no process of the attempt may be alive. */
 export function isOver({ renewedAt, leaseMs }: Pick<AttemptLease, 'renewedAt' | 'leaseMs'>, uptime: number): boolean {
   return renewedAt < 0 || uptime - renewedAt >= leaseMs;
 }
@@ -41,7 +41,7 @@ export function noteGuard(world: World, { guard }: FleetPaths): void {
   world.files.writeAtomic(guard, `${JSON.stringify({ pid: self.pid, bootId, uptime })}\n`);
 }
 
-/** One that has not looked for so long does not count as living. */
+/** A guard that has not checked for this long does not count as alive. */
 const guardSilentMs = 5_000;
 
 export function isGuarded(world: World, { guard }: FleetPaths): boolean {
@@ -50,9 +50,9 @@ export function isGuarded(world: World, { guard }: FleetPaths): boolean {
   return uptimeMs(world.files) - found.uptime <= guardSilentMs;
 }
 
-// Time since the host was started. It goes on while the host sleeps, and cannot be set.
+// Time since the host's boot. It includes sleep, and cannot be set.
 
-/** Milliseconds. Throws where the system does not tell: a host of a fleet runs Linux. */
+/** Milliseconds. Throws on other systems: a host of a fleet runs Linux. */
 export function uptimeMs(files: Pick<Files, 'readText'>): number {
   const seconds = Number(files.readText('/proc/uptime')?.split(' ')[0]);
   if (!Number.isFinite(seconds)) throw new Error('The system does not tell in /proc/uptime since when it runs');

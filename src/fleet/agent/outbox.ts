@@ -1,6 +1,6 @@
 /**
- * What an attempt tells its runner, from what lies on the disk here: its transcript, and the record of its slot. What
- * the runner does not have is sent as often as it takes, so nothing that gets lost on the way is missed.
+ * Sends an attempt's reports to its runner from the files here: its transcript, and the record of its slot. Whatever
+ * the runner does not have is sent repeatedly, so that lost messages do no harm.
  */
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
@@ -12,9 +12,9 @@ import { blobOf } from '../redis.ts';
 import { type AttemptNews, type Blob, packed, type ToGroup } from '../wire.ts';
 import type { Slot } from './slot.ts';
 
-/** So many bytes of a transcript may be on their way; as long as no runner takes them they fill Redis. */
+/** Maximum number of unconfirmed transcript bytes; without a runner they would fill Redis. */
 const underWayMax = 512 * 1024;
-/** Of one message: a part of what may be on its way, so that both ends are busy. */
+/** Bytes per message: a part of the unconfirmed maximum, so that both ends are busy. */
 const chunkBytes = 256 * 1024;
 const againMs = 1_000;
 
@@ -30,7 +30,7 @@ export class Outbox {
   /** Bytes of the transcript that the runner has, and that were sent. */
   #had = 0;
   #sent = 0;
-  /** What else was sent since `sendAgain`. */
+  /** Other reports sent since `sendAgain`. */
   readonly #said = new Set<string>();
   #isSending = false;
   #isClosed = false;
@@ -40,13 +40,13 @@ export class Outbox {
     [this.#world, this.#engine, this.#slot, this.#host, this.#tell] = [world, engine, slot, host, tell];
   }
 
-  /** How a command ended; told until the slot is released. */
+  /** How a command ended; repeated until the slot is released. */
   ran(news: Ran): void {
     this.#ran.set(news.id, news);
     void this.send();
   }
 
-  /** The runner has so many bytes of the transcript and all checkpoints up to that one on its disk. */
+  /** The runner has this many bytes of the transcript and all checkpoints up to that one on disk. */
   have(printed: number, checkpoint: number): void {
     this.#had = printed;
     this.#sent = Math.max(this.#sent, printed);
@@ -59,7 +59,7 @@ export class Outbox {
     void this.send();
   }
 
-  /** Keeps bytes until the runner has them. Fails with `usage` when they are too many to be sent. */
+  /** Keeps bytes until the runner has them. Fails with `usage` when they are too many to send. */
   keepBlob(bytes: Uint8Array): Result<Blob> {
     const { random, files } = this.#world;
     const blob = blobOf(random.uuid(), bytes);
@@ -78,7 +78,7 @@ export class Outbox {
     return join(this.#slot.folder, `blob-${id}`);
   }
 
-  /** All that the runner is not known to have: what was sent may be lost. */
+  /** Sends everything again that the runner is not known to have: it may be lost. */
   sendAgain(): void {
     this.#said.clear();
     this.#sent = this.#had;
@@ -102,7 +102,7 @@ export class Outbox {
     if (isAway && !this.#isClosed) this.#cancelAgain = this.#world.clock.after(againMs, () => void this.send());
   }
 
-  /** The end comes after all else: when the runner has that. */
+  /** The end comes last, when the runner has everything else. */
   #next(): AttemptNews | null {
     const { process, checkpoints: [checkpoint] = [], end } = this.#slot.record;
     if (process !== undefined && !this.#said.has('started')) return { say: 'started', process };
@@ -133,7 +133,7 @@ export class Outbox {
     const message: ToGroup = { kind: 'attempt', ...attempt, news };
     const sent = await this.#engine.send(toGroupStream(record.groupId), [packed(message)]);
     if (!sent.ok) return sent;
-    // What was to be sent again meanwhile is.
+    // A `sendAgain` meanwhile takes precedence.
     if (news.say !== 'printed') this.#said.add(keyOf(news));
     else if (this.#sent === before) this.#sent += news.data.length;
     return sent;
@@ -144,12 +144,12 @@ export class Outbox {
     if (!has.ok || has.value) return has;
     const path = this.#blobPath(blob.id);
     const { files } = this.#world;
-    // The runner had it a moment ago.
+    // The runner has just confirmed it.
     if (files.entryKind(path) === null) return ok(undefined);
     return this.#engine.putBlob(blob.id, files.readBytes(path, 0, files.info(path)?.size ?? 0));
   }
 
-  /** Sends nothing any more; what was not taken in stays on the disk. */
+  /** Stops sending; unconfirmed reports stay on disk. */
   close(): void {
     this.#isClosed = true;
     this.#cancelAgain();

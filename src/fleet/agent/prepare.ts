@@ -1,4 +1,4 @@
-/** From an order to what is to be started: files, worktree, set-up, login and program, all on this host. */
+/** Prepares an order for its start: files, worktree, set-up, login and program, all on this host. */
 import { dirname, join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { inCleanEnvironment, telemetryOf, withHooksHere, workerSettings } from '../../claude/launch/settings.ts';
@@ -34,7 +34,7 @@ import type { Slot } from './slot.ts';
 
 export interface PrepareOptions {
   readonly onStop: (stop: () => void) => void;
-  /** Told as soon as there is a place of work, also when its set-up fails afterwards. */
+  /** Called as soon as there is a folder, even if its set-up fails afterwards. */
   readonly onWork: (work: AttemptWork) => void;
 }
 
@@ -127,19 +127,19 @@ function layOutFiles(files: Files, all: readonly ParcelFile[], places: Places): 
   removeOtherConversations(files, { files: others }, places);
   const laidOut = layOut(files, { files: others }, places);
   if (!laidOut.ok) return laidOut;
-  // Those that git ignores: what lies there is the session's own already.
+  // Ignored files: existing ones belong to the session.
   const included = layOut(files, { files: inWorktree }, places, true);
   return included.ok ? layOut(files, { files: takeSent(all) }, places) : included;
 }
 
-/** What beats a project's settings states the environment of the host on which it was written. */
+/** The variables in settings that override a project's, as they are on this host. */
 function restateEnvironment(
   files: Files,
   { workerSettings: path }: SessionPaths,
   env: Readonly<Record<string, string>>,
 ) {
   const settings = JSON.parse(files.readText(path) ?? '{}') as JsonObject;
-  // Empty ones only say that it was off there.
+  // Empty ones only mean that telemetry was off there.
   const telemetry = Object.entries(telemetryOf(settings)).filter(([, value]) => value !== '');
   const restated = { ...settings, env: workerSettings(env, { base: { env: Object.fromEntries(telemetry) } }).env };
   files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
@@ -162,7 +162,7 @@ function restateHooks(
   files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
 }
 
-/** Fails with `project-missing` when the folder that the order names is none of the worktree. */
+/** Fails with `project-missing` when the order's folder is not in the worktree. */
 function workOf(context: AgentContext, { paths, order }: Slot, worktree: RemoteWorktree): Result<AttemptWork> {
   const { files } = context.world;
   const session = files.realPath(paths.folder) ?? paths.folder;
@@ -179,7 +179,7 @@ function workOf(context: AgentContext, { paths, order }: Slot, worktree: RemoteW
   return ok({ places, worktree, folder, files: new SessionFiles(files, places), told: { head, snapshot } });
 }
 
-/** After a restart of the agent: the attempt is there, but not which snapshot of it was reported last. */
+/** After a restart of the agent: the attempt is known, but not its last reported snapshot. */
 export function recallWork(context: AgentContext, slot: Slot): Result<AttemptWork> {
   const path = join(context.paths.repositories, slot.order.work.repository);
   return workOf(context, slot, { repository: path, path: worktreeOf(slot.paths), isNew: false });
@@ -221,7 +221,7 @@ async function setUp(
 export interface RemoteWorktree {
   readonly repository: string;
   readonly path: string;
-  /** Nothing of the session was here, or not of this repository: ignored files and what `setup` makes are missing. */
+  /** Nothing of the session, or of this repository, was here: ignored files and the results of `setup` are missing. */
   readonly isNew: boolean;
 }
 
@@ -233,7 +233,7 @@ const long = { timeoutMs: longTimeoutMs };
 
 const busyIn = new WeakMap<World, Map<string, Promise<unknown>>>();
 
-/** One after another in a repository: while a worktree is made it has no HEAD. */
+/** One at a time in a repository: while a worktree is created it has no HEAD. */
 function alone<T>({ world }: Git, repository: string, work: () => Promise<T>): Promise<T> {
   const busy = busyIn.get(world) ?? new Map<string, Promise<unknown>>();
   busyIn.set(world, busy);
@@ -245,7 +245,7 @@ function alone<T>({ world }: Git, repository: string, work: () => Promise<T>): P
   return doing;
 }
 
-/** Fails with `worktree-failed`, and as `fetchCommits` where the commits come by way of a remote. */
+/** Fails with `worktree-failed`, and as `fetchCommits` if the commits come through a remote. */
 export async function layOutWork(
   git: Git,
   fleet: FleetPaths,
@@ -269,7 +269,7 @@ export async function layOutWork(
   return ok({ ...place, isNew: found.value !== 'set up' });
 }
 
-/** The runner has pushed there what the order names, or to a remote from which it is fetched. */
+/** The runner has pushed the order's commits there, or to a remote from which they are fetched. */
 async function readyRepository(git: Git, repository: string, { work, sessionId }: Order): Promise<Result<void>> {
   const { files } = git.world;
   const { head, snapshot, remote, settings } = work;
@@ -295,9 +295,9 @@ async function readyRepository(git: Git, repository: string, { work, sessionId }
   return setUpAs(git, repository, settings.filter(isSentSetting));
 }
 
-/** Its time says when a session last began there. */
+/** Its modification time is the last start of a session there. */
 const usedNote = 'cca-used';
-/** What sessions left on a host is kept for so long after the last of them began. */
+/** How long files of sessions are kept after the last of them started. */
 export const keptMs = 14 * 24 * 60 * 60_000;
 
 /** The slot is free: the branch and the worktree are kept for a next attempt, the rest is not needed. */
@@ -353,13 +353,13 @@ async function findFolder(
     return ok(known.isSetUp ? 'set up' : 'not set up');
   files.remove(path);
   files.remove(notePath(paths));
-  // A session of long ago may have the branch checked out still, so it is moved first and then taken by force.
+  // An old session may still have the branch checked out, so it is moved first and then checked out with force.
   const moved = await setRefs(git, repository, [[`refs/heads/${branch}`, snapshot]]);
   if (!moved.ok) return moved;
   const add = ['worktree', 'add', '--quiet', '--no-checkout', '--force', path, branch];
   const made = await runOwn(git, repository, add, long);
   if (made.ok) return ok('new');
-  // One of that path was there once, or its git was ended and has left it locked. Nothing else uses the branch here.
+  // An old worktree at that path, or one left locked by a killed git. Nothing else uses the branch here.
   const gone = await runOwn(git, repository, ['worktree', 'remove', '--force', '--force', '--', path]);
   const again = gone.ok ? await runOwn(git, repository, add, long) : made;
   return again.ok ? ok('new') : again;
@@ -384,11 +384,11 @@ async function checkOut(
   return ok(undefined);
 }
 
-/** Nothing of the session works any more, but a git that was killed in the middle may have left its locks. */
+/** No process of the session is running, but a killed git may have left its locks. */
 function unlock({ world: { files } }: Git, repository: string, path: string, branch: string): void {
   const own = gitDirOf(files, path);
   const worktrees = join(files.realPath(repository) ?? repository, 'worktrees/');
-  // The session could have made it lead anywhere.
+  // The session could have redirected it.
   if (own?.startsWith(worktrees) === true)
     for (const name of ['index', 'HEAD']) files.remove(join(own, `${name}.lock`));
   files.remove(join(repository, 'refs', 'heads', `${branch}.lock`));

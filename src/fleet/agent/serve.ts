@@ -1,4 +1,4 @@
-/** Where the agent of a host begins and ends: `host serve`. */
+/** `host serve`: start and end of a host's agent. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../system/own-program.ts';
@@ -18,7 +18,7 @@ export interface ServeOptions {
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
   readonly version: string;
-  /** The claude to be used now, with what is known of it. Fails when there is none that may be used. */
+  /** The claude to use now, with its check result. Fails when none may be used. */
   readonly claude: () => Promise<Result<ChosenProgram>>;
   readonly claudeVersion: () => Promise<string>;
   readonly checkLogin: () => Promise<string | undefined>;
@@ -28,7 +28,7 @@ export interface ServeOptions {
   readonly tell: (line: string) => void;
 }
 
-/** Fails with `usage` where the host belongs to no fleet, with `busy` where an agent runs already. */
+/** Fails with `usage` when the host belongs to no fleet, with `busy` when an agent is already running. */
 export async function serveHost(world: World, options: ServeOptions): Promise<Result<void>> {
   const { root, callerEnv, packageRoot, onSignal, tell, startGuard, claude } = options;
   const paths = fleetPaths(root);
@@ -86,12 +86,12 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   return ok(undefined);
 }
 
-/** Tells hosts apart that were given the same name. */
+/** Distinguishes hosts with the same name. */
 export function homeOf({ machine }: World, root: string): string {
   return `${machine.bootId} ${root}`;
 }
 
-/** Two hosts of one name would take each other's messages. What is not known now is no reason to wait. */
+/** Two hosts with one name would take each other's messages. An unknown state is no reason to wait. */
 export async function checkName(
   engine: FleetEngine,
   { name, leaseMs }: Pick<HostConfig, 'name' | 'leaseMs'>,
@@ -104,7 +104,7 @@ export async function checkName(
   return fail('duplicate', `Another host of the fleet is called ${name}, and works.`, next);
 }
 
-/** `salt`: another one for each agent, so that a host that has joined again is tried again. */
+/** `salt`: a new one per agent, so that a host that has joined again is tried again. */
 async function abilitiesOf(
   world: World,
   options: ServeOptions,

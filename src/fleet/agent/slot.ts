@@ -1,6 +1,6 @@
 /**
- * A slot of this host in use: what must be known of it when the agent comes again. It is written before
- * what it says is done, and synced, so that nothing is ever started twice.
+ * A used slot of this host: the state that an agent needs after a restart. It is written and synced before its actions,
+ * so that nothing ever starts twice.
  */
 import { dirname, join } from 'node:path';
 import type { GroupId, SessionId } from '../../core/group.ts';
@@ -20,13 +20,13 @@ export interface SlotRecord {
   readonly printedAtEnd?: number;
   readonly startedAt?: string;
   readonly process?: Extract<AttemptNews, { say: 'started' }>['process'];
-  /** Ids of what was written to claude. */
+  /** Ids of messages written to claude. */
   readonly written?: readonly string[];
-  /** Those that the runner is not known to have. */
+  /** Those not confirmed by the runner. */
   readonly checkpoints?: readonly Extract<AttemptNews, { say: 'checkpoint' }>[];
-  /** How many there were. */
+  /** Their total number. */
   readonly lastCheckpoint?: number;
-  /** The attempt is over, or could not begin. */
+  /** The attempt is over, or could not start. */
   readonly end?: AttemptEnd;
 }
 
@@ -37,7 +37,7 @@ export class Slot {
   readonly #world: World;
   readonly #fleet: FleetPaths;
   #record: SlotRecord;
-  /** Uptime at which the last renewal was sent that was answered; -1 = the lease is over. */
+  /** Uptime at the last confirmed renewal; -1 = the lease is over. */
   renewedAt: number;
 
   private constructor(world: World, fleet: FleetPaths, name: string, record: SlotRecord, renewedAt: number) {
@@ -50,7 +50,7 @@ export class Slot {
     this.paths = sessionPaths(groupPaths(fleet.work, record.groupId as GroupId), record.sessionId as SessionId);
   }
 
-  /** Nothing of it is written yet. Null where folders cannot bear its names. */
+  /** Nothing of it is written yet. Null if its names are invalid for folders. */
   static of(world: World, fleet: FleetPaths, value: SlotRecord): Slot | null {
     const isRight = isGroupId(value.groupId) && isSessionId(value.sessionId);
     return isRight ? new Slot(world, fleet, world.random.uuid(), value, 0) : null;
@@ -62,12 +62,12 @@ export class Slot {
     this.#write();
   }
 
-  /** Those that an earlier agent had; `renewedAt` as the lease file tells. */
+  /** Slots of an earlier agent; `renewedAt` from the lease file. */
   static recall(world: World, fleet: FleetPaths, renewedAt: (token: string) => number): Slot[] {
     return world.files.list(fleet.slots).flatMap((name) => {
       const text = world.files.readText(join(fleet.slots, name, 'slot.json'));
       const found = parseOwn<SlotRecord>(text);
-      // Its taking was not finished: nothing was begun.
+      // Its creation was not finished: nothing was started.
       if (found === null) {
         world.files.remove(join(fleet.slots, name));
         return [];
@@ -102,17 +102,17 @@ export class Slot {
     try {
       this.#write();
     } catch (error) {
-      // The next agent finds out by itself that it has ended, and a full disk is no reason to keep that back.
+      // The next agent detects its end by itself, so a full disk must not delay the report.
       if (change.end === undefined) throw error;
     }
   }
 
-  /** One of that id was ordered here before, under whatever token. */
+  /** An attempt with that id was ordered here before, under any token. */
   knows(attemptId: string): boolean {
     return this.#attempts.includes(attemptId);
   }
 
-  /** To be called before anything of the attempt begins. */
+  /** Call before anything of the attempt starts. */
   noteAttempt(attemptId: string): void {
     const known = this.#attempts;
     if (known.includes(attemptId)) return;
@@ -121,7 +121,7 @@ export class Slot {
     this.#world.files.writeAtomic(this.#attemptsPath, `${text}\n`, { durable: true });
   }
 
-  /** What claude prints there is on the disk at once, so the names that lead there have to be, too. */
+  /** claude's output there is synced at once, so its folders must be, too. */
   #makeFolder(): void {
     const { files } = this.#world;
     const { folder } = this.paths;
@@ -146,7 +146,7 @@ export class Slot {
 
   remove(): void {
     this.#world.files.remove(this.folder);
-    // A slot that a power cut brought back would never be released.
+    // A slot restored by a power cut would never be released.
     this.#world.files.syncFolder(this.#fleet.slots);
   }
 }

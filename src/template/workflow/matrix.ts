@@ -1,6 +1,6 @@
 /**
- * From the sessions of a workflow file to those of the group: a matrix of lists and project folders becomes one session
- * for each combination. Names and order depend only on the file, the variables and the folders.
+ * Expands the sessions of a workflow file: a matrix of lists and project folders becomes one session for each
+ * combination. Names and order depend only on the file, the variables and the folders.
  */
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { quoted, slugify } from '../../core/id.ts';
@@ -17,11 +17,11 @@ const listBytesMax = 1024 * 1024;
 const valueLengthMax = 1_000;
 
 export interface MatrixValue {
-  /** What `{{matrix.KEY}}` gives; of a project its absolute path. */
+  /** The value of `{{matrix.KEY}}`; for a project its absolute path. */
   readonly text: string;
-  /** What `{{matrix.name}}` gives; only of projects. */
+  /** The value of `{{matrix.name}}`; only for projects. */
   readonly name?: string;
-  /** By which `key[VALUE]` finds it. */
+  /** The values by which `key[VALUE]` finds it. */
   readonly labels: readonly string[];
 }
 
@@ -29,7 +29,7 @@ export interface Dimension {
   /** `project` for the key `projects`. */
   readonly key: string;
   readonly values: readonly MatrixValue[];
-  /** The real values are not known: one stands for all. */
+  /** The real values are unknown: one placeholder replaces all. */
   readonly isOpen: boolean;
 }
 
@@ -61,7 +61,7 @@ export function realFolder({ files }: World, path: string): Found {
     const info = files.info(path);
     if (info === null) return { ok: false, trouble: 'does not exist' };
     if (info.kind !== 'folder') return { ok: false, trouble: 'is not a folder' };
-    // Looking through the folder takes the right to enter it, which claude needs as well.
+    // Looking through the folder needs the right to enter it, which claude needs as well.
     files.info(`${path}/.`);
     const real = files.realPath(path);
     return real === null ? { ok: false, trouble: 'does not exist' } : { ok: true, path: real };
@@ -98,7 +98,7 @@ function valueDimension(
   for (const [index, raw] of given.entries()) {
     const at = [...path, index];
     const { text } = fillYamlText(at, String(raw), meanings, problems);
-    // What stands for a variable that has no value yet may be anything.
+    // A placeholder of an unknown value may be anything.
     const isGuess = !looksUp && text !== String(raw);
     isOpen ||= isGuess;
     if (text.trim() === '') problems.at(at, 'the value is blank');
@@ -193,7 +193,7 @@ function entriesOfFile(file: Entry, context: MatrixContext): Entry[] {
   return entries.length > 0 ? entries : refuse('names no project');
 }
 
-/** The folders that a path or pattern means; a folder whose name looks like a pattern is found by its name. */
+/** The folders of a path or pattern; a folder whose name looks like a pattern is found by its name. */
 function foldersOf({ text, report }: Entry, context: MatrixContext): readonly string[] {
   const plain = resolvePath(context, text);
   if (!isPattern(text) || (plain.ok && existsAsFolder(context.world, plain.path))) {
@@ -212,7 +212,9 @@ function isPattern(text: string): boolean {
   return /[*?]|\{.*,.*\}/s.test(text);
 }
 
-/** The folders that fit, sorted, or why there can be none. Links count while they stay below the pattern's folder. */
+/**
+ * The matching folders, sorted, or why there can be none. Symlinks count while they stay below the pattern's folder.
+ */
 function matchFolders(context: MatrixContext, pattern: string): string[] | string {
   const { files } = context.world;
   const slash = pattern.lastIndexOf('/', pattern.search(/[*?{]/));
@@ -248,7 +250,7 @@ export interface Family {
   readonly key: string;
   readonly spec: SessionSpec;
   readonly dimensions: readonly Dimension[];
-  /** Empty when the matrix has a problem; then nothing can be said about who depends on it. */
+  /** Empty when the matrix has a problem; then its dependents are not checked. */
   readonly instances: readonly Instance[];
 }
 
@@ -289,7 +291,7 @@ function combinations(dimensions: readonly Dimension[]): readonly (readonly Matr
   );
 }
 
-/** `key-slug-slug`, cut to the length of a name, with a number behind it when another session is called so. */
+/** `key-slug-slug`, cut to the maximum length, with a number when the name is taken. */
 function nameOf(key: string, values: readonly MatrixValue[], taken: Set<string>): string {
   const slugs = values.map(({ name, text }) => slugify(name ?? text)).filter((slug) => slug !== '');
   const whole = [key, ...slugs].join('-');
@@ -303,7 +305,7 @@ function nameOf(key: string, values: readonly MatrixValue[], taken: Set<string>)
   }
 }
 
-/** What `{{matrix.KEY}}` stands for in one session, by KEY. */
+/** The values of `{{matrix.KEY}}` in one session, by KEY. */
 export function matrixTexts({ family, values }: Instance): ReadonlyMap<string, string> {
   const texts = new Map<string, string>();
   for (const [index, { key }] of family.dimensions.entries()) {

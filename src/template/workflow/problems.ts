@@ -16,7 +16,7 @@ export class Problems {
     this.#file = file;
   }
 
-  /** How often something was found wrong, repetitions included. */
+  /** Number of problems found, including repetitions. */
   get size(): number {
     return this.#reported;
   }
@@ -33,7 +33,7 @@ export class Problems {
     for (const problem of problems) this.#found.set(JSON.stringify(problem), problem);
   }
 
-  /** At the value under `path`, or at the nearest thing above it. */
+  /** At the value under `path`, or at its nearest existing parent. */
   at(path: YamlPath, message: string): void {
     this.add(this.#yaml.problemAt(path, message));
   }
@@ -42,14 +42,14 @@ export class Problems {
     this.add(this.#yaml.problemAtKey(path, key, message));
   }
 
-  /** At the `nth` (counted from 0) place in the text under `path` that is written as `source`. */
+  /** At the `nth` (counted from 0) reference in the text under `path` that is written as `source`. */
   atPlace(path: YamlPath, source: string, nth: number, message: string): void {
     const start = this.#yaml.scalarAt(path)?.offset ?? this.#text.length;
     let offset = this.#text.indexOf(source, start);
     for (let seen = 0; offset >= 0 && seen < nth; seen += 1) {
       offset = this.#text.indexOf(source, offset + source.length);
     }
-    // A text with escapes, or one that is folded, does not hold the place as it was written.
+    // A text with escapes, or a folded one, does not contain the reference as written.
     if (offset < 0) this.at(path, message);
     else {
       const before = this.#text.slice(0, offset).split('\n');
@@ -57,7 +57,7 @@ export class Problems {
     }
   }
 
-  /** A number or a flag must say what it says: YAML reads 1.10 as 1.1. */
+  /** A number or a flag must be unambiguous: YAML reads 1.10 as 1.1. */
   checkPlain(path: YamlPath, value: unknown): void {
     const { isPlain = false, source = '' } = this.#yaml.scalarAt(path) ?? {};
     if (!isPlain || typeof value === 'string' || source === String(value)) return;

@@ -1,6 +1,6 @@
 /**
- * `.claude-code-agent/project.yaml`: what a project says about sessions that work in it. It is read once, when a
- * session is added, so that later writes to the project do not decide which commands run.
+ * `.claude-code-agent/project.yaml`: a project's defaults for its sessions. It is read once, when a session is added,
+ * so that later writes to the project do not decide which commands run.
  */
 
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ export interface ProjectFile {
   readonly work: GivenWork;
 }
 
-/** What the project file nearest to this folder of a project says; null when there is none. Never throws. */
+/** The project file nearest to this folder of a project; null without one. Never throws. */
 export function projectFileFor(world: World, folder: string): Validated<ProjectFile | null> {
   for (const place of upToRepository(world, folder)) {
     const path = join(place, projectFileName);
@@ -49,7 +49,7 @@ export function isProjectFile(path: string): boolean {
   return path.endsWith(`/${projectFileName}`);
 }
 
-/** Reads and checks the file; every problem at once. Never throws for what stands in it. */
+/** Reads and checks the file; every problem at once. Never throws because of its content. */
 export function loadProjectFile(world: World, path: string): Validated<ProjectFile> {
   const read = readTextFile(world, path, yamlBytesMax);
   if (!read.ok) return { ok: false, problems: [wholeFile(path, read.trouble)] };
@@ -80,7 +80,7 @@ export interface ProjectCommand {
   readonly command: string;
 }
 
-/** What the projects' folders say about themselves, each looked up once. */
+/** The projects' files, each looked up once. */
 export class ProjectFileCache {
   readonly #world: World;
   readonly #repositoryOf: ((folder: string) => string | null) | undefined;

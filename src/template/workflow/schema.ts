@@ -1,5 +1,5 @@
 /**
- * template/workflow/: from the text of a workflow file to its sessions. This file: the form of version 1. The JSON
+ * template/workflow/: from the text of a workflow file to its sessions. This file: the schema of version 1. The JSON
  * Schema for editors is made from it, so every key has a description.
  */
 import Ajv from 'ajv';
@@ -17,7 +17,7 @@ import type { Problems } from './problems.ts';
 const z = zod();
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
-/** Of variables and of the keys of a matrix. */
+/** For variables and the keys of a matrix. */
 const keyPattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const keyRule = 'expected 1 to 64 letters, digits, "-" or "_"';
 const templatePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|.*\/.*)$/;
@@ -73,7 +73,7 @@ const config = z
   })
   .describe('What is generated into the config dir of the session');
 
-/** The others are read by `settingsIn`, without their keys being known to the compiler. */
+/** The others are read by `settingsIn`, without static types of their keys. */
 interface ReadByKey {
   readonly description: Z.ZodOptional<Z.ZodString>;
   readonly outputSchema: Z.ZodOptional<Z.ZodRecord<Z.ZodString, Z.ZodUnknown>>;
@@ -134,13 +134,13 @@ export type GroupSpec = Z.output<typeof group>;
 export type MatrixSpec = Z.output<typeof matrix>;
 export type ProjectsSpec = Z.output<typeof projects>;
 
-/** The JSON Schema of a workflow file, for the completion of editors. */
+/** The JSON Schema of a workflow file, for completion in editors. */
 export function workflowJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(workflowSchema, { io: 'input', unrepresentable: 'any' });
   return { title: 'Workflow of claude-code-agent, version 1', ...schema };
 }
 
-/** The file as its schema has it; undefined when `problems` got something. */
+/** The file by its schema; undefined when `problems` received any. */
 export function checkForm(yaml: YamlText, problems: Problems): WorkflowFile | undefined {
   if (!isObject(yaml.value)) {
     problems.at([], 'a workflow is a map with "version: 1" and "sessions"');
@@ -161,7 +161,10 @@ export function checkForm(yaml: YamlText, problems: Problems): WorkflowFile | un
   return undefined;
 }
 
-/** What a schema does not see: values that YAML reads as other ones than they look, and what claude refuses. */
+/**
+ * Problems that a schema cannot express: values that YAML reads differently than they look, and those that claude
+ * refuses.
+ */
 function checkValues({ sessions }: WorkflowFile, file: Record<string, unknown>, problems: Problems): void {
   for (const [name, declared] of Object.entries(isObject(file.vars) ? file.vars : {})) {
     if (isObject(declared)) problems.checkPlain(['vars', name, 'default'], declared.default);
@@ -179,7 +182,7 @@ function checkValues({ sessions }: WorkflowFile, file: Record<string, unknown>, 
   }
 }
 
-/** The schema is handed to claude on its command line, where one argument may have 128 KiB. */
+/** The schema is passed to claude on its command line, where one argument may have 128 KiB. */
 const outputSchemaBytesMax = 64 * 1024;
 const ajv = new Ajv({ logger: false });
 
@@ -193,7 +196,7 @@ export function outputSchemaFault(schema: Readonly<Record<string, unknown>>): st
   if (typeof $schema === 'string' && !/^https?:\/\/json-schema\.org\/draft-07\/schema#?$/.test($schema)) {
     return 'it must be of draft 7; leave out "$schema"';
   }
-  // Ajv keeps what it compiled, under its own identity and under its $id.
+  // Ajv caches compiled schemas under their identity and their $id.
   const own = { ...schema };
   try {
     ajv.compile(own);

@@ -1,6 +1,6 @@
 /**
- * How a workflow names its sessions: `NAME`, `NAME[*]`, `NAME[VALUE]`, `NAME[matrix.KEY]` in `dependsOn`, and the same
- * inside `{{sessions.NAME.result}}`; and the graph of dependencies that comes of it.
+ * References to sessions in a workflow: `NAME`, `NAME[*]`, `NAME[VALUE]`, `NAME[matrix.KEY]` in `dependsOn`, and the
+ * same inside `{{sessions.NAME.result}}`; and the resulting graph of dependencies.
  */
 import { buildGraph } from '../../core/graph.ts';
 import type { PromptReference } from '../../core/group.ts';
@@ -14,7 +14,7 @@ export interface ReferenceTarget {
   readonly selector: string | null;
 }
 
-/** What a prompt wants to know of a session. */
+/** The requested part of a session's result. */
 export interface Wanted extends ReferenceTarget {
   readonly field: PromptReference['field'];
   readonly path: readonly string[];
@@ -32,7 +32,7 @@ export function parseDependency(text: string, families: Families): Parsed<Refere
   return family === undefined ? refuse(unknownSession(name, families)) : { ok: true, value: { family, selector } };
 }
 
-/** Reads what stands between the braces and begins with `sessions.`. */
+/** Parses the text between the braces, which begins with `sessions.`. */
 export function parseReference(name: string, families: Families): Parsed<Wanted> {
   const rest = name.slice('sessions.'.length);
   const family = longestKey(rest, families);
@@ -45,7 +45,7 @@ export function parseReference(name: string, families: Families): Parsed<Wanted>
 
 const fields: readonly PromptReference['field'][] = ['result', 'structured', 'diffStat', 'branch'];
 
-/** Reads what is wanted of a session: one of the fields, and of `.structured` a way into it. */
+/** Parses the requested part: one of the fields, and for `.structured` a path into it. */
 export function parseAccess(access: string, session: string): Parsed<Pick<Wanted, 'field' | 'path'>> {
   const match = /^\.([\w-]+)(.*)$/s.exec(access);
   if (match === null)
@@ -64,7 +64,7 @@ export function parseAccess(access: string, session: string): Parsed<Pick<Wanted
   return { ok: true, value: { field: known, path } };
 }
 
-/** Names may hold dots, so the longest one that fits counts. */
+/** Names may contain dots, so the longest match counts. */
 function longestKey(text: string, families: Families): Family | undefined {
   let best = families.get(text);
   for (const { index } of best === undefined ? text.matchAll(/[.[]/g) : []) {
@@ -159,7 +159,7 @@ function selectByParts(family: Family, parts: readonly string[], from: Instance)
 
 function selectUnknown(family: Family, text: string): Parsed<Selected> {
   const { dimensions, instances, key } = family;
-  // With projects that are not known yet the value may be one of them.
+  // With unknown projects the value may be one of them.
   if (dimensions.some(({ isOpen }) => isOpen)) {
     return { ok: true, value: { instances: instances.slice(0, 1), isMany: false } };
   }
@@ -223,13 +223,13 @@ function same(family: Family, dimension: number, matrixKey: string, value: Matri
 }
 
 export interface Wiring {
-  /** Every session after those it waits for; among equals in the order of the file. */
+  /** Every session after its dependencies; among equals in the order of the file. */
   readonly order: readonly Instance[];
   readonly dependsOn: ReadonlyMap<Instance, ReadonlySet<Instance>>;
   isAncestor(from: Instance, to: Instance): boolean;
 }
 
-/** Undefined when there is no order: the dependencies form a cycle. */
+/** Undefined without an order: the dependencies form a cycle. */
 export function wire(families: Families, problems: Problems): Wiring | undefined {
   const instances = [...families.values()].flatMap((family) => family.instances);
   const dependsOn = new Map<Instance, Set<Instance>>();
@@ -266,7 +266,7 @@ function dependenciesOf(instance: Instance, families: Families, problems: Proble
 
 type Edges = ReadonlyMap<Instance, ReadonlySet<Instance>>;
 
-/** The graph only gets numbers for ids: a session may be called as a property of every object. */
+/** The graph gets only numbers for ids: a session may have the name of an object property. */
 function orderOf(
   instances: readonly Instance[],
   dependsOn: Edges,
@@ -281,7 +281,7 @@ function orderOf(
   const graph = buildGraph(nodes);
   if (graph.ok) return graph.value.order.map((id) => instances[Number(id)] as Instance);
   const { message } = graph.failure;
-  // The cycle is told at the session with which its path begins.
+  // The cycle is reported at the first session of its path.
   const start = /: (\S+) -> /.exec(message)?.[1];
   const first = instances.find(({ key }) => key === start);
   const sentence = message.replace(/^T/, 't').replace(/\.$/, '');

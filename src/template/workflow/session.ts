@@ -1,4 +1,4 @@
-/** One session of an expanded workflow, with its project, task, templates and settings all filled in. */
+/** One session of an expanded workflow, with its project, prompt, templates and settings filled in. */
 import { defined } from '../../core/defined.ts';
 import {
   configSettings,
@@ -37,14 +37,14 @@ import {
   workFaults,
 } from './work-settings.ts';
 
-/** A place in a draft's prompt that other sessions of the workflow fill; like PromptReference, by key. */
+/** A reference in a draft's prompt to other sessions of the workflow; like PromptReference, by key. */
 export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {
   readonly keys: readonly string[];
 }
 
 export interface SessionDraft {
   readonly key: string;
-  /** `variables` are the values with which its templates were filled in, defaults included. */
+  /** `variables`: the values of its templates, including defaults. */
   readonly definition: Omit<
     SessionDefinition,
     'id' | 'dependsOn' | 'createdAt' | 'promptReferences' | 'configTemplate'
@@ -62,10 +62,10 @@ export interface WorkflowDraft {
   readonly template?: string;
   readonly configTemplate?: ConfigTemplate;
   readonly variables: Readonly<Record<string, string>>;
-  /** Every session after those it depends on; among equals in the order of the file. */
+  /** Every session after its dependencies; among equals in the order of the file. */
   readonly sessions: readonly SessionDraft[];
   readonly workflow: WorkflowRef;
-  /** Commands of the projects' own files that sessions are going to run. */
+  /** Commands of the projects' own files that sessions will run. */
   readonly projectCommands: readonly ProjectCommand[];
 }
 
@@ -77,12 +77,12 @@ export interface SessionContext extends MatrixContext {
   readonly variables: readonly VariableSpec[];
   readonly values: Readonly<Record<string, string>>;
   readonly families: Families;
-  /** Absent when the dependencies make no sense; then nothing is said about who may use whose result. */
+  /** Absent when the dependencies are invalid; then references to results are not checked. */
   readonly wiring: Wiring | undefined;
   /** Sessions of the file whose config was checked already. */
   readonly checkedConfigs: Set<string>;
   readonly projects: ProjectFileCache;
-  /** Of the sessions that were drafted already; those that come before are. */
+  /** Of the sessions drafted so far; dependencies are always among them. */
   readonly isolations: Map<Instance, IsolationMode | undefined>;
 }
 
@@ -95,13 +95,13 @@ interface SessionView {
   readonly vars: Readonly<Record<string, string>>;
 }
 
-/** Whether what the project's repository says has an effect. */
+/** Whether files of the project's repository have an effect. */
 function isUntrusted({ spec }: Pick<SessionView, 'spec'>, { group }: Pick<SessionContext, 'group'>): boolean {
   const { untrusted = false } = { ...settingsIn(sharedSettings, group), ...settingsIn(plainSettings, spec) };
   return untrusted;
 }
 
-/** The folder in which, and above which, templates of the session are looked for first. */
+/** The folder at which the search for the session's templates starts, upwards. */
 function templateFolder(view: SessionView, context: SessionContext): string {
   return isUntrusted(view, context) ? noRepository : view.projectPath;
 }
@@ -124,16 +124,16 @@ function valuesFor(
   const fromFile = new Set(variables.filter(({ type }) => type === 'file').map(({ name }) => name));
   const eased = specs.map((one): VariableSpec => {
     const own = spec.vars !== undefined && Object.hasOwn(spec.vars, one.name);
-    // A value of the workflow that came out of a file is no path any more.
+    // A workflow value that was read from a file is no path any more.
     const isRead = one.type === 'file' && !own && fromFile.has(one.name);
     const isFilled = own ? String(spec.vars?.[one.name]) !== vars[one.name] : Object.hasOwn(values, one.name);
     const isGuess = !looksUp && isFilled;
-    // A guess may be blank where the value that is given one day is not.
+    // A placeholder may be blank where the later value is not.
     return isRead || isGuess ? { ...one, type: 'string', required: one.required && !isGuess } : one;
   });
   const resolved = resolveVariables(eased, { ...values, ...vars }, { world, folder: baseFolder });
   for (const problem of resolved.problems) problems.at(at, `${noun}: ${problem}`);
-  // What has no value is told already; its places need not be told as well.
+  // A missing value is reported already; its references need not be.
   return { ...Object.fromEntries(specs.map(({ name }) => [name, ''])), ...resolved.values };
 }
 
@@ -186,7 +186,7 @@ function givenWork(spec: object, path: YamlPath, view: SessionView, context: Ses
   };
 }
 
-/** A variable may be the whole command; one that is blank says nothing, so that a workflow can leave it open. */
+/** A variable may be the whole command; a blank one means none, so that a workflow can leave it open. */
 function commandOf(
   given: string | false | undefined,
   path: YamlPath,
@@ -199,7 +199,7 @@ function commandOf(
   if (found?.ok) return found.command;
   let problem = found?.problem;
   if (name !== undefined) {
-    // The name of a folder is no command.
+    // The name of a folder is not a command.
     const own = [...(matrix ?? [])].filter(([key]) => key !== 'project' && key !== 'name');
     const scope: Scope = { variables: [values], ...(matrix === undefined ? {} : { matrix: new Map(own) }) };
     const meaning = meaningsIn(scope)(name);
@@ -214,7 +214,7 @@ function commandOf(
   return undefined;
 }
 
-/** The variable of a template into which a session's own prompt goes. */
+/** The variable of a template that receives a session's own prompt. */
 const promptVariable = 'prompt';
 
 interface Task {
@@ -225,7 +225,7 @@ interface Task {
   readonly used: ReadonlySet<string>;
 }
 
-/** Its own prompt fills the template's `{{prompt}}`, or stands instead of a template that has none. */
+/** Its own prompt fills the template's `{{prompt}}`, or replaces a template without it. */
 function taskOf(view: SessionView, context: SessionContext): Task {
   const { spec, path, vars, scope, instance } = view;
   const { problems, shelf, group } = context;
@@ -278,7 +278,7 @@ function checked(task: Task, { spec, path }: SessionView, { problems }: SessionC
   return task;
 }
 
-/** The places that are filled when the session becomes ready, in their order. */
+/** The references that are filled when the session becomes ready, in order. */
 function draftReferences(
   { later: open }: FilledText<OpenPlace>,
   { instance }: SessionView,
@@ -312,7 +312,7 @@ function draftReferences(
   });
 }
 
-/** Why the result of `instances` cannot stand in the prompt of `from`; no full stop. */
+/** Why the result of `instances` cannot be used in the prompt of `from`; no full stop. */
 function faultOfReference(
   wanted: Wanted,
   instances: readonly Instance[],
@@ -350,7 +350,7 @@ function written({ family, selector }: ReferenceTarget): string {
   return selector === null ? family.key : `${family.key}[${selector}]`;
 }
 
-/** What makes a schema more than a list of properties. */
+/** Keywords that make a schema more than a list of properties. */
 const openEnds = ['$ref', 'allOf', 'anyOf', 'oneOf', 'patternProperties', 'if', '$dynamicRef'];
 
 interface MissingStep {
@@ -358,7 +358,7 @@ interface MissingStep {
   readonly known: readonly string[];
 }
 
-/** The first step of a way that a schema surely does not have; null when it may have all of them. */
+/** The first step of a path that a schema certainly lacks; null when it may have all of them. */
 export function missingStep(schema: unknown, path: readonly string[]): MissingStep | null {
   let here: unknown = schema;
   for (const step of path) {
@@ -368,7 +368,7 @@ export function missingStep(schema: unknown, path: readonly string[]): MissingSt
       continue;
     }
     const { properties, additionalProperties = false } = here;
-    // Without properties, or with further ones, anything may come.
+    // Without properties, or with additional ones, anything is possible.
     if (!isObject(properties) || additionalProperties !== false) return null;
     if (!Object.hasOwn(properties, step)) return { step, known: Object.keys(properties) };
     here = properties[step];
@@ -405,12 +405,12 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
     const at = one === configTemplate ? [...path, 'configTemplate'] : ['group', 'configTemplate'];
     Object.assign(values, valuesFor(one.variables, `config template ${one.name}`, at, view, context));
   }
-  // Values that none of its templates asks for stand with the group, once.
+  // Values that none of its templates uses are stored with the group, once.
   const asked = new Set([task.specs, ...configs.map((one) => one.variables)].flat().map(({ name }) => name));
   const isKept = ([name]: readonly [string, string]) => asked.has(name) || Object.hasOwn(vars, name);
   const variables = Object.fromEntries(Object.entries(values).filter(isKept));
   const config = configOf(spec, claudeMd.text);
-  // Where a value is missing the files could be faulty for that alone.
+  // A missing value alone could make the files faulty.
   if (problems.size === before) checkConfig(view, context, configs, config, variables);
   checkVars(view, context, [task.specs, claudeMd.specs, ...configs.map((one) => one.variables)], task.used);
   const work = workOf(view, context);
@@ -439,7 +439,7 @@ function descriptionOf({ spec, path, scope }: SessionView, { problems }: Session
   return text;
 }
 
-/** The real path of the project; of one that cannot be found, something that can be shown. */
+/** The real path of the project; for a missing one, a text to show. */
 function projectOf(instance: Instance, scope: Scope, context: SessionContext): string {
   const { problems, looksUp, world, baseFolder } = context;
   const { family, values } = instance;
@@ -495,7 +495,7 @@ function configOf(spec: SessionSpec, claudeMdText: string | undefined): SessionC
   return { ...settingsIn(configSettings, spec.config), ...defined({ claudeMdText }) };
 }
 
-/** Renders the config once for each session of the file: what is wrong with one of its sessions is wrong with all. */
+/** Renders the config once for each session of the file: a problem of one of its instances is a problem of all. */
 function checkConfig(
   view: SessionView,
   context: SessionContext,

@@ -1,4 +1,4 @@
-/** The templates a workflow names: each is looked for once per project and read once. */
+/** The templates named in a workflow: each is looked up once per project and read once. */
 import { describeFailure, type Failure, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { Problem, Validated } from '../../store/yaml-text.ts';
@@ -16,13 +16,13 @@ export interface TemplateCacheInput {
   readonly places: (projects: readonly string[]) => readonly TemplatePlace[];
 }
 
-/** A template, or what is wrong: a sentence about the name, or problems in the template's own files. */
+/** A template, or the problem: a sentence about the name, or problems in the template's own files. */
 export type CachedTemplate<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly trouble: string }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** In the place of a project: no template is looked for in repositories, not even beside the workflow. */
+/** In place of a project: templates in repositories are not used, not even next to the workflow. */
 export const noRepository = '';
 
 export class TemplateCache {
@@ -33,13 +33,13 @@ export class TemplateCache {
     this.#input = input;
   }
 
-  /** What `name` is kept as: a path must mean the same from any folder. */
+  /** The stored form of `name`: a path must mean the same from any folder. */
   reference(name: string): string {
     const path = isPath(name) ? resolvePath(this.#input, name) : null;
     return path?.ok ? path.path : name;
   }
 
-  /** By name or path. `project` is the folder whose own templates come first; null for those of the group. */
+  /** By name or path. `project`: the folder whose own templates come first; null for those of the group. */
   prompt(name: string, project: string | null): CachedTemplate<PromptTemplate> {
     if (isPath(name)) return this.#at(name, (path) => this.#readPrompt(path));
     const found = this.#find('prompt', name, project);
@@ -59,7 +59,7 @@ export class TemplateCache {
     return this.#once(`config ${path}`, () => loadConfigTemplate(this.#input.world, path));
   }
 
-  /** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
+  /** The text for CLAUDE.md: a path if it has a "/" or ends in ".md", otherwise the name of a prompt template. */
   claudeMd(given: string, project: string | null): CachedTemplate<PromptTemplate> {
     if (!given.endsWith('.md')) return this.prompt(given, project);
     return this.#at(given, (path) => this.#readPrompt(path));
@@ -81,7 +81,7 @@ export class TemplateCache {
     return this.#once(`prompt ${path}`, () => loadPromptTemplate(this.#input.world, path));
   }
 
-  /** A team's templates may also lie beside its workflow. */
+  /** A team's templates may also be next to its workflow. */
   #find(kind: TemplateKind, name: string, project: string | null): Result<FoundTemplate> {
     const { world, baseFolder, places } = this.#input;
     const from = project ?? baseFolder;
@@ -91,7 +91,7 @@ export class TemplateCache {
   }
 }
 
-/** Remembers what was made for each key. */
+/** Caches the result for each key. */
 export function memoize() {
   const known = new Map<string, unknown>();
   return <T>(key: string, make: () => T): T => {
@@ -100,7 +100,7 @@ export function memoize() {
   };
 }
 
-/** As in the options of commands: what holds a "/" is a path, seen from the workflow's folder. */
+/** As in command options: a text with a "/" is a path, relative to the workflow's folder. */
 function isPath(reference: string): boolean {
   return reference.includes('/');
 }

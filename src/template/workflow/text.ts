@@ -1,4 +1,4 @@
-/** Texts with `{{…}}` in a workflow file or in a template: filled in, with every unknown name at its place. */
+/** Texts with `{{…}}` in a workflow file or in a template: filled in, with every unknown name at its position. */
 
 import { quoted } from '../../core/id.ts';
 import { hint } from '../../core/nearest.ts';
@@ -14,7 +14,7 @@ import {
 } from '../render.ts';
 import type { Problems } from './problems.ts';
 
-/** What a name stands for: a text, `later` when it is filled in afterwards, or nothing, with what is wrong. */
+/** The value of a name: a text, `later` when it is filled in afterwards, or nothing, with the problem. */
 export type NameValue = { readonly text: string } | { readonly later: true } | { readonly problem: string };
 
 export type NameLookup = (name: string) => NameValue;
@@ -58,7 +58,7 @@ function valueFor(meaning: NameValue, report: (message: string) => void) {
 
 const lineLengthMax = 500;
 
-/** Names and descriptions stand on one line of a report, whatever long text a variable brought into them. */
+/** Names and descriptions are on one line of a report, whatever long text a variable contained. */
 export function collapsedLine(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > lineLengthMax ? `${line.slice(0, lineLengthMax)}…` : line;
@@ -66,7 +66,7 @@ export function collapsedLine(text: string): string {
 
 export interface Scope {
   readonly variables: readonly Readonly<Record<string, string>>[];
-  /** `matrix.KEY` by KEY; absent where no matrix is known. */
+  /** `matrix.KEY` by KEY; absent without a matrix. */
   readonly matrix?: ReadonlyMap<string, string>;
   /** Absent where project, session and group are not known yet. */
   readonly surroundings?: Lookup;

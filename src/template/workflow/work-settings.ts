@@ -1,6 +1,6 @@
 /**
- * Where a session works and how its work is checked: what the session, its group and its project give, of which the
- * nearest to the session counts. Values of variables are never put into a shell command: the shell would run them.
+ * Where a session works and how its work is checked: the nearest of session, group and project wins. Values of
+ * variables are never inserted into a shell command, because the shell would run them.
  */
 
 import { defined } from '../../core/defined.ts';
@@ -10,7 +10,7 @@ import { storedSettings } from '../../core/setting-values.ts';
 import { commandProblem } from '../../core/values.ts';
 import { parsePieces } from '../render.ts';
 
-/** What one source gives. An absent key says nothing; `false` for a command: none, whatever others say. */
+/** The settings of one source. An absent key sets nothing; `false` for a command: none, whatever others set. */
 export type GivenWork = {
   readonly [Name in keyof WorkSettings]?:
     | WorkSettings[Name]
@@ -25,10 +25,10 @@ export interface ResolvedWork extends WorkSettings {
   readonly repository?: string;
 }
 
-/** The session's git repository; null: it is in none; undefined: not known. */
+/** The session's git repository; null: none; undefined: unknown. */
 export type SessionRepository = string | null | undefined;
 
-/** `given`: the session's own, then those of others, nearest first. What can have no effect is left out. */
+/** `given`: the session's own, then those of others, nearest first. Settings without an effect are left out. */
 export function resolveWork(given: readonly GivenWork[], repository: SessionRepository): ResolvedWork {
   const values: GivenWork = Object.assign({}, ...given.map(defined).toReversed());
   const mayHaveWorktree = values.isolate !== 'none' && repository !== null;
@@ -46,7 +46,7 @@ export interface WorkFault {
   readonly problem: string;
 }
 
-/** What a session's own settings ask for although it cannot be, or could have no effect. */
+/** A session's own settings that are impossible, or would have no effect. */
 export function workFaults(own: GivenWork, settings: ResolvedWork, repository: SessionRepository): WorkFault[] {
   const faults: WorkFault[] = [];
   const refuse = (key: keyof GivenWork, problem: string) => faults.push({ key, problem });
@@ -69,7 +69,7 @@ export function workFaults(own: GivenWork, settings: ResolvedWork, repository: S
   return faults;
 }
 
-/** Why a session surely has no branch and no diff; null when it may have them. No full stop. */
+/** Why a session certainly has no branch and no diff; null when it may have them. No full stop. */
 export function noBranchFault(session: string, isolate: IsolationMode | undefined): string | null {
   if (isolate !== 'none') return null;
   const why = 'works in the project folder itself (isolate: none)';
@@ -82,7 +82,7 @@ export type ResolvedCommand =
 
 const refuse = (problem: string): ResolvedCommand => ({ ok: false, problem });
 
-/** The command as the shell is going to get it: `\{{name}}` is `{{name}}`, for programs that have such places too. */
+/** The command for the shell: `\{{name}}` becomes `{{name}}`, for programs with the same syntax. */
 export function shellCommand(text: string): ResolvedCommand {
   const pieces = parsePieces(text);
   const variable = pieces.find((piece) => piece.kind === 'variable');
@@ -93,7 +93,7 @@ export function shellCommand(text: string): ResolvedCommand {
   return checkedCommand(pieces.map((piece) => (piece.kind === 'text' ? piece.text : piece.source)).join(''));
 }
 
-/** A whole command that came from outside, such as the value of a variable: nothing in it has a meaning to us. */
+/** A whole command from outside, such as the value of a variable: nothing in it is interpreted. */
 export function checkedCommand(command: string): ResolvedCommand {
   const problem = commandProblem(command);
   return problem === null ? { ok: true, command: command.trim() } : refuse(`the command ${problem}`);

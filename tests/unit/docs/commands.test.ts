@@ -12,12 +12,11 @@ import { parseCommand } from '../../support/parse-command.ts';
 
 const all = documents();
 
-test('docs: nine blocks are not run, each for a reason', () => {
+test('docs: eight blocks are not run, each for a reason', () => {
   const exceptions = all.flatMap(({ name, exceptions: own }) => own.map(({ why }) => [name, why]));
   expect(exceptions).toEqual([
     ['README.md', 'installs a package for the whole machine'],
     ['README.md', 'needs an account'],
-    ['docs/benchmarks.md', 'takes half an hour, and needs a clone'],
     ['docs/fleet-reference.md', 'needs a server with a certificate'],
     ['docs/fleet-reference.md', 'is typed on another host'],
     ['docs/fleet.md', 'the address differs from network to network'],

@@ -44,9 +44,25 @@ export function askedEvents(
   ];
   if (earlier?.answer !== undefined) return answered(earlier.answer, 'earlier', earlier.id);
   // claude asks for some calls although their exact rule is set.
+  return isAllowed(request, group.config.allowedTools) ? answered({ text: 'allow' }, 'rule') : [opened];
+}
+
+function isAllowed(request: ItemRequest, allowedTools: readonly string[] = []): boolean {
   const rules = rulesOf(request);
-  const isAllowed = rules.length > 0 && rules.every((rule) => group.config.allowedTools?.includes(rule));
-  return isAllowed ? answered({ text: 'allow' }, 'rule') : [opened];
+  return rules.length > 0 && rules.every((rule) => allowedTools.includes(rule));
+}
+
+/** The answers to other open permission requests that the group's rules, with `added`, allow. */
+export function allowedEvents({ group, sessions, status }: GroupState, added: readonly string[], except?: string) {
+  if (added.length === 0 || nextGroupStatus(status, 'item_answered') === null) return [];
+  const all = [...(group.config.allowedTools ?? []), ...added];
+  return [...sessions.values()].flatMap((record) => {
+    const allowed = openItems(record).filter((item) => item.id !== except && isAllowed(item, all));
+    const answer = { by: 'rule', answer: { text: 'allow' } } as const;
+    return allowed.map(({ id }): EventBody => {
+      return { type: 'item_answered', sessionId: record.definition.id, item: id, ...answer };
+    });
+  });
 }
 
 /** The next occurrence of this local time, ISO 8601. */

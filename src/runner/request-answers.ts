@@ -42,7 +42,7 @@ import { type GroupEdit, type RequestBody, removeRequest, takeRequests } from '.
 import type { World } from '../system/world.ts';
 import { anyAttachedProblem, attachEvents, attachedProblem } from './attach/answers.ts';
 import { freezeMs, thawEvents } from './freeze.ts';
-import { answerEvents, closedText, withdrawals } from './item-events.ts';
+import { allowedEvents, answerEvents, closedText, withdrawals } from './item-events.ts';
 
 const namesShownMax = 8;
 
@@ -133,7 +133,12 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       );
     case 'edit-group': {
       const events = editGroupEvents(asked, command);
-      return events.ok ? ok({ events: events.value }) : events;
+      if (!events.ok) return events;
+      const edited = events.value.flatMap((event) =>
+        event.type === 'session_changed' ? (state.sessions.get(event.sessionId) ?? []) : [],
+      );
+      const settled = [...edited.flatMap(withdrawals), ...allowedEvents(state, command.allow ?? [])];
+      return ok({ events: [...settled, ...events.value] });
     }
     case 'decide-wave': {
       const item = state.waves.items.find(({ id }) => id === command.item);
@@ -176,14 +181,14 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
 }
 
 /** After these the session continues with another message or rule than an answer, so its items are withdrawn. */
-const withdrawing: ReadonlySet<Command['kind']> = new Set(['say', 'edit-session', 'allow-tools']);
+const withdrawing: ReadonlySet<Command['kind']> = new Set(['say', 'edit-session', 'allow-tools', 'retry-session']);
 
 function itemEvents(asked: Asked, record: SessionRecord, command: CommandOf<'answer-item'>): Result<EventBody[]> {
   const answered = answerEvents(record, command.item, command.given);
   if (!answered.ok) return answered;
   const { events, rules } = answered.value;
   const allowed = rules.length === 0 ? ok([]) : editGroupEvents(asked, { allow: rules });
-  return allowed.ok ? ok([...allowed.value, ...events]) : allowed;
+  return allowed.ok ? ok([...allowed.value, ...events, ...allowedEvents(asked.state, rules, command.item)]) : allowed;
 }
 
 /** The answer to a request that this runner does not know. */
@@ -283,7 +288,8 @@ function sessionCommandEvents(
       return resumeEvents(state, record, command.maxBudgetUsd);
     case 'retry-session': {
       const { status } = record.state;
-      if (status !== 'failed' && !(status === 'completed' && command.prompt !== undefined)) {
+      const isParked = status === 'paused' && openItems(record).length > 0;
+      if (status !== 'failed' && !isParked && !(status === 'completed' && command.prompt !== undefined)) {
         const goOn = resumeSessionCommand(state, record);
         return refused(record, 'retried', advise('Give a failed session; one that is paused goes on with', goOn));
       }

@@ -34,7 +34,7 @@ export interface PlantedBug {
   readonly invariant: string;
   readonly wrap: Wrap;
   /** Where it shows, so that it is not looked for where it cannot be found: stories aimed at this decision. */
-  readonly near?: DecisionKind | 'endless' | 'power-cut';
+  readonly near?: DecisionKind | 'endless' | 'power-cut' | 'questions';
 }
 const heldByAll: Lock = { release: () => {} };
 
@@ -334,6 +334,19 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'what is said gets lost',
     invariant: invariants.said,
     wrap: writing((line) => line.replaceAll(/And mind test \d+/g, 'Well')),
+  },
+  {
+    name: 'an answer is given twice',
+    invariant: invariants.said,
+    near: 'questions',
+    // The runner does not see that the call has its result.
+    wrap: reading('.jsonl', (text) => text.replaceAll('"tool_use_id":"', '"tool_use_xx":"')),
+  },
+  {
+    name: 'an answer gets lost',
+    invariant: invariants.said,
+    near: 'questions',
+    wrap: writing((line) => line.replaceAll('(item ', '(meti ')),
   },
   {
     name: 'the meta.json of a session stays as it was',

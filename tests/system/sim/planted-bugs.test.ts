@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { aimOf } from '../../support/sim/aims.ts';
 import { invariants } from '../../support/sim/checks.ts';
 import { type PlantedBug, plantedBugs } from '../../support/sim/planted-bugs.ts';
-import { isEndless, scenarioOf, withPowerCuts } from '../../support/sim/scenario-of-seed.ts';
+import { isEndless, scenarioOf, withPowerCuts, withQuestions } from '../../support/sim/scenario-of-seed.ts';
 import { shrink, tell } from '../../support/sim/shrink.ts';
 import { simulate } from '../../support/sim/simulation.ts';
 
@@ -14,15 +14,14 @@ import { simulate } from '../../support/sim/simulation.ts';
 const storiesMax = 200;
 
 function firstSeed({ wrap, invariant, near }: PlantedBug): number | null {
-  const isCut = near === 'power-cut';
+  const make = near === 'power-cut' ? withPowerCuts : near === 'questions' ? withQuestions : scenarioOf;
   const isNear = (seed: number) =>
-    near === undefined || isCut || (near === 'endless' ? isEndless(seed) : aimOf(seed).decision === near);
+    near === undefined || make !== scenarioOf || (near === 'endless' ? isEndless(seed) : aimOf(seed).decision === near);
   let stories = 0;
   for (let seed = 0; stories < storiesMax; seed += 1) {
     if (!isNear(seed)) continue;
     stories += 1;
-    const scenario = isCut ? withPowerCuts(seed) : scenarioOf(seed);
-    if (simulate(scenario, { wrap, only: invariant }).violation !== null) return seed;
+    if (simulate(make(seed), { wrap, only: invariant }).violation !== null) return seed;
   }
   return null;
 }

@@ -118,10 +118,11 @@ Example:
 export function defineRetry(command: Command, context: Context): void {
   command
     .description(
-      `Retry a failed session in the same conversation. A completed session needs
-      --prompt with a further task. If the group has a runner, it starts the
-      session when a slot is free; otherwise this command runs only that session.
-      Exit codes: 0 completed (or requested), 1 failed, 2 bad input, 3 paused.`,
+      `Retry a failed session, or one that waits for an answer, in the same
+      conversation. A completed session needs --prompt with a further task. If the
+      group has a runner, it starts the session when a slot is free; otherwise this
+      command runs only that session. Exit codes: 0 completed (or requested), 1
+      failed, 2 bad input, 3 paused.`,
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--prompt <text>', 'message for the session in addition to its task; "-" reads standard input')

@@ -25,7 +25,7 @@ for (const signal of signals) {
 }
 const own = ownPrefix(process.pid);
 const places = [makePlace(tmpdir()), makePlace(memoryFolder)] as const;
-// Runners detach their workers; whoever loses its parent stays below this process.
+// Runners detach their workers; orphans stay below this process.
 becomeSubreaper();
 const [TMPDIR, BENCH_MEMORY] = places;
 const measuring = Bun.spawn([process.execPath, join(import.meta.dir, 'measure.ts'), ...process.argv.slice(2)], {
@@ -37,7 +37,7 @@ const measuring = Bun.spawn([process.execPath, join(import.meta.dir, 'measure.ts
   },
   stdio: ['ignore', 'inherit', 'inherit'],
 });
-// Programs wait for what they have killed; as long as nobody waits for it, it is there to them.
+// Programs wait until their killed processes are reaped, which is this process's job for orphans.
 const reaping = setInterval(() => endedHere(createProcTable().all()), lookMs);
 await measuring.exited;
 clearInterval(reaping);

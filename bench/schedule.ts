@@ -59,7 +59,7 @@ function xargs(tasks: number): Contender {
   return { name: peer, needs: ['xargs'], run: () => time(command, env, list) };
 }
 
-/** A group in `place` with a session for each task; made anew for each run and not counted. */
+/** A group in `place` with a session for each task; created again for each run and not measured. */
 function group(name: string, tasks: number, place: string): Contender {
   const run = (): number => {
     const folder = makeFolder(place);

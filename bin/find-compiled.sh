@@ -1,7 +1,7 @@
 # Sourced by the launcher and by scripts/build.sh. Sets `compiled` to the path of the executable that was compiled from
 # the sources in $1, the package's root folder. Fails when there is none, when something changed since, when a certain
-# Bun is asked for, and in a deleted folder, where it cannot start. Times of change are compared, which nobody can set:
-# what is copied with old times is new as well. The executable itself was finished after its time and has to be among
+# Bun is asked for, and in a deleted folder, where it cannot start. Change times (ctime) are compared, because
+# they cannot be set: files copied with old times count as new. The executable itself was finished after its time and has to be among
 # what changed since: a copy with a time of its own does not tell when it was compiled.
 find_compiled() {
   compiled=$1/dist/claude-code-agent

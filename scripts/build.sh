@@ -22,7 +22,7 @@ compile() {
     mv -f "$new/program" "$root/dist/claude-code-agent"
 }
 
-# Whoever asks for a certain Bun needs nothing compiled, nor the same thing compiled each time.
+# A chosen Bun runs the sources; an up-to-date program is not compiled again.
 (unset CLAUDE_CODE_AGENT_BUN && find_compiled "$root") && exit 0
 said=$(compile 2>&1) && exit 0
 echo "The program was not compiled and runs from its sources, which start more slowly: $said" >&2

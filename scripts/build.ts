@@ -6,7 +6,7 @@ import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { BuildConfig, BuildOutput, BunPlugin } from 'bun';
 
-/** ink asks for it only where somebody debugs a dashboard, and nobody installs it. */
+/** ink loads it only for debugging, and it is not installed. */
 const withoutDevtools: BunPlugin = {
   name: 'without react-devtools-core',
   setup(build) {

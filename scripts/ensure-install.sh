@@ -21,7 +21,7 @@ lives() { kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ]; }
 waits_for=
 while ! ln -s "$$" "$lock" 2>/dev/null; do
   [ -w . ] || { echo "Cannot write $root. Check the folder and its permissions." >&2; exit 1; }
-  # Only one at a time looks for a dead holder: another would remove the lock of whoever came after it.
+  # Only one process at a time checks for a dead holder; a second one would remove the next holder's lock.
   if mkdir "$lock.look" 2>/dev/null; then
     holder=$(readlink "$lock") && ! lives "$holder" && rm -f "$lock"
     rmdir "$lock.look"
@@ -34,7 +34,7 @@ done
 trap 'rm -f "$lock"' EXIT
 trap 'exit 130' HUP INT TERM
 
-# Whoever was waited for has installed them.
+# The other process has installed them.
 is_current && { sh scripts/build.sh; exit 0; }
 echo "Installing packages (once) ..." >&2
 # A registry may lack packages for other platforms that the lock file names; an ordinary install passes over them.

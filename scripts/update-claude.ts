@@ -4,8 +4,8 @@
  *
  *   npm run claude:update -- [VERSION] [--anyway]
  *
- * When it breaks a claim the pin stays where it is, and the exit code is 1; `--anyway` moves it all the same, for
- * whoever is going to cure that. Exit code 2 when the version cannot be had.
+ * When it breaks a claim the pin stays, and the exit code is 1; `--anyway` moves it nevertheless, before a fix. Exit
+ * code 2 when the version is not available.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -67,7 +67,7 @@ export function versionOf(program: string): string {
 }
 
 async function install(version: string, folder: string): Promise<void> {
-  // In a folder beside it, so that nobody takes half an installation for a whole one. npm checks what it gets.
+  // In a separate folder first, so that a partial installation is never used. npm checks what it downloads.
   const fresh = `${folder}.new-${process.pid}`;
   mkdirSync(fresh, { recursive: true });
   try {

@@ -48,8 +48,8 @@ export async function screenSvg(bytes: string, size: ScreenSize): Promise<string
 }
 
 /**
- * The pictures one after the other, again and again, without a script, so that it also plays where a page only shows an
- * image. Whoever wants no motion, or cannot have it, sees the picture number `still`.
+ * The pictures in a loop without a script, so that it also plays where a page only shows an image. Readers with reduced
+ * motion, or without animation, see the picture number `still`.
  */
 export async function castSvg(frames: readonly Frame[], size: ScreenSize, still: number): Promise<string> {
   const shown = await Promise.all(frames.map(({ bytes }) => shownRows(bytes, size)));

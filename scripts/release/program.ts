@@ -48,7 +48,7 @@ if (process.env.HOME !== undefined && link !== process.execPath) {
     if (!existsSync(packageRoot)) await unpack();
     pointHere();
   } catch (error) {
-    // Somebody else may have been as quick.
+    // Another process may have been faster.
     if (!existsSync(link)) console.error(`claude-code-agent: its own files cannot be kept in ${packageRoot}: ${error}`);
   }
 }

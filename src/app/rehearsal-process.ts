@@ -74,7 +74,7 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
     env: {
       PATH: options.env.PATH ?? '',
       HOME: join(paths.folder, 'rehearsal-home'),
-      // Bun would keep compiled sources in that home, for everybody to read.
+      // Otherwise Bun would cache compiled sources in that home, readable by every user.
       BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
     },
     stdoutFile: log,

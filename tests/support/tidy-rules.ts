@@ -138,7 +138,7 @@ export const callExceptions: readonly {
   {
     path: /^src\/rehearsal\/scripted-api\.ts$/,
     calls: ['server', 'timer', 'randomness'],
-    why: 'it plays a server of somebody else, which has a clock and ids of its own',
+    why: 'it plays an external server, which has its own clock and ids',
   },
 ];
 
@@ -240,7 +240,7 @@ export function checkSizes(files: readonly SourceFile[]): string[] {
     const long = lines.flatMap((line, index) =>
       line.length > limits.lineLength ? [`${path}:${index + 1}: ${line.length} characters, split the line`] : [],
     );
-    // Comments and blanks are free, so that nobody saves on reasons.
+    // Comments and blank lines are free, so that reasons are never left out to save lines.
     const code = blankComments(text)
       .split('\n')
       .filter((line) => line.trim() !== '').length;
@@ -439,4 +439,53 @@ function blocksOfProse(text: string, isHelp: boolean): { readonly line: number; 
 
 function blankLines(text: string): string {
   return text.replace(/[^\n]/g, '');
+}
+
+/** Words that english.md replaces: persons for programs, and words of a private dialect. */
+const dialect = /\b(?:nobody|somebody|whoever|everybody|dearest|anew|be it)\b/i;
+
+/** Lines in which such a word is right; each names a real person, or a user of the system. */
+const dialectExceptions: readonly { readonly path: RegExp; readonly line: RegExp; readonly why: string }[] = [
+  {
+    path: /^src\/(?:claude|context)\//,
+    line: /\bnobody (?:reads|can)|nobodyAnswers|Nobody (?:can|rejected)|nobody listens/i,
+    why: 'said to the model about people',
+  },
+  {
+    path: /^src\/(?:claude\/control|runner\/item-events)\.ts$/,
+    line: /nobody to answer|Nobody answered/,
+    why: 'said to the model about people',
+  },
+  {
+    path: /^tests\//,
+    line: /[Nn]obody (?:can answer|rejected|answered|reads)|['"{/.][\w ]*nobody|nobody = |\{nobody\}|chown to nobody/,
+    why: 'expected model text, made-up names, and the system user',
+  },
+];
+
+/** Comments, messages and documents use the words of the field. Templates are texts for models. */
+export function checkWords(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => !/^(?:templates|examples|tests\/unit)\/|tidy/.test(path))
+    .flatMap((file) =>
+      eachLine([file], (line) => {
+        const found = line.match(dialect)?.[0];
+        const isFine = dialectExceptions.some((one) => one.path.test(file.path) && one.line.test(line));
+        return found === undefined || isFine ? [] : [`name the program or the role instead of "${found}"`];
+      }),
+    );
+}
+
+/** Exported names, apart from `define`, which each command has. */
+const exportedName =
+  /^export (?:declare |abstract |async )*(?:const|let|function\*?|class|interface|type|enum) (\w+)/gm;
+
+/** An exported name is declared in one file, so that a search for it finds one meaning. */
+export function checkNames(files: readonly SourceFile[]): string[] {
+  const homes = new Map<string, Set<string>>();
+  for (const { path, text } of files)
+    for (const [, name = ''] of text.matchAll(exportedName)) homes.set(name, (homes.get(name) ?? new Set()).add(path));
+  return [...homes]
+    .filter(([name, paths]) => paths.size > 1 && name !== 'define')
+    .map(([name, paths]) => `${name} is declared in ${[...paths].join(' and ')}, rename one of them`);
 }

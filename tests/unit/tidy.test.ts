@@ -55,6 +55,9 @@ describe('the tree', () => {
     const ours = texts.filter(({ path }) => !/^(?:examples|templates|docs\/reference)\//.test(path));
     expect(rules.checkNamedFiles(ours, new Set(there))).toEqual([]);
   });
+  test('comments, messages and documents use the words of the field', () =>
+    expect(rules.checkWords(texts)).toEqual([]));
+  test('an exported name is declared once', () => expect(rules.checkNames(src)).toEqual([]));
   test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
   test('commands are advised as data, and nothing looks for them in sentences', () => {
     const program = src.find(({ path }) => path === 'src/cli/entries.ts')?.text ?? '';
@@ -259,6 +262,25 @@ describe('the other rules see a violation', () => {
     ]);
     expect(problems('docs/b.md', 'see `docs/gone.md`')).toHaveLength(1);
     expect(problems('docs/b.md', `as ${'DES' + 'IGN'} says`)).toHaveLength(1);
+  });
+
+  test('words of a dialect', () => {
+    const words = (path: string, line: string) => rules.checkWords(tree({ [path]: line }));
+    expect(words('src/core/a.ts', '// Nobody reads it.')).toHaveLength(1);
+    expect(words('docs/a.md', 'It is made anew for whoever asks.')).toHaveLength(1);
+    expect(words('src/claude/launch/a.ts', "'nobody can answer questions'")).toEqual([]);
+    expect(words('tests/a.test.ts', "user.run('session', 'add', 'nobody')")).toEqual([]);
+  });
+
+  test('a name that is exported twice', () => {
+    const files = tree({
+      'src/a.ts': 'export const a = 1;\nexport const define = 1;',
+      'src/b.ts': 'export type a = 1;',
+    });
+    expect(rules.checkNames(files)).toEqual(['a is declared in src/a.ts and src/b.ts, rename one of them']);
+    expect(
+      rules.checkNames(tree({ 'src/a.ts': 'export const define = 1;', 'src/b.ts': 'export const define = 2;' })),
+    ).toEqual([]);
   });
 
   test('paths of one machine', () => {

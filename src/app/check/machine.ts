@@ -123,5 +123,5 @@ function checkDataRoot(world: World, root: string): Finding[] {
 function checkRights({ files }: World, root: string): Finding {
   if (files.info(root)?.isOpenToAll !== true) return fine('data', root);
   const next = `Take that right away: chmod go-w ${shellWord(root)}`;
-  return finding('data', 'warning', `Everybody on this machine may write into ${root}.`, next);
+  return finding('data', 'warning', `Every user of this machine can write to ${root}.`, next);
 }

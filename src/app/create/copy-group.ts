@@ -113,13 +113,13 @@ function keptFrom(state: GroupState, reference: string, isRehearsed: boolean): R
     return fail('usage', message, advise('Leave out --from', ['group', 'copy', state.group.id, '--real']));
   }
   const { graph } = planOf(state).graph;
-  const anew = new Set<SessionId>();
+  const rerun = new Set<SessionId>();
   for (const [id, record] of state.sessions) {
     if (id !== first.value && record.state.status === 'completed') continue;
-    anew.add(id);
-    for (const dependent of allDependentsOf(graph, id)) anew.add(dependent);
+    rerun.add(id);
+    for (const dependent of allDependentsOf(graph, id)) rerun.add(dependent);
   }
-  return ok([...state.sessions.values()].filter(({ definition: { id } }) => !anew.has(id)));
+  return ok([...state.sessions.values()].filter(({ definition: { id } }) => !rerun.has(id)));
 }
 
 function inherited(groupId: GroupId, record: SessionRecord, ids: ReadonlyMap<SessionId, SessionId>): EventBody {

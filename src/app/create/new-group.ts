@@ -1,6 +1,5 @@
 /**
- * app/create/: how groups come into being: with an id that nobody has, their sessions, and the templates they are
- * going to use.
+ * app/create/: creates groups with a unique id, their sessions, and the templates they use.
  */
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';

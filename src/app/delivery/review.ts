@@ -14,7 +14,7 @@ import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
 import { conflictsOf, repositoryDir } from '../../git/worktrees/scratch.ts';
 import { mergeFolderName, worktreesFolder } from '../../store/paths.ts';
-import { type ChangedFile, changedFiles, isLock } from '../../view/review/patch.ts';
+import { type ChangedFile, filesOfPatch, isLock } from '../../view/review/patch.ts';
 import { headlineOf, orderRows, type Review, type ReviewKind, type ReviewRow } from '../../view/review/review.ts';
 import {
   declarationOf,
@@ -170,7 +170,7 @@ async function factsOf(
   if (!patch.ok) return patch;
   const raw = await diffText(git, folder, { ...options, raw: true });
   if (!raw.ok) return raw;
-  const files = changedFiles(raw.value, patch.value);
+  const files = filesOfPatch(raw.value, patch.value);
   const paths = files.flatMap(({ path, from: former }) => [path, ...(former === undefined ? [] : [former])]);
   const recent = paths.length === 0 ? ok([]) : await recentDiffs(git, folder, { tip: from, paths, max: recentMax });
   if (!recent.ok) return recent;
@@ -183,7 +183,7 @@ async function factsOf(
     folder: workspace === undefined ? '' : relative(workspace.path, workspace.folder),
     files,
     baseFiles: base.value.split('\0').length - 1,
-    recent: recent.value.map((one) => ({ ...one, files: changedFiles(one.raw, one.patch) })),
+    recent: recent.value.map((one) => ({ ...one, files: filesOfPatch(one.raw, one.patch) })),
     ...{ locks, binaries, warnings },
     ...defined({ evidence }),
     hasAcceptance: definition.accept !== undefined || state.status !== 'completed',

@@ -11,7 +11,7 @@ import { joinLine } from '../../fleet/join-line.ts';
 import { loginText, readLogin } from '../../fleet/login-files.ts';
 import type { AppContext } from '../app-context.ts';
 import { knownFleet } from './init.ts';
-import { checkHostName, checkLabels, joinSteps } from './join.ts';
+import { checkLabels, checkNewHostName, joinSteps } from './join.ts';
 import { checkDestination, lastLine, runBySsh } from './ssh.ts';
 
 export interface AddOptions {
@@ -90,7 +90,7 @@ interface Asked {
 function checkAsked(context: AppContext, root: string, given: AddOptions): Result<Asked> {
   const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
-  const name = checkHostName(given.name);
+  const name = checkNewHostName(given.name);
   const labels = checkLabels(given.labels ?? []);
   const destination = checkDestination(given.ssh);
   for (const one of [name, labels, destination]) if (!one.ok) return one;

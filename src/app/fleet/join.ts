@@ -45,7 +45,7 @@ export async function joinFleet(context: AppContext, root: string, given: JoinOp
   if (!ticket.ok) return ticket;
   const before = readHost(world.files, root);
   if (!before.ok) return before;
-  const name = checkHostName(given.name ?? before.value?.name ?? world.machine.host);
+  const name = checkNewHostName(given.name ?? before.value?.name ?? world.machine.host);
   if (!name.ok) return name;
   const labels = checkLabels(given.labels ?? before.value?.labels ?? []);
   if (!labels.ok) return labels;
@@ -155,7 +155,7 @@ async function checkPrograms(
   return fail('usage', 'There is no git on this machine.', 'Install git: sessions work in worktrees.');
 }
 
-export function checkHostName(name: string): Result<string> {
+export function checkNewHostName(name: string): Result<string> {
   if (hostNamePattern.test(name) && name !== 'any') return ok(name);
   return fail(
     'usage',

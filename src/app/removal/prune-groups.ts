@@ -60,7 +60,7 @@ export async function planPrune(context: AppContext, root: string, options: Prun
   return { doomed, kept };
 }
 
-/** Deletes one of the plan, unless it is another one by now. Fails as `deleteGroup` does. */
+/** Deletes a planned group, unless its status has changed. Fails as `deleteGroup` does. */
 export function pruneGroup(
   context: AppContext,
   group: GroupReference,
@@ -70,7 +70,7 @@ export function pruneGroup(
   const command = ['group', 'delete', group.groupId];
   return deleteGroup(context, group, { force: false, command, tell }, (state) => {
     if (state.status === status) return namedProblem(context, group.paths, state);
-    const message = `Group ${group.groupId} is ${state.status} by now.`;
+    const message = `Group ${group.groupId} has become ${state.status}.`;
     return fail('illegal-transition', message, see('group', 'show', group.groupId));
   });
 }

@@ -177,8 +177,8 @@ export async function rehearsalFor(
   return fail('usage', `The rehearsal script ${briefPath(scriptFile)} ${made.trouble}.`, next);
 }
 
-// * A run holds its group from before the first look at claude, which takes seconds when it is new here: whoever
-// stops everything has to see the run that is about to begin, and is heard by it.
+// A run locks its group before it checks claude, which takes seconds for a new version, so that `stop --all` finds and
+// ends a run that is about to start.
 
 /** One short command can follow the other; more often than this is no accident. */
 const startTriesMax = 20;

@@ -11,9 +11,9 @@ import {
   changeText,
   checkText,
   costText,
-  type Decision,
   kindTitle,
   mergeSafeCommand,
+  type OpenDecision,
   type Review,
   type ReviewRow,
 } from '../../view/review/review.ts';
@@ -93,7 +93,7 @@ function rowLines(review: Review, row: ReviewRow, style: Style): string[] {
   ];
 }
 
-function decisionLines(decisions: readonly Decision[]): string[] {
+function decisionLines(decisions: readonly OpenDecision[]): string[] {
   return decisions.flatMap((decision) => [
     `    ${safeLine(decision.text, columnsMax)}`,
     ...answersOf(decision).map((command) => `      ${command}`),

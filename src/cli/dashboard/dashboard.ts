@@ -291,7 +291,7 @@ export class Dashboard {
   }
 }
 
-/** Whether a signal is for this program: a Ctrl-C is for whoever has the terminal, and what ends this one ends both. */
+/** Whether this program handles a signal: a Ctrl-C belongs to the program that has the terminal. */
 export function hears(dashboard: Pick<Dashboard, 'isAway' | 'recall'>, signal: RunnerSignal): boolean {
   if (dashboard.isAway && signal === 'SIGINT') return false;
   dashboard.recall();

@@ -306,8 +306,8 @@ function restoreModes(): void {
 }
 
 /**
- * What is typed from now on is for somebody else. ink has stopped listening, but Bun (1.4) reads once more from a
- * terminal that nobody listens to, unless it was made to flow before it was paused; each of the two takes a turn.
+ * Leaves later input to another program. ink has stopped listening, but Bun (1.4) reads once more from a terminal
+ * without a listener, unless the stream was resumed before it was paused; each of the two takes a turn of the loop.
  */
 async function stopReading({ clock }: World): Promise<void> {
   const { stdin } = process;

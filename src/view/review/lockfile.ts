@@ -22,11 +22,11 @@ export function compareLocks(before: string, after: string): LockFindings {
   const downgrades = [...now.versions].flatMap(([name, versions]) => {
     const [highest, former] = [highestOf(versions), highestOf(old.versions.get(name) ?? [])];
     if (highest === null || former === null) return [];
-    if (compareVersions(highest, former) < 0) return [`${name} ${former} to ${highest}`];
+    if (comparePackageVersions(highest, former) < 0) return [`${name} ${former} to ${highest}`];
     // One of several copies may go back as well.
     const [came] = [...versions].filter((version) => !old.versions.get(name)?.has(version));
     const [went] = [...(old.versions.get(name) ?? [])].filter((version) => !versions.has(version));
-    return came !== undefined && went !== undefined && compareVersions(came, went) < 0
+    return came !== undefined && went !== undefined && comparePackageVersions(came, went) < 0
       ? [`${name} ${went} to ${came}`]
       : [];
   });
@@ -39,7 +39,7 @@ export function compareLocks(before: string, after: string): LockFindings {
 }
 
 /** Less than 0: the first one is older. Only numbers count, and a pre-release is older than its release. */
-export function compareVersions(one: string, other: string): number {
+export function comparePackageVersions(one: string, other: string): number {
   const parts = (text: string) => (/\d+(?:\.\d+)*/.exec(text)?.[0] ?? '0').split('.').map(Number);
   const [a, b] = [parts(one), parts(other)];
   for (let at = 0; at < Math.max(a.length, b.length); at += 1) {
@@ -51,7 +51,7 @@ export function compareVersions(one: string, other: string): number {
 
 function highestOf(versions: Iterable<string>): string | null {
   return [...versions].reduce<string | null>(
-    (best, one) => (best === null || compareVersions(one, best) > 0 ? one : best),
+    (best, one) => (best === null || comparePackageVersions(one, best) > 0 ? one : best),
     null,
   );
 }

@@ -9,9 +9,9 @@ import {
   changeText,
   checkText,
   costText,
-  type Decision,
   kindTitle,
   mergeSafeCommand,
+  type OpenDecision,
   type Review,
   type ReviewFile,
   type ReviewRow,
@@ -140,7 +140,7 @@ function part(title: string, text: string): Markup | null {
   return fragment(el('p', { class: 'dim' }, title), el('pre', {}, cutFrom === undefined ? shown : `${shown}…`));
 }
 
-function decisionOf(decision: Decision): Markup {
+function decisionOf(decision: OpenDecision): Markup {
   return el(
     'div',
     { class: 'trouble s-paused' },

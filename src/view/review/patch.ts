@@ -25,7 +25,7 @@ export const submoduleMode = '160000';
 const kinds: Readonly<Record<string, ChangedFile['kind']>> = { A: 'added', C: 'added', D: 'deleted', R: 'renamed' };
 
 /** `raw`: what `git diff --raw --numstat -z --no-abbrev` prints; `patch`: the patch of the same difference. */
-export function changedFiles(raw: string, patch: string): ChangedFile[] {
+export function filesOfPatch(raw: string, patch: string): ChangedFile[] {
   const sections = patch.split(/^(?=diff --git )/m).filter((text) => text !== '');
   const fields = raw.split('\0');
   const binaries = new Set<string>();

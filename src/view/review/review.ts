@@ -14,7 +14,7 @@ export const reviewKinds = ['decision', 'unfinished', 'risk', 'safe', 'waiting',
 export type ReviewKind = (typeof reviewKinds)[number];
 
 /** What a person is asked. */
-export interface Decision {
+export interface OpenDecision {
   readonly id: string;
   readonly kind: ItemKind | 'wave';
   readonly text: string;
@@ -37,7 +37,7 @@ export interface ReviewRow {
   readonly asked: string;
   /** Its result, or why it has none. */
   readonly said: string;
-  readonly decisions: readonly Decision[];
+  readonly decisions: readonly OpenDecision[];
   readonly risks: readonly Risk[];
   readonly files: readonly ReviewFile[];
   readonly evidence: readonly CheckRun[];
@@ -56,7 +56,7 @@ export interface Review {
   readonly headline: string;
   readonly rows: readonly ReviewRow[];
   /** Decisions that belong to no session. */
-  readonly decisions: readonly Decision[];
+  readonly decisions: readonly OpenDecision[];
   /** Whether the safe work passes its checks together: a sentence. */
   readonly union?: string;
 }
@@ -169,7 +169,7 @@ export function mergeSafeCommand({ groupId, rows }: Pick<Review, 'groupId' | 'ro
 }
 
 /** Commands that answer a decision. */
-export function answersOf({ id, kind, options }: Decision): string[] {
+export function answersOf({ id, kind, options }: OpenDecision): string[] {
   if (kind === 'question') {
     return [commandText(options.length > 0 ? ['answer', id, '--option', '1'] : ['answer', id, 'Your answer'])];
   }

@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { Warning } from '../../core/event.ts';
 import { type Evidence, guardedText } from '../../core/evidence.ts';
 import { listNames } from '../../core/text.ts';
-import { compareLocks, compareVersions } from './lockfile.ts';
+import { compareLocks, comparePackageVersions } from './lockfile.ts';
 import {
   type ChangedFile,
   compoundNames,
@@ -253,7 +253,9 @@ function lockRisks({ files, locks, prompt }: OutcomeFacts): Risk[] {
     const before = new Map(removed.flatMap(versionOf));
     const lower = added.flatMap(versionOf).flatMap(([name, version]) => {
       const former = before.get(name);
-      return former !== undefined && compareVersions(version, former) < 0 ? [`${name} ${former} to ${version}`] : [];
+      return former !== undefined && comparePackageVersions(version, former) < 0
+        ? [`${name} ${former} to ${version}`]
+        : [];
     });
     const text = `${path} goes back to older versions: ${list(lower)}.`;
     risks.push(...riskIf(lower.length > 0, 'downgrade', ofLower, text));

@@ -46,7 +46,7 @@ const tokens = (word: string, expiresAt: number) => ({
   },
 });
 
-/** Everything that claude can tell to whoever collects telemetry, told to the thief. */
+/** Everything that claude can send to a telemetry collector, sent to the attacker. */
 export function telemetryOfThief({ url }: Pick<Thief, 'url'>): Readonly<Record<string, string>> {
   const on = (...names: string[]) => Object.fromEntries(names.map((name) => [name, '1']));
   return {

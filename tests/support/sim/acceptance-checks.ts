@@ -146,7 +146,7 @@ export class AcceptanceChecks {
         if (event.prompt !== undefined) session.waitsSinceMs = null;
         return;
       case 'session_message':
-        // Somebody has something more to say, which needs another turn.
+        // A further message needs another turn.
         if (!session.running) session.waitsSinceMs = null;
         return;
       case 'session_detached':
@@ -154,7 +154,7 @@ export class AcceptanceChecks {
           this.#violate(invariants.paidOnce, `the visit ${event.attachmentId} is counted again`);
         this.#isCounted = true;
         this.#costs.set(event.attachmentId, { sessionId: event.sessionId, usd: event.usage.costUsd, isEnd: true });
-        // What a person has said needs another turn, and whoever they leave goes on as one that is asked to.
+        // A message from the attached user needs another turn, and the session resumes after the detach as requested.
         if (event.spoken) session.waitsSinceMs = null;
         session.rejections = 0;
         return;

@@ -54,7 +54,7 @@ export function commandSlotsOf(seed: number): Pick<GroupConfig, 'commandsAtOnce'
   return seededFor(seed, 'command slots').chance(0.5) ? { commandsAtOnce: 1 } : {};
 }
 
-/** Whoever wants commands to be stopped has to try again and again: they run for a short time only. */
+/** Stops of commands must be tried again and again, because commands run only briefly. */
 export function stopsOfCommands(seed: number): TimedAct[] {
   const luck = seededFor(seed, 'stops of commands');
   return Array.from({ length: 8 }, (_, index): TimedAct => {

@@ -36,7 +36,7 @@ export function reading(suffix: string, change: (text: string) => string): Wrap 
 }
 
 /**
- * The bug is in what is appended to the log. Whoever writes looks whether others have written too, so to that runner
+ * The bug is in what is appended to the log. A writer checks whether others have written too, so to that runner
  * the log seems to be what it wanted to write.
  */
 export function appending(change: (text: string) => string): Wrap {

@@ -36,7 +36,7 @@ export const invariants = {
   completed: 'completed is completed',
   loggedFirst: 'logged before acted',
   reasons: 'every end has a reason',
-  liveness: 'nobody waits for ever',
+  liveness: 'no wait is endless',
   writer: 'one writer',
   exceptions: 'nothing throws',
   gate: 'nothing starts before a limit is lifted',
@@ -49,13 +49,13 @@ export const invariants = {
   drain: 'a pausing group starts nothing',
   warnOnly: 'a warning passes no cap',
   rests: 'who is to rest rests',
-  ceiling: 'nobody is tried again for ever',
+  ceiling: 'no session is retried for ever',
   judged: 'the command is the judge',
   paidOnce: 'a turn is counted once',
   noTurn: 'claude rests while its work is judged',
   oneJudge: 'no command is left over',
   commandSlots: 'never more commands than command slots',
-  stopLogged: 'nobody who works is ended without a word in the log',
+  stopLogged: 'no worker is ended without a log entry',
   task: 'claude knows its task',
   said: 'what was said is not lost',
   snapshots: 'meta.json is the fold of the log',
@@ -178,7 +178,7 @@ export class Checks {
     const { claudes, log, table } = this.#machine;
     const process = table.find(identity);
     const book = claudes.find((other) => other.process === process);
-    // Who has given its answer is not stopped any more, and whoever was told once may be told again.
+    // A claude that has answered is not stopped again, and a repeated stop is allowed.
     if (process === null || book === undefined || book.hasConcluded || process.toldToEndBy === runner.process) return;
     log.catchUp();
     const session = log.state?.sessions.get(book.sessionId)?.state;
@@ -266,7 +266,7 @@ export class Checks {
     const { table, log } = this.#machine;
     for (const process of table.living.values()) {
       if (process.kind === 'runner' || this.#events.isExcused(process)) continue;
-      // Whoever has a session keeps it when the run ends.
+      // An attached session stays attached when the run ends.
       const guest = this.#machine.guests.find((other) => other.process === process);
       if (guest !== undefined && guest.recordedUsd === null) continue;
       if (process.kind === 'command')
@@ -322,7 +322,7 @@ export class Checks {
     }
   }
 
-  /** A wait whose end is known; a limit whose end nobody told, or a clock that was set, may take longer. */
+  /** A wait with a known end; a limit without a reported end, or after a clock jump, may take longer. */
   #isWaiting(): boolean {
     const { timeline, log, isMemoryShort, trouble } = this.#machine;
     const waits = log.waits(timeline.wall() - patienceMs);

@@ -29,7 +29,7 @@ export interface CommandsParts {
   readonly onDeleted: () => void;
 }
 
-/** Nobody reads along. */
+/** A reporter without output. */
 const notes = { line() {}, passing() {} };
 
 export class Commands {

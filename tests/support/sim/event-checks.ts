@@ -39,7 +39,7 @@ export class EventChecks {
     for (const event of events) this.#takeOne(event, isReplay);
   }
 
-  /** A process that nobody could have found: without mark, and out of the tree before anybody looked. */
+  /** A process that could not be found: without the mark, and out of the tree before any check. */
   isExcused(process: VirtualProcess): boolean {
     return this.#excused.has(process) || (process.mark === undefined && process.gatheredBy === null);
   }
@@ -175,7 +175,7 @@ export class EventChecks {
     this.#violate(invariants.remembered, `${sessionId} counts $${costUsd}, and claude had told of $${told}`);
   }
 
-  /** A session's own cap holds like the group's: one message more, and what nobody could know of. */
+  /** A session's own cap holds like the group's: one message more, and costs that could not be known. */
   #checkOwnCap(sessionId: string): void {
     const cap = this.#definitions.get(sessionId)?.maxBudgetUsd;
     if (cap === undefined) return;
@@ -214,7 +214,8 @@ export class EventChecks {
       if (process.mark === attemptId) this.#violate(invariants.leftovers, `${process.name} outlives its attempt`);
       if (process.mark !== undefined || this.#excused.has(process)) continue;
       if (![...books, ...commands].some((book) => book.process === process.origin)) continue;
-      // What a runner found it has to end; what an earlier one found, or nobody, cannot be told from a stranger.
+      // A runner must end the processes it found; one found by an earlier runner, or never, is indistinguishable from a
+      // stranger.
       if (process.gatheredBy?.alive)
         this.#violate(invariants.leftovers, `${process.name} was found and outlives its attempt`);
       else this.#excused.add(process);

@@ -8,7 +8,7 @@ import type { DecisionKind } from './coverage.ts';
 import type { Disk, FileNode } from './virtual-disk.ts';
 import type { Violation } from './virtual-machine.ts';
 
-/** Whoever adds a reason says here what it counts as. */
+/** Every new reason must be classified here. */
 const stopKinds: Readonly<Record<StopReason, DecisionKind>> = {
   user: 'stop',
   signal: 'stop',

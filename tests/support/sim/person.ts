@@ -30,7 +30,7 @@ export interface GuestBook {
   keptUsd: number;
   /** That they have left is in the log, with this cost. */
   recordedUsd: number | null;
-  /** Its command has counted it; else somebody does later, who has only the times in the files to go by. */
+  /** Its command has counted it; otherwise another process does later, using only the times in the files. */
   isCounted: boolean;
   /** A power cut or a clock that was set may have taken away what the file told. */
   isUnsure: boolean;
@@ -40,7 +40,7 @@ export interface GuestBook {
 
 type Attach = Extract<Act, { do: 'attach' }>;
 
-/** Nobody reads along. */
+/** A reporter without output. */
 const notes = { line() {}, passing() {} };
 
 export async function takeOver(
@@ -94,7 +94,7 @@ async function visit(machine: VirtualMachine, group: GroupReference, given: Visi
   const state = loadGroup(world, group.root, group.groupId);
   if (!state.ok) return state;
   const { openedAt, reservedUsd } = state.value.sessions.get(sessionId)?.takenOver ?? {};
-  if (openedAt === undefined) return fail('illegal-transition', 'It was given to nobody.', '');
+  if (openedAt === undefined) return fail('illegal-transition', 'No user is attached.', '');
   const meter = openCostMeter(world, config, Date.parse(openedAt), state.value.group.config.prices ?? {});
   meter.begin();
   const guest = new Guest(machine, runner.process, { attachmentId, sessionId, claudeSessionId, conversation });

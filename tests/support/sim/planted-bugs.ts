@@ -176,7 +176,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ),
   },
   {
-    name: 'the lock lets everybody in',
+    name: 'the lock admits every process',
     invariant: invariants.writer,
     wrap: (world) => ({
       ...world,
@@ -213,7 +213,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ),
   },
   {
-    name: 'nobody waits before the next try',
+    name: 'retries have no delay',
     invariant: invariants.tries,
     near: 'wait-backoff',
     wrap: appending((text) => text.replace(/"retryAt":"\d{4}/, '"retryAt":"2027')),
@@ -382,7 +382,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     wrap: appending((text) => text.replace(/("type":"session_identified".*?"attemptId":")[^"]{8}/, '$1elsewise')),
   },
   {
-    name: 'nobody counts the failures',
+    name: 'failures are not counted',
     invariant: invariants.threshold,
     near: 'settle-failed',
     wrap: reading(log, (text) => text.replace(/"errorThreshold":\d/g, '"errorThreshold":9')),
@@ -394,7 +394,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     near: 'exceed-budget',
   },
   {
-    name: 'nobody is warned',
+    name: 'no warning is given',
     invariant: invariants.warned,
     wrap: reading(log, (text) => text.replaceAll('"warningThreshold":0', '"warningThreshold":9')),
     near: 'warn-budget',

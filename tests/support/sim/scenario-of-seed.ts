@@ -285,7 +285,7 @@ function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
     case 'drain':
       return [atMs, atMs + 4_000, atMs + 8_000].map((beginMs) => ({ atMs: beginMs, do: 'pause', mode: 'drain' }));
     case 'stop-slice':
-      // Again and again there is a little more money for whoever needs it first.
+      // The budget is raised a little, again and again, for the session that needs it first.
       return [2_000, 3_500, 5_000, 6_500, 8_000].map((raiseMs) => ({ atMs: raiseMs, do: 'raise-budget', byUsd: 0.12 }));
     case 'stop-disk':
       return [1_500, 7_000, 12_500].map((lowMs) => ({

@@ -53,7 +53,7 @@ export interface Behaviour {
 
 /** What one run of an acceptance command does. */
 export interface CommandBehaviour {
-  /** `hangs`: until its time is up. `killed`: by somebody who is none of ours. */
+  /** `hangs`: until its timeout. `killed`: by a foreign process. */
   readonly ending: 'succeeds' | 'fails' | 'hangs' | 'killed';
   /** How long it works, milliseconds. */
   readonly workMs: number;
@@ -128,7 +128,7 @@ export interface Scenario {
   readonly logins: readonly ('in' | 'out' | 'silent')[];
 }
 
-/** The dearest message a virtual claude is ever charged for, US dollars. */
+/** The most expensive message a virtual claude is ever charged for, US dollars. */
 export const dearestMessageUsd = 0.031;
 /** The most that is held for a request, US dollars: 50,000 tokens of cache write and 8,000 of output, unknown model. */
 export const heldMessageUsd = 1.5375;

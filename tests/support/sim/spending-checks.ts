@@ -110,7 +110,7 @@ export class SpendingChecks {
 
   #settles(event: Settled): void {
     const { onBudgetExceeded = 'pause' } = this.#config ?? {};
-    // Whoever pauses it wants nothing else to be said and done.
+    // After a user's pause no further notice is expected.
     if (this.#isPausing) return;
     this.#checkWarned(`${event.type} is logged`);
     const isComplete = [...this.#sessions.values()].every((completed) => completed);
@@ -128,7 +128,7 @@ export class SpendingChecks {
     const { maxBudgetUsd, warningThreshold = 1 } = this.#config ?? {};
     if (maxBudgetUsd === undefined || this.#isWarned || this.#sessions.size === 0) return;
     if (this.#spentUsd < maxBudgetUsd * warningThreshold + sameUsd) return;
-    this.#violate(invariants.warned, `${what}, $${this.#spentUsd} of $${maxBudgetUsd} are spent and nobody was warned`);
+    this.#violate(invariants.warned, `${what}, $${this.#spentUsd} of $${maxBudgetUsd} are spent without a warning`);
   }
 
   get #isReached(): boolean {

@@ -27,7 +27,7 @@ interface Standing {
   startedMs: number;
   pausedMs: number;
   hasFailed: boolean;
-  /** Not to be started before somebody asks for it. */
+  /** Not to be started without a request. */
   rests: boolean;
   transients: number;
   /** However much was done in between. */
@@ -208,7 +208,7 @@ export class SupervisionChecks {
     this.#failed.delete(sessionId);
     if (this.#failed.size >= (this.#config?.errorThreshold ?? Number.POSITIVE_INFINITY))
       this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failed.size} failures`);
-    if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
+    if (session.rests) this.#violate(invariants.rests, `${sessionId} starts without a request`);
     const [open] = openItems(this.#machine.log.state?.sessions.get(sessionId) ?? {});
     if (open !== undefined) this.#violate(invariants.rests, `${sessionId} starts while it waits for an answer`);
     const { retry } = session;
@@ -270,7 +270,7 @@ export class SupervisionChecks {
     if (told?.resetsAtWallMs !== undefined) this.#limit = { untilMs: told.resetsAtWallMs, heardMs: this.#nowMs };
   }
 
-  /** It got nothing for nothing, others had got something before, and nobody surely has since it began. */
+  /** It got no answer and cost nothing, others had got one before, and certainly none has since it started. */
   #mayBeOutage({ startedMs }: Standing, { usage }: Paused | Failed): boolean {
     const sinceMs = Math.max(startedMs, this.#ranMs) + readWithinMs;
     const isServed = this.#machine.claudes.some(
@@ -279,14 +279,14 @@ export class SupervisionChecks {
     return usage.costUsd === 0 && this.#wasServed && !isServed;
   }
 
-  /** Not while the API, which had served others, surely serves nobody. */
+  /** Not while the API, which had served others, certainly serves no session. */
   #givesUp(sessionId: string, session: Standing, event: Failed): void {
     const { definition, startedMs, transientsInAll } = session;
     const most = definition.retries ?? defaultRetries;
     if (most === 0 || transientsInAll >= mostRounds * (most + 1) || event.usage.costUsd > 0) return;
     const isServed = this.#machine.claudes.some(({ answeredMs }) => answeredMs > startedMs - readWithinMs);
     if (this.#wasServed && !isServed)
-      this.#violate(invariants.tries, `${sessionId} is given up although the API serves nobody`);
+      this.#violate(invariants.tries, `${sessionId} fails although the API serves no session`);
   }
 
   get #wasServed(): boolean {
@@ -374,7 +374,7 @@ function newStanding(definition: SessionDefinition): Standing {
   };
 }
 
-/** Somebody wants it to start: delays and old troubles do not count any more. */
+/** The user requests a start: delays and earlier failures no longer count. */
 function ask(session: Standing): void {
   session.rests = false;
   session.transients = 0;

@@ -38,7 +38,7 @@ export class ToldChecks {
     const task = this.#machine.log.state?.sessions.get(sessionId)?.definition.prompt;
     const isTold = task !== undefined && text.includes(task);
     if (isTold) this.#toldIn.set(sessionId, bootId);
-    // In a conversation that ends with the task, which nobody has heard, it is not said again.
+    // If the conversation ends with the unread prompt, the prompt is not repeated.
     const isKnown = book.resumes && text.startsWith(asksAgain) && this.#toldIn.get(sessionId) === bootId;
     if (isFirst && !isTold && !isKnown)
       this.#violate(invariants.task, `${process.name} works without the task of ${sessionId}: ${text.slice(0, 100)}`);

@@ -24,7 +24,7 @@ export type Listen = (runner: VirtualRunner) => Pick<Reporter, 'event' | 'progre
 const deaf: ReturnType<Listen> = { event() {}, progress() {} };
 
 const lookMs = 900;
-/** How long a hanging claude is watched before somebody presses Ctrl-C. */
+/** How long a hanging claude is watched before the user presses Ctrl-C. */
 const patienceMs = 8_000;
 /** Longer than a session is silent that its runner is to notice, or whose tool takes long. */
 const muteMs = 120_000;
@@ -188,7 +188,7 @@ export class User {
     }
   }
 
-  /** Whoever sits there goes on until the group has come to an end that only a person could change. */
+  /** The user continues until the group has an end that only a person could change. */
   #look(): void {
     const { machine } = this;
     for (const [runner, sinceMs] of this.#acting) {

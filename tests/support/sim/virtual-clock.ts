@@ -5,7 +5,7 @@
 import type { Clock } from '../../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
 
-/** Somebody whose entries vanish with him: a runner, a claude, a tool. */
+/** An owner of entries, which vanish with it: a runner, a claude, a tool. */
 export interface Owner {
   readonly name: string;
   alive: boolean;

@@ -11,7 +11,7 @@ let inodesSoFar = 1;
 export class FileNode {
   readonly kind = 'file';
   mtimeMs: number;
-  /** Bytes that a power cut leaves alone; more may survive, but nobody may rely on it. */
+  /** Bytes that a power cut certainly keeps; more may survive. */
   durableSize = 0;
   /** Bytes from the start that the last power cut did not fill with zeros. */
   intactSize = Number.POSITIVE_INFINITY;
@@ -86,7 +86,7 @@ export class FifoNode {
   readonly kind = 'fifo';
   readonly size = 0;
   mtimeMs: number;
-  /** Takes lines; null while nobody has the reading side open. */
+  /** Accepts lines; null while no process has the reading side open. */
   reader: ((line: string) => void) | null = null;
 
   constructor(nowMs: number) {

@@ -242,7 +242,7 @@ export class VirtualMachine {
       if (this.trouble.full) return null;
       node = this.disk.createFile(path, this.timeline.wall());
     }
-    // Never all but the line end: such a line can be read, and nobody could say that it was lost.
+    // Never everything except the newline: such a line is readable, so its loss could not be detected.
     const most = this.trouble.full ? this.luck.int(0, Math.max(0, bytes.length - 2)) : bytes.length;
     const written = bytes.subarray(0, most);
     if (written.length > 0) node.append(written, this.timeline.wall());
@@ -280,7 +280,7 @@ export class VirtualMachine {
     }
     this.table.living.clear();
     for (const guest of this.guests) guest.isUnsure = true;
-    // Nobody reads any more what is said.
+    // Output is no longer read.
     for (const { transcript, process } of this.claudes)
       this.closeFifo(join(dirname(transcript), 'stdin.fifo'), process);
     this.table.bootId = `boot-${Number(this.table.bootId.slice(5)) + 1}`;

@@ -151,7 +151,7 @@ export class ProcessTable {
     else process.onSignal(signal);
   }
 
-  /** The process is gone; its children belong to nobody then, and who follows it will hear of it. */
+  /** The process is gone; its children become orphans, and its followers are notified. */
   end(process: VirtualProcess, status: ExitStatus): void {
     if (!process.alive) return;
     process.alive = false;

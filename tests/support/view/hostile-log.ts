@@ -1,4 +1,4 @@
-/** Groups in which names, texts and answers are what nobody should be able to say in a report. */
+/** Groups whose names, texts and answers must not appear unescaped in a report. */
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../core-events.ts';
 
 export const hostileTexts = [

@@ -21,7 +21,7 @@ const odd: Readonly<Record<string, Oddity>> = {
   'a data root whose folder name has 255 characters': { data: 'y'.repeat(255) },
   'neither locale nor terminal type': { without: ['LANG', 'TERM'], env: { LANG: '' } },
   'a closed standard input': { prefix: shell('exec "$@" <&-') },
-  'an input nobody writes to': { prefix: shell('an input without a writer') },
+  'an input without a writer': { prefix: shell('mkfifo "$HOME/f" 2>/dev/null; exec "$@" 0<>"$HOME/f"') },
   'signals ignored from the start': { prefix: shell('trap "" HUP INT TERM; exec "$@"') },
   'few open files': { prefix: shell('ulimit -n 128; exec "$@"') },
 };

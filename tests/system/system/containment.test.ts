@@ -52,7 +52,7 @@ function argumentsOf(pid: string): string[] {
 const escapes = {
   'a session of its own with an emptied environment': 'setsid env -i sh -c "sleep 600; :" sh "$1" &',
   'a fork of a fork': '(setsid env -i sh -c "(sleep 600; :) & wait" sh "$1" & exec true) & wait $!',
-  'one that no polite signal ends': `one that ignores SIGTERM, SIGHUP and SIGINT`,
+  'one that ignores signals': `setsid env -i sh -c "trap '' TERM HUP INT; sleep 600; sleep 600; :" sh "$1" &`,
   'one whose parent was killed': 'sh -c \'setsid env -i sh -c "sleep 600; :" sh "$1" & kill -9 $$\' sh "$1" &',
   'a chain of processes, each of which exits at once': 'setsid env -i sh "$2" "$1" "$2" &',
   'a chain of processes, each in a new session': 'setsid env -i sh "$3" "$1" "$3" &',
@@ -178,7 +178,7 @@ describe.skipIf(!isLinux).each(ways)('with a %s', (way, processes) => {
     async () => {
       const name = crypto.randomUUID();
       names.push(name);
-      const worker = start(processes, name, `${escapes['one that no polite signal ends']}\necho ready; sleep 600; :`);
+      const worker = start(processes, name, `${escapes['one that ignores signals']}\necho ready; sleep 600; :`);
       await until(() => readFileSync(join(temp.path, 'out'), 'utf8') !== '' && bearing(name).length === 2);
       const other = createProcesses(createProcTable());
       const held = [worker.identity.pid, ...bearing(name)];

@@ -1,7 +1,7 @@
 /** Promises: what harms ranks above what is ordinary work, and each finding is named. */
 import { describe, expect, test } from 'bun:test';
 import { compareLocks } from '../../../src/view/review/lockfile.ts';
-import { type ChangedFile, changedFiles } from '../../../src/view/review/patch.ts';
+import { type ChangedFile, filesOfPatch } from '../../../src/view/review/patch.ts';
 import {
   compareRisks,
   makeRisk,
@@ -306,7 +306,7 @@ test('what git prints becomes files with their lines', () => {
     'diff --git a/link b/link\ndeleted file mode 100644\n--- a/link\n+++ /dev/null\n@@ -1 +0,0 @@\n-text\n' +
     'diff --git a/link b/link\nnew file mode 120000\n--- /dev/null\n+++ b/link\n@@ -0,0 +1 @@\n+/etc\n' +
     'diff --git a/x.bin b/x.bin\nBinary files /dev/null and b/x.bin differ\n';
-  const files = changedFiles(raw, patch);
+  const files = filesOfPatch(raw, patch);
   expect(
     files.map(({ path, from, kind, added, removed, isBinary }) => ({ path, from, kind, added, removed, isBinary })),
   ).toEqual([

@@ -1,4 +1,4 @@
-/** Event logs that somebody tore, edited or wrote with another version: each is met by three commands. */
+/** Event logs that are truncated, edited or of another version: each is tried with three commands. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type Ground, sessionId, story } from './ground.ts';
 import { type Mistake, mistake } from './mistake.ts';

@@ -146,7 +146,7 @@ export class FleetChecks {
     if (state == null || maxBudgetUsd === undefined) return;
     const count = this.#seen.filter(({ book }) => book.chargedUsd > 0).length;
     const charged = this.#seen.reduce((sum, { book }) => sum + book.chargedUsd, 0);
-    // What nobody was ever told of an attempt that was killed in the middle of a message is not known.
+    // The cost of an attempt killed in the middle of an unreported message is unknown.
     const unknown = this.#seen.reduce((sum, { book }) => {
       const cost = this.#costs.get(book.attemptId);
       return sum + (cost === undefined ? 0 : Math.max(0, book.chargedUsd - cost.usd));
@@ -199,14 +199,14 @@ export class FleetChecks {
     // It may have forgotten that something was removed.
     if (this.isHeld || hasForgotten) return;
     for (const [name, entries] of streams) {
-      // What is said to a group whose run is over, or that is out of reach then, is kept for a while, and for nobody.
+      // Messages to a group whose run is over, or that is unreachable, are kept for a while without a reader.
       const sinceMs = (this.#place.outOfReachSinceMs ?? this.#place.overSinceMs) - onItsWayMs;
       const isLate = name.startsWith('cca:g:') && entries.every(({ atMs }) => atMs > sinceMs);
       if (entries.length > 0 && !isLate)
         this.#violate('engine', `${entries.length} messages are left in ${name}: ${this.#place.engine.describe(name)}`);
     }
     for (const [token, { untilMs }] of slots) {
-      // Nobody could give it back; it is free when its lease is over.
+      // No process could release it; it is free when its lease ends.
       if (untilMs <= this.#place.timeline.nowMs || this.#place.wasRunnerKilled) continue;
       this.#violate('engine', `a slot is left, taken as ${token}`);
     }

@@ -61,8 +61,8 @@ function faultOf(luck: Seeded, hosts: readonly string[], leaseMs: number): Fault
     case 0:
     case 1: {
       const one = luck.int(0, 2);
-      const whoever = luck.chance(0.25) ? home : who;
-      return { do: 'cut', who: whoever, up: one !== 1, down: one !== 2, forMs };
+      const target = luck.chance(0.25) ? home : who;
+      return { do: 'cut', who: target, up: one !== 1, down: one !== 2, forMs };
     }
     case 2:
       return {

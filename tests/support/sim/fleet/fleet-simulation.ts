@@ -216,7 +216,7 @@ class FleetSimulation implements FleetPlace {
   }
 
   #lookLater(): void {
-    this.timeline.schedule(lookMs, 'somebody looks', null, () => {
+    this.timeline.schedule(lookMs, 'a check runs', null, () => {
       this.#look();
       if (!this.isDone) this.#lookLater();
     });

@@ -1,6 +1,6 @@
 /**
  * The engine of a fleet over virtual time: streams, slots and blobs, as Redis has them. How it is
- * asked is in engine-client.ts. When the engine is started anew it may have forgotten the last moments.
+ * asked is in engine-client.ts. After a restart the engine may have lost its last seconds.
  */
 import type { Lease } from '../../../../src/fleet/engine.ts';
 import type { Seeded } from '../seeded.ts';
@@ -71,7 +71,7 @@ export class VirtualEngine {
       this.#undo.pop();
       last.take();
     }
-    // Nobody can be told to forget what was forgotten before.
+    // A removed entry cannot be removed again.
     this.#undo = [];
   }
 

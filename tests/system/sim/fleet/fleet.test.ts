@@ -43,9 +43,9 @@ usually.each([
   [1_148, 'a wish that was for one machine alone was forgotten by the engine, and never put again'],
   [1_556, 'a wish was forgotten by the engine, and never put again'],
   [216, 'a power cut left a machine that knew an attempt was over, and nothing of its end'],
-  [871, 'what a machine answered to a runner that took over was lost on its way, and nobody asked again'],
+  [871, 'a host’s answer to an adopting runner was lost, and no request was repeated'],
   [1_887, 'a runner that was cut off when its group was completed never said that a slot is free'],
-  [3_610, 'an engine forgot that a slot is free, and nobody said it again'],
+  [3_610, 'an engine lost the release of a slot, which was not repeated'],
 ])('seed %d, which once broke a promise: %s', (seed) => {
   expect(simulateFleet(fleetScenarioOf(seed)).violation).toBeNull();
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: what was spent and what running attempts may still spend never exceeds the cap, as long as no attempt
- * overshoots its own flag; own caps hold; slices are never too small to be of use; notices come once.
+ * Promises: spending plus reservations never exceeds the cap as long as no attempt overshoots its own cap. A
+ * session's own cap holds, shares are never too small to use, and each notice is sent once.
  */
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, roundUsd } from '../../../src/core/group.ts';
@@ -19,7 +19,7 @@ import { fc } from '../../support/core-check.ts';
 import { CoreDriver } from '../../support/core-driver.ts';
 import { CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 
-/** A running group of which `spent` dollars are gone and `reserved` are held by a running session. */
+/** A running group with `spent` dollars spent and `reserved` dollars reserved by a running session. */
 function stateWith(config: Partial<GroupConfig>, spent = 0, reserved = 0): GroupState {
   const log = new CoreLog(config);
   for (const number of [1, 2, 3, 4, 5]) log.addSession(sessionDefinition(number));
@@ -36,25 +36,102 @@ function recordWith(ownCap?: number, spent = 0): SessionRecord {
   return log.state.sessions.get(sid(1)) as SessionRecord;
 }
 
-describe('a slice', () => {
+describe('budget share', () => {
   const cases: [string, GroupState, SessionRecord, number, number, BudgetGrant][] = [
-    ['no cap, no flag', stateWith({}), recordWith(), 0, 1, { kind: 'unlimited' }],
-    ['own cap only', stateWith({}), recordWith(2), 0, 1, { kind: 'slice', usd: 2 }],
-    ['what is left of the own cap', stateWith({}), recordWith(2, 0.5), 0, 1, { kind: 'slice', usd: 1.5 }],
-    ['an even share', stateWith({ maxBudgetUsd: 10 }), recordWith(), 0, 4, { kind: 'slice', usd: 2.5 }],
-    ['of what is free', stateWith({ maxBudgetUsd: 10 }, 4, 2), recordWith(), 1, 3, { kind: 'slice', usd: 1 }],
-    ['not below five cents', stateWith({ maxBudgetUsd: 0.2 }), recordWith(), 0, 10, { kind: 'slice', usd: 0.05 }],
-    ['unless the cap is smaller', stateWith({ maxBudgetUsd: 0.02 }), recordWith(), 0, 4, { kind: 'slice', usd: 0.02 }],
-    ['own cap below its share', stateWith({ maxBudgetUsd: 10 }), recordWith(1), 0, 2, { kind: 'slice', usd: 1 }],
-    ['own cap above what is free', stateWith({ maxBudgetUsd: 3 }, 1), recordWith(9), 0, 2, { kind: 'slice', usd: 2 }],
-    ['small own cap', stateWith({ maxBudgetUsd: 1 }), recordWith(0.01), 0, 2, { kind: 'slice', usd: 0.01 }],
-    ['nothing free', stateWith({ maxBudgetUsd: 2 }, 2), recordWith(), 0, 1, { kind: 'dry' }],
-    ['too little free', stateWith({ maxBudgetUsd: 2 }, 1.96), recordWith(), 0, 1, { kind: 'dry' }],
-    ['all reserved', stateWith({ maxBudgetUsd: 2 }, 0, 2), recordWith(), 0, 1, { kind: 'dry' }],
-    ['own cap used up', stateWith({}), recordWith(1, 1), 0, 1, { kind: 'own-dry' }],
-    ['a rest that claude cannot take', stateWith({}), recordWith(1, 0.9995), 0, 1, { kind: 'own-dry' }],
+    ['no group cap and no own cap: the attempt is unlimited', stateWith({}), recordWith(), 0, 1, { kind: 'unlimited' }],
+    ['no group cap: the share is the own cap', stateWith({}), recordWith(2), 0, 1, { kind: 'slice', usd: 2 }],
     [
-      'warn passes no flag',
+      'no group cap: the share is the unspent part of the own cap',
+      stateWith({}),
+      recordWith(2, 0.5),
+      0,
+      1,
+      { kind: 'slice', usd: 1.5 },
+    ],
+    [
+      'group cap: sessions get equal shares',
+      stateWith({ maxBudgetUsd: 10 }),
+      recordWith(),
+      0,
+      4,
+      { kind: 'slice', usd: 2.5 },
+    ],
+    [
+      'group cap: only the unreserved rest is shared',
+      stateWith({ maxBudgetUsd: 10 }, 4, 2),
+      recordWith(),
+      1,
+      3,
+      { kind: 'slice', usd: 1 },
+    ],
+    [
+      'group cap: a share is at least five cents',
+      stateWith({ maxBudgetUsd: 0.2 }),
+      recordWith(),
+      0,
+      10,
+      { kind: 'slice', usd: 0.05 },
+    ],
+    [
+      'group cap below five cents: the share is the whole cap',
+      stateWith({ maxBudgetUsd: 0.02 }),
+      recordWith(),
+      0,
+      4,
+      { kind: 'slice', usd: 0.02 },
+    ],
+    [
+      'own cap below the equal share: the share is the own cap',
+      stateWith({ maxBudgetUsd: 10 }),
+      recordWith(1),
+      0,
+      2,
+      { kind: 'slice', usd: 1 },
+    ],
+    [
+      'own cap above the free budget: the share is the free budget',
+      stateWith({ maxBudgetUsd: 3 }, 1),
+      recordWith(9),
+      0,
+      2,
+      { kind: 'slice', usd: 2 },
+    ],
+    [
+      'own cap below five cents: the share is the own cap',
+      stateWith({ maxBudgetUsd: 1 }),
+      recordWith(0.01),
+      0,
+      2,
+      { kind: 'slice', usd: 0.01 },
+    ],
+    ['group cap spent: no share is granted', stateWith({ maxBudgetUsd: 2 }, 2), recordWith(), 0, 1, { kind: 'dry' }],
+    [
+      'less than five cents free: no share is granted',
+      stateWith({ maxBudgetUsd: 2 }, 1.96),
+      recordWith(),
+      0,
+      1,
+      { kind: 'dry' },
+    ],
+    [
+      'group cap fully reserved: no share is granted',
+      stateWith({ maxBudgetUsd: 2 }, 0, 2),
+      recordWith(),
+      0,
+      1,
+      { kind: 'dry' },
+    ],
+    ['own cap spent: no share is granted', stateWith({}), recordWith(1, 1), 0, 1, { kind: 'own-dry' }],
+    [
+      'own cap with a rest too small for claude: no share is granted',
+      stateWith({}),
+      recordWith(1, 0.9995),
+      0,
+      1,
+      { kind: 'own-dry' },
+    ],
+    [
+      'on_budget_exceeded warn: the attempt gets no limit',
       stateWith({ maxBudgetUsd: 1, onBudgetExceeded: 'warn' }, 5),
       recordWith(),
       0,
@@ -62,7 +139,7 @@ describe('a slice', () => {
       { kind: 'unlimited' },
     ],
     [
-      'warn keeps own caps',
+      'on_budget_exceeded warn: the own cap still applies',
       stateWith({ maxBudgetUsd: 1, onBudgetExceeded: 'warn' }, 5),
       recordWith(2),
       0,
@@ -74,7 +151,7 @@ describe('a slice', () => {
     test(name, () => expect(grantFor(state, record, reserved, sharers)).toEqual(expected));
   }
 
-  test('isBudgetExhausted says the same as the slice', () => {
+  test('isBudgetExhausted agrees with the budget share that the session would get', () => {
     for (const spent of [0, 0.5, 0.998, 0.9995, 1, 2]) {
       const record = recordWith(1, spent);
       expect(isBudgetExhausted(record)).toBe(grantFor(stateWith({}), record, 0, 1).kind === 'own-dry');
@@ -82,8 +159,8 @@ describe('a slice', () => {
   });
 });
 
-describe('a new slice while a session works', () => {
-  /** Whether one of two sessions, of which both hold half a dollar, deserves more once it has spent this much. */
+describe('top-up of a running session', () => {
+  /** Whether one of two sessions that reserve half a dollar each gets a top-up after it has spent this much. */
   const deserves = (maxBudgetUsd: number, spent: number, own: { maxBudgetUsd?: number } = {}) => {
     const log = new CoreLog({ maxBudgetUsd });
     for (const number of [1, 2]) log.addSession(sessionDefinition(number, [], own));
@@ -91,35 +168,36 @@ describe('a new slice while a session works', () => {
     return deservesNewGrant(log.state, log.state.sessions.get(sid(1)) as SessionRecord, spent, 1);
   };
 
-  test('is due at four fifths, and not when it is used up: then claude ends by itself', () => {
+  test('a top-up is due at 80 % of the share, but not after it is spent, when claude ends by itself', () => {
     expect([0.39, 0.4, 0.49, 0.5].map((spent) => deserves(3, spent))).toEqual([false, true, true, false]);
   });
 
-  test('is worth an interruption only when it is much larger than what is left of the old one', () => {
-    // Of 1.2 dollars 0.5 stay with the other one; what this one has spent is gone as well, and 0.3 would be left.
+  test('a top-up is granted only when it is much larger than the rest of the current share', () => {
+    // Of $1.20, $0.50 is reserved by the other session and this one has spent the rest of its share, so $0.30 is
+    // free.
     expect(deserves(1.2, 0.4)).toBe(true);
     expect(deserves(1.05, 0.4)).toBe(false);
     expect(deserves(1, 0.4)).toBe(false);
   });
 
-  test('does not help where the own cap is reached', () => {
+  test('a session that reached its own cap gets no top-up', () => {
     expect(deserves(3, 0.4, { maxBudgetUsd: 0.5 })).toBe(false);
     expect(deserves(3, 0.4, { maxBudgetUsd: 0.55 })).toBe(false);
     expect(deserves(3, 0.4, { maxBudgetUsd: 1 })).toBe(true);
   });
 });
 
-describe('notices', () => {
+describe('budget notices', () => {
   test.each([
     [0.79, []],
     [0.8, ['warn-budget']],
     [2, ['warn-budget', 'exceed-budget']],
-  ])('%p of 1 spent, pause', (spent, wanted) => {
+  ])('with on_budget_exceeded pause, spending %p of $1 sends the expected notices', (spent, wanted) => {
     const notices = judgeBudget(stateWith({ maxBudgetUsd: 1 }, spent)).notices;
     expect(notices.map((notice) => notice.do)).toEqual(wanted as never);
   });
 
-  test('warn says when the budget is passed, and goes on', () => {
+  test('with on_budget_exceeded warn, passing the cap sends a warning and the group continues', () => {
     const state = stateWith({ maxBudgetUsd: 1, onBudgetExceeded: 'warn' }, 1);
     expect(judgeBudget(state).notices).toEqual([
       { do: 'warn-budget', usage: 1, limit: 1 },
@@ -128,7 +206,7 @@ describe('notices', () => {
     expect(decide(state, { preparingMax: 9 }).filter((decision) => decision.do === 'start')).toHaveLength(3);
   });
 
-  test('each comes once; a changed budget may be exceeded again', () => {
+  test('each budget notice is sent once, and again after the cap was changed', () => {
     const log = new CoreLog({ maxBudgetUsd: 1, onBudgetExceeded: 'warn' }).addSession(sessionDefinition(1)).run();
     log.start(sid(1)).pause(sid(1), usage(1.5));
     log.add({ type: 'budget_warning', usage: 1.5, limit: 1 });
@@ -138,7 +216,7 @@ describe('notices', () => {
     expect(judgeBudget(log.state).notices.map((notice) => notice.do)).toEqual(['exceed-budget']);
   });
 
-  test('no session, no notice: nobody is left who could be named', () => {
+  test('a group without sessions sends no budget notice', () => {
     const log = new CoreLog({ maxBudgetUsd: 1 }).addSession(sessionDefinition(1)).run();
     log
       .start(sid(1))
@@ -147,7 +225,7 @@ describe('notices', () => {
     expect(judgeBudget(log.state).notices).toEqual([]);
   });
 
-  test('what running sessions have cost so far counts, for the warning and for the end', () => {
+  test('costs of running attempts count for the budget warning and for the budget limit', () => {
     const live = (usd: number) => judgeBudget(stateWith({ maxBudgetUsd: 10 }, 4, 5), new Map([[sid(2), usd]]));
     expect(live(3.9)).toEqual({ notices: [], isOver: false });
     expect(live(4)).toMatchObject({ notices: [{ do: 'warn-budget', usage: 8 }], isOver: false });
@@ -157,10 +235,11 @@ describe('notices', () => {
     });
   });
 
-  test('no cap, no notice', () => expect(judgeBudget(stateWith({}, 1000)).notices).toEqual([]));
+  test('a group without a cap sends no budget notice', () =>
+    expect(judgeBudget(stateWith({}, 1000)).notices).toEqual([]));
 });
 
-describe('when the money is gone', () => {
+describe('exhausted group budget', () => {
   function settledWith(onBudgetExceeded: GroupConfig['onBudgetExceeded']): CoreDriver {
     const driver = new CoreDriver(
       { maxBudgetUsd: 1, onBudgetExceeded },
@@ -171,20 +250,20 @@ describe('when the money is gone', () => {
     return driver;
   }
 
-  test('pause pauses the group and says so once', () => {
+  test('with on_budget_exceeded pause, the group pauses and reports it once', () => {
     const driver = settledWith('pause');
     expect(driver.step()).toMatchObject({ status: 'paused', reason: 'budget' });
     expect(driver.notices.map((notice) => notice.do)).toEqual(['warn-budget', 'exceed-budget']);
     expect(driver.notices[1]).toMatchObject({ action: 'paused', usage: 1, limit: 1 });
   });
 
-  test('stop fails it', () => {
+  test('with on_budget_exceeded stop, the group fails', () => {
     const driver = settledWith('stop');
     expect(driver.step()).toMatchObject({ status: 'failed', reason: 'budget' });
     expect(driver.notices[1]).toMatchObject({ action: 'stopped' });
   });
 
-  test('a raised budget goes on', () => {
+  test('a group whose exhausted cap was raised continues', () => {
     const driver = settledWith('pause');
     driver.step();
     driver.log.add({ type: 'group_changed', config: { ...driver.config, maxBudgetUsd: 3 } });
@@ -193,13 +272,13 @@ describe('when the money is gone', () => {
     expect(driver.running.map((id) => driver.reservationOf(id))).toEqual([1, 1]);
   });
 
-  test('the budget may keep a session from its first start, and the event may name it', () => {
+  test('a budget event may name a session that the exhausted budget kept from its first start', () => {
     const driver = new CoreDriver({ maxBudgetUsd: 0.0005 }, [sessionDefinition(1)]);
     expect(driver.step()).toMatchObject({ status: 'paused', reason: 'budget' });
     expect(driver.started).toEqual([]);
   });
 
-  test('a session that used up its own cap is not the group running out of money', () => {
+  test('a session that reached its own cap does not exhaust the group budget', () => {
     const driver = new CoreDriver({}, [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)]);
     driver.step();
     driver.finish(sid(1), 'paused', usage(0.9995));
@@ -214,7 +293,7 @@ describe('when the money is gone', () => {
     ]);
   });
 
-  test('nor is one that spent its own cap to the last cent, whatever else is paused', () => {
+  test('a session that spent its own cap to the last cent does not exhaust the group budget', () => {
     const driver = new CoreDriver({}, [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)]);
     driver.step();
     driver.log.pause(sid(1), usage(1.01), 'budget');
@@ -224,7 +303,7 @@ describe('when the money is gone', () => {
     expect(JSON.stringify(settled)).toContain('Session 001 has exhausted its own budget.');
   });
 
-  test('S11: a session is warned of its own cap while it works, once, and again when it was raised', () => {
+  test('a running session gets one warning about its own cap, and another one after the cap was raised', () => {
     const driver = new CoreDriver({}, [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)]);
     const warnings = (usd: number) => ownNotices(driver.log.state, new Map([[sid(1), usd]]));
     driver.step();
@@ -232,7 +311,7 @@ describe('when the money is gone', () => {
     const warning = { sessionId: sid(1), usage: 0.8, limit: 1 };
     expect(warnings(0.8)).toEqual([{ do: 'warn-own-budget', ...warning }]);
     driver.log.add({ type: 'session_budget_warning', ...warning });
-    // It may still complete with its last message.
+    // The attempt may still complete with its last message.
     expect(warnings(1)).toEqual([]);
     driver.finish(sid(1), 'paused', usage(1));
     expect(ownNotices(driver.log.state)).toMatchObject([{ do: 'exceed-own-budget', action: 'paused', usage: 1 }]);
@@ -241,7 +320,7 @@ describe('when the money is gone', () => {
     expect(ownNotices(driver.log.state)).toMatchObject([{ do: 'warn-own-budget', usage: 1, limit: 1.1 }]);
   });
 
-  test('S11: who completes with the last cent has exceeded nothing, and "stop" says that the group stops', () => {
+  test('completing with the last cent exceeds no budget, and on_budget_exceeded stop still stops the group', () => {
     const own = { maxBudgetUsd: 1 };
     const sessions = [sessionDefinition(1, [], own), sessionDefinition(2, [], own)];
     const driver = new CoreDriver({ onBudgetExceeded: 'stop' }, sessions);
@@ -256,7 +335,7 @@ describe('when the money is gone', () => {
     ]);
   });
 
-  test('a session that used up its own cap is passed over for the next one', () => {
+  test('a session that reached its own cap is skipped and the next session starts', () => {
     const sessions = [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)];
     const driver = new CoreDriver({ maxConcurrentSessions: 1 }, sessions);
     driver.step();
@@ -266,7 +345,7 @@ describe('when the money is gone', () => {
   });
 });
 
-/** Amounts in whole cents, so that sums are what they look like. */
+/** Amounts in whole cents, so that sums are exact. */
 const cents = (min: number, max: number) => fc.integer({ min, max }).map((value) => value / 100);
 
 interface Ending {
@@ -275,7 +354,7 @@ interface Ending {
   readonly how: 'completed' | 'failed' | 'paused';
 }
 
-test('spent and reserved never pass the cap, own caps hold, slices are of use, and the run ends', () => {
+test('random runs end with spending plus reservations within the group cap and own caps', () => {
   const groups = fc.record({
     cap: cents(1, 500),
     slots: fc.integer({ min: 1, max: 5 }),
@@ -307,7 +386,7 @@ test('spent and reserved never pass the cap, own caps hold, slices are of use, a
           expect(reserved).toBeGreaterThanOrEqual(Math.min(0.05, cap, left) - 1e-9);
           expect(reserved).toBeLessThanOrEqual(left + 1e-9);
         }
-        // Later turns spend everything, so that the run must come to its end.
+        // Later turns spend everything, so that the run must end.
         const ending = endings[turn] ?? { pick: 0, share: 1, how: 'paused' as const };
         const id = driver.running[ending.pick % driver.running.length] as string;
         const cost = roundUsd((driver.reservationOf(id) as number) * ending.share);
@@ -319,7 +398,7 @@ test('spent and reserved never pass the cap, own caps hold, slices are of use, a
   );
 });
 
-test('an attempt that overshoots by a message costs the group that message and no more', () => {
+test('an attempt that overshoots its cap by one message costs the group at most that message', () => {
   const overshoots = fc.array(cents(0, 30), { minLength: 1, maxLength: 20 });
   fc.assert(
     fc.property(overshoots, cents(5, 300), (messages, cap) => {
@@ -330,13 +409,13 @@ test('an attempt that overshoots by a message costs the group that message and n
         const over = messages[turn % messages.length] as number;
         driver.finish(id, 'paused', usage((driver.reservationOf(id) as number) + over));
       }
-      // At most one message for each session that ran beside the others when the money ran out.
+      // At most one message for each session that was running when the budget was exhausted.
       expect(driver.spent).toBeLessThanOrEqual(cap + 3 * Math.max(...messages) + 1e-9);
     }),
   );
 });
 
-test('without any cap no attempt has a reservation', () => {
+test('attempts in a group without any cap have no reservation', () => {
   const driver = new CoreDriver({}, [sessionDefinition(1)]);
   driver.step();
   expect(driver.reservationOf(sid(1))).toBeUndefined();

@@ -1,6 +1,6 @@
 /**
- * Promises: what was changed of a session counts from its next attempt on; what an earlier attempt came to does not
- * speak for a task, a model or a check that is another one now; what cannot be changed any more is refused.
+ * Promises: an edit of a session applies from its next attempt. The outcome of an earlier attempt is not used for a
+ * changed task, model or check. Edits that come too late are refused.
  */
 import { describe, expect, test } from 'bun:test';
 import { changed, changesOf, editProblem, type SessionChanges } from '../../../src/core/edit.ts';
@@ -25,7 +25,7 @@ function refusal(log: CoreLog, changes: SessionChanges, id = a): string | undefi
   return problem?.ok === false ? problem.failure.message : undefined;
 }
 
-test('what makes one definition of another one', () => {
+test('editing any key of a session yields a different definition', () => {
   const before = sessionDefinition(1, [], { model: 'opus', accept: 'true' });
   const after: SessionDefinition = { ...sessionDefinition(1, [], { accept: 'false' }), timeoutMs: 5_000 };
   const changes = changesOf(before, after);
@@ -34,10 +34,10 @@ test('what makes one definition of another one', () => {
   expect(changesOf(after, after)).toEqual({});
 });
 
-describe('the next attempt', () => {
+describe('next attempt after an edit', () => {
   const answered = usage(0.25, 10);
 
-  test('is told that the task is another one, until the model has answered', () => {
+  test('after an edit of the task, prompts say so until the model has answered', () => {
     const log = new CoreLog().addSession(sessionDefinition(1)).run().start(a).pause(a, answered);
     edit(log, { prompt: 'Do something else.' });
     expect(recordOf(log).taskChanged).toBe(true);
@@ -49,7 +49,7 @@ describe('the next attempt', () => {
     expect(recordOf(edit(fresh, { prompt: 'Do something else.' })).taskChanged).toBeUndefined();
   });
 
-  test('uses the model that the user wants now, not the one of the conversation', () => {
+  test('the next attempt uses the edited model instead of the model of the conversation', () => {
     const log = new CoreLog().addSession(sessionDefinition(1)).run().start(a).fail(a, answered);
     expect(recordOf(edit(log, { timeoutMs: 5_000 })).model).toBe('some-model');
     expect(recordOf(edit(log, { model: 'opus' })).model).toBeUndefined();
@@ -72,14 +72,14 @@ describe('the next attempt', () => {
         usage: answered,
       });
 
-  test('is only the check, when that was corrected', () => {
+  test('when only the acceptance command was edited, the next attempt only runs that command', () => {
     const log = edit(notAccepted(), { accept: 'npm test' });
     expect(recordOf(log)).toMatchObject({ finished: { result: 'Done.' } });
     expect(recordOf(log).rejection).toBeUndefined();
     expect(recordOf(edit(notAccepted(), { accept: null })).finished).toEqual({ result: 'Done.' });
   });
 
-  test('asks claude all the same for whoever said something to it, or changed its task', () => {
+  test('a session that also got a message or a new task starts claude again', () => {
     const told = notAccepted().add({ type: 'session_message', sessionId: a, text: 'Mind the fonts.' });
     expect(recordOf(edit(told, { accept: 'npm test' })).finished).toBeUndefined();
     const both = edit(notAccepted(), { accept: 'npm test', prompt: 'Do something else.' });
@@ -89,7 +89,7 @@ describe('the next attempt', () => {
   });
 });
 
-test('more money of its own is said to a group that stopped for want of it', () => {
+test('a raised own cap is offered to a group that stopped because of that cap', () => {
   const log = new CoreLog().addSession(sessionDefinition(1, [], { maxBudgetUsd: 1 })).run();
   log.start(a).pause(a, usage(1, 10), 'budget');
   log.add({ type: 'group_paused', reason: 'budget', message: 'All is used up.' });
@@ -100,15 +100,15 @@ test('more money of its own is said to a group that stopped for want of it', () 
   });
 });
 
-describe('refused', () => {
+describe('refused edits', () => {
   const begun = () => new CoreLog().addSession(sessionDefinition(1)).addSession(sessionDefinition(2)).run().start(a);
 
-  test('anything of a session that is running, or completed', () => {
+  test('editing a running or completed session is refused', () => {
     expect(refusal(begun(), { timeoutMs: 5_000 })).toContain('is running');
     expect(refusal(begun().complete(a), { timeoutMs: 5_000 })).toContain('is completed');
   });
 
-  test('another place for one that has begun', () => {
+  test('moving a session to another folder after its first attempt is refused', () => {
     const log = begun().pause(a);
     expect(refusal(log, { projectPath: '/projects/two' })).toContain('its project cannot change');
     expect(refusal(log, { repository: '/projects/.git' })).toContain('its project cannot change');
@@ -116,7 +116,7 @@ describe('refused', () => {
     expect(refusal(log, { projectPath: '/projects/two' }, b)).toBeUndefined();
   });
 
-  test('other dependencies for one whose worktree began with the work of those it has', () => {
+  test('new dependencies are refused for a session whose worktree contains the work of earlier ones', () => {
     const log = begun();
     const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'cca/x', base: 'b' };
     log.add({ type: 'session_isolated', sessionId: a, attemptId: attemptId(a, 1), workspace }).pause(a);
@@ -124,14 +124,14 @@ describe('refused', () => {
     expect(refusal(log, { prompt: 'Do something else.' })).toBeUndefined();
   });
 
-  test('less money than it has spent', () => {
+  test('a cap below what the session has spent is refused', () => {
     const log = begun().pause(a, usage(2, 10));
     expect(refusal(log, { maxBudgetUsd: 1.5 })).toContain('$2.0000');
     expect(refusal(log, { maxBudgetUsd: 2 })).toContain('$2.0000');
     expect(refusal(log, { maxBudgetUsd: 2.5 })).toBeUndefined();
   });
 
-  test('a cycle, a name that is taken, a session that is gone', () => {
+  test('an edit that creates a cycle, reuses a name or names a removed session is refused', () => {
     const log = new CoreLog()
       .addSession(sessionDefinition(1, [], { name: 'a' }))
       .addSession(sessionDefinition(2, [1], { name: 'b' }));
@@ -142,7 +142,7 @@ describe('refused', () => {
     expect(refusal(log, { prompt: ' ' })).toContain('prompt');
   });
 
-  test('a prompt, anywhere in the group, that would quote a result before it is there', () => {
+  test('an edit that makes any prompt of the group use a result too early is refused', () => {
     const quote = { at: 0, length: 4, sessionIds: [a], field: 'result' } as const;
     const log = new CoreLog()
       .addSession(sessionDefinition(1, [], { name: 'a' }))

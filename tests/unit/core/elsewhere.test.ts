@@ -1,7 +1,6 @@
 /**
- * Promises: with a fleet, sessions go to other machines when they must, or when this one has no room and they may;
- * without one, and in a rehearsal, everything is as it always was. What a lost host may have cost is held until it
- * is known, and never is more promised than the cap.
+ * Promises: with a fleet, sessions run on other hosts when they must, or when this host is full and they may. Without
+ * a fleet and in a rehearsal nothing changes. The possible cost of a lost host is held until it is known.
  */
 import { describe, expect, test } from 'bun:test';
 import { thisMachine } from '../../../src/core/event.ts';
@@ -58,8 +57,8 @@ const lost = (knownUsage: Usage, heldUsd: number): Usage => ({
 const verdict = (log: CoreLog, context: Partial<SchedulingContext>, id: string) =>
   verdictsOf(log.state, { preparingMax: 100, ...context })(log.state.sessions.get(id) as SessionRecord);
 
-describe('where sessions work', () => {
-  test('here first, and elsewhere what finds no room', () => {
+describe('placement of sessions', () => {
+  test('sessions start locally first, and those without room request a slot', () => {
     const log = group({}, {}, {}, {}, {});
     expect(decided(log, { fleet: fleet() })).toEqual(['start 001 here', 'start 002 here', 'wish 003', 'wish 004']);
     log.start(a).start(b);
@@ -67,7 +66,7 @@ describe('where sessions work', () => {
     expect(decided(log, { fleet: fleet({ granted: granted(c) }) })).toEqual(['start 003 one', 'wish 004']);
   });
 
-  test('what no machine can serve because their logins were refused does not wait; what may work here does', () => {
+  test('sessions that no host may run because of a refused login do not wait, and local sessions still start', () => {
     const refused = fleet({ withoutLogin: () => ['one', 'two'] });
     const log = group({}, { requires: ['gpu'] }, {});
     expect(decided(log, { fleet: refused })).toEqual(['start 002 here']);
@@ -85,7 +84,7 @@ describe('where sessions work', () => {
     expect(decided(group({}, {}, {}, {}), { fleet: refused }).at(-1)).toBe('wish 003');
   });
 
-  test('where the login of this machine was refused, who may goes elsewhere; who may not waits for no machine', () => {
+  test('after a refused local login, movable sessions go to other hosts and local ones do not wait for a slot', () => {
     const view = { fleet: fleet({ refusedHere: 'Not logged in.' }) };
     const log = group({}, {}, { isolate: 'none' });
     expect(decided(log, view)).toEqual(['wish 001', 'wait host']);
@@ -98,7 +97,7 @@ describe('where sessions work', () => {
       message: 'Session 002 can run only here, where the login was refused. Not logged in.',
     });
     expect(decided(log, { fleet: fleet({ refusedHere: 'No.', granted: granted(a) }) })).toEqual(['start 001 one']);
-    // What is only to be accepted costs nothing.
+    // A session that only needs its acceptance command costs nothing.
     const made = group({}, { isolate: 'none' }).start(a);
     made.add({ type: 'session_accepting', sessionId: a, attemptId: attemptId(a, 1), result: 'Done.', usage: noUsage });
     made.pause(a, noUsage, 'interrupted');
@@ -111,11 +110,11 @@ describe('where sessions work', () => {
     );
   });
 
-  test('a slot that was granted is used, also when there is room here by now', () => {
+  test('a granted slot is used even if the local host has room again', () => {
     expect(decided(group({}, {}), { fleet: fleet({ granted: granted(a) }) })).toEqual(['start 001 one']);
   });
 
-  test('what runs elsewhere takes no room here, and the other way round', () => {
+  test('remote sessions take no local room, and local sessions take no slot', () => {
     const log = group({}, {}, {}, {}).intendAt(a).intendAt(b);
     expect(decided(log, { fleet: fleet({ localSlots: 1 }), preparingMax: 1 })).toEqual(['start 003 here']);
     const room = { starts: 0, reason: 'memory', message: 'Too little memory.' } as const;
@@ -123,7 +122,7 @@ describe('where sessions work', () => {
     expect(decided(log, { fleet: fleet({ granted: granted(c) }), room })).toEqual(['start 003 one']);
   });
 
-  test('where there is no room here, who cannot go elsewhere hears what is short, and keeps nobody else', () => {
+  test('on a full local host, a session that must stay is told what is short and blocks no other session', () => {
     const log = group({}, { isolate: 'none' }, {});
     const room = { starts: 0, reason: 'memory', message: 'Too little memory.' } as const;
     expect(decided(log, { fleet: fleet(), room })).toEqual(['wish 002', 'wait memory']);
@@ -133,24 +132,24 @@ describe('where sessions work', () => {
 
   test.each<[string, Partial<GroupConfig>, Partial<SessionDefinition>]>([
     ['labels', {}, { requires: ['gpu'] }],
-    ['a machine by name', {}, { host: 'one' }],
-    ['a group that works in the fleet', { where: 'fleet' }, {}],
-  ])('%s: it must go, and waits for a slot', (_, config, more) => {
+    ['named host', {}, { host: 'one' }],
+    ['fleet group', { where: 'fleet' }, {}],
+  ])('%s: the session must run remotely and waits for a slot', (_, config, more) => {
     const log = group(config, more);
     expect(decided(log, { fleet: fleet() })).toEqual(['wish 001', 'wait host']);
     expect(decided(log, { fleet: fleet({ granted: granted(a) }) })).toEqual(['start 001 one']);
-    // In a rehearsal nothing is asked of machines.
+    // A rehearsal requests no slots.
     expect(decided(log, {})).toEqual(['start 001 here']);
   });
 
-  test('no more slots are wished for than sessions can be prepared before they are taken back', () => {
+  test('there are at most as many slot requests as sessions can be prepared before a request expires', () => {
     const log = group({ where: 'fleet' }, ...Array(9).fill({}));
     const few = { preparingMax: 1 };
     const wishes = (context: Partial<SchedulingContext>) =>
       decided(log, { ...few, ...context }).filter((decision) => decision.startsWith('wish'));
     expect(wishes({ fleet: fleet() })).toEqual(['wish 001', 'wish 002', 'wish 003', 'wish 004']);
     expect(verdict(log, { ...few, fleet: fleet() }, sid(5))?.reason).toBe('starting');
-    // What nobody grants keeps nobody else, nor does what has been sent.
+    // A request that no host grants does not block others, and neither does a session already sent.
     expect(wishes({ fleet: fleet({ staleSlotRequests: new Set([a, b]) }) })).toHaveLength(6);
     log.intendAt(a).intendAt(b);
     expect(wishes({ fleet: fleet() })).toHaveLength(4);
@@ -158,7 +157,7 @@ describe('where sessions work', () => {
     expect(wishes({ fleet: fleet({ granted: granted(c) }) })).toHaveLength(3);
   });
 
-  test('a wish says what is needed, and why it waits', () => {
+  test('a slot request names what the session requires and why it waits', () => {
     const log = group({}, { requires: ['gpu', 'node20'] });
     const [wish] = decide(log.state, { preparingMax: 1, fleet: fleet() });
     expect(wish).toEqual({ do: 'wish', sessionId: a, needs: { requires: ['gpu', 'node20'] } });
@@ -168,7 +167,7 @@ describe('where sessions work', () => {
     });
   });
 
-  test('the machine on which it worked last is asked first, until it is lost or the session works elsewhere', () => {
+  test('a slot request goes first to the last host of the session, until that host is lost or replaced', () => {
     const log = group({ where: 'fleet' }, {}, { host: 'one' });
     const preferred = () =>
       decide(log.state, { preparingMax: 9, fleet: fleet() }).flatMap((decision) =>
@@ -182,13 +181,13 @@ describe('where sessions work', () => {
     work(a, 'one');
     work(b, 'one');
     log.pause(a, noUsage, 'slice').pause(b, noUsage, 'slice');
-    // The other one asks for a machine by itself.
+    // The other session requests a slot for itself.
     expect(preferred().toSorted()).toEqual(['one', undefined]);
     log.start(b).complete(b);
     work(a, 'one');
     log.loseHost(a, lost(usage(0.1), 1));
     expect(preferred()).toEqual([undefined]);
-    // Its late books have come: whether it is to be trusted again is not known.
+    // The late results have arrived, but whether the host can be trusted again is unknown.
     log.add({ type: 'session_booked', sessionId: a, attemptId: attemptId(a, 2), usage: usage(0.2) });
     expect(preferred()).toEqual([undefined]);
     work(a, 'two');
@@ -199,18 +198,18 @@ describe('where sessions work', () => {
     expect(preferred()).toEqual([undefined]);
   });
 
-  test('the machine that has its files is waited for five seconds, also while there is room here', () => {
+  test('a session waits five seconds for the host that has its files, even if the local host has room', () => {
     const log = group({}, {}, {});
     log.add({ type: 'session_moved', sessionId: a, to: 'one' });
     log.intendAt(a, 'one').pause(a, noUsage, 'interrupted');
     expect(decided(log, { fleet: fleet() }).toSorted()).toEqual(['start 002 here', 'wish 001']);
     expect(decided(log, { fleet: fleet({ staleSlotRequests: new Set([a]) }) })).toContain('start 001 here');
     expect(decided(log, { fleet: fleet({ granted: granted(a) }) })).toContain('start 001 one');
-    // Without a fleet nobody is waited for.
+    // Without a fleet, sessions do not wait for any host.
     expect(decided(log, { fleet: null })).toContain('start 001 here');
   });
 
-  test('a group that stays here asks nobody', () => {
+  test('a group that must stay local requests no slots', () => {
     expect(decided(group({ where: 'local' }, {}, {}, {}), { fleet: fleet() })).toEqual([
       ...['start 001 here', 'start 002 here', 'start 003 here'],
     ]);
@@ -218,30 +217,33 @@ describe('where sessions work', () => {
 
   test.each<[string, Partial<GroupConfig>, Partial<SessionDefinition>, FleetView | null, RegExp]>([
     ['no fleet', {}, { requires: ['gpu'] }, null, /on a host with gpu, and no fleet is set up here\.$/],
-    ['no fleet for a group that works there', { where: 'fleet' }, {}, null, /on another host, and no fleet/],
+    ['a fleet group without a fleet', { where: 'fleet' }, {}, null, /on another host, and no fleet/],
     ['no worktree', {}, { host: 'one', isolate: 'none' }, fleet(), /on the host one, but without a worktree/],
-    ['a group that stays here', { where: 'local' }, { host: 'one' }, fleet(), /and its group runs only on this host/],
-  ])('%s: one sentence, and the run ends when nothing else is left', (_, config, more, view, sentence) => {
-    const log = group(config, more, config.where === 'fleet' ? more : {});
-    if (config.where !== 'fleet') {
-      expect(decided(log, { fleet: view })).toEqual(['start 002 here']);
-      log.start(b).complete(b);
-    }
-    expect(verdict(log, { fleet: view }, a)).toMatchObject({
-      reason: 'no-host',
-      message: expect.stringMatching(sentence),
-    });
-    expect(decide(log.state, { preparingMax: 1, fleet: view })).toMatchObject([
-      { do: 'settle', status: 'paused', reason: 'no-host', message: expect.stringMatching(sentence) },
-    ]);
-  });
+    ['a local group', { where: 'local' }, { host: 'one' }, fleet(), /and its group runs only on this host/],
+  ])(
+    '%s: the session waits with one sentence, and the run ends when nothing else can start',
+    (_, config, more, view, sentence) => {
+      const log = group(config, more, config.where === 'fleet' ? more : {});
+      if (config.where !== 'fleet') {
+        expect(decided(log, { fleet: view })).toEqual(['start 002 here']);
+        log.start(b).complete(b);
+      }
+      expect(verdict(log, { fleet: view }, a)).toMatchObject({
+        reason: 'no-host',
+        message: expect.stringMatching(sentence),
+      });
+      expect(decide(log.state, { preparingMax: 1, fleet: view })).toMatchObject([
+        { do: 'settle', status: 'paused', reason: 'no-host', message: expect.stringMatching(sentence) },
+      ]);
+    },
+  );
 
-  test('one that can never start does not end a run in which another one waits for a slot', () => {
+  test('a session that can never start does not end a run while another session waits for a slot', () => {
     const log = group({}, { host: 'one', isolate: 'none' }, { requires: ['gpu'] });
     expect(decided(log, { fleet: fleet() })).toEqual(['wish 002', 'wait host']);
   });
 
-  test('whoever must go gets a worktree, and so the whole group', () => {
+  test('a session that must run remotely gets a worktree, and so do all sessions of the group', () => {
     const log = new CoreLog({});
     log.addSession(sessionDefinition(1, [], { repository: '/r/.git', requires: ['gpu'] }));
     log.addSession(sessionDefinition(2, [], { repository: '/r2/.git' }));
@@ -249,14 +251,14 @@ describe('where sessions work', () => {
     expect(isolationOf(log.state, b)).toBe('worktree');
   });
 
-  test('what only waits to be accepted is accepted here', () => {
+  test('a session that only needs its acceptance command is accepted locally', () => {
     const log = group({ where: 'fleet' }, { accept: 'true' }).intendAt(a);
     log.add({ type: 'session_accepting', sessionId: a, attemptId: attemptId(a, 1), result: 'Done.', usage: noUsage });
     log.pause(a, noUsage, 'interrupted');
     expect(decided(log, { fleet: fleet() })).toEqual(['start 001 here']);
   });
 
-  test('a place is kept for a wish, but not for one that nobody grants for long', () => {
+  test('a local slot is kept for a fresh slot request, but not for a stale one', () => {
     const log = group({ maxConcurrentSessions: 2 }, { requires: ['gpu'] }, {}, {});
     expect(decided(log, { fleet: fleet() })).toEqual(['start 002 here', 'wish 001']);
     const longWished = new Set([a]);
@@ -267,7 +269,7 @@ describe('where sessions work', () => {
     ]);
   });
 
-  test('while a group pauses, and at a closed gate, nothing is wished for', () => {
+  test('a pausing group and a closed limit gate send no slot requests', () => {
     const log = group({ where: 'fleet' }, {});
     const gate = { untilMs: 5, mayProbe: false };
     expect(decided(log, { fleet: fleet(), gate })).toEqual(['wait limit']);
@@ -276,7 +278,7 @@ describe('where sessions work', () => {
   });
 });
 
-describe('money', () => {
+describe('money of remote attempts', () => {
   const cap = { maxBudgetUsd: 100, where: 'fleet' } as const;
   const reserved = (log: CoreLog, id: string) => {
     const starts = decide(log.state, { preparingMax: 9, fleet: fleet({ granted: granted(a, b, c) }) });
@@ -284,7 +286,7 @@ describe('money', () => {
     return start?.do === 'start' ? start.reserveUsd : undefined;
   };
 
-  test('an attempt elsewhere gets a tenth of what is left, at least half a dollar, or what is left', () => {
+  test('a remote attempt gets a tenth of the free budget, at least $0.50, and at most what is free', () => {
     expect(reserved(group(cap, {}, {}), a)).toBe(10);
     expect(reserved(group(cap, {}, {}), b)).toBe(9);
     expect(reserved(group({ ...cap, maxBudgetUsd: 2 }, {}), a)).toBe(0.5);
@@ -293,7 +295,7 @@ describe('money', () => {
     expect(reserved(group({ where: 'fleet' }, {}), a)).toBeUndefined();
   });
 
-  test('nothing is wished for that could not be paid', () => {
+  test('no slot is requested for a session that the budget cannot pay', () => {
     const log = group({ ...cap, maxBudgetUsd: 1 }, {}, {}, {});
     expect(decided(log, { fleet: fleet() })).toEqual(['wish 001', 'wish 002']);
   });
@@ -302,7 +304,7 @@ describe('money', () => {
     ...usage(0.2, 40),
     models: { m: { costUsd: 0.2, tokens: { ...noUsage.tokens, output: 40 } } },
   };
-  test('what a lost host may have cost is held, until the late books replace all of it', () => {
+  test('the possible cost of a lost host is held until its late results replace it', () => {
     const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8));
     const { state } = log;
     expect(state.usage).toMatchObject({ costUsd: 10, heldUsd: 9.8 });
@@ -322,7 +324,7 @@ describe('money', () => {
   test.each([
     ['freed', 0.2],
     ['booked', 10],
-  ] as const)('late books also replace what a person has %s', (_, costUsd) => {
+  ] as const)('late results also replace held money that a user has %s', (_, costUsd) => {
     const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8));
     const { heldUsd: _held, ...rest } = lost(known, 9.8);
     log.add({ type: 'session_cost_settled', sessionId: a, usage: { ...rest, costUsd } });
@@ -333,7 +335,7 @@ describe('money', () => {
     expect(log.state.sessions.get(a)?.usage.costUsd).toBe(0.4);
   });
 
-  test('a machine that comes back after the group has ended changes only the sums', () => {
+  test('a host that returns after the group has ended changes only the sums', () => {
     const log = group(cap, {}).intendAt(a, 'one', 10).loseHost(a, lost(known, 9.8)).start(a, 'resume', 9);
     const book = { type: 'session_booked', sessionId: a, attemptId: attemptId(a, 1), usage: usage(0.3) } as const;
     log.complete(a, usage(1)).add({ type: 'group_completed' }).add(book);
@@ -342,7 +344,7 @@ describe('money', () => {
     expect(log.state.usage).toEqual(foldEvents(log.events)?.usage as Usage);
   });
 
-  test('a part of a sum becomes another one to the sixth digit', () => {
+  test('converting part of a sum from held to spent is exact to the sixth digit', () => {
     const amount = fc.integer({ min: 0, max: 50_000_000 }).map((micro) => micro / 1e6);
     const some = fc.tuple(amount, fc.nat(1e6), fc.constantFrom('m', 'n')).map(([usd, output, model]): Usage => {
       const tokens = { ...noUsage.tokens, output };
@@ -363,14 +365,14 @@ describe('money', () => {
     );
   });
 
-  test('held is what was reserved and is not known to be spent', () => {
+  test('held money is the reserved part that is not known to be spent', () => {
     const attempt = { reservedUsd: 0.5 } as Parameters<typeof heldCost>[0];
     expect(heldCost(attempt, 0.012)).toBe(0.488);
     expect(heldCost(attempt, 0.6)).toBe(0);
     expect(heldCost({} as typeof attempt, 0.6)).toBe(0);
   });
 
-  test('the sum of what is spent, reserved and held never passes the cap, whatever is lost and found', () => {
+  test('spent, reserved and held money never exceeds the cap, whatever is lost and found', () => {
     const step = fc.tuple(
       fc.constantFrom('lose', 'book', 'end', 'look', 'settle'),
       fc.nat(2),
@@ -385,7 +387,7 @@ describe('money', () => {
     );
   });
 
-  /** Something happens to the session, if it can; then all that is decided is done. */
+  /** Applies one event to the session if it is legal, then carries out all decisions. */
   function act(log: CoreLog, what: string, id: string, share: number): void {
     const { state } = log;
     const record = state.sessions.get(id) as SessionRecord;
@@ -397,7 +399,7 @@ describe('money', () => {
       if (what === 'end') log.pause(id, usage(spent), 'interrupted');
     } else if (record.lost?.[0] !== undefined && what === 'book') {
       const { attempt, usage: counted } = record.lost[0];
-      // A machine cannot have spent more than was reserved, nor less than it had told.
+      // A host can spend neither more than its reservation nor less than it has reported.
       const least = counted.costUsd - (counted.heldUsd ?? 0);
       log.add({
         type: 'session_booked',
@@ -416,7 +418,7 @@ describe('money', () => {
     expect(roundUsd(state.usage.costUsd + state.reservedUsd)).toBeLessThanOrEqual(cap2);
   }
 
-  test('of models nothing is left where nothing was used', () => {
+  test('subtracting usage leaves no entry for a model that was not used', () => {
     expect(exchanged(known, known, noUsage)).toEqual(noUsage);
   });
 });

@@ -1,4 +1,7 @@
-/** Promises: what a change of a guarded file does is named by its lines; evidence is kept with the session. */
+/**
+ * Promises: a change of a guarded file is described by its changed lines, and the evidence is stored with the
+ * session.
+ */
 import { expect, test } from 'bun:test';
 import { changeKind, type Evidence, guardedText } from '../../../src/core/evidence.ts';
 import { noUsage } from '../../../src/core/group.ts';
@@ -21,12 +24,12 @@ const kinds: readonly (readonly [before: string, after: string, kind: string])[]
 ];
 
 for (const [before, after, kind] of kinds) {
-  test(`a change from ${JSON.stringify(before)} to ${JSON.stringify(after)} is named ${kind}`, () => {
+  test(`a change from ${JSON.stringify(before)} to ${JSON.stringify(after)} is classified as ${kind}`, () => {
     expect(changeKind(before.split('\n'), after.split('\n'))).toBe(kind as 'changed');
   });
 }
 
-test('guarded changes are named in one line, the most serious first', () => {
+test('guarded changes are summarised in one line, the most serious first', () => {
   expect(guardedText([])).toBe('');
   const text = guardedText([
     { path: 'test/new.test.js', change: 'added' },
@@ -36,7 +39,7 @@ test('guarded changes are named in one line, the most serious first', () => {
   expect(text).toBe('removed test/a.test.js; changed package.json: scripts.test; added test/new.test.js');
 });
 
-test('the evidence of the acceptance is kept with the session, whatever came of it', () => {
+test('the evidence of an acceptance command is stored with the session, whatever the outcome', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
   const evidence: Evidence = {
     runs: [{ command: 'npm test', where: 'fresh', code: 'own', exitCode: 1, ms: 12, log: '/data/accept.log' }],

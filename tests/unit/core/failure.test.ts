@@ -1,9 +1,11 @@
-/** Promises: failures read as a sentence and a next step; broken promises of the code are loud and marked as ours. */
+/**
+ * Promises: failures read as a sentence and a next step. Violated invariants throw and are marked as internal errors.
+ */
 import { expect, test } from 'bun:test';
 import { advise } from '../../../src/core/advice.ts';
 import { assert, describeFailure, fail, needsPerson, ok, unreachable } from '../../../src/core/failure.ts';
 
-test('a failure is told with its next step', () => {
+test('a failure message ends with its next step', () => {
   const result = fail('busy', 'Another runner holds the group.', 'Wait for it.');
   expect(result).toEqual({
     ok: false,
@@ -18,13 +20,13 @@ test('a failure is told with its next step', () => {
   expect(ok(1)).toEqual({ ok: true, value: 1 });
 });
 
-test('broken promises throw', () => {
+test('violated invariants throw an internal error', () => {
   expect(() => assert(true, 'x')).not.toThrow();
   expect(() => assert(0, 'zero is not enough')).toThrow('Internal error: zero is not enough');
   expect(() => unreachable({ kind: 'new' } as never)).toThrow('Internal error: unexpected {"kind":"new"}');
 });
 
-test('only trouble that would hit every session alike needs a person', () => {
+test('only failures that affect every session need a person', () => {
   const reasons = [
     'not-logged-in',
     'billing',

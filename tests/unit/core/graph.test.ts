@@ -1,6 +1,6 @@
 /**
- * Promises: a group that is no graph is refused with the sessions named as people call them; a reported cycle is a
- * real one; order, chains and waves mean what their comments say; size and shape do not overflow anything.
+ * Promises: a group with an invalid dependency graph is refused by session labels, and a reported cycle is real.
+ * Order, chains and waves match their definitions, also for very large and deep graphs.
  */
 import { describe, expect, test } from 'bun:test';
 import { allDependentsOf, buildGraph, type SessionGraph } from '../../../src/core/graph.ts';
@@ -28,14 +28,14 @@ function failureOf(sessions: readonly Node[]) {
   return result.ok ? null : result.failure;
 }
 
-/** The labels in the message of a cycle. */
+/** The labels in the message about a cycle. */
 function cycleIn(sessions: readonly Node[]): string[] {
   const failure = failureOf(sessions);
   expect(failure?.reason).toBe('cycle');
   return (failure?.message.match(/cycle: (.*)\.$/)?.[1] ?? '').split(' -> ');
 }
 
-/** Every label depends on the one after it, and the last is the first. */
+/** Every label depends on the next one, and the last one on the first. */
 function isCycle(sessions: readonly Node[], labels: readonly string[]): boolean {
   const byLabel = new Map(sessions.map((session) => [session.name ?? session.id.slice(0, 3), session]));
   const depends = (from: string, to: string) =>
@@ -49,13 +49,13 @@ function isCycle(sessions: readonly Node[], labels: readonly string[]): boolean 
   );
 }
 
-describe('refused', () => {
-  test('an id twice', () => {
+describe('refused graphs', () => {
+  test('a graph with a duplicate session id is refused', () => {
     const failure = failureOf([...nodes([[]]), ...nodes([[]])]);
     expect(failure).toMatchObject({ reason: 'duplicate', message: 'Two sessions of the group are named 000.' });
   });
 
-  test('a name twice', () => {
+  test('a graph with a duplicate session name is refused', () => {
     const named = [0, 1].map((number) => ({ id: sid(number), name: 'lib', dependsOn: [] }));
     expect(failureOf(named)).toMatchObject({
       reason: 'duplicate',
@@ -63,17 +63,17 @@ describe('refused', () => {
     });
   });
 
-  test('a dependency that is not there', () => {
+  test('a graph with an unknown dependency is refused', () => {
     const failure = failureOf([{ id: sid(1), name: 'app', dependsOn: [sid(7)] }]);
     expect(failure?.reason).toBe('unknown-dependency');
     expect(failure?.message).toBe(`Session app depends on ${sid(7)}, which is not in the group.`);
   });
 
-  test('a session that depends on itself', () => {
+  test('a graph with a session that depends on itself is refused', () => {
     expect(cycleIn(nodes([[], [1]]))).toEqual(['001', '001']);
   });
 
-  test('a cycle, told in the direction in which people depend and without its surroundings', () => {
+  test('a cycle is reported in dependency order and without the sessions around it', () => {
     const sessions = [
       { id: sid(1), name: 'before', dependsOn: [] },
       { id: sid(2), name: 'a', dependsOn: [sid(1), sid(4)] },
@@ -87,7 +87,7 @@ describe('refused', () => {
     expect(isCycle(sessions, path)).toBe(true);
   });
 
-  test('every digraph over three sessions is a graph or has a real cycle', () => {
+  test('every directed graph of three sessions is either valid or reported with a real cycle', () => {
     const pairs = [0, 1, 2].flatMap((from) => [0, 1, 2].map((to) => [from, to] as const));
     const acyclic = new Set(everyGraph(3, false).map((graph) => JSON.stringify(graph)));
     for (let mask = 0; mask < 2 ** pairs.length; mask += 1) {
@@ -106,7 +106,7 @@ test('independent sessions keep the order in which they were added', () => {
   expect(graphOf([[2], [], [], []]).order).toEqual([1, 2, 3, 0].map(sid));
 });
 
-test('order, chain, wave and dependents of every group of four', () => {
+test('order, chain, wave and dependents are right for every group of four sessions', () => {
   for (const dependsOn of everyGraph(4, false)) {
     const { order, chain, wave, graph } = graphOf(dependsOn);
     const chainFrom = (node: number): number =>

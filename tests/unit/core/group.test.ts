@@ -1,4 +1,4 @@
-/** Promises: usages add up in any order and grouping, model by model, and an estimate stays one. */
+/** Promises: usage adds up in any order and grouping, for each model, and a sum with an estimate is an estimate. */
 import { expect, test } from 'bun:test';
 import { addUsage, defaultGroupConfig, noUsage, type Usage } from '../../../src/core/group.ts';
 import { fc } from '../../support/core-check.ts';
@@ -18,7 +18,7 @@ const usages: fc.Arbitrary<Usage> = fc
   })
   .map(({ estimated, ...usage }) => ({ ...usage, ...(estimated ? { estimated: true as const } : {}) }));
 
-test('S18: the defaults are those of the specification', () => {
+test('group settings have the defaults of the specification', () => {
   expect(defaultGroupConfig).toEqual({
     maxConcurrentSessions: 3,
     respectDependencies: true,
@@ -29,7 +29,7 @@ test('S18: the defaults are those of the specification', () => {
   });
 });
 
-test('order and grouping do not matter', () => {
+test('usage sums do not depend on order or grouping', () => {
   fc.assert(fc.property(usages, usages, (a, b) => expect(addUsage(a, b)).toEqual(addUsage(b, a))));
   fc.assert(
     fc.property(usages, usages, usages, (a, b, c) =>
@@ -38,7 +38,7 @@ test('order and grouping do not matter', () => {
   );
 });
 
-test('models are summed each on its own; a sum with an estimate is an estimate', () => {
+test('usage is summed for each model, and a sum with an estimate is an estimate', () => {
   const one = (costUsd: number) => ({ costUsd, tokens: { input: costUsd, output: 1, cacheRead: 0, cacheCreation: 0 } });
   const a: Usage = { ...noUsage, ...one(3), turns: 1, durationMs: 10, models: { opus: one(1), haiku: one(2) } };
   const b: Usage = { ...noUsage, ...one(4), turns: 2, durationMs: 20, estimated: true, models: { opus: one(4) } };
@@ -52,7 +52,7 @@ test('models are summed each on its own; a sum with an estimate is an estimate',
   });
 });
 
-test('F13: sums of money are exact to the sixth digit, in whatever order they come', () => {
+test('sums of money are exact to the sixth digit in any order', () => {
   const one = (costUsd: number): Usage => ({
     ...noUsage,
     costUsd,

@@ -1,6 +1,6 @@
 /**
- * Promises: ids have the specified form and sort by time; any text becomes a valid slug or none; a reference finds
- * exactly what it names or says why not.
+ * Promises: ids have the specified form and sort by time. Text becomes a valid slug or is refused, and a reference
+ * finds exactly what it names or fails with the reason.
  */
 
 import { describe, expect, test } from 'bun:test';
@@ -39,20 +39,20 @@ describe('slugs', () => {
     ['../../etc/passwd', 'etc-passwd'],
     [`${'a'.repeat(63)}-b`, 'a'.repeat(63)],
     ['x'.repeat(1000), 'x'.repeat(64)],
-  ])('slugify %j', (text, slug) => expect(slugify(text)).toBe(slug));
+  ])('slugify turns %j into a slug', (text, slug) => expect(slugify(text)).toBe(slug));
 
-  test.each(['a', '7', 'auth-refactor-2', 'a'.repeat(64)])('%j is one', (slug) =>
+  test.each(['a', '7', 'auth-refactor-2', 'a'.repeat(64)])('%j is a valid slug', (slug) =>
     expect(outcome(checkSlug(slug))).toBe(slug),
   );
 
   test.each(['', '-', 'a-', '-a', 'a--b', 'A', 'a b', 'a/b', '..', 'a\n', 'ä', 'a'.repeat(65)])(
-    '%j is none',
+    '%j is not a valid slug',
     (slug) => {
       expect(outcome(checkSlug(slug))).toBe('[usage]');
     },
   );
 
-  test('a wrong one is answered with the nearest right one, or an example', () => {
+  test('an invalid slug is refused with the closest valid slug or an example', () => {
     const next = (slug: string) => {
       const result = checkSlug(slug);
       return result.ok ? '' : adviceText(result.failure.next);
@@ -63,11 +63,11 @@ describe('slugs', () => {
 });
 
 describe('group ids', () => {
-  test('are the time in UTC and the slug', () => {
+  test('a group id is the UTC time and the slug', () => {
     expect(makeGroupId(Date.UTC(2026, 0, 2, 3, 4, 5, 999), 'auth-refactor')).toBe('20260102-030405-auth-refactor');
   });
 
-  test('sort by time, are recognised and give their slug back', () => {
+  test('group ids sort by time, are recognised and contain their slug', () => {
     const slugs = fc.stringMatching(/^[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,3}$/);
     const times = fc.integer({ min: Date.UTC(1990), max: Date.UTC(2999) });
     fc.assert(
@@ -88,7 +88,7 @@ describe('group ids', () => {
     '20260102-030405-A',
     '.new-x',
     '20260102-030405-a/b',
-  ])('%j is none', (text) => expect(isGroupId(text)).toBe(false));
+  ])('%j is not a group id', (text) => expect(isGroupId(text)).toBe(false));
 
   const ids = ['20260101-000000-auth', '20260102-000000-auth', '20260103-000000-auth-two', '20260103-000001-20260101'];
   test.each([
@@ -100,7 +100,7 @@ describe('group ids', () => {
     ['20260103', '[ambiguous]'],
     ['aut', '[not-found]'],
     ['', '[not-found]'],
-  ])('%j finds %j', (reference, found) => expect(outcome(findGroup(ids, reference))).toBe(found));
+  ])('the group reference %j finds %j', (reference, found) => expect(outcome(findGroup(ids, reference))).toBe(found));
 
   test.each([
     ['20260101-000000-auth', '20260101-000000-auth'],
@@ -108,7 +108,7 @@ describe('group ids', () => {
     ['auth-two', '20260103-000000-auth-two'],
     ['20260101-', '20260101-000000-auth'],
     ['nothing', '[not-found]'],
-  ])('%j, to be destroyed, is %j', (reference, found) =>
+  ])('the group reference %j of a destructive command finds %j', (reference, found) =>
     expect(outcome(findGroupToDestroy(ids, reference, undefined))).toBe(found),
   );
 
@@ -120,19 +120,19 @@ describe('group ids', () => {
     ['@x', null],
     ['auth', null],
     ['', null],
-  ])('%j goes back %j groups', (reference, back) => expect(recencyOf(reference)).toBe(back));
+  ])('the group reference %j goes back %j groups', (reference, back) => expect(recencyOf(reference)).toBe(back));
 
-  test('the moment inside an id', () => {
+  test('the creation time can be read from a group id', () => {
     expect(createdAtOf('20260104-143022-a-b')).toBe('2026-01-04T14:30:22.000Z');
   });
 
-  test('a file in place of a group is taken for a workflow', () => {
+  test('a path given as a group reference is reported as a workflow file', () => {
     const result = findGroup([], 'night.yaml');
     const command = ['run', 'night.yaml', '--dry-run'];
     expect(result).toMatchObject({ ok: false, failure: { next: { commands: [command] } } });
   });
 
-  test('an ambiguous reference lists at most ten candidates', () => {
+  test('an ambiguous group reference lists at most ten candidates', () => {
     const many = Array.from({ length: 50 }, (_, index) => `20260101-0000${index + 10}-x${index}`);
     const result = findGroup(many, '2026');
     expect(result.ok ? '' : result.failure.message).toMatch(/^"2026" fits 50 groups: ([^,]+, ){9}[^,]+\.$/);
@@ -140,7 +140,7 @@ describe('group ids', () => {
 });
 
 describe('session ids', () => {
-  test('are a number of three digits or more and the uuid', () => {
+  test('a session id is a number of three or more digits and a uuid', () => {
     expect([1, 42, 999, 1000].map((number) => makeSessionId(number, 'u'))).toEqual([
       '001-u',
       '042-u',
@@ -149,7 +149,7 @@ describe('session ids', () => {
     ]);
   });
 
-  test('are recognised and give their parts back', () => {
+  test('session ids are recognised and contain their number and uuid', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 999_999 }), fc.uuid(), (number, id) => {
         const made = makeSessionId(number, id);
@@ -158,9 +158,12 @@ describe('session ids', () => {
     );
   });
 
-  test.each(['', '1-u', '001-', '001', 'abc-u', '001-../x', '001-a b', '0000001-u'])('%j is none', (text) => {
-    expect(isSessionId(text)).toBe(false);
-  });
+  test.each(['', '1-u', '001-', '001', 'abc-u', '001-../x', '001-a b', '0000001-u'])(
+    '%j is not a session id',
+    (text) => {
+      expect(isSessionId(text)).toBe(false);
+    },
+  );
 
   const sessions = [
     { id: '001-aaaa1111', name: 'lib' },
@@ -179,13 +182,15 @@ describe('session ids', () => {
     ['bbbb', '003-bbbb3333'],
     ['002-', '002-aaaa2222'],
     ['aaaa', '[ambiguous]'],
-    // A number means that number, never a prefix.
+    // A number is the session number, never a prefix of an id.
     ['00', '[not-found]'],
     ['li', '[not-found]'],
     ['', '[not-found]'],
-  ])('%j finds %j', (reference, found) => expect(outcome(findSession(sessions, reference))).toBe(found));
+  ])('the session reference %j finds %j', (reference, found) =>
+    expect(outcome(findSession(sessions, reference))).toBe(found),
+  );
 
-  test('a full id always finds its session', () => {
+  test('a full session id always finds its session', () => {
     const groups = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(groups, (uuids) => {

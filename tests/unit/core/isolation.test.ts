@@ -1,6 +1,6 @@
 /**
- * Promises: whoever may run at once in one repository is apart; as soon as one session has a worktree, all have one
- * that have a choice and do not build on work in the checkout; what was begun stays as it was.
+ * Promises: sessions that may run at once in one repository are isolated. If one session has a worktree, all others
+ * get one unless they chose otherwise or build on the checkout. Started sessions keep their choice.
  */
 import { describe, expect, test } from 'bun:test';
 import type { IsolationMode } from '../../../src/core/definitions.ts';
@@ -34,25 +34,33 @@ function groupOf(sketches: readonly Sketch[]): CoreLog {
 
 const modes = (log: CoreLog) => [...log.state.sessions.keys()].map((id) => isolationOf(log.state, id));
 
-describe('who gets a worktree', () => {
+describe('which sessions get a worktree', () => {
   test.each<[string, readonly Sketch[], readonly IsolationMode[]]>([
-    ['nobody outside of a repository', [{}, {}], ['none', 'none']],
-    ['nobody in a chain', [{ in: 'a' }, { in: 'a', after: [1] }], ['none', 'none']],
+    ['sessions outside a repository share their folder', [{}, {}], ['none', 'none']],
+    ['sessions in a chain share the checkout', [{ in: 'a' }, { in: 'a', after: [1] }], ['none', 'none']],
     [
-      'a chain through another repository',
+      'sessions in a chain through another repository share the checkout',
       [{ in: 'a' }, { in: 'b', after: [1] }, { in: 'a', after: [2] }],
       ['none', 'none', 'none'],
     ],
-    ['two that may meet', [{ in: 'a' }, { in: 'a' }], ['worktree', 'worktree']],
-    ['the others with them', [{ in: 'a' }, { in: 'a' }, { in: 'b' }, {}], ['worktree', 'worktree', 'worktree', 'none']],
-    ['all when one asks', [{ in: 'a', isolate: 'worktree' }, { in: 'b' }], ['worktree', 'worktree']],
+    ['two sessions that may run at once get worktrees', [{ in: 'a' }, { in: 'a' }], ['worktree', 'worktree']],
     [
-      'not who chose otherwise',
+      'sessions beside two parallel ones get worktrees too',
+      [{ in: 'a' }, { in: 'a' }, { in: 'b' }, {}],
+      ['worktree', 'worktree', 'worktree', 'none'],
+    ],
+    [
+      'one session with isolate: worktree gives all others a worktree',
+      [{ in: 'a', isolate: 'worktree' }, { in: 'b' }],
+      ['worktree', 'worktree'],
+    ],
+    [
+      'a session with isolate: none gets no worktree',
       [{ in: 'a', isolate: 'none' }, { in: 'a' }, { in: 'a' }],
       ['none', 'worktree', 'worktree'],
     ],
     [
-      'not who builds on work in the checkout',
+      'a session that builds on work in the checkout gets no worktree',
       [{ in: 'a', isolate: 'none' }, { in: 'b', after: [1] }, { in: 'a', after: [2] }, { in: 'b' }],
       ['none', 'worktree', 'none', 'worktree'],
     ],
@@ -68,7 +76,7 @@ const aGroup = fc.array(
   { minLength: 1, maxLength: 8 },
 );
 
-test('whatever starts at once in one repository, at most one of it is in the checkout', () => {
+test('at most one of the sessions that run at once in a repository is in the checkout', () => {
   fc.assert(
     fc.property(aGroup, fc.infiniteStream(fc.nat()), (raw, luck) => {
       const sketches = raw.map(
@@ -94,7 +102,7 @@ test('whatever starts at once in one repository, at most one of it is in the che
         expect(new Set(repositories).size).toBe(repositories.length);
         expect(checkoutsInUse(log.state).size).toBe(repositories.length);
         for (const [id, mode] of begun) expect(isolationOf(log.state, id)).toBe(mode);
-        // What is remembered from step to step is what somebody finds who has read nothing but the log.
+        // A new runner, which has only read the log, makes the same choice as the state kept from step to step.
         const afresh = foldEvents(log.events) as GroupState;
         for (const id of log.state.sessions.keys()) expect(isolationOf(log.state, id)).toBe(isolationOf(afresh, id));
         const running = [...log.state.running];

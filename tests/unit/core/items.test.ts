@@ -1,6 +1,6 @@
 /**
- * Promises: whatever the order of events, an item is closed once, a session with an open item does not start, and one
- * that was parked goes on with its last answer. Checked for every sequence of a few steps with books of its own.
+ * Promises: in any order of events, an item is closed once, a session with an open item does not start, and a parked
+ * session continues with its last answer. Every sequence of a few steps is checked against a simple model.
  */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
@@ -25,7 +25,7 @@ function answered(item: string, more: object = {}): EventBody {
   return { type: 'item_answered', sessionId, item, by: 'user', answer: { text: 'allow' }, ...more };
 }
 
-/** What is known of a session that may have asked for two things. */
+/** The model's state of a session that may have created two items. */
 class Books {
   readonly log = new CoreLog().addSession(sessionDefinition(1)).run().start(sessionId);
   readonly open = new Set<string>();
@@ -34,7 +34,7 @@ class Books {
   isByUser = false;
   attempts = 1;
 
-  /** False when the step may not happen now. */
+  /** False when the step is not possible now. */
   take(step: Step): boolean {
     const { log, open, known } = this;
     const item = step.endsWith('other') ? 'two' : 'one';
@@ -70,7 +70,7 @@ class Books {
     }
   }
 
-  /** It starts by itself, or when a person asks for it, and never with an open item. */
+  /** Whether the session starts, by itself or at a user's request. It never starts with an open item. */
   private goOn(): boolean {
     const { log } = this;
     if (this.status === 'running') return false;
@@ -95,7 +95,7 @@ class Books {
   }
 }
 
-test('an item is closed once, and with an open one nothing starts, for every sequence of six steps', () => {
+test('in every sequence of six steps an item is closed once, and a session with an open item does not start', () => {
   const runs = forEveryChoice((choices) => {
     const books = new Books();
     for (let step = 0; step < 6; step += 1) if (!books.take(steps[choices.choose(steps.length)] as Step)) return;
@@ -106,7 +106,7 @@ test('an item is closed once, and with an open one nothing starts, for every seq
   expect(runs).toBeGreaterThan(1_000);
 });
 
-test('an answer that the conversation lacks is left for the next attempt, and given to one call', () => {
+test('an answer that is missing from the conversation goes to the next attempt, for one tool call', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sessionId);
   const record = () => log.state.sessions.get(sessionId) ?? {};
   log.add(opened('one', 1), answered('one'));

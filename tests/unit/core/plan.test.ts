@@ -1,6 +1,6 @@
 /**
- * Promises: the plan kept up to date event by event is the plan made from scratch, in large random groups, over
- * several runs, and when sessions come, go or change in between.
+ * Promises: the incrementally updated plan equals the plan made from scratch, for large random groups, several runs,
+ * and sessions that are added, removed or changed in between.
  */
 import { describe, expect, test } from 'bun:test';
 import { allBlockers, planOf, readySessions, willNotRun } from '../../../src/core/plan/plan.ts';
@@ -14,7 +14,7 @@ import { CoreLog, type Outcome, sessionDefinition, sid } from '../../support/cor
 
 const outcomes = ['completed', 'completed', 'completed', 'failed', 'paused'] as const;
 
-/** Dependencies on earlier sessions only, at random. */
+/** Random dependencies on earlier sessions only. */
 const randomGroups = fc
   .array(fc.array(fc.nat({ max: 1000 }), { maxLength: 3 }), { minLength: 1, maxLength: 30 })
   .map((lists) => lists.map((list, index) => (index === 0 ? [] : [...new Set(list.map((pick) => pick % index))])));
@@ -27,7 +27,7 @@ const randomEndings = fc.array(
   },
 );
 
-test('random groups, random endings, three runs', () => {
+test('the incremental plan equals the full plan in random groups with random outcomes over three runs', () => {
   const settings = fc.record({
     maxConcurrentSessions: fc.integer({ min: 1, max: 6 }),
     respectDependencies: fc.boolean(),
@@ -39,7 +39,7 @@ test('random groups, random endings, three runs', () => {
       let turn = 0;
       for (let run = 0; run < 3 && driver.log.state.status !== 'completed'; run += 1) {
         if (run > 0) driver.resume();
-        // The driver compares the plan with its own after every step.
+        // The driver compares the incremental plan with the full one after every step.
         while (driver.step() === null) {
           const { pick, outcome } = endings[turn % endings.length] as (typeof endings)[number];
           driver.finish(driver.running[pick % driver.running.length] as string, outcome);
@@ -51,7 +51,7 @@ test('random groups, random endings, three runs', () => {
   );
 });
 
-/** One walk over the whole graph finds for every session what a search from that session finds. */
+/** One walk over the graph finds for every session what a search from that session finds. */
 function checkBlockers(state: GroupState): void {
   const plan = planOf(state);
   const all = allBlockers(state, plan);
@@ -61,7 +61,7 @@ function checkBlockers(state: GroupState): void {
   }
 }
 
-/** Failed sessions, direct or indirect dependencies, found by a walk of its own for each session. */
+/** Failed direct and indirect dependencies, found by one walk for each session. */
 function blockers(state: GroupState, { definition }: SessionRecord): string[] {
   const found: string[] = [];
   const seen = new Set<string>();
@@ -75,7 +75,7 @@ function blockers(state: GroupState, { definition }: SessionRecord): string[] {
   return found.sort();
 }
 
-describe('changes in the middle of a run', () => {
+describe('plan changes during a run', () => {
   const readyOf = (log: CoreLog) => readySessions(log.state).toReversed();
   const fresh = (log: CoreLog) => readySessions(foldEvents(log.events) as GroupState).toReversed();
 
@@ -88,7 +88,7 @@ describe('changes in the middle of a run', () => {
     return log;
   }
 
-  test('a session is added', () => {
+  test('the plan is right after a session was added', () => {
     const log = group()
       .addSession(sessionDefinition(3))
       .addSession(sessionDefinition(4, [3]))
@@ -97,14 +97,14 @@ describe('changes in the middle of a run', () => {
     expect(fresh(log)).toEqual(readyOf(log));
   });
 
-  test('a session is removed', () => {
+  test('the plan is right after a session was removed', () => {
     const log = group().start(sid(1)).complete(sid(1));
     expect(readyOf(log)).toEqual([sid(2)]);
     log.add({ type: 'session_removed', sessionId: sid(2) });
     expect(readyOf(log)).toEqual([]);
   });
 
-  test('a session that was just touched is removed', () => {
+  test('the plan is right after a session that just changed was removed', () => {
     const log = group()
       .start(sid(1))
       .fail(sid(1))
@@ -112,19 +112,19 @@ describe('changes in the middle of a run', () => {
     expect(readyOf(log)).toEqual(fresh(log));
   });
 
-  test('a dependency is dropped', () => {
+  test('the plan is right after a dependency was dropped', () => {
     const log = group();
     log.add({ type: 'session_changed', sessionId: sid(2), session: sessionDefinition(2) });
     expect(readyOf(log)).toEqual([sid(1), sid(2)]);
   });
 
-  test('dependencies stop being respected', () => {
+  test('the plan is right after dependencies are no longer respected', () => {
     const log = group();
     log.add({ type: 'group_changed', config: { ...log.state.group.config, respectDependencies: false } });
     expect(readyOf(log)).toEqual([sid(1), sid(2)]);
   });
 
-  test('a failed session is tried again in a later run', () => {
+  test('the plan is right when a failed session is retried in a later run', () => {
     const log = group().start(sid(1)).fail(sid(1));
     expect(readyOf(log)).toEqual([]);
     log.add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' }).run([sid(1)]);
@@ -132,7 +132,7 @@ describe('changes in the middle of a run', () => {
     expect(decide(log.state, { preparingMax: 9 })).toEqual([{ do: 'start', sessionId: sid(1), kind: 'retry' }]);
   });
 
-  test('a plan is kept as long as no session changes', () => {
+  test('the same plan object is reused as long as no session changes', () => {
     const log = group();
     const plan = planOf(log.state);
     log.start(sid(1)).complete(sid(1));
@@ -141,8 +141,8 @@ describe('changes in the middle of a run', () => {
   });
 });
 
-describe('cost', () => {
-  /** Counts how often the session table is asked for one decision, while one session runs. */
+describe('cost of planning', () => {
+  /** Counts accesses to the session table during one decision, while one session runs. */
   function lookups(count: number): number {
     const log = new CoreLog({ maxConcurrentSessions: 1 });
     for (let number = 0; number < count; number += 1)
@@ -161,7 +161,7 @@ describe('cost', () => {
     return asked;
   }
 
-  test('of a decision grows no faster than the group', () => {
+  test('the cost of a decision does not grow faster than the group', () => {
     expect(lookups(2000)).toBeLessThanOrEqual(100 * lookups(20));
     expect(lookups(2000)).toBeLessThanOrEqual(20 * 2000);
   });

@@ -1,4 +1,7 @@
-/** Promises: a preview names waves, the longest way and caps that cannot hold, and guesses only from history. */
+/**
+ * Promises: a preview shows the waves, the critical path and caps that cannot hold. Its estimates come only from
+ * history.
+ */
 import { describe, expect, test } from 'bun:test';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../../src/core/group.ts';
 import { costHistory, type Sample } from '../../../src/core/plan/forecast.ts';
@@ -39,7 +42,7 @@ function stateOf(sessions: readonly Fields[], config: Partial<GroupConfig> = {})
   return state;
 }
 
-test('a wave of a matrix begins after the one before, and its quote is the sum of the upper estimates', () => {
+test('a matrix wave begins after the one before, and its quote is the sum of the upper estimates', () => {
   const entry = (matrix: string, after: readonly number[] = []) => ({ matrix, after, template: 'known' });
   const sessions = [
     ...[0, 1, 2].map(() => entry('a')),
@@ -61,7 +64,7 @@ const sample = (costUsd: number, more: Partial<Sample> = {}): Sample => ({ costU
 const none = costHistory([]);
 
 describe('historyOf', () => {
-  test('knows nothing of kinds that it has not seen', () => {
+  test('historyOf returns nothing for unknown kinds of sessions', () => {
     const history = costHistory([sample(1, { template: 'review', model: 'opus' })]);
     for (const kind of [{}, { template: 'review' }, { model: 'opus' }, { template: 'other', model: 'opus' }]) {
       expect(history.forecast(kind)).toBeNull();
@@ -69,7 +72,7 @@ describe('historyOf', () => {
     expect(history.forecast({ template: 'review', model: 'opus' })).toMatchObject({ samples: 1 });
   });
 
-  test('gives the nearest ranks: values that occurred, half and nine tenths of the others below them', () => {
+  test('historyOf returns the nearest-rank median and 90th percentile, which are values that occurred', () => {
     const history = costHistory([10, 9, 8, 7, 6, 5, 4, 3, 2, 1].map((usd) => sample(usd)));
     expect(history.forecast({})?.costUsd).toEqual({ p50: 5, p90: 9 });
     fc.assert(
@@ -85,7 +88,7 @@ describe('historyOf', () => {
 });
 
 describe('previewOf', () => {
-  test('names who goes first where three or more of a wave are similar and would start together', () => {
+  test('previewOf names the session that starts first when three similar ones would start together', () => {
     const haiku = { model: 'haiku', after: [1] };
     const sessions = [{}, {}, {}, { model: 'opus' }, haiku, haiku, haiku];
     expect(previewOf(stateOf(sessions), none).warmUps).toEqual([
@@ -97,24 +100,24 @@ describe('previewOf', () => {
     }
   });
 
-  test('says that nobody waits for what an earlier wave has filled, nor without a slot', () => {
+  test('previewOf announces no waiting for a cache that an earlier wave has filled, or without a slot', () => {
     const fan = [{}, { after: [0] }, { after: [0] }, { after: [0] }, { after: [0] }];
     expect(previewOf(stateOf(fan), none).warmUps).toEqual([]);
     const two = previewOf(stateOf([{}, {}, {}, {}], { maxConcurrentSessions: 2 }), none);
     expect(two.warmUps).toEqual([{ wave: 1, first: idOf(0), others: 1 }]);
   });
 
-  test('puts a session into the first wave after all it depends on', () => {
+  test('previewOf puts a session into the first wave after all of its dependencies', () => {
     const { waves } = previewOf(stateOf([{}, { after: [0] }, {}, { after: [1, 2] }]), none);
     expect(waves).toEqual([[idOf(0), idOf(2)], [idOf(1)], [idOf(3)]]);
   });
 
-  test('without respect for dependencies all is one wave and nothing is critical', () => {
+  test('previewOf shows one wave and no critical path when dependencies are not respected', () => {
     const preview = previewOf(stateOf([{}, { after: [0] }], { respectDependencies: false }), none);
     expect(preview).toMatchObject({ waves: [[idOf(0), idOf(1)]], criticalPath: [] });
   });
 
-  test('the critical path is the longest in time where every time is known, else in number', () => {
+  test('the critical path is the longest by time when all times are known, and by number otherwise', () => {
     const sessions: Fields[] = [{ template: 'slow' }, { template: 'quick' }, { template: 'quick', after: [1] }];
     expect(previewOf(stateOf(sessions), none).criticalPath).toEqual([idOf(1), idOf(2)]);
     const history = costHistory([
@@ -129,11 +132,11 @@ describe('previewOf', () => {
     });
   });
 
-  test('a group without sessions previews as nothing', () => {
+  test('the preview of a group without sessions is empty', () => {
     expect(previewOf(stateOf([]), none)).toMatchObject({ waves: [], criticalPath: [], costUsd: null });
   });
 
-  test('the group’s model counts for sessions that name none', () => {
+  test('the group’s model is used for sessions without a model', () => {
     const history = costHistory([sample(2, { model: 'opus' })]);
     expect(previewOf(stateOf([{}], { model: 'opus' }), history).costUsd).toEqual({ p50: 2, p90: 2 });
     expect(previewOf(stateOf([{ model: 'haiku' }], { model: 'opus' }), history).costUsd).toBeNull();
@@ -141,15 +144,15 @@ describe('previewOf', () => {
 
   test.each([
     [
-      'caps that add up to more than is left',
+      'own caps whose sum exceeds the free budget',
       [{ maxBudgetUsd: 3 }, { maxBudgetUsd: 3 }],
       { maxBudgetUsd: 5 },
       'add up',
     ],
-    ['too little for all that start at once', [{}, {}, {}], { maxBudgetUsd: 0.1 }, '3 sessions at once'],
-    ['what such sessions cost as a rule', [{ template: 'dear' }], { maxBudgetUsd: 0.5 }, 'usually cost'],
-    ['what they may cost', [{ template: 'mixed' }], { maxBudgetUsd: 5 }, 'may cost up to'],
-  ])('warns of %s', (_name, sessions, config, words) => {
+    ['a free budget that is too small for all first starts', [{}, {}, {}], { maxBudgetUsd: 0.1 }, '3 sessions at once'],
+    ['the usual cost of such sessions', [{ template: 'dear' }], { maxBudgetUsd: 0.5 }, 'usually cost'],
+    ['the highest cost of such sessions', [{ template: 'mixed' }], { maxBudgetUsd: 5 }, 'may cost up to'],
+  ])('the preview warns about %s', (_name, sessions, config, words) => {
     const mixed = [1, 1, 1, 1, 1, 1, 1, 9, 9, 9].map((usd) => sample(usd, { template: 'mixed' }));
     const history = costHistory([sample(1, { template: 'dear' }), ...mixed]);
     const { budgetWarnings } = previewOf(stateOf(sessions, config), history);
@@ -157,7 +160,7 @@ describe('previewOf', () => {
     expect(previewOf(stateOf(sessions, {}), history).budgetWarnings).toEqual([]);
   });
 
-  test('what runs has spent some of its own cap and of the group’s', () => {
+  test('a running session counts its spending against its own cap and the group’s', () => {
     const state = stateOf([{ maxBudgetUsd: 2 }, { maxBudgetUsd: 0.6 }], { maxBudgetUsd: 2.6 });
     expect(previewOf(state, none, new Map([[idOf(0), 1.9]])).budgetWarnings).toEqual([]);
     const tight = stateOf([{ maxBudgetUsd: 2 }, { maxBudgetUsd: 0.6 }], { maxBudgetUsd: 2.5 });
@@ -167,7 +170,7 @@ describe('previewOf', () => {
     expect(previewOf(tight, none, new Map([[idOf(0), 2.51]])).budgetWarnings).toEqual(['The budget is exhausted.']);
   });
 
-  test('a cap that holds gives no warning', () => {
+  test('the preview does not warn about a cap that holds', () => {
     const state = stateOf([{ maxBudgetUsd: 1 }, { maxBudgetUsd: 1 }], { maxBudgetUsd: 2 });
     expect(previewOf(state, none).budgetWarnings).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /**
- * Promises: the counts and sums of a progress are those of its sessions, live figures included; every session that
- * does not run says why; time counts only while the group runs.
+ * Promises: counts and sums of a progress are those of its sessions, including live figures. Every idle session has a
+ * reason, and time counts only while the group runs.
  */
 
 import { describe, expect, test } from 'bun:test';
@@ -14,7 +14,7 @@ import { whyNot } from '../../support/verdicts.ts';
 
 const [a, b, c, d] = [sid(1), sid(2), sid(3), sid(4)];
 
-/** 1 <- 2 <- 3, and 4 alone. */
+/** 2 depends on 1, 3 on 2, and 4 is independent. */
 function fourSessions(): CoreLog {
   const log = new CoreLog().addSession(sessionDefinition(1)).addSession(sessionDefinition(2, [1], { name: 'app' }));
   return log
@@ -29,8 +29,8 @@ function progressOf(log: CoreLog, live: Record<string, LiveSession> = {}, atMs?:
 
 const byId = (progress: GroupProgress) => Object.fromEntries(progress.sessions.map((session) => [session.id, session]));
 
-describe('explanations', () => {
-  test('a failure blocks what depends on it, directly or not', () => {
+describe('reasons', () => {
+  test('a failed session blocks its direct and indirect dependents', () => {
     const sessions = byId(progressOf(fourSessions().start(a).fail(a)));
     expect(sessions[a]).toMatchObject({
       status: 'failed',
@@ -43,12 +43,12 @@ describe('explanations', () => {
     expect(sessions[d]).toMatchObject({ reason: 'slot' });
   });
 
-  test('a failure that is to be retried blocks nothing', () => {
+  test('a failed session that will be retried blocks nothing', () => {
     const log = fourSessions().start(a).fail(a).add({ type: 'group_failed', reason: 'x', message: 'x' }).run([a]);
     expect(byId(progressOf(log))[b]).toMatchObject({ reason: 'waiting' });
   });
 
-  test('a pause keeps others waiting', () => {
+  test('in a paused group idle sessions have the reason paused', () => {
     const sessions = byId(progressOf(fourSessions().start(a).pause(a)));
     expect(sessions[a]).toMatchObject({
       status: 'paused',
@@ -59,7 +59,7 @@ describe('explanations', () => {
     expect(sessions[b]).toMatchObject({ reason: 'waiting' });
   });
 
-  test('a session that is held back stays so when the run ends, and the next run takes it along', () => {
+  test('a session on hold stays so when the run ends, and the next run starts it', () => {
     const log = fourSessions().add({ type: 'session_queued', sessionId: d, queued: false });
     expect(byId(progressOf(log))[d]).toMatchObject({ reason: 'held' });
     log.start(a).pause(a).add({ type: 'group_paused', reason: 'user', message: 'x' });
@@ -72,7 +72,7 @@ describe('explanations', () => {
     expect(byId(progressOf(log.run()))[d]).toMatchObject({ reason: 'slot' });
   });
 
-  test('a running session prepares until claude has said who it is', () => {
+  test('a running session is preparing until claude has reported its conversation', () => {
     const log = fourSessions().start(d);
     log.intend(a);
     expect(byId(progressOf(log))[a]).toMatchObject({ status: 'running', phase: 'preparing', attempts: 1 });
@@ -81,7 +81,7 @@ describe('explanations', () => {
 });
 
 describe('figures', () => {
-  test('of a running session are those of earlier attempts and of the present one', () => {
+  test('the figures of a running session include earlier attempts and the current one', () => {
     const log = fourSessions().start(a).pause(a, usage(1, 10)).start(a, 'resume');
     const live = { usage: { ...usage(0.5, 5), estimated: true as const }, currentTool: 'Bash', lastText: 'Looking' };
     const progress = progressOf(log, { [a]: live });
@@ -90,7 +90,7 @@ describe('figures', () => {
     expect([progress.totalCost, progress.totalTokens.output]).toEqual([1.5, 15]);
   });
 
-  test('S18: the fields of the specification are there, with its names and types', () => {
+  test('progress.json has the fields of the specification with their names and types', () => {
     const progress = progressOf(fourSessions().start(a), { [a]: { usage: usage(1, 10), currentTool: 'Bash' } });
     const counts = { totalSessions: 4, completed: 0, running: 1, pending: 3, failed: 0 };
     expect(progress).toMatchObject({ ...counts, totalCost: 1 });
@@ -104,7 +104,7 @@ describe('figures', () => {
     expect(byId(progress)[a]).toMatchObject({ status: 'running', currentTool: 'Bash' });
   });
 
-  test('that the API does not answer, and what is denied, is told while the attempt runs', () => {
+  test('an unavailable API and denied calls are reported while the attempt runs', () => {
     const retry = { attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 };
     const denied = { calls: 2, tools: ['Bash'] };
     const log = fourSessions().start(a);
@@ -115,7 +115,7 @@ describe('figures', () => {
     for (const name of ['retry', 'denied']) expect(after).not.toHaveProperty(name);
   });
 
-  test('what is left over of an ended attempt is not counted again', () => {
+  test('live figures of an ended attempt are not counted again', () => {
     const log = fourSessions().start(a).complete(a, usage(1, 10));
     const progress = progressOf(log, { [a]: { usage: usage(1, 10), currentTool: 'Bash' } });
     expect(progress.totalCost).toBe(1);
@@ -123,7 +123,7 @@ describe('figures', () => {
     expect(byId(progress)[a]).not.toHaveProperty('currentTool');
   });
 
-  test('are the sums of the sessions, whatever happens', () => {
+  test('the sums of a progress are always the sums of its sessions', () => {
     const endings = fc.array(
       fc.record({
         pick: fc.nat({ max: 9 }),

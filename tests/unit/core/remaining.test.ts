@@ -1,4 +1,4 @@
-/** Promises: how long a run still takes follows from the usual times, the slots and the graph, or is not told. */
+/** Promises: the remaining time of a run is estimated from usual times, slots and the graph, or left out. */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import { costHistory, type Sample } from '../../../src/core/plan/forecast.ts';
@@ -20,7 +20,7 @@ interface Shape {
   readonly respects?: boolean;
 }
 
-/** Minutes that a group still takes whose sessions depend on these, when each takes two. */
+/** Minutes that a group still needs when its sessions have these dependencies and take two minutes each. */
 function minutesOf(
   count: number,
   { after = [], slots = 10, events = [], respects = true }: Shape = {},
@@ -35,26 +35,26 @@ function minutesOf(
   return ms === null ? null : ms / minute;
 }
 
-test('without history for a session that is to run there is no telling, nor when nothing is left', () => {
+test('there is no remaining time if a pending session has no history, or if nothing is left', () => {
   expect(minutesOf(3, {}, [])).toBeNull();
   expect(minutesOf(3, {}, [usual(2, { template: 'other' })])).toBeNull();
   expect(minutesOf(0)).toBeNull();
 });
 
-test('slots, dependencies and time that has passed count', () => {
+test('the remaining time depends on slots, dependencies and elapsed time', () => {
   expect(minutesOf(6)).toBe(2);
   expect(minutesOf(6, { slots: 2 })).toBe(6);
   expect(minutesOf(3, { after: [[], [1], [2]] })).toBe(6);
   expect(minutesOf(3, { after: [[], [1], [2]], respects: false })).toBe(2);
   expect(minutesOf(4, { after: [[], [1], [1], [2, 3]], slots: 1 })).toBe(8);
-  // One works since a few seconds.
+  // One has been running for a few seconds.
   expect(minutesOf(1, { events: begin(sessionId(1)) })).toBeCloseTo(2 - 2 / 60);
-  // What has taken longer than usual is about to end.
+  // A session that has taken longer than usual counts as almost done.
   expect(minutesOf(1, { events: begin(sessionId(1)) }, [usual(0.01)])).toBeCloseTo(0.001);
   expect(startMs).toBeGreaterThan(0);
 });
 
-test('what does not run by itself is not waited for', () => {
+test('sessions that do not start by themselves do not count in the remaining time', () => {
   const of = { sessionId: sessionId(1), attemptId: attemptId(sessionId(1)), usage: usage(0, 0, 0, 0) };
   const failed: EventBody = { type: 'session_failed', ...of, reason: 'no-result', message: 'No.', next: '' };
   const paused: EventBody = { type: 'session_paused', ...of, reason: 'user', message: 'Paused.' };

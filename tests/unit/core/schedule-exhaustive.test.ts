@@ -1,7 +1,7 @@
 /**
- * Promises: whatever the shape of a group and however its sessions end, in whatever order, a run keeps to its slots
- * and dependencies, starts the longest chain first, never starts an attempt twice, always settles, and settles as
- * the rules below say. Small groups are tested whole; the checks of every step are in support/core-driver.ts.
+ * Promises: for every shape of a small group, every outcome and every order, a run respects slots and dependencies,
+ * starts the longest chain first, never starts an attempt twice, and settles as the rules below say.
+ * `support/core-driver.ts` checks every step.
  */
 
 import { describe, expect, test } from 'bun:test';
@@ -14,7 +14,7 @@ import { isLongRun } from '../../support/long.ts';
 
 const outcomes: readonly Outcome[] = ['completed', 'failed', 'paused'];
 
-/** With TEST_LONG also every order in which four sessions can have been added. */
+/** With TEST_LONG also every order in which four sessions can be added. */
 const long = isLongRun;
 
 const configs: Partial<GroupConfig>[] = [1, 2, 3, 4].flatMap((maxConcurrentSessions) =>
@@ -23,7 +23,7 @@ const configs: Partial<GroupConfig>[] = [1, 2, 3, 4].flatMap((maxConcurrentSessi
   ),
 );
 
-/** The status of a group in other words, from how the sessions ended. */
+/** The expected status of a group, computed independently from the outcomes of its sessions. */
 function expectedStatus(driver: CoreDriver, sessions: readonly SessionDefinition[]): Settled['status'] {
   const of = (wanted: string) => sessions.filter(({ id }) => driver.statusOf(id) === wanted);
   if (of('completed').length === sessions.length) return 'completed';
@@ -75,11 +75,11 @@ function playAll(graphs: readonly number[][][], config: Partial<GroupConfig>): n
   return runs;
 }
 
-describe('every group', () => {
+describe('every small group', () => {
   const small = [1, 2, 3].flatMap((count) => everyGraph(count, false));
   const large = long ? everyGraph(4, false) : everyGraph(4, true).filter((_, index) => index % 8 === 7);
 
-  test('the enumeration is whole', () => {
+  test('the enumeration of small groups is complete', () => {
     expect([1, 2, 3, 4].map((count) => everyGraph(count, false).length)).toEqual([1, 3, 25, 543]);
     expect(everyGraph(4, true)).toHaveLength(64);
     expect(forEveryChoice((choices) => choices.choose(2) === 1 && choices.choose(3))).toBe(4);
@@ -87,19 +87,19 @@ describe('every group', () => {
 
   for (const config of configs) {
     const name = `${config.maxConcurrentSessions} at once, pauseOnError ${config.pauseOnError}`;
-    test(`${name}, errorThreshold ${config.errorThreshold}`, () => {
+    test(`${name}, errorThreshold ${config.errorThreshold}: every run settles as the rules say`, () => {
       expect(playAll(small, config)).toBeGreaterThan(small.length);
       expect(playAll(large, config)).toBeGreaterThan(large.length);
     }, 120_000);
   }
 
-  test('dependencies that are not respected', () => {
+  test('runs settle as the rules say when dependencies are not respected', () => {
     const config = { respectDependencies: false, maxConcurrentSessions: 2 };
     expect(playAll(small, config)).toBeGreaterThan(small.length);
   });
 });
 
-test('the fold of a whole run equals the state kept along the way, at every prefix', () => {
+test('replaying every prefix of the log gives the same state as the incremental one', () => {
   for (const graph of everyGraph(3, true)) {
     forEveryChoice((choices) => {
       const sessions = graph.map((dependencies, index) => sessionDefinition(index, dependencies));

@@ -1,6 +1,6 @@
 /**
- * Promises: what is not visible in small groups without money and pauses (those are in schedule-exhaustive.test.ts
- * and budget.test.ts): pausing, trouble that needs a person, workers that are still preparing, and the sentences.
+ * Promises: the scheduler handles pauses, failures that need a person, preparing workers, and the wording of its
+ * reasons. Small groups without budget and pauses are in `schedule-exhaustive.test.ts`, budgets in `budget.test.ts`.
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../../src/core/group.ts';
@@ -22,42 +22,42 @@ function threeSessions(config = {}): CoreLog {
     .addSession(sessionDefinition(3, [2]));
 }
 
-describe('outside a run nothing is decided', () => {
-  test('created', () => expect(decide(threeSessions().state, capacity)).toEqual([]));
-  test('paused', () => {
+describe('groups that are not running', () => {
+  test('a created group gets no decisions', () => expect(decide(threeSessions().state, capacity)).toEqual([]));
+  test('a paused group gets no decisions', () => {
     const log = threeSessions().run().add({ type: 'group_paused', reason: 'user', message: 'x' });
     expect(decide(log.state, capacity)).toEqual([]);
   });
 });
 
-describe('starting', () => {
-  test('longest chain first, then the order of adding', () => {
+describe('starting sessions', () => {
+  test('the session with the longest chain starts first, then sessions in the order of adding', () => {
     const starts = decide(threeSessions().run().state, capacity).map(
       (decision) => 'sessionId' in decision && decision.sessionId,
     );
     expect(starts).toEqual([b, a]);
   });
 
-  test('no more workers than may prepare at once', () => {
+  test('the number of workers that prepare at once is limited', () => {
     const log = threeSessions().run();
     expect(decide(log.state, { preparingMax: 1 })).toHaveLength(1);
     log.intend(b);
     expect(decide(log.state, { preparingMax: 1 })).toEqual([]);
-    // One that waits for a command slot starts nothing up.
+    // A session that waits for a command slot is not preparing.
     const inQueue = new Set([b]);
     expect(decide(log.state, { preparingMax: 1, inQueue })).toEqual([{ do: 'start', sessionId: a, kind: 'start' }]);
     log.add({ type: 'session_identified', sessionId: b, attemptId: attemptId(b, 1), claudeSessionId: 'x' });
     expect(decide(log.state, { preparingMax: 1 })).toEqual([{ do: 'start', sessionId: a, kind: 'start' }]);
   });
 
-  test('an interrupted session goes on by itself, before later ones', () => {
+  test('an interrupted session is resumed automatically before later sessions start', () => {
     const log = threeSessions({ maxConcurrentSessions: 1 }).run().start(b).pause(b, noUsage, 'interrupted');
     expect(decide(log.state, capacity)).toEqual([{ do: 'start', sessionId: b, kind: 'resume' }]);
   });
 });
 
-describe('pausing', () => {
-  test('asks every running session once, starts nothing, then settles', () => {
+describe('pausing a group', () => {
+  test('pausing asks every running session to stop once, starts nothing, and then settles', () => {
     const log = threeSessions().run().start(a).start(b).add({ type: 'group_pausing', reason: 'signal' });
     expect(decide(log.state, capacity)).toEqual([
       { do: 'stop', sessionId: a, reason: 'signal' },
@@ -69,7 +69,7 @@ describe('pausing', () => {
     expect(decide(log.state, capacity)).toMatchObject([{ do: 'settle', status: 'paused', reason: 'signal' }]);
   });
 
-  test('work that was finished all the same counts', () => {
+  test('a pausing group whose sessions all completed settles as completed', () => {
     const log = threeSessions().run();
     for (const id of [a, b, c]) log.start(id).complete(id);
     log.add({ type: 'group_pausing', reason: 'user' });
@@ -77,7 +77,7 @@ describe('pausing', () => {
   });
 
   test.each(['user', 'signal', 'budget', 'error-threshold'] as const)(
-    '%s ends in a pause that names the reason',
+    'pausing because of %s settles as paused with that reason',
     (reason) => {
       const [settle] = decide(threeSessions().run().add({ type: 'group_pausing', reason }).state, capacity);
       expect(settle).toMatchObject({ status: 'paused', reason, message: expect.stringMatching(/\.$/) });
@@ -85,16 +85,16 @@ describe('pausing', () => {
   );
 });
 
-test('with its checkout taken by another group a session waits, and the run stays up', () => {
+test('a session whose checkout another group uses waits, and the run continues', () => {
   const log = new CoreLog().addSession(sessionDefinition(1, [], { repository: '/app/.git', isolate: 'none' })).run();
   const others = { workingIn: (repository: string) => (repository === '/app/.git' ? 'other' : undefined) };
   expect(decide(log.state, { ...capacity, others })).toMatchObject([{ do: 'wait', reason: 'other-group' }]);
   expect(decide(log.state, capacity)).toMatchObject([{ do: 'start' }]);
 });
 
-describe('trouble', () => {
+describe('failures', () => {
   test.each(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven'] as const)(
-    '%s needs a person: nothing else starts',
+    'after a failure with %s nothing else starts, because it needs a person',
     (reason) => {
       const log = threeSessions({ maxConcurrentSessions: 1, pauseOnError: false })
         .run()
@@ -112,7 +112,7 @@ describe('trouble', () => {
   );
 
   test.each(['billing', 'claude-missing', 'claude-unproven'] as const)(
-    '%s pauses the group also when nothing is left to be started',
+    'a failure with %s pauses the group even if no session is left to start',
     (reason) => {
       const log = threeSessions().run().start(a).complete(a).start(b).complete(b).start(c).fail(c, noUsage, reason);
       expect(decide(log.state, capacity)).toEqual([
@@ -121,7 +121,7 @@ describe('trouble', () => {
     },
   );
 
-  test('at the threshold running sessions finish and nothing new starts', () => {
+  test('at the error threshold running sessions finish and no new ones start', () => {
     const log = threeSessions({ errorThreshold: 1, maxConcurrentSessions: 2 }).addSession(sessionDefinition(4)).run();
     log.start(a).start(b).fail(a);
     expect(decide(log.state, capacity)).toEqual([]);
@@ -129,12 +129,12 @@ describe('trouble', () => {
     expect(decide(log.state, capacity)).toMatchObject([{ status: 'paused', reason: 'error-threshold' }]);
   });
 
-  test('S18: at the threshold the group fails when it is not to pause', () => {
+  test('at the error threshold with pause_on_error off the group fails', () => {
     const log = threeSessions({ errorThreshold: 1, pauseOnError: false }).run().start(a).fail(a);
     expect(decide(log.state, capacity)).toMatchObject([{ status: 'failed', reason: 'error-threshold' }]);
   });
 
-  test('F14: one session that fails twice is one failed session', () => {
+  test('a session that fails twice counts once for the error threshold', () => {
     const log = threeSessions({ errorThreshold: 2 }).run().start(a).start(b).fail(a);
     log.add({ type: 'session_queued', sessionId: a, queued: true }).start(a).fail(a);
     expect(startBlocker(log.state)).toBe(null);
@@ -144,7 +144,7 @@ describe('trouble', () => {
     expect(startBlocker(log.state)).toBe('error-threshold');
   });
 
-  test('F14: who is to be tried again, works or was removed is not failed now, also when it needed a person', () => {
+  test('a session that is queued, running or removed no longer counts as failed', () => {
     const log = threeSessions({ errorThreshold: 1 }).run().start(a).start(b).fail(a, noUsage, 'not-logged-in');
     expect(startBlocker(log.state)).toBe('needs-person');
     const ask = (queued: boolean) => log.add({ type: 'session_queued', sessionId: a, queued });
@@ -158,7 +158,7 @@ describe('trouble', () => {
     expect(startBlocker(log.state)).toBe(null);
   });
 
-  test('the sentence counts only what is blocked by a failure', () => {
+  test('the message about blocked sessions counts only those blocked by a failure', () => {
     const log = threeSessions()
       .addSession(sessionDefinition(4, [1]))
       .run()
@@ -178,7 +178,7 @@ describe('trouble', () => {
   test.each([
     [1, '1 session failed'],
     [2, '2 sessions failed'],
-  ])('after %d failures nothing more starts, in proper English', (errorThreshold, words) => {
+  ])('after %d failures nothing more starts, and the message has the right plural', (errorThreshold, words) => {
     const log = threeSessions({ errorThreshold, pauseOnError: true }).run();
     for (const id of [b, a].slice(0, errorThreshold)) log.start(id).fail(id);
     log.addSession(sessionDefinition(4));
@@ -188,7 +188,7 @@ describe('trouble', () => {
     expect(settled).toMatchObject({ message: expect.stringContaining(`${words}; nothing else was started.`) });
   });
 
-  test('what was held back is named when the run ends', () => {
+  test('sessions on hold are named when the run ends', () => {
     const log = threeSessions().run();
     for (const id of [b, c]) log.add({ type: 'session_queued', sessionId: id, queued: false });
     log.start(a).complete(a);
@@ -201,7 +201,7 @@ describe('trouble', () => {
     ]);
   });
 
-  test('on a disk that fills up what works is interrupted, once, and work that is being accepted is not', () => {
+  test('on a nearly full disk running sessions are interrupted once, and acceptance commands continue', () => {
     const log = threeSessions({ maxConcurrentSessions: 2 }).run().start(a).start(b);
     const of = { sessionId: b, attemptId: attemptId(b, 1) };
     log.add({ type: 'session_accepting', ...of, result: 'Done.', usage: noUsage });
@@ -223,7 +223,7 @@ describe('trouble', () => {
     expect(decide(log.state, capacity)).toMatchObject([{ do: 'start', sessionId: a, kind: 'resume' }]);
   });
 
-  test('at the cap work that is done is accepted to its end, for that costs nothing', () => {
+  test('at the budget cap finished work is still accepted, because that costs nothing', () => {
     const log = threeSessions({ maxConcurrentSessions: 2, maxBudgetUsd: 1 }).run().start(a).start(b);
     const of = { sessionId: b, attemptId: attemptId(b, 1) };
     log.add({ type: 'session_accepting', ...of, result: 'Done.', usage: { ...noUsage, costUsd: 1 } });
@@ -237,17 +237,17 @@ describe('trouble', () => {
     expect(decide(log.state, capacity).at(-1)).toMatchObject({ do: 'settle', reason: 'budget' });
   });
 
-  test('an empty group is complete', () => {
+  test('an empty group settles as completed', () => {
     expect(decide(new CoreLog().run().state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
   });
 });
 
-describe('after a usage limit', () => {
+describe('usage limit', () => {
   const gate = { untilMs: 1_000, mayProbe: true };
   const starts = (log: CoreLog, more: Partial<SchedulingContext>) =>
     nextStarts(log.state, { ...capacity, ...more }).starts.map(({ sessionId }) => sessionId);
 
-  test('nothing starts before the reset, then one, and no other while that one runs', () => {
+  test('no session starts before the reset of a usage limit, then one at a time until it is answered', () => {
     const log = threeSessions().run();
     expect(starts(log, { gate: { ...gate, mayProbe: false } })).toEqual([]);
     const [first, ...others] = starts(log, { gate });
@@ -258,10 +258,10 @@ describe('after a usage limit', () => {
   });
 });
 
-describe('an outage', () => {
+describe('API outage', () => {
   const nowMs = Date.parse('2026-01-02T04:00:00.000Z');
   const capped = { maxConcurrentSessions: 3, maxBudgetUsd: 9 };
-  /** 1 has lost the API for the `tries`th time and waits for ten minutes; 2 has, and its time has come; 3 is new. */
+  /** 1 lost the API for the `tries`th time and waits ten minutes, 2 has waited long enough, 3 is new. */
   const inOutage = (tries: number) => {
     const log = new CoreLog(capped);
     for (const number of [1, 2, 3]) log.addSession(sessionDefinition(number));
@@ -279,7 +279,7 @@ describe('an outage', () => {
   const starts = (log: CoreLog, more: Partial<SchedulingContext>) =>
     nextStarts(log.state, { ...capacity, nowMs, ...more }).starts.map(({ sessionId }) => sessionId);
 
-  test('one of those that have begun asks; nothing is prepared for nothing', () => {
+  test('during an outage one session that has begun tries the API, and no new session is prepared', () => {
     const log = inOutage(1);
     expect(starts(log, {}).sort()).toEqual([sid(2), sid(3)]);
     expect(starts(log, { isOut: true })).toEqual([sid(2)]);
@@ -291,7 +291,7 @@ describe('an outage', () => {
     expect(starts(new CoreLog(capped).addSession(sessionDefinition(1)).run(), { isOut: true })).toEqual([sid(1)]);
   });
 
-  test('who cannot ask holds up nobody', () => {
+  test('during an outage a session that cannot try the API blocks no other session', () => {
     const log = inOutage(1);
     for (const number of [1, 2]) {
       const sessionId = sid(number);
@@ -300,18 +300,18 @@ describe('an outage', () => {
     expect(starts(log, { isOut: true })).toEqual([sid(3)]);
   });
 
-  test('a running session that was answered before asks nobody just now, so another one may', () => {
+  test('a running session that was answered before is not trying the API, so another one may', () => {
     const log = inOutage(1).start(sid(3));
     expect(starts(log, { isOut: true })).toEqual([]);
     expect(starts(log, { isOut: true, answered: new Set([sid(3)]) })).toEqual([sid(2)]);
   });
 
-  test('whoever asks first has its share of the money and no more', () => {
+  test('the session that tries the API first gets only its share of the budget', () => {
     const [start] = nextStarts(inOutage(1).state, { ...capacity, nowMs, isOut: true }).starts;
     expect(start).toMatchObject({ sessionId: sid(2), reserveUsd: 3 });
   });
 
-  test('with the first answer all go on whose retries were used up; others keep their delay', () => {
+  test('the first answer resumes all sessions that had no retries left; the others keep their delay', () => {
     const answered = { servedAtMs: nowMs + 365 * 24 * 3_600_000 };
     expect(starts(inOutage(3), answered).sort()).toEqual([sid(1), sid(2), sid(3)]);
     expect(starts(inOutage(3), { servedAtMs: 0 }).sort()).toEqual([sid(2), sid(3)]);
@@ -319,7 +319,7 @@ describe('an outage', () => {
   });
 });
 
-describe('a delay', () => {
+describe('retry delay', () => {
   const nowMs = Date.parse('2026-01-02T04:00:00.000Z');
   const delayed = (delayMs: number) => {
     const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
@@ -329,7 +329,7 @@ describe('a delay', () => {
     return nextStarts(log.state, { ...capacity, nowMs });
   };
 
-  test('is waited for', () => {
+  test('a retry delay is waited for', () => {
     expect(delayed(600_000)).toMatchObject({ starts: [], wait: { reason: 'backoff', until: nowMs + 600_000 } });
     expect(delayed(0).starts).toHaveLength(1);
   });

@@ -1,6 +1,6 @@
 /**
- * Promises: an option and the library refuse the same values of a setting, whatever type they have; every setting has
- * one key and one option of its own. Not covered: what workflows say (tests/unit/template/workflow-problems.test.ts).
+ * Promises: options and the library refuse the same values of every setting. Each setting has one key and one option.
+ * Values in workflows are in `tests/unit/template/workflow-problems.test.ts`.
  */
 import { expect, test } from 'bun:test';
 import {
@@ -14,7 +14,7 @@ import { keyOf, optionOf, parseSetting, settingProblem, settingText } from '../.
 
 const tables: readonly Settings[] = [{ ...sessionSettings, ...configSettings }, groupSettings];
 
-test('keys and options are unique in their table, and a flag says what holds without it', () => {
+test('keys and options are unique in the settings table, and each flag documents its default', () => {
   for (const table of tables) {
     const rows = Object.entries(table);
     for (const nameOf of [keyOf, optionOf]) {
@@ -43,7 +43,7 @@ const texts: readonly (readonly [Setting, text: string, value: unknown, wrong: s
   [sessionSettings.isolate, 'none', 'none', 'sometimes'],
 ];
 
-test.each(texts)('%#: a text becomes a value that is checked like any other', (setting, text, value, wrong) => {
+test.each(texts)('setting %#: a text is parsed and checked like any other value', (setting, text, value, wrong) => {
   expect(parseSetting(setting, text)).toEqual({ value });
   expect(parseSetting(setting, wrong)).toEqual({ problem: expect.stringMatching(/^(must|is) /) });
   expect(settingProblem(setting, value)).toBeNull();
@@ -51,7 +51,7 @@ test.each(texts)('%#: a text becomes a value that is checked like any other', (s
   expect(parseSetting(setting, settingText(setting, value))).toEqual({ value });
 });
 
-test('models that answer for another are words with commas between', () => {
+test('fallback models are words separated by commas', () => {
   const problem = (value: string) => settingProblem(sessionSettings.fallbackModel, value);
   for (const value of ['sonnet', 'sonnet,haiku', 'claude-opus-4-8[1m],a:b/c@d']) expect(problem(value)).toBeNull();
   for (const value of ['', ',', 'a,', 'a b', 'a,,b', '--x,a']) expect(problem(value)).toContain('commas between');

@@ -1,6 +1,6 @@
 /**
- * Promises: the state is nothing but the fold of the log; events that contradict the log are refused without a
- * trace; money, attempts, ids and running time add up over pauses, retries, restarts and dead runners.
+ * Promises: the state is only the fold of the log. Events that contradict the log are refused without a trace. Money,
+ * attempts, ids and running time add up over pauses, retries, restarts and dead runners.
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
@@ -28,15 +28,15 @@ function attempt(log: CoreLog): { readonly sessionId: string; readonly attemptId
   return { sessionId: a, attemptId: attemptId(a, log.state.sessions.get(a)?.attempts ?? 0) };
 }
 
-describe('the log', () => {
-  test('an empty one has no state', () => expect(foldEvents([])).toBeNull());
+describe('folding the log', () => {
+  test('an empty log has no state', () => expect(foldEvents([])).toBeNull());
 
-  test('begins with group_created', () => {
+  test('a log begins with group_created', () => {
     const event = new CoreLog().next({ type: 'group_completed' });
     expect(() => initialState(event)).toThrow('the log begins with group_completed');
   });
 
-  test('has no gaps and no repetitions', () => {
+  test('a log has no gaps and no repeated sequence numbers', () => {
     const log = twoSessions();
     for (const seq of [0, log.state.lastSeq, log.state.lastSeq + 2]) {
       const event = { ...log.next({ type: 'group_pausing', reason: 'user' }), seq };
@@ -45,18 +45,18 @@ describe('the log', () => {
   });
 });
 
-describe('refused', () => {
-  test('an event for a session that is not there', () => {
+describe('refused events', () => {
+  test('an event for an unknown session is refused', () => {
     refuses(twoSessions(), { type: 'session_removed', sessionId: sid(9) }, 'unknown session');
     const attempt = { id: 'x', number: 1, kind: 'start', offset: 0 } as const;
     refuses(twoSessions(), { type: 'session_starting', sessionId: sid(9), attempt }, 'unknown session');
   });
 
-  test('a session added twice', () => {
+  test('adding a session twice is refused', () => {
     refuses(twoSessions(), { type: 'session_added', sessionId: a, session: sessionDefinition(1) }, 'twice');
   });
 
-  test('a fact about another attempt than the running one', () => {
+  test('an event about an attempt that is not running is refused', () => {
     const log = twoSessions().start(a).pause(a).start(a, 'resume');
     const of = { sessionId: a, attemptId: attemptId(a, 1) };
     refuses(log, { type: 'session_completed', ...of, result: '', usage: noUsage }, 'no running attempt');
@@ -65,14 +65,14 @@ describe('refused', () => {
     refuses(log, { type: 'session_adopted', ...of, attempt: 1, process: processIdentity }, 'no running attempt');
   });
 
-  test('an attempt number that is not the next one', () => {
+  test('an attempt number that is not the next one is refused', () => {
     for (const number of [0, 2]) {
       const attempt = { id: 'x', number, kind: 'start', offset: 0, reservedUsd: 1 } as const;
       refuses(twoSessions(), { type: 'session_starting', sessionId: a, attempt }, 'instead of attempt 1');
     }
   });
 
-  test('a second attempt beside the running one', () => {
+  test('a second attempt beside the running one is refused', () => {
     const log = twoSessions();
     log.intend(a);
     const attempt = { id: 'other', number: 2, kind: 'resume', offset: 0 } as const;
@@ -81,7 +81,7 @@ describe('refused', () => {
 });
 
 describe('attempts', () => {
-  test('the same attempt may begin again after a crash: once counted, with its new reservation', () => {
+  test('an attempt that starts again after a crash is counted once, with its new reservation', () => {
     const log = twoSessions();
     log.intend(a, 'start', 0.75);
     log.add({ type: 'group_resumed', run: { id: 'second', runner: processIdentity }, retry: [] });
@@ -92,7 +92,7 @@ describe('attempts', () => {
     expect(log.state.counts).toEqual({ pending: 1, running: 1, paused: 0, completed: 0, failed: 0 });
   });
 
-  test('cost, tokens, ids and times are those of all attempts', () => {
+  test('cost, tokens, ids and times are the sums over all attempts', () => {
     const log = twoSessions().start(a, 'start', 1).pause(a, usage(0.25, 5)).start(a, 'resume', 1);
     log.add({ type: 'session_identified', sessionId: a, attemptId: attemptId(a, 2), claudeSessionId: 'forked' });
     log.complete(a, usage(0.5, 7));
@@ -107,7 +107,7 @@ describe('attempts', () => {
     expect([log.state.usage.costUsd, log.state.reservedUsd]).toEqual([0.75, 0]);
   });
 
-  test('the first reason to stop stays', () => {
+  test('the first stop reason of an attempt is kept', () => {
     const log = twoSessions().start(a);
     for (const reason of ['budget', 'user'] as const) {
       log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason });
@@ -117,7 +117,7 @@ describe('attempts', () => {
     expect(log.state.pausing).toBe('signal');
   });
 
-  test('but a person who pauses a session that was only to be resumed is obeyed', () => {
+  test('a pause by the user replaces the reason of an interruption with automatic resume', () => {
     for (const first of ['slice', 'stall'] as const) {
       const log = twoSessions().start(a);
       for (const reason of [first, 'budget', 'user', 'signal'] as const) {
@@ -128,7 +128,7 @@ describe('attempts', () => {
   });
 });
 
-describe('what the user says', () => {
+describe('user messages', () => {
   const say: EventBody = { type: 'session_message', sessionId: a, text: 'Use tabs.' };
   const identified: EventBody = {
     type: 'session_identified',
@@ -138,20 +138,20 @@ describe('what the user says', () => {
   };
   const record = (log: CoreLog) => log.state.sessions.get(a);
 
-  test('before an attempt is in its first request', () => {
+  test('a message sent before an attempt starts is part of its first request', () => {
     const log = twoSessions().add(say);
     expect(record(log)?.messages).toEqual(['Use tabs.']);
     expect(record(log.start(a))?.messages).toEqual([]);
   });
 
-  test('while it is being stopped waits for the next one, also when claude says only then who it is', () => {
+  test('a message sent while an attempt is stopping waits for the next attempt', () => {
     const log = twoSessions();
     log.intend(a);
     log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason: 'user' }, say, identified);
     expect(record(log)?.messages).toEqual(['Use tabs.']);
   });
 
-  test('to one whose work only has to be accepted gives it another turn', () => {
+  test('a message to a session that only needs its acceptance command starts another turn', () => {
     const of = { sessionId: a, attemptId: attemptId(a, 1) };
     const accepting = twoSessions().start(a);
     accepting.add({ type: 'session_accepting', ...of, result: 'Done.', usage: usage(1) }).pause(a);
@@ -163,7 +163,7 @@ describe('what the user says', () => {
 describe('queueing', () => {
   const queued = (log: CoreLog) => log.state.sessions.get(a)?.queued;
 
-  test('only what nobody asked to pause goes on by itself, and what ran dry while its own cap leaves room', () => {
+  test('sessions that no user paused resume automatically, also after exhausted group budget', () => {
     expect(queued(twoSessions())).toBe(true);
     expect(queued(twoSessions().start(a))).toBe(false);
     expect(queued(twoSessions().start(a).fail(a))).toBe(false);
@@ -185,7 +185,7 @@ describe('queueing', () => {
     expect(queued(capped.pause(a, usage(1), 'budget'))).toBe(false);
   });
 
-  test('a resume queues paused sessions, and failed ones when asked for', () => {
+  test('resume queues paused sessions, and failed sessions only on request', () => {
     const log = twoSessions().start(a).start(b).pause(a).fail(b);
     log.add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' }).run();
     expect([...log.state.sessions.values()].map((record) => record.queued)).toEqual([true, false]);
@@ -194,7 +194,7 @@ describe('queueing', () => {
   });
 });
 
-test('a person who asks for a start begins all counts anew', () => {
+test('a start requested by a user resets all retry counts', () => {
   const log = twoSessions();
   for (const reason of ['transient', 'stall', 'not-accepted'] as const) {
     log.start(a, log.state.sessions.get(a)?.attempts === 0 ? 'start' : 'resume');
@@ -215,14 +215,14 @@ test('a person who asks for a start begins all counts anew', () => {
   });
 });
 
-describe('the group', () => {
-  test('a run that was cut off while everything was halted does not keep the next one halted', () => {
+describe('groups', () => {
+  test('a freeze that was on when the runner died does not apply to the next run', () => {
     const log = twoSessions().add({ type: 'group_frozen', until: '2026-01-02T03:05:05.000Z' });
     expect(log.state.frozenUntil).toBeDefined();
     expect(log.run().state.frozenUntil).toBeUndefined();
   });
 
-  test('after a merge what begins there begins with it, and elsewhere where it did before', () => {
+  test('after a merge, sessions whose base was the merged branch begin at the merge', () => {
     const log = twoSessions().start(a).start(b);
     for (const [id, repository] of [
       [a, '/one'],
@@ -238,7 +238,7 @@ describe('the group', () => {
     expect([a, b].map((id) => log.state.sessions.get(id)?.mergedInto)).toEqual(['main', undefined]);
   });
 
-  test('a new run forgets the failures, the reason and the exceeded budget of the last one', () => {
+  test('a new run clears the failures, reason and exceeded budget of the run before', () => {
     const log = twoSessions().start(a).fail(a, noUsage, 'not-logged-in');
     log.add({ type: 'budget_exceeded', action: 'paused', usage: 1, limit: 1 });
     log.add({ type: 'group_paused', reason: 'budget', message: 'Dry.' });
@@ -249,8 +249,8 @@ describe('the group', () => {
     expect(log.state).not.toHaveProperty('message');
   });
 
-  test('time counts while a run goes on; a run that was cut off counts to its last event', () => {
-    // One second an event: three from the start to the last sign of life, then one for the second run.
+  test('running time of a run that was cut off ends with its last event', () => {
+    // One second an event: three up to the last event of the first run, then one for the second run.
     const log = twoSessions().start(a).run().add({ type: 'group_paused', reason: 'user', message: 'x' });
     expect(log.state.elapsedBeforeMs).toBe(4000);
     expect(log.state).not.toHaveProperty('runStartedAt');
@@ -258,7 +258,7 @@ describe('the group', () => {
     expect(log.state.elapsedBeforeMs).toBe(4000);
   });
 
-  test('a session added to a finished group makes it paused, with a reason that fits', () => {
+  test('a session added to a finished group makes the group paused with a fitting reason', () => {
     const log = new CoreLog().addSession(sessionDefinition(1)).run().start(a).fail(a);
     log.add({ type: 'group_failed', reason: 'sessions-failed', message: '1 session failed.' });
     log.addSession(sessionDefinition(2));
@@ -266,7 +266,7 @@ describe('the group', () => {
     expect(log.state.message).toStartWith('A session was added');
   });
 
-  test('money of a removed session stays spent', () => {
+  test('the cost of a removed session stays in the group’s total', () => {
     const log = twoSessions().start(a).fail(a, usage(2));
     log.add({ type: 'session_removed', sessionId: a });
     expect(log.state.usage.costUsd).toBe(2);
@@ -274,7 +274,7 @@ describe('the group', () => {
     expect([...log.state.sessions.keys()]).toEqual([b]);
   });
 
-  test('answers to requests change nothing, whomever they name', () => {
+  test('answers to requests do not change the state', () => {
     const log = twoSessions();
     const answer = {
       type: 'request_answered',
@@ -287,7 +287,7 @@ describe('the group', () => {
   });
 });
 
-test('what a session may still spend', () => {
+test('the spendable rest of a session is its own cap minus its cost', () => {
   const log = new CoreLog().addSession(sessionDefinition(1, [], { maxBudgetUsd: 1 })).addSession(sessionDefinition(2));
   log.run().start(a).pause(a, usage(0.75)).start(b).complete(b, usage(9));
   const left = () => [...log.state.sessions.values()].map(ownBudgetLeft);

@@ -1,6 +1,6 @@
 /**
- * Promises: `reduce` obeys the transition tables: a legal event moves the state as the tables say, any other throws
- * IllegalEvent and changes nothing. The tables have every transition of the specification.
+ * Promises: `reduce` obeys the transition tables: a legal event moves the state as the tables say, any other event
+ * throws IllegalEvent and changes nothing. The tables contain every transition of the specification.
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../../src/core/event.ts';
@@ -26,7 +26,7 @@ import {
   sid,
 } from '../../support/core-events.ts';
 
-test('S18: every transition of the specification is there, and leads where it says', () => {
+test('every status transition of the specification is in the tables and leads to the specified status', () => {
   const moves: [GroupStatus, EventType, GroupStatus][] = [
     ['created', 'group_started', 'running'],
     ['running', 'group_completed', 'completed'],
@@ -38,7 +38,7 @@ test('S18: every transition of the specification is there, and leads where it sa
   for (const [from, type, to] of moves) expect([from, type, nextGroupStatus(from, type)]).toEqual([from, type, to]);
 });
 
-/** Which sessions there can be in a group of each status. */
+/** The session statuses that can occur in a group of each status. */
 const inhabitants: Record<GroupStatus, readonly SessionStatus[]> = {
   created: ['pending'],
   running: sessionStatuses,
@@ -53,7 +53,7 @@ function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
   const log = new CoreLog().addSession(sessionDefinition(1));
   if (group === 'created') return log;
   log.run();
-  // An attempt before, of which it is not known yet what it has cost.
+  // An earlier attempt whose cost is not known yet.
   if (session !== 'pending') log.intendAt(sid(1)).loseHost(sid(1), noUsage).intend(sid(1), 'resume');
   if (session === 'paused') log.pause(sid(1));
   if (session === 'completed') log.complete(sid(1));
@@ -73,7 +73,7 @@ const until = '2026-01-04T14:31:00.000Z';
 const run = { id: 'run', runner: processIdentity };
 const from = { groupId: 'g', sessionId: sid(1) };
 
-/** A well-formed event of the type, about session 1 where it names one. */
+/** A well-formed event of the type, about session 1 where the event names one. */
 function eventOf(type: EventType, session: SessionStatus): EventBody {
   const sessionId = sid(1);
   const number = session === 'pending' ? 1 : session === 'running' ? 2 : 3;
@@ -195,21 +195,21 @@ type Plain = Extract<
   }
 >;
 
-/** Of a group, with little to say. */
+/** A group event with minimal fields. */
 function plainEventOf(type: Plain['type']): Plain {
   if (type === 'budget_warning') return { type, usage: 1, limit: 2 };
   if (type === 'budget_exceeded') return { type, action: 'stopped', usage: 2, limit: 2 };
   return type === 'group_redefined' ? { type, group: { name: 'Other', description: '' }, changed: ['name'] } : { type };
 }
 
-/** The session's status after the event as the expectations above say; null when it is illegal. */
+/** The session's status after the event according to the expectations above; null when it is illegal. */
 function expectedSession(type: EventType, session: SessionStatus): SessionStatus | 'gone' | null {
   if (type === 'session_removed') return session === 'running' ? null : 'gone';
   if (type === 'session_added' || !type.match(/^(?:session|item)_/)) return session;
   return nextSessionStatus(session, type);
 }
 
-/** A person has been let in. */
+/** A user has attached. */
 function letIn({ state }: CoreLog): void {
   const record = state.sessions.get(sid(1));
   if (record === undefined) return;
@@ -217,7 +217,7 @@ function letIn({ state }: CoreLog): void {
   state.takenOver.add(sid(1));
 }
 
-/** It waits for an answer. */
+/** The session waits for an answer. */
 function ask({ state }: CoreLog): void {
   const record = state.sessions.get(sid(1));
   if (record === undefined) return;
@@ -227,7 +227,7 @@ function ask({ state }: CoreLog): void {
 describe('reduce', () => {
   for (const group of groupStatuses) {
     for (const session of inhabitants[group]) {
-      test(`obeys the tables in a ${group} group with a ${session} session`, () => {
+      test(`reduce obeys the tables in a ${group} group with a ${session} session`, () => {
         for (const type of eventTypes as ReadonlySet<EventType>) {
           const log = logIn(group, session);
           const event = log.next(eventOf(type, session));
@@ -235,7 +235,7 @@ describe('reduce', () => {
           const wantedSession = expectedSession(type, session);
           if (wantedGroup === null || wantedSession === null) {
             expect(() => reduce(log.state, event)).toThrow(IllegalEvent);
-            // What was refused has left no trace.
+            // A refused event has left no trace.
             expect(log.state).toStrictEqual(foldEvents(log.events) as never);
           } else {
             if (type === 'session_attached' || type === 'session_detached') letIn(log);

@@ -1,6 +1,6 @@
 /**
- * Promises: a session that a person has is started by nobody, and a run waits for them; what they may spend is reserved
- * like a share of an attempt, so that spent and reserved never exceed the cap; what it cost is counted once.
+ * Promises: an attached session is never started by the runner, and a run waits until the user detaches. The user's
+ * share is reserved, so spent and reserved money never exceeds the cap, and its cost is counted once.
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
@@ -39,7 +39,7 @@ const detached = (costUsd: number, more: object = {}): EventBody =>
 const record = ({ state }: CoreLog) => state.sessions.get(sid(1)) as NonNullable<ReturnType<typeof state.sessions.get>>;
 const decisions = ({ state }: CoreLog) => decide(state, loggedContext(state, 0));
 
-test('a session at work is kept for the person as soon as it has stopped, and goes on when they have left', () => {
+test('attaching to a running session stops it first, and the session resumes after detaching', () => {
   const log = begun();
   add(log, attaching);
   expect(decisions(log)).toEqual([]);
@@ -58,7 +58,7 @@ test('a session at work is kept for the person as soon as it has stopped, and go
   expect(decisions(log)).toMatchObject([{ do: 'start', sessionId: sid(1), kind: 'resume', reserveUsd: 3.5 }]);
 });
 
-test('nothing begins while they have it, and nobody else can have it', () => {
+test('while a user is attached the session does not start and no other user can attach', () => {
   const log = begun();
   add(log, attaching, paused);
   const start = { ...attempt, id: 'b', number: 2, kind: 'resume' } as const;
@@ -73,7 +73,7 @@ test('nothing begins while they have it, and nobody else can have it', () => {
   }
 });
 
-test('what rested before rests afterwards, unless something was said', () => {
+test('a session that was idle before attaching is idle after detaching, unless the user sent a message', () => {
   for (const [said, queued] of [
     [{}, false],
     [{ spoken: true }, true],
@@ -84,7 +84,7 @@ test('what rested before rests afterwards, unless something was said', () => {
   }
 });
 
-test('a failed session with which somebody has spoken is tried again', () => {
+test('a failed session is retried after the user has sent it a message', () => {
   const log = begun();
   const failure = { reason: 'no-result', message: 'It broke.', next: '' } as const;
   add(log, { type: 'session_failed', sessionId: sid(1), attemptId: 'a', ...failure, usage: usage(1) });
@@ -93,7 +93,7 @@ test('a failed session with which somebody has spoken is tried again', () => {
   expect(decisions(log)).toMatchObject([{ do: 'start', kind: 'retry' }]);
 });
 
-test('it goes on in the conversation that they were in last', () => {
+test('after detaching the session continues the conversation that the user left', () => {
   const log = begun();
   add(log, paused, attaching, { type: 'session_attached', ...of });
   add(log, detached(0, { claudeSessionIds: ['second', 'first'], spoken: true }));
@@ -101,8 +101,8 @@ test('it goes on in the conversation that they were in last', () => {
   expect(record(log)).toMatchObject({ spokenWith: true });
 });
 
-describe('money', () => {
-  test('a person gets what is free, less the shares of sessions that could start', () => {
+describe('money of attached users', () => {
+  test('an attached user gets the free budget minus the shares of sessions that could start', () => {
     const log = new CoreLog({ maxBudgetUsd: 4, maxConcurrentSessions: 3 });
     for (const number of [1, 2]) {
       add(log, { type: 'session_added', sessionId: sid(number), session: sessionDefinition(number) });
@@ -115,7 +115,7 @@ describe('money', () => {
     expect(attachmentGrant(log.state, record(log))).toEqual({ kind: 'slice', usd: 2 });
   });
 
-  test('whoever starts meanwhile leaves them their share', () => {
+  test('sessions that start while a user is attached leave the user’s share alone', () => {
     const log = new CoreLog({ maxBudgetUsd: 4, maxConcurrentSessions: 1 });
     for (const number of [1, 2]) {
       add(log, { type: 'session_added', sessionId: sid(number), session: sessionDefinition(number) });
@@ -129,9 +129,9 @@ describe('money', () => {
   });
 
   test.each([
-    ['nothing is left of the group', { maxBudgetUsd: 1 }, {}, "Nothing is left of the group's budget."],
-    ['nothing is left of its own', {}, { maxBudgetUsd: 1 }, 'has used up its own budget.'],
-  ])('%s: it is refused', (_what, config, own, sentence) => {
+    ['the group budget is spent', { maxBudgetUsd: 1 }, {}, "Nothing is left of the group's budget."],
+    ['the session’s own cap is spent', {}, { maxBudgetUsd: 1 }, 'has used up its own budget.'],
+  ])('attaching when %s is refused', (_what, config, own, sentence) => {
     const log = begun(config);
     add(log, paused);
     record(log).definition = sessionDefinition(1, [], own);
@@ -139,7 +139,7 @@ describe('money', () => {
     expect(meant.ok ? '' : meant.failure.message).toContain(sentence);
   });
 
-  test('of a share that was reserved nothing stays when the command has died before claude was opened', () => {
+  test('the share of an attach that died before claude opened is released', () => {
     const log = begun();
     add(log, attaching, paused, detached(0));
     expect(log.state).toMatchObject({ reservedUsd: 0, usage: { costUsd: 1 } });

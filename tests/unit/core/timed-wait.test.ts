@@ -1,6 +1,6 @@
 /**
- * Promises: a session is said to go on at a time exactly when the runner would start it then, and `group why`, the
- * progress and the rest say the same.
+ * Promises: a session shows a resume time exactly when the runner would start it then. `group why`, the progress and
+ * all other views show the same time.
  */
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, type SessionDefinition } from '../../../src/core/group.ts';
@@ -21,7 +21,7 @@ interface Start {
   readonly definition?: Partial<SessionDefinition>;
 }
 
-/** The first of two sessions has met a transient failure; the second works. */
+/** The first of two sessions had a transient failure; the second is running. */
 function backingOff(afterMs = minuteMs, { config = {}, definition = {} }: Start = {}): CoreLog {
   const log = new CoreLog(config)
     .addSession(sessionDefinition(1, [], definition))
@@ -41,19 +41,29 @@ const whyOf = ({ state }: CoreLog, sessionId = a) =>
 
 const untilOf = (log: CoreLog, sessionId = a) => whyOf(log, sessionId)?.until;
 
-/** Whether the runner starts it as soon as nothing but its own troubles and those of the group keep it. */
+/** Whether the runner starts the session when nothing outside the session and its group prevents it. */
 function startsAt({ state }: CoreLog, untilMs: number): boolean {
   const decisions = decide(state, { preparingMax: 9, nowMs: untilMs });
   return decisions.some((decision) => decision.do === 'start' && decision.sessionId === a);
 }
 
-describe('goes on by itself', () => {
+describe('automatic resume', () => {
   test.each<[string, () => CoreLog, 'backoff' | 'limit', number]>([
     ['after a backoff', () => backingOff(), 'backoff', minuteMs],
-    ['when the limit is lifted', () => backingOff(0).add(limit(minuteMs)), 'limit', minuteMs],
-    ['after the later of both', () => backingOff(minuteMs).add(limit(2 * minuteMs)), 'limit', 2 * minuteMs],
-    ['after the backoff that is later', () => backingOff(2 * minuteMs).add(limit(minuteMs)), 'backoff', 2 * minuteMs],
-  ])('%s', (_, logOf, reason, afterMs) => {
+    ['when the usage limit is lifted', () => backingOff(0).add(limit(minuteMs)), 'limit', minuteMs],
+    [
+      'after a limit that ends later than the backoff',
+      () => backingOff(minuteMs).add(limit(2 * minuteMs)),
+      'limit',
+      2 * minuteMs,
+    ],
+    [
+      'after a backoff that ends later than the limit',
+      () => backingOff(2 * minuteMs).add(limit(minuteMs)),
+      'backoff',
+      2 * minuteMs,
+    ],
+  ])('the session resumes automatically %s', (_, logOf, reason, afterMs) => {
     const log = logOf();
     const untilMs = nowMs + afterMs;
     expect(whyOf(log)).toMatchObject({ reason, until: untilMs });
@@ -67,7 +77,7 @@ describe('goes on by itself', () => {
     }
   });
 
-  test('one that was never started, when the limit is lifted', () => {
+  test('a session that never started starts automatically when the usage limit is lifted', () => {
     const log = new CoreLog()
       .addSession(sessionDefinition(1))
       .addSession(sessionDefinition(2, [1]))
@@ -78,38 +88,38 @@ describe('goes on by itself', () => {
   });
 });
 
-describe('does not go on by itself', () => {
+describe('no automatic resume', () => {
   const hour = 60 * minuteMs;
   test.each<[string, () => CoreLog, string]>([
+    ['a user paused it', () => backingOff().add({ type: 'session_queued', sessionId: a, queued: false }), 'transient'],
     [
-      'a user wants it to rest',
-      () => backingOff().add({ type: 'session_queued', sessionId: a, queued: false }),
-      'transient',
-    ],
-    [
-      'the group is being paused',
+      'the group is pausing',
       () => backingOff().add({ type: 'group_pausing', reason: 'user', mode: 'drain' }),
       'pausing',
     ],
-    ['everything is halted', () => backingOff().add({ type: 'group_frozen', until: at(nowMs + minuteMs) }), 'frozen'],
+    ['the group is frozen', () => backingOff().add({ type: 'group_frozen', until: at(nowMs + minuteMs) }), 'frozen'],
     [
-      'everything is halted while it drains',
+      'the group is frozen while it drains',
       () =>
         backingOff()
           .add({ type: 'group_pausing', reason: 'user', mode: 'drain' })
           .add({ type: 'group_frozen', until: at(nowMs + minuteMs) }),
       'frozen',
     ],
-    ['too many failed', () => backingOff(minuteMs, { config: { errorThreshold: 1 } }).fail(b), 'error-threshold'],
-    ['a person is needed', () => backingOff().fail(b, noUsage, 'not-logged-in'), 'needs-person'],
-    ['its own money is spent', () => backingOff(minuteMs, { definition: { maxBudgetUsd: 1 } }), 'budget'],
-    ["the group's money is spent", () => backingOff(minuteMs, { config: { maxBudgetUsd: 1 } }).pause(b), 'budget'],
     [
-      'a limit holds that is not waited out',
+      'the error threshold is reached',
+      () => backingOff(minuteMs, { config: { errorThreshold: 1 } }).fail(b),
+      'error-threshold',
+    ],
+    ['a failure needs a person', () => backingOff().fail(b, noUsage, 'not-logged-in'), 'needs-person'],
+    ['its own cap is spent', () => backingOff(minuteMs, { definition: { maxBudgetUsd: 1 } }), 'budget'],
+    ['the group budget is spent', () => backingOff(minuteMs, { config: { maxBudgetUsd: 1 } }).pause(b), 'budget'],
+    [
+      'the usage limit is not waited out',
       () => backingOff(minuteMs, { config: { onLimit: 'pause' } }).add(limit(hour)),
       'limit',
     ],
-  ])('while %s', (_, logOf, reason) => {
+  ])('the session shows no resume time while %s', (_, logOf, reason) => {
     const log = logOf();
     expect(untilOf(log)).toBeUndefined();
     expect(whyOf(log)?.reason).toBe(reason);
@@ -118,12 +128,12 @@ describe('does not go on by itself', () => {
     if (reason !== 'limit') expect(startsAt(log, nowMs + minuteMs)).toBe(false);
   });
 
-  test('in a group that is not running', () => {
+  test('a session of a group that is not running shows no resume time', () => {
     const log = backingOff().pause(b).add({ type: 'group_paused', reason: 'user', message: 'x' });
     expect(untilOf(log)).toBeUndefined();
   });
 
-  test('when it is due', () => {
+  test('a session whose time has come shows no resume time', () => {
     expect(untilOf(backingOff(0))).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-/** Promises: what is written means the same as an option and in a workflow, and what means nothing is told apart. */
+/** Promises: a value means the same as an option and in a workflow, and invalid values are refused. */
 import { expect, test } from 'bun:test';
 import { ageMs, contextSystems, permissionRules } from '../../../src/core/values.ts';
 
@@ -11,7 +11,7 @@ test.each([
   ['cpm,', null],
   ['none,cpm', null],
   ['CPM', null],
-])('context %j', (text, names) => expect<unknown>(contextSystems(text)).toEqual(names));
+])('the context value %j is parsed', (text, names) => expect<unknown>(contextSystems(text)).toEqual(names));
 
 test.each([
   ['90s', 90_000],
@@ -24,7 +24,7 @@ test.each([
   ['m', null],
   ['1.5h', null],
   ['30m1h', null],
-])('time %j', (text, ms) => expect(ageMs(text)).toBe(ms));
+])('the time %j is parsed', (text, ms) => expect(ageMs(text)).toBe(ms));
 
 test.each([
   ['Edit', ['Edit']],
@@ -35,4 +35,4 @@ test.each([
   ['-x', null],
   ['', null],
   ['a\nb', ['a', 'b']],
-])('rules %j', (text, rules) => expect(permissionRules(text)).toEqual(rules));
+])('the permission rules %j are parsed', (text, rules) => expect(permissionRules(text)).toEqual(rules));

@@ -1,7 +1,7 @@
 /**
- * Promises: of three or more similar sessions one starts, the others with its first answer; nobody waits for what does
- * not run, or for longer than 15 seconds, whatever happens to the one they wait for; whoever waits is told why. Does
- * not promise anything about the server's cache. What similar sessions share is in tests/system/claude/diamond.test.ts.
+ * Promises: of three or more similar sessions one starts first, and the others start with its first answer or after
+ * 15 seconds, whatever happens to the first. A waiting session has its reason. The server's cache itself and what
+ * counts as similar are in `tests/system/claude/diamond.test.ts`.
  */
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, type SessionDefinition, type SessionId } from '../../../src/core/group.ts';
@@ -25,7 +25,7 @@ function group(config: Partial<GroupConfig> = {}, ...more: readonly Partial<Sess
   return log.run();
 }
 
-/** The moment of the last event, `laterMs` afterwards. */
+/** The time of the last event plus `laterMs`. */
 function now(log: CoreLog, answered: readonly SessionId[] = [], laterMs = 0): SchedulingContext & { nowMs: number } {
   return { preparingMax: 100, answered: new Set(answered), nowMs: Date.parse(log.state.updatedAt) + laterMs };
 }
@@ -34,8 +34,8 @@ function starts(log: CoreLog, circumstances: SchedulingContext = now(log)): Sess
   return decide(log.state, circumstances).flatMap((decision) => (decision.do === 'start' ? [decision.sessionId] : []));
 }
 
-describe('one goes first', () => {
-  test('the others start with its first answer', () => {
+describe('one session warms the cache', () => {
+  test('similar sessions start with the first answer of the session that warms the cache', () => {
     const log = group();
     expect(starts(log)).toEqual([a]);
     log.intend(a);
@@ -43,28 +43,28 @@ describe('one goes first', () => {
     expect(starts(log, now(log, [a]))).toEqual([b, c]);
   });
 
-  test('it has the longest chain', () => {
+  test('the session with the longest chain warms the cache', () => {
     const log = new CoreLog({ maxConcurrentSessions: 9 });
     for (const number of [1, 2, 3]) log.addSession(sessionDefinition(number));
     log.addSession(sessionDefinition(4, [3])).run();
     expect(starts(log)).toEqual([c]);
   });
 
-  test('of each kind; others are not held up', () => {
+  test('one session of each kind warms the cache, and others do not wait', () => {
     const kinds = [{}, {}, {}, { model: 'haiku' }, { model: 'haiku' }, { model: 'haiku' }, { model: 'opus' }];
     expect(starts(group({}, ...kinds))).toEqual([a, d, sid(7)]);
   });
 
   test.each<[string, CoreLog]>([
-    ['two of a kind', group({}, {}, {})],
+    ['two sessions of a kind', group({}, {}, {})],
     ['--no-warm-cache', group({ warmCache: false })],
-  ])('but not with %s', (_, log) => expect(starts(log)).toEqual([...log.state.sessions.keys()]));
+  ])('similar sessions do not wait with %s', (_, log) => expect(starts(log)).toEqual([...log.state.sessions.keys()]));
 
-  test('and not where nobody can tell who was answered', () => {
+  test('similar sessions do not wait where answers are not reported', () => {
     expect(starts(group(), { preparingMax: 9, nowMs: 0 })).toEqual([a, b, c]);
   });
 
-  test('one at a time it makes no difference', () => {
+  test('one session at a time makes no difference', () => {
     const log = group({ maxConcurrentSessions: 1 });
     expect(starts(log)).toEqual([a]);
     log.start(a);
@@ -74,26 +74,26 @@ describe('one goes first', () => {
   });
 });
 
-describe('nobody waits for longer than it is worth', () => {
+describe('limits of the wait for the cache', () => {
   test.each<[string, (log: CoreLog) => unknown]>([
     ['fails at once', (log) => log.fail(a)],
     ['is paused', (log) => log.pause(a)],
     ['loses its connection and waits', (log) => log.pause(a, usage(0.1, 5), 'transient')],
-    ['is done', (log) => log.complete(a, usage(1))],
-  ])('when the first one %s', (_, end) => {
+    ['completes', (log) => log.complete(a, usage(1))],
+  ])('the others stop waiting when the session that warms the cache %s', (_, end) => {
     const log = group({ errorThreshold: 9 }).start(a);
     end(log);
     expect(starts(log)).toEqual(expect.arrayContaining([b, c]));
   });
 
-  test('when it is not answered: 15 seconds', () => {
+  test('the others wait at most 15 seconds for the first answer', () => {
     const log = group();
     log.intend(a);
     expect(starts(log, now(log, [], limitMs - 1))).toEqual([]);
     expect(starts(log, now(log, [], limitMs))).toEqual([b, c]);
   });
 
-  test('when it has to begin again after a crash: 15 seconds from then on', () => {
+  test('after a crash of the warming session the others wait 15 seconds from its restart', () => {
     const log = group();
     log.intend(a);
     const again = { id: attemptId(a, 1), number: 1, kind: 'start', offset: 0 } as const;
@@ -102,27 +102,27 @@ describe('nobody waits for longer than it is worth', () => {
     expect(starts(log, now(log, [], limitMs))).toEqual([b, c]);
   });
 
-  test('when too few are left', () => {
+  test('the others do not wait when too few are left', () => {
     const log = group();
     log.intend(a);
     log.add({ type: 'session_queued', sessionId: c, queued: false });
     expect(starts(log)).toEqual([b]);
   });
 
-  test('when one of the kind was answered before, as long as the server keeps it', () => {
+  test('sessions do not wait while the server still keeps the cache of an earlier answer', () => {
     const log = group({}, {}, {}, {}, {}).start(a).complete(a, usage(1, 5));
     expect(starts(log, now(log, [], keptMs - 1))).toEqual([b, c, d]);
     expect(starts(log, now(log, [], keptMs))).toEqual([b]);
   });
 
-  test('one that ended without an answer has filled nothing: the next one goes first', () => {
+  test('a session that ended without an answer filled no cache, so the next one starts first', () => {
     const log = group({}, {}, {}, {}, {}).start(a).pause(a);
     expect(starts(log)).toEqual([b]);
     log.intend(b);
     expect(starts(log, now(log, [b]))).toEqual([c, d]);
   });
 
-  test('a resume after a long pause warms up anew', () => {
+  test('a resume after a long pause warms the cache again', () => {
     const log = group();
     for (const id of [a, b, c]) log.start(id);
     log.add({ type: 'group_pausing', reason: 'user' });
@@ -134,8 +134,8 @@ describe('nobody waits for longer than it is worth', () => {
   });
 });
 
-describe('beside what else decides', () => {
-  test('dependents of a kind that has just worked start at once', () => {
+describe('the cache beside other decisions', () => {
+  test('dependents of a kind that just ran start at once', () => {
     const log = new CoreLog({ maxConcurrentSessions: 9 });
     log.addSession(sessionDefinition(1));
     for (const number of [2, 3, 4]) log.addSession(sessionDefinition(number, [1]));
@@ -145,20 +145,20 @@ describe('beside what else decides', () => {
     expect(starts(log)).toEqual([b, c, d]);
   });
 
-  test('a usage limit is named first', () => {
+  test('a usage limit takes precedence over the wait for the cache', () => {
     const log = group();
     const gate = { untilMs: 99, mayProbe: false };
     expect(nextStarts(log.state, { ...now(log), gate }).wait).toMatchObject({ reason: 'limit' });
   });
 
-  test('the first one gets a share of the money, not all of it', () => {
+  test('the session that warms the cache gets a share of the budget, not all of it', () => {
     const log = group({ maxBudgetUsd: 3, maxConcurrentSessions: 3 });
     expect(decide(log.state, now(log))).toEqual([{ do: 'start', sessionId: a, kind: 'start', reserveUsd: 1 }]);
     log.start(a, 'start', 1);
     expect(decide(log.state, now(log, [a]))).toMatchObject([{ reserveUsd: 1 }, { reserveUsd: 1 }]);
   });
 
-  test('what only has to be accepted neither waits nor is waited for', () => {
+  test('sessions that only need their acceptance command do not wait for the cache', () => {
     const log = group({}, {}, {}, {}, { accept: 'true' });
     log
       .start(d)
@@ -169,20 +169,20 @@ describe('beside what else decides', () => {
     expect(starts(log, now(log, [], keptMs))).toEqual([a]);
   });
 
-  test('what has to be set up first neither waits nor is waited for', () => {
+  test('sessions that still need setup do not wait for the cache', () => {
     const setup = { setup: 'npm ci', isolate: 'worktree' } as const;
     expect(starts(group({}, setup, setup, setup, {}))).toEqual([a, b, c, d]);
     expect(starts(group({}, setup, {}, {}, {}))).toEqual([a, b]);
   });
 
-  test('while the group pauses nothing starts', () => {
+  test('no session starts to warm the cache while the group pauses', () => {
     const log = group();
     log.intend(a);
     log.add({ type: 'group_pausing', reason: 'user', mode: 'drain' });
     expect(starts(log, now(log, [a]))).toEqual([]);
   });
 
-  test('whoever waits is told for whom', () => {
+  test('the reason of a waiting session names the session that warms the cache', () => {
     const log = group({}, {}, {}, { name: 'third' }, { model: 'x', name: 'other' }, { model: 'x' }, { model: 'x' });
     log.intend(a);
     log.intend(d);
@@ -202,7 +202,7 @@ describe('beside what else decides', () => {
   });
 });
 
-describe('similar', () => {
+describe('similar sessions', () => {
   const kind = (fields: Partial<SessionDefinition>, config = {}) =>
     cacheKind({ ...groupDefinition(config), configTemplate: template('g') }, sessionDefinition(1, [], fields));
   const template = (digest: string) => ({ name: 'x', origin: '/x', digest });
@@ -212,9 +212,9 @@ describe('similar', () => {
     ['task', { prompt: 'Do that.', description: 'that', name: 'that', template: 't', variables: { x: 'y' } }],
     ['permissions', { permissionMode: 'plan', allowedTools: ['Bash'] }],
     ['context', { context: ['faber'] }],
-    ['model that is the group’s', { model: 'opus' }],
+    ['model from the group', { model: 'opus' }],
     ['commands', { config: { generateCommands: false } }],
-  ])('in spite of another %s', (_, fields) => {
+  ])('sessions with another %s are similar', (_, fields) => {
     expect(kind(fields, { model: 'opus' })).toBe(kind({}, { model: 'opus' }));
   });
 
@@ -224,13 +224,13 @@ describe('similar', () => {
     ['inheritance', { config: { inheritFromGroup: false } }],
     ['settings', { config: { settingsOverride: { permissions: { deny: ['WebFetch'] } } } }],
     ['set of MCP servers', { config: { generateMcpConfig: false } }],
-    ['form of the answer', { outputSchema: { type: 'object' } }],
-  ])('not with another %s', (_, fields) => {
+    ['output schema', { outputSchema: { type: 'object' } }],
+  ])('sessions with another %s are not similar', (_, fields) => {
     expect(kind(fields, { model: 'opus' })).not.toBe(kind({}, { model: 'opus' }));
   });
 });
 
-/** One run to its end, in which anything may happen next to any running session. */
+/** Runs a group to its end, with random events for any running session. */
 function play(graph: readonly (readonly number[])[], models: readonly string[], choices: Choices): number {
   const log = new CoreLog({ maxConcurrentSessions: 3, errorThreshold: 9 });
   for (const [index, dependsOn] of graph.entries()) {
@@ -271,7 +271,7 @@ function play(graph: readonly (readonly number[])[], models: readonly string[], 
 test.each<[string, number[][][], string[]]>([
   ['up to three sessions of one kind', [1, 2, 3].flatMap((count) => everyGraph(count, false)), ['x', 'x', 'x']],
   ['three sessions of two kinds', everyGraph(3, true), ['x', 'y', 'x']],
-])('every story of %s comes to its end, and nobody ever waits for nobody', (_, graphs, models) => {
+])('every random run of %s ends, and no session waits for one that does not run', (_, graphs, models) => {
   let runs = 0;
   let waits = 0;
   for (const graph of graphs) runs += forEveryChoice((choices) => (waits += play(graph, models, choices)));

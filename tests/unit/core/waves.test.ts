@@ -1,6 +1,6 @@
 /**
- * Promises: a matrix starts in waves, each after a decision on the one before, by the rule or by a person; a crash
- * between any two events changes nothing of that.
+ * Promises: a matrix starts in waves, each after a decision on the one before, by a rule or by a user. A crash
+ * between any two events changes no decision.
  */
 import { describe, expect, test } from 'bun:test';
 import type { GroupConfig, SessionDefinition, SessionId } from '../../../src/core/group.ts';
@@ -31,21 +31,21 @@ function wavesOf(definitions: readonly SessionDefinition[], waves: readonly stri
 const sizes = (waves: readonly number[]) =>
   [1, 2, 3, 4, 5, 6].map((wave) => waves.filter((one) => one === wave).length);
 
-describe('assignment', () => {
-  test('80 sessions of a matrix are 3, then 16, then the other 61, in the order of the file', () => {
+describe('assignment to waves', () => {
+  test('a matrix of 80 sessions has waves of 3, 16 and 61 in file order', () => {
     const waves = wavesOf(matrix('change', range(1, 80)));
     expect(sizes(waves)).toEqual([3, 16, 61, 0, 0, 0]);
     expect(waves).toEqual(waves.toSorted());
   });
 
-  test('each entry is counted by itself, and sessions without a matrix belong to no wave', () => {
+  test('each matrix entry is divided into waves separately, and sessions without a matrix have no wave', () => {
     const definitions = [...matrix('a', range(1, 10)), sessionDefinition(11), ...matrix('b', range(12, 15))];
     const waves = wavesOf(definitions);
     expect(waves.slice(0, 10)).toEqual([1, 1, 1, 2, 2, 3, 3, 3, 3, 3]);
     expect(waves.slice(10)).toEqual([0, 1, 1, 1, 2]);
   });
 
-  test('an entry of one session for each of another one shares its waves', () => {
+  test('an entry with one session for each session of another entry shares its waves', () => {
     const changes = matrix('change', range(11, 20), (number) => [number - 10]);
     const waves = wavesOf([...matrix('analyze', range(1, 10)), ...changes]);
     expect(waves.slice(10)).toEqual(waves.slice(0, 10));
@@ -61,14 +61,14 @@ describe('assignment', () => {
     expect(sizes(waves)).toEqual([3, 2, 5 + 3, 2, 5, 0]);
   });
 
-  test('no session is in an earlier wave than those it depends on', () => {
-    // The first of one entry needs the last of the other one.
+  test('no session is in an earlier wave than its dependencies', () => {
+    // The first session of one entry needs the last session of the other entry.
     const waves = wavesOf([...matrix('a', range(1, 6)), ...matrix('b', range(7, 12), (number) => [13 - number])]);
     for (const number of range(7, 12)) expect(waves[number - 1]).toBeGreaterThanOrEqual(waves[12 - number] as number);
   });
 });
 
-describe('what a user writes', () => {
+describe('the waves key', () => {
   test.each([
     [['3'], 'must be at least two sizes of waves, such as 3,20%,rest'],
     [['3', '120%', 'rest'], 'and "rest", such as 3,20%,rest; "120%" is none'],
@@ -80,7 +80,7 @@ describe('what a user writes', () => {
   });
 
   test.each(['accepted > 2', 'cost <= 5', 'accepted >= 3/2', 'accepted >= 1/0', 'accepted >= 2 or cost <= quote', ''])(
-    'the rule %j is refused with its wrong part and the forms that exist',
+    'the rule %j is refused with its wrong part and the valid forms',
     (rule) => {
       const problem = parseContinueIf(rule);
       expect(problem).toContain('is none of: accepted >= N, N/M or N%, and cost <= $X or quote');
@@ -105,7 +105,7 @@ describe('what a user writes', () => {
 
 const note = 'Keep the old name as an alias.';
 
-/** Runs a group as a runner does, one event after another; sessions of `failing` fail. */
+/** Runs a group event by event as the runner does; sessions of `failing` fail. */
 class Rig {
   readonly log: CoreLog;
   readonly failing: ReadonlySet<SessionId>;
@@ -117,7 +117,7 @@ class Rig {
     this.answers = [...answers];
   }
 
-  /** False when the group rests and there is no answer left. */
+  /** False when the group is idle and no answer is left. */
   step(): boolean {
     const { log } = this;
     const { state } = log;
@@ -151,7 +151,7 @@ class Rig {
     return [...this.log.state.sessions.values()].map(({ definition }) => definition.prompt);
   }
 
-  /** What was decided and started, in order. */
+  /** The decisions and starts in order. */
   get story(): string[] {
     return this.log.events.flatMap((event) => {
       if (event.type === 'wave_finished') return `finished ${event.wave}: ${event.accepted}, ${event.cost}`;
@@ -168,7 +168,7 @@ function begun(config: Partial<GroupConfig>, definitions = matrix('change', rang
   return log.run();
 }
 
-test('without a rule the group pauses after each wave, and says what the rest costs', () => {
+test('without a rule the group pauses after each wave and reports the cost of the rest', () => {
   const rig = new Rig(begun({}), [2]).run();
   expect(rig.log.state).toMatchObject({ status: 'paused', reason: 'waits-for-wave' });
   expect(rig.story.at(-1)).toBe(
@@ -182,20 +182,20 @@ test('without a rule the group pauses after each wave, and says what the rest co
   });
 });
 
-test('the note of a decision is in the prompts of all sessions that follow, and in no other', () => {
+test('the note of a wave decision is in the prompts of all later sessions and of no other', () => {
   const rig = new Rig(begun({}), [], ['continue', 'continue']).run();
   expect(rig.log.state.status).toBe('completed');
   const counts = rig.prompts.map((prompt) => prompt.split(note).length - 1);
   expect(counts).toEqual([0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
 });
 
-test('a rule that is met lets the next wave start without a person', () => {
+test('a rule that is met starts the next wave without a user', () => {
   const rig = new Rig(begun({ continueIf: 'accepted >= 2/3 and cost <= $0.30' }), [2]).run();
   expect(rig.story.filter((line) => line.startsWith('rule'))).toEqual(['rule: continue 1', 'rule: continue 2']);
   expect(rig.log.state.counts).toMatchObject({ completed: 9, failed: 1 });
 });
 
-test('a rule that is not met asks a person and says why; after a retry it is tried again', () => {
+test('a rule that is not met asks the user with the reason, and is checked again after a retry', () => {
   const rig = new Rig(begun({ continueIf: 'accepted >= 3/3' }), [2]).run();
   expect(rig.story.at(-1)).toContain('The rule does not let the next wave start: 2 of 3 accepted, fewer than 3/3.');
   const item = openWaveItem(rig.log.state)?.id;
@@ -205,7 +205,7 @@ test('a rule that is not met asks a person and says why; after a retry it is tri
   expect(again.log.state.waves.items.find(({ id }) => id === item)?.state).toBe('withdrawn');
 });
 
-test('the quote is that of the first run, and without one a person decides', () => {
+test('the quote is that of the first run, and without a quote the user decides', () => {
   const config = { continueIf: 'cost <= quote' };
   const open = new Rig(begun(config), []).run();
   expect(open.story.at(-1)).toContain('there was no estimate of its cost when the run began');
@@ -217,7 +217,7 @@ test('the quote is that of the first run, and without one a person decides', () 
   expect(quoted.story.at(-1)).toContain('it cost $0.20, more than $0.10');
 });
 
-test('stop leaves the rest pending; the next run asks again', () => {
+test('stopping after a wave leaves the rest pending, and the next run asks again', () => {
   const rig = new Rig(begun({}), [], ['stop']).run();
   expect(rig.log.state.counts).toMatchObject({ completed: 3, pending: 7 });
   expect(rig.log.state.message).toBe('Stopped after wave 1 of 3: 7 sessions were not started.');
@@ -226,7 +226,7 @@ test('stop leaves the rest pending; the next run asks again', () => {
   expect(again.log.state.status).toBe('completed');
 });
 
-test('what depends on a wave and has no matrix itself starts without a decision', () => {
+test('a session without a matrix that depends on a wave starts without a decision', () => {
   const log = begun({}, [
     ...matrix('change', range(1, 10)),
     sessionDefinition(11, [1, 2]),
@@ -247,7 +247,7 @@ test('a crash after any event changes no decision, asks nothing twice and starts
       for (const { seq: _, at: __, groupId: ___, ...body } of events.slice(1, length)) log.add(body);
       const given = log.events.filter((event) => event.type === 'wave_decided' && event.by === 'user').length;
       const answers = (['continue', 'continue', 'continue'] as const).slice(given);
-      // The next runner. One that was just answered is resumed by the same command.
+      // The next runner. The same command resumes a session that was just answered.
       if (log.state.status === 'running' || openWaveItem(log.state) === undefined) {
         if (!['completed', 'failed'].includes(log.state.status)) log.run();
       }

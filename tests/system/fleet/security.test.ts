@@ -1,5 +1,5 @@
 /**
- * Promises: the cells of the table in docs/fleet-security.md that no other test covers: what a stolen host and a user
+ * Promises: the entries of docs/fleet-security.md that no other test covers: what a stolen host and a user
  * who may run groups can and cannot do. Not covered: other users of the same host (files.test.ts).
  */
 

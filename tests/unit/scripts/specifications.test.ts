@@ -1,6 +1,6 @@
 /**
- * S18: every row of docs/specifications.md names tests that exist, or says where we differ, why, and how to
- * comply all the same.
+ * S18: every requirement in docs/specifications.md names tests that exist, or says where we differ, why, and how to
+ * comply anyway.
  */
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -11,20 +11,34 @@ import { hasName, isThere } from '../../support/named-tests.ts';
 
 const document = readFileSync(join(packageRoot, 'docs/specifications.md'), 'utf8');
 
-/** Rows of all tables: what is asked for, what there is, which tests check it. */
-function rowsOf(text: string): string[] {
-  return text.split('\n').filter((line) => /^\| /.test(line) && line !== '| Requirement | Here | Test |');
+interface Requirement {
+  readonly asked: string;
+  /** What there is instead; null if the requirement holds as written. */
+  readonly instead: string | null;
+  readonly line: string;
 }
 
+/** List items hold as written, table rows do not. */
+function requirements(text: string): Requirement[] {
+  return text.split('\n').flatMap((line): Requirement[] => {
+    if (line.startsWith('- ')) return [{ asked: line.slice(2).split(' → ')[0] ?? '', instead: null, line }];
+    if (!line.startsWith('| ') || line === heading) return [];
+    const [asked = '', instead = ''] = line.slice(2, -2).split(' | ');
+    return [{ asked, instead, line }];
+  });
+}
+
+const heading = '| Requirement | Instead | Test |';
+
 function problems(text: string): string[] {
-  return rowsOf(text).flatMap((row) => {
-    const [asked = '', here = '', tests = '', ...more] = row.slice(2, -2).split(' | ');
-    const named = namedTests(row);
-    const differs = here.startsWith('Differs: ');
+  return requirements(text).flatMap(({ asked, instead, line }) => {
+    const named = namedTests(line);
     const wrong = [
-      ...([asked, here, tests].includes('') || more.length > 0 ? ['is not of three cells'] : []),
-      ...(differs && !/ Why: .+ To comply: ./.test(here) ? ['does not say why, or what to do instead'] : []),
-      ...(named.length === 0 && !(differs && tests === '–') ? ['names no test'] : []),
+      ...(instead !== null && line.split(' | ').length !== 3 ? ['is not of three cells'] : []),
+      ...(instead !== null && !/^.+\. Why: .+ To comply: ./.test(instead)
+        ? ['does not say why, or what to do instead']
+        : []),
+      ...(named.length === 0 && !(instead !== null && line.endsWith(' | – |')) ? ['names no test'] : []),
       ...named
         .filter((one) => !isThere(one))
         .map(({ file, begin }) => `${file} has no test that begins with: ${begin}`),
@@ -33,38 +47,39 @@ function problems(text: string): string[] {
   });
 }
 
-test('S18: every row names its test, which exists, or says where and why we differ', () => {
-  expect(rowsOf(document).length).toBeGreaterThan(110);
+test('S18: every requirement names its test, which exists, or says where and why we differ', () => {
+  expect(requirements(document).length).toBeGreaterThan(110);
   expect(problems(document)).toEqual([]);
 });
 
-test('S18: each specification has a section and a table of its own', () => {
+test('S18: each specification has a section with what holds and what differs', () => {
   const sections = document.split('\n## ').slice(1);
   expect(sections.length).toBeGreaterThanOrEqual(5);
-  for (const section of sections) expect(section).toContain('\n| Requirement | Here | Test |\n|---|---|---|\n| ');
+  for (const section of sections) {
+    expect(section).toContain('\n\n- ');
+    expect(section).toContain(`\n${heading}\n|---|---|---|\n| `);
+  }
 });
 
 describe('packages, top-level files and commands', () => {
   const card = document.split('\n## Packages, top-level files and commands\n')[1] ?? '';
-  /** What stands in backticks in the first two cells of the rows whose first cell has the word. */
+  /** Inline code of the requirements whose text begins with the word. */
   const namedIn = (word: RegExp) =>
-    rowsOf(card)
-      .map((row) => row.split(' | '))
-      .filter(([asked = '']) => word.test(asked))
-      .flatMap(([asked = '', here = '']) =>
-        [...`${asked} ${here}`.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
-      );
+    requirements(card)
+      .filter(({ asked }) => word.test(asked))
+      .flatMap(({ asked, instead }) => [...`${asked} ${instead ?? ''}`.matchAll(/`([^`]+)`/g)])
+      .map(([, name = '']) => name);
   const {
     devDependencies,
     dependencies = {},
     scripts,
   } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
 
-  test('every package has a row, and no other has', () => {
-    const named = namedIn(/^\| (?:Types|The d|Not specified: packages)/).filter((name) => name !== 'graphlib');
+  test('every package is named, and no other', () => {
+    const named = namedIn(/^(?:Types|The d|Packages)/).filter((name) => name !== 'graphlib');
     expect(named.toSorted()).toEqual(Object.keys({ ...devDependencies, ...dependencies }).toSorted());
   });
-  test('every file and folder of the top level has a row, and no other has', () => {
+  test('every file and folder of the top level is named, and no other', () => {
     const { stdout } = Bun.spawnSync(['git', 'ls-files'], { cwd: packageRoot });
     const there = new Set(
       stdout
@@ -75,24 +90,24 @@ describe('packages, top-level files and commands', () => {
     );
     expect(namedIn(/of the top level/).toSorted()).toEqual([...there].toSorted());
   });
-  test('every command has a row, and no other has', () => {
-    const named = namedIn(/ommands/).map((name) => name.replace(/^npm (?:run )?/, ''));
+  test('every command is named, and no other', () => {
+    const named = namedIn(/^Commands/).map((name) => name.replace(/^npm (?:run )?/, ''));
     expect(named.toSorted()).toEqual(Object.keys(scripts).toSorted());
   });
 });
 
-test('S18: a row that does not is found', () => {
+test('S18: a requirement without a test or a reason is found', () => {
   const there = '`contract: starts from a FIFO`';
-  expect(problems(`| It flies | yes | ${there} |`)).toEqual([]);
-  expect(problems('| It flies | yes | – |')).toEqual(['It flies: names no test']);
-  expect(problems('| It flies | yes | `contract: flies` |')).toEqual([
+  expect(problems(`- It flies → ${there}`)).toEqual([]);
+  expect(problems('- It flies')).toEqual(['It flies: names no test']);
+  expect(problems('- It flies → `contract: flies`')).toEqual([
     'It flies: tests/system/claude/contract.test.ts has no test that begins with: flies',
   ]);
-  expect(problems('| It flies | Differs: it swims. Why: water. To comply: wait | – |')).toEqual([]);
-  expect(problems('| It flies | Differs: it swims. Why: water | – |')).toEqual([
+  expect(problems('| It flies | it swims. Why: water. To comply: wait | – |')).toEqual([]);
+  expect(problems('| It flies | it swims. Why: water | – |')).toEqual([
     'It flies: does not say why, or what to do instead',
   ]);
-  expect(problems(`| It flies | ${there} |`)).toHaveLength(1);
+  expect(problems(`| It flies | ${there} |`)).toContain('It flies: is not of three cells');
 });
 
 test('S18: what a test expects or writes is not taken for its name', () => {

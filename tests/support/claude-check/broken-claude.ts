@@ -1,6 +1,6 @@
 /**
- * A claude that breaks one promise: the real program, with one thing changed on its way. Started by `breakClaude` as
- * `<this> <what> <real program> <arguments of claude>`.
+ * A claude that breaks one promise: the real program with one change. Started by `breakClaude` as `<this> <what> <real
+ * program> <arguments of claude>`.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ function edit(path: string, change: (settings: Json) => void): void {
 const own = (change: (settings: Json) => void) => edit(join(configDir, 'settings.json'), change);
 const ours = (change: (settings: Json) => void) => edit(settingsPath, change);
 
-/** The option and its value are gone. */
+/** Removes the option and its value. */
 function drop(option: string): void {
   const at = args.indexOf(option);
   if (at !== -1) args.splice(at, 2);
@@ -34,7 +34,7 @@ function drop(option: string): void {
 let fromRunner = (line: string): string | null => line;
 let fromClaude = (line: string): string | null => line;
 
-/** Every figure of cost and tokens, however deep, changed by `change`. */
+/** Every figure of cost and tokens, at any depth, changed by `change`. */
 function figures(value: unknown, change: (figure: number) => number): unknown {
   if (Array.isArray(value)) return value.map((item) => figures(item, change));
   if (typeof value !== 'object' || value === null) return value;
@@ -60,7 +60,7 @@ const breaks: Readonly<Record<string, () => void>> = {
     fromRunner = (line) => (line.includes('"subtype":"interrupt"') ? null : line);
   },
   'leaves the command running': () => {
-    // Says what it should, and does nothing.
+    // Confirms, and does nothing.
     fromRunner = (line) => {
       if (!line.includes('"subtype":"interrupt"')) return line;
       const { request_id } = JSON.parse(line) as { request_id: string };
@@ -74,7 +74,7 @@ const breaks: Readonly<Record<string, () => void>> = {
     // As if the figures of the process before were added to what was asked for first, and not to what comes later.
     if (!isResume) return;
     fromClaude = (line) => {
-      // In which order claude writes the fields of a line is its own business.
+      // The order of a line's fields is up to claude.
       if (!line.includes('"type":"result"')) return line;
       const message = JSON.parse(line) as Json;
       return message.type === 'result' ? JSON.stringify(figures(message, (figure) => figure * 2)) : line;

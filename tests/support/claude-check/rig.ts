@@ -22,7 +22,7 @@ export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** Checks the program; throws when something is left of the folder. */
+/** Checks the program; throws when it leaves files in the folder. */
 export async function check(program: string, options: Partial<CheckOptions> = {}) {
   const folder = join(newFolder(), 'check');
   const common = { mark: crypto.randomUUID(), caller, login: 'api-key', stop: new AbortController().signal } as const;
@@ -37,12 +37,12 @@ export async function resultsOf(program: string, login: CheckOptions['login'] = 
   return checked.value;
 }
 
-/** Those of the checks that do not hold. */
+/** The failed checks. */
 export function failedIn(results: readonly CheckResult[]): CheckResult[] {
   return results.filter(({ verdict }) => verdict !== 'holds');
 }
 
-/** Path of a program that is the pinned claude but for one promise, see broken-claude.ts. */
+/** Path of a program that is the pinned claude without one promise, see broken-claude.ts. */
 export function breakClaude(what: string, folder = newFolder()): string {
   if (claudeBinary === undefined) throw new Error('claude is not installed');
   const program = join(folder, 'claude');

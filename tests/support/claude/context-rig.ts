@@ -1,6 +1,6 @@
 /**
- * For tests of the context systems through the runner and with the real claude: a group whose windows are compacted
- * above 67,000 tokens, a scripted model that remembers what it was asked, and state on disk for each system.
+ * For tests of the context systems through the runner and with the real claude: a group that compacts above 67,000
+ * tokens, a scripted model that records its requests, and state on disk for each system.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -17,7 +17,7 @@ export interface Setting {
   /** The same for all, or each session's own; claude's id of a session is known before it starts. */
   readonly steps: readonly Step[] | ((name: string, claudeId: string) => readonly Step[]);
   readonly names?: readonly string[];
-  /** Folder below `projects` for a session; all work in `shared` when it is not given. */
+  /** Folder below `projects` for a session; default: all work in `shared`. */
   readonly projectOf?: (name: string) => string;
 }
 
@@ -68,7 +68,7 @@ export class ContextGround {
     placeState(this.group, system, { name, project }, mark);
   }
 
-  /** What the model was asked for the steps of a session, in their order. */
+  /** The model's requests for the steps of a session, in order. */
   asked(name: string): string[] {
     return this.api.requests.filter((request) => request.name === name && request.kind === 'step').map(said);
   }
@@ -85,7 +85,7 @@ function writeIn(folder: string, path: string, text: string): void {
   writeFileSync(whole, text);
 }
 
-/** State of a system as it lies on disk while the session works; `mark` is what must come back. */
+/** State of a system on disk during the session; `mark` is what must return. */
 export function placeState(
   group: GroupFixture,
   system: ContextName,

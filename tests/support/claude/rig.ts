@@ -1,6 +1,6 @@
 /**
- * Runs the real claude against the scripted API in an emptied environment, the way a worker runs: stdin is a FIFO that
- * never ends, stdout and stderr are files. Used by the tests that say what we rely on.
+ * Runs the real claude against the scripted API in an emptied environment, as a worker runs: stdin is a FIFO that never
+ * ends, stdout and stderr are files. For tests of what we rely on.
  */
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,8 +21,8 @@ import { claudeBinary } from '../claude-binary.ts';
 export { claudeBinary };
 
 /**
- * The model of tests that count money or tokens: versions of claude differ in their default, but not in what this one
- * costs. 1,000 tokens in and 200 out, what a step of the scripted API takes, are a cent.
+ * The model of tests that count money or tokens: versions of claude differ in their default, but not in this one's
+ * price. 1,000 tokens in and 200 out, a step of the scripted API, cost one cent.
  */
 export const modelOfKnownPrice = 'claude-opus-4-8';
 
@@ -38,16 +38,16 @@ export interface Rig {
   readonly configDir: string;
   readonly project: string;
   readonly api: ReturnType<typeof startScriptedApi>;
-  /** The least a claude needs to talk to the scripted API and nothing else. */
+  /** The minimum a claude needs to talk to the scripted API and nothing else. */
   readonly env: Readonly<Record<string, string>>;
-  /** Ends with the rig, whatever became of the test. */
+  /** Ends with the rig, whatever the test's outcome. */
   readonly children: { kill(signal: 'SIGKILL'): void }[];
   /** Writes a file below the rig's folder, with its folders; text or JSON. */
   write(path: string, content: unknown): string;
   close(): Promise<void>;
 }
 
-/** `agents`: what each of its sub-agents does. */
+/** `agents`: the steps of each of its sub-agents. */
 export function openRig(steps: readonly Step[], agents?: readonly Step[]): Rig {
   const folder = mkdtempSync(join(tmpdir(), 'cca-claude-'));
   const paths = { home: join(folder, 'home'), configDir: join(folder, 'config'), project: join(folder, 'project') };
@@ -79,7 +79,7 @@ export function openRig(steps: readonly Step[], agents?: readonly Step[]): Rig {
     children: [],
     async close() {
       for (const child of this.children) child.kill('SIGKILL');
-      // The tools of one that was killed would go on, and be taken for those of the next test.
+      // Tools of a killed claude would continue, and be mistaken for those of the next test.
       const { processes } = createRealWorld();
       for (const left of processes.findMarked(attemptMark, attemptOfThisTest)) processes.signal(left, 'SIGKILL');
       await api.stop();
@@ -111,7 +111,7 @@ export function startClaude(rig: Rig, args: readonly string[], env: Readonly<Rec
     string,
   ];
   if (Bun.spawnSync(['mkfifo', '-m', '600', fifo]).exitCode !== 0) throw new Error(`mkfifo ${fifo} failed`);
-  // Read-write: opening does not wait, and the reader never sees an end.
+  // Read-write: opening does not wait, and the reader never reads an end.
   const input = openSync(fifo, 'r+');
   const output = openSync(out, 'a', 0o600);
   const errors = openSync(err, 'a', 0o600);

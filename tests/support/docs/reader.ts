@@ -190,7 +190,7 @@ const gitNames = {
   GIT_COMMITTER_EMAIL: 'reader@example.invalid',
 };
 
-/** A repository with a test that passes, and its remote. */
+/** A repository with a passing test, and its remote. */
 function makeProject(path: string, remote: string): void {
   const name = path.split('/').at(-1) ?? '';
   mkdirSync(join(path, 'src', 'auth'), { recursive: true });

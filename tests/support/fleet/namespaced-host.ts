@@ -1,13 +1,13 @@
 /**
- * Hosts as namespaces of this machine: each has a network, processes, mounts and a name of its own, an sshd, and a home
- * of the tests. What is killed, cut off or filled is one host, as with hosts of metal. It takes root.
+ * Hosts as namespaces of this machine: each has its own network, processes, mounts and name, an sshd, and a home of the
+ * tests. Killing, disconnecting or filling one affects only that host. Needs root.
  */
 import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { type SshServer, startSshd } from '../ssh-server.ts';
 
-/** Whether hosts can be made here; without them the tests that need some are reported as skipped. */
+/** Whether hosts are possible here; without them tests that need some are reported as skipped. */
 export function canMakeHosts(): boolean {
   if (['ip', 'unshare', 'nsenter', 'mount'].some((program) => Bun.which(program) === null)) return false;
   const tried = Bun.spawnSync(['unshare', ...unshared, 'ip', 'link', 'add', 'cca-try', 'type', 'bridge'], {
@@ -18,7 +18,7 @@ export function canMakeHosts(): boolean {
 
 const unshared = ['--net', '--mount', '--pid', '--uts', '--fork', '--kill-child', '--mount-proc'];
 
-/** The first process of a host: it ends with the test, and all of the host with it. Orphans are its children. */
+/** The first process of a host: it ends with the test, and all of the host with it. Orphans become its children. */
 const init = 'hostname "$1"; exec 3<&0; cat <&3 & echo ready; wait $!';
 
 function run(...command: readonly string[]): string {
@@ -69,9 +69,9 @@ export class HostNetwork {
 }
 
 export interface NamespacedHostOptions {
-  /** Programs by the names under which they are on its PATH, besides those of the system. */
+  /** Programs by their names on its PATH, besides those of the system. */
   readonly programs: Readonly<Record<string, string>>;
-  /** Of a disk for its data folder alone; absent = it shares that of the tests. */
+  /** A disk for its data folder alone; absent = it shares that of the tests. */
   readonly diskBytes?: number;
 }
 
@@ -85,7 +85,7 @@ export class NamespacedHost {
   #shell: Bun.Subprocess<'pipe', 'pipe', 'inherit'> | null = null;
   #sshd: SshServer | null = null;
 
-  /** It is switched off. `parent`: the folder in which all of it lies. */
+  /** It is switched off. `parent`: the folder of all its files. */
   constructor(name: string, parent: string, network: HostNetwork, { programs, diskBytes }: NamespacedHostOptions) {
     [this.name, this.#network, this.#folder] = [name, network, join(parent, name)];
     this.#diskBytes = diskBytes;
@@ -100,17 +100,17 @@ export class NamespacedHost {
     return this.#sshd;
   }
 
-  /** Its data folder, as it finds it. */
+  /** Its data folder, as seen there. */
   get root(): string {
     return join(this.sshd.home, '.local', 'claude-code-agent');
   }
 
-  /** The path under which this process finds what the host finds at `path`. */
+  /** The path under which this process finds the host's `path`. */
   inside(path: string): string {
     return `/proc/${this.#pid}/root${path}`;
   }
 
-  /** A command that starts another one there. */
+  /** A command prefix that starts a program there. */
   get within(): readonly string[] {
     return ['nsenter', '-t', String(this.#pid), '-n', '-m', '-p', '-u'];
   }
@@ -137,7 +137,7 @@ export class NamespacedHost {
     run(...within, 'mount', '-t', 'tmpfs', '-o', `size=${this.#diskBytes}`, 'tmpfs', this.root);
   }
 
-  /** At once, as when the power fails: no process of it is left. */
+  /** At once, as at a power loss: no process of it is left. */
   async switchOff(): Promise<void> {
     const shell = this.#shell;
     if (shell === null) return;
@@ -145,11 +145,11 @@ export class NamespacedHost {
     shell.kill('SIGKILL');
     await shell.exited;
     if (this.#plug === null) return;
-    // The kernel takes the namespace apart a moment later, and the link with it.
+    // The kernel removes the namespace a moment later, and the link with it.
     Bun.spawnSync(['ip', 'link', 'delete', this.#plug.link], { stderr: 'ignore' });
   }
 
-  /** The cable is pulled; what is connected is not told so. */
+  /** The cable is pulled; connections are not notified. */
   cut(): void {
     run('ip', 'link', 'set', this.#plug?.link ?? '', 'down');
   }
@@ -158,7 +158,7 @@ export class NamespacedHost {
     run('ip', 'link', 'set', this.#plug?.link ?? '', 'up');
   }
 
-  /** Of its processes whose command line is like that, as it numbers them itself. */
+  /** Its processes with a matching command line, by their pids there. */
   pids(pattern: RegExp): readonly number[] {
     const proc = this.inside('/proc');
     return readdirSync(proc)
@@ -174,7 +174,7 @@ export class NamespacedHost {
     return this.#shell === null;
   }
 
-  /** Takes all that is left of the disk of its data folder. */
+  /** Fills the disk of its data folder. */
   fillDisk(): void {
     Bun.spawnSync([...this.within, 'dd', 'if=/dev/zero', `of=${join(this.root, 'filler')}`, 'bs=1M'], {
       stderr: 'ignore',
@@ -185,7 +185,7 @@ export class NamespacedHost {
     run(...this.within, 'rm', '-f', join(this.root, 'filler'));
   }
 
-  /** Begins a program there that goes on by itself. */
+  /** Starts a detached program there. */
   start(...command: readonly string[]): void {
     const env = { PATH: this.#path, HOME: this.sshd.home };
     Bun.spawn([...this.within, ...command], { env, stdio: ['ignore', 'ignore', 'ignore'] }).unref();

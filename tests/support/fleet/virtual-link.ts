@@ -1,4 +1,4 @@
-/** The engine and the hosts of a fleet, made up: what they are told is noted, what they say is said by the test. */
+/** A fake engine with fake hosts: messages to them are recorded, and the test sends their messages. */
 import { ok } from '../../../src/core/failure.ts';
 import type { Lease, SlotLeases } from '../../../src/fleet/engine.ts';
 import type { FleetLink } from '../../../src/fleet/engine-link.ts';
@@ -15,12 +15,12 @@ export const abilities: HostAbilities = {
   ...{ wire: wireVersion, version: '1', claudeVersion: '2' },
 };
 
-/** What the engine and the hosts hear and say. */
+/** Messages received and sent by engine and hosts. */
 export class VirtualLink implements FleetLink {
   /** Tokens of the slots that are held. */
   readonly held: string[] = [];
   readonly said: string[] = [];
-  /** Who has said hello last. */
+  /** The last sender of a hello. */
   asker = '';
   readonly greeted: string[] = [];
   reconnect: () => void = () => {};
@@ -75,7 +75,7 @@ export class VirtualLink implements FleetLink {
   }
   async close(): Promise<void> {}
 
-  /** A host that takes whatever comes. */
+  /** A host that accepts everything. */
   has(name: string, loginKey?: string): void {
     const able = loginKey === undefined ? abilities : { ...abilities, loginKey };
     const state = { silentMs: 0, since: 0, seenAt: 0, isDrained: false, isGuarded: true, leaseMs: 60_000 };

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What the person who makes the repository has set up; nothing of the machine's. */
+/** The configuration of the user who makes the repository; nothing of the machine's. */
 const env = {
   PATH: process.env.PATH ?? '',
   GIT_CONFIG_GLOBAL: '/dev/null',
@@ -20,7 +20,7 @@ export function git(folder: string, ...args: string[]): string {
   return ran.stdout.toString().trim();
 }
 
-/** Texts by path; null removes the file, `{ link }` makes a symbolic link. */
+/** Texts by path; null removes the file, `{ link }` makes a symlink. */
 export type Tree = Readonly<Record<string, string | Uint8Array | null | { readonly link: string }>>;
 
 export function writeTree(folder: string, tree: Tree): void {
@@ -51,7 +51,7 @@ export class Repository {
     return git(this.folder, 'rev-parse', 'HEAD');
   }
 
-  /** A copy without a work tree, as servers have it. */
+  /** A bare copy, as servers have it. */
   bare(folder: string): string {
     git(this.folder, 'clone', '--quiet', '--bare', this.folder, folder);
     return folder;

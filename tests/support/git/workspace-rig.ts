@@ -1,4 +1,4 @@
-/** A repository of a user and places for worktrees, with the real git and nothing of the machine's configuration. */
+/** A user's repository and folders for worktrees, with the real git and without the machine's configuration. */
 import {
   mkdirSync,
   mkdtempSync,
@@ -21,7 +21,7 @@ import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { World } from '../../../src/system/world.ts';
 import { git, Repository, type Tree, writeTree } from './repository.ts';
 
-/** Where a run makes the worktree of a session. `project`: its checkout, or a folder in that. */
+/** Where a run creates the worktree of a session. `project`: its checkout, or a folder in that. */
 export function worktreePath(
   { files }: World,
   root: string,
@@ -34,7 +34,7 @@ export function worktreePath(
 }
 
 export class WorkspaceRig {
-  /** Real path, with blanks and quotes in it. */
+  /** Real path, with spaces and quotes in it. */
   readonly folder: string;
   readonly repository: Repository;
   readonly world: World;
@@ -77,7 +77,7 @@ export class WorkspaceRig {
     return git(this.top, ...args);
   }
 
-  /** What makeWorkspace is told for the session of that number; its folder is made. */
+  /** The input of makeWorkspace for the session of that number; its folder is created. */
   plan(number = 1, changes: Partial<WorkspacePlan> = {}): WorkspacePlan {
     const folder = join(this.folder, 'sessions', String(number));
     mkdirSync(folder, { recursive: true });
@@ -92,7 +92,7 @@ export class WorkspaceRig {
     };
   }
 
-  /** Commits in a new branch of that name and start, without touching the checkout; its id. */
+  /** Commits to new branches of that name and start, without touching the checkout; returns its id. */
   sideCommit(name: string, start: string, tree: Tree): string {
     const folder = join(this.folder, `side ${name}`);
     this.run('worktree', 'add', '--quiet', '-b', name, folder, start);
@@ -104,7 +104,7 @@ export class WorkspaceRig {
     return commit;
   }
 
-  /** All that must be the same before and after in the user's checkout. */
+  /** Everything of the user's checkout that must not change. */
   checkout(top = this.top): unknown {
     const index = join(git(top, 'rev-parse', '--absolute-git-dir'), 'index');
     return {
@@ -155,7 +155,7 @@ export function made(result: Result<MadeWorkspace>): Workspace {
   return value(result).workspace;
 }
 
-/** A world in which a crash comes before, or after, the given call of a program or write of a file (counted from 1). */
+/** A world that crashes before, or after, the given program call or file write (counted from 1). */
 export class Crash extends Error {}
 
 export function crashingWorld(world: World, at: number, when: 'before' | 'after'): { world: World; count(): number } {

@@ -1,6 +1,6 @@
 /**
- * The promises of acceptance, checked by tables of their own: who judges the work, that its turn is paid once and not
- * repeated, and that no command lives on.
+ * The promises of acceptance, checked by separate tables: which command accepts the work, that its turn is paid for
+ * once and not repeated, and that no command survives.
  */
 import type { GroupEvent } from '../../../src/core/event.ts';
 import { defaultAcceptRetries, defaultCommandTimeoutMs, type SessionDefinition } from '../../../src/core/group.ts';
@@ -11,7 +11,7 @@ import type { VirtualMachine } from './virtual-machine.ts';
 
 interface Standing {
   definition: SessionDefinition;
-  /** Since when claude's last good answer waits to be judged, virtual milliseconds; null while it does not. */
+  /** When claude's last good answer began to wait for acceptance, virtual milliseconds; null while none waits. */
   waitsSinceMs: number | null;
   running: boolean;
   rejections: number;
@@ -29,27 +29,27 @@ type Ended = Extract<GroupEvent, { type: 'session_completed' | 'session_failed' 
 
 /** Sums of money differ in the last digits. */
 const sameUsd = 1e-9;
-/** Time is counted in steps of a second, and a step in which everything was halted for a while may count or not. */
+/** Time is counted in steps of a second, and a step during a halt may count or not. */
 const stepsMs = 2_000;
 
 export class AcceptanceChecks {
   readonly #machine: VirtualMachine;
   readonly #sessions = new Map<string, Standing>();
-  /** What each attempt cost, US dollars, and whose it was. */
+  /** The cost of each attempt, US dollars, and its session. */
   readonly #costs = new Map<string, Cost>();
-  /** Attempts that have nothing to do any more, or from the start, but to judge what was done. */
+  /** Attempts that only need acceptance, from the start or by now. */
   readonly #judgements = new Set<string>();
-  /** Claudes that were started since the log was read last. */
+  /** Claudes started since the log was last read. */
   readonly #spawned: ClaudeBook[] = [];
   #isQuiet = false;
-  /** What an attempt cost has been written down. */
+  /** The cost of an attempt has been logged. */
   #isCounted = false;
 
   constructor(machine: VirtualMachine) {
     this.#machine = machine;
   }
 
-  /** `isReplay`: what the log says was checked when it happened. */
+  /** `isReplay`: the log's content was checked when it happened. */
   take(events: readonly GroupEvent[], isReplay: boolean): void {
     this.#isQuiet = isReplay;
     if (isReplay) {
@@ -69,7 +69,7 @@ export class AcceptanceChecks {
     this.#checkAlone(book.sessionId, book.process.name);
   }
 
-  /** Everything that must hold whenever the machine comes to rest. */
+  /** Everything that must hold whenever the machine is idle. */
   step(): void {
     if (this.#spawned.length === 0) return;
     for (const { attemptId, sessionId, process } of this.#spawned.splice(0)) {
@@ -91,7 +91,7 @@ export class AcceptanceChecks {
     this.#checkSlots(book);
   }
 
-  /** What a runner left that was killed is ended later, each by its own session. */
+  /** Processes left by a killed runner are ended later, each by its own session. */
   #checkSlots({ runner, process }: CommandBook): void {
     const atOnce = this.#machine.scenario.config.commandsAtOnce ?? cores;
     const living = this.#machine.commands.filter((other) => other.runner === runner && other.process.alive);
@@ -99,7 +99,7 @@ export class AcceptanceChecks {
     this.#violate(invariants.commandSlots, `${process.name} is one of ${living.length} commands in ${atOnce} slots`);
   }
 
-  /** Two commands of a session would judge what the other one changes. */
+  /** Two commands of a session would check each other's changes. */
   #checkAlone(sessionId: string, name: string, self?: CommandBook): void {
     for (const other of this.#machine.commands) {
       if (other === self || other.sessionId !== sessionId || !other.process.alive) continue;
@@ -200,7 +200,7 @@ export class AcceptanceChecks {
     if (this.#isQuiet) return;
     if (waitsSinceMs === null)
       this.#violate(invariants.judged, `${sessionId} is completed, and claude has not finished`);
-    // A replay does not know when something happened.
+    // A replay does not know the times.
     const judge = this.#judgeOf(attemptId);
     const said = judge?.status?.kind === 'exited' && judge.status.code === 0 && !judge.wasEnded;
     if (!said || judge.bornMs < (waitsSinceMs ?? 0))

@@ -1,13 +1,15 @@
-/** Which sessions of a scenario have their work judged, and what their commands do; with luck of its own. */
+/**
+ * Which sessions of a scenario have an acceptance command, and what their commands do; with separate random numbers.
+ */
 import type { GroupConfig } from '../../../src/core/group.ts';
 import { type Cell, type DecisionKind, isWorkKind } from './coverage.ts';
 import type { AcceptanceSketch, CommandBehaviour, SessionSketch, TimedAct } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';
 
-/** Stories about money are told without, because every further attempt changes who gets how much. */
+/** Scenarios about budgets have none, because every further attempt changes the distribution of the budget. */
 const plain: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'warn-budget']);
 
-/** What is done to a command has to find it at work. */
+/** A fault on a command must find it running. */
 const needsLongCommands: ReadonlySet<DecisionKind> = new Set(['stop-accept', 'freeze', 'thaw']);
 
 /** The same sessions, some of them with an acceptance command. */
@@ -15,7 +17,7 @@ export function withAcceptance(seed: number, sessions: readonly SessionSketch[],
   const luck = seededFor(seed, 'acceptance');
   const share = isWorkKind(decision) ? 0.9 : !plain.has(decision) && luck.chance(0.3) ? 0.4 : 0;
   const fails = decision === 'reject' ? 0.8 : 0.35;
-  // More of them would only make the story longer.
+  // More of them would only make the scenario longer.
   const most = decision === 'stop-accept' ? luck.pick([1, 1, 2]) : isWorkKind(decision) ? 2 : sessions.length;
   return sessions
     .slice(0, most)
@@ -49,7 +51,7 @@ function commandFor(luck: Seeded, fails: number, isLong: boolean): CommandBehavi
   };
 }
 
-/** Half of the stories say how many commands may run at once: one, so that others have to wait. */
+/** Half of the scenarios limit concurrent commands to one, so that others must wait. */
 export function commandSlotsOf(seed: number): Pick<GroupConfig, 'commandsAtOnce'> {
   return seededFor(seed, 'command slots').chance(0.5) ? { commandsAtOnce: 1 } : {};
 }

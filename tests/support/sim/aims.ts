@@ -1,7 +1,7 @@
-/** Which cells of the coverage matrix a seed is aimed at. */
+/** The cells of the coverage matrix that a seed is aimed at. */
 import { aimedCells, applicableCells, type Cell, type CrashPoint, isWorkKind } from './coverage.ts';
 
-/** Seeds in a row aim at different cells, and soon at all of them; a prime. */
+/** Consecutive seeds aim at different cells, and soon at all of them; a prime. */
 const aimStride = 7_919;
 
 /** The cell that the scenario of this seed tries to hit. */
@@ -9,7 +9,7 @@ export function aimOf(seed: number): Cell {
   return aimedCells[(seed * aimStride) % aimedCells.length] as Cell;
 }
 
-/** In the order in which they are passed when one decision is written down. */
+/** In the order in which they are passed when one decision is logged. */
 const pointsOfBatch: readonly CrashPoint[] = [
   'before-append',
   'after-append',
@@ -18,11 +18,11 @@ const pointsOfBatch: readonly CrashPoint[] = [
   'after-snapshot',
 ];
 
-/** Cells with the same decision as this one, at which a story aimed at it may be cut short as well. */
+/** Cells with the same decision, at which an aimed scenario may also be interrupted. */
 export function related({ point, decision }: Cell): readonly Cell[] {
-  // Work that is to be accepted is approved or rejected a little later.
+  // Work to be accepted is approved or rejected a little later.
   const isSame = (other: Cell) => other.decision === decision || (isWorkKind(decision) && isWorkKind(other.decision));
-  // What is aimed at a later point must not die before; a decision that was not written down is taken again.
+  // A scenario aimed at a later point must not die before; an unlogged decision is made again.
   const place = pointsOfBatch.indexOf(point);
   const isBefore = (other: Cell) => {
     const passed = pointsOfBatch.indexOf(other.point);
@@ -31,7 +31,7 @@ export function related({ point, decision }: Cell): readonly Cell[] {
   return applicableCells.filter((cell) => isSame(cell) && !isBefore(cell));
 }
 
-/** Whether a story has to come far before it gets there. */
+/** Whether a scenario needs many steps to get there. */
 export function isLate(point: CrashPoint): boolean {
   return pointsOfBatch.indexOf(point) >= 3;
 }

@@ -1,4 +1,4 @@
-/** What sessions ask of a person, against the conversation: one answer each, and nothing is paid while they wait. */
+/** Items of sessions, checked against the conversation: one answer each, and no cost while they wait. */
 import { openItems } from '../../../src/core/item.ts';
 import type { ClaudeBook } from './books.ts';
 import { invariants } from './checks.ts';
@@ -14,7 +14,7 @@ export class AskingChecks {
     this.#isExact = keepsWords(machine.scenario);
   }
 
-  /** The model is sent the conversation. */
+  /** A request sends the conversation to the model. */
   speaks({ sessionId, conversation, process }: ClaudeBook): void {
     const { log, coverage, disk } = this.#machine;
     const record = log.state?.sessions.get(sessionId);

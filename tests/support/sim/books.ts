@@ -1,10 +1,10 @@
-/** What really happened, written down by the machine itself and never read from the program under test. */
+/** What really happened, recorded by the machine itself and never read from the program under test. */
 import type { VirtualProcess } from './virtual-processes.ts';
 
 /** One acceptance command. */
 export interface CommandBook {
   readonly process: VirtualProcess;
-  /** Who has started it. */
+  /** Its parent process. */
   readonly runner: VirtualProcess;
   readonly attemptId: string;
   readonly sessionId: string;
@@ -21,37 +21,37 @@ export class ClaudeBook {
   readonly resumes: boolean;
   /** `--max-budget-usd`. */
   readonly capUsd: number | undefined;
-  /** It was given its prompt and works. */
+  /** It received its prompt and is working. */
   begun = false;
   /** It has printed a result. */
   hasConcluded = false;
-  /** It will never do anything more of its own accord. */
+  /** It will never do anything more by itself. */
   hangs = false;
   printedBytes = 0;
-  /** So many of them before it read its input. */
+  /** Number of lines before it read its input. */
   firstBytes = 0;
   /** What the API billed, US dollars. */
   chargedUsd = 0;
-  /** The highest total that it ever told, and what its messages cost that it ever told of, by their input. */
+  /** The highest total it ever reported, and the input cost of the messages it ever reported. */
   toldUsd = 0;
   begunUsd = 0;
-  /** Totals that stand in the transcript, with the size of the file after their line. */
+  /** Totals in the transcript, with the size of the file after their line. */
   reports: { readonly end: number; readonly usd: number }[] = [];
-  /** Sizes of the transcript after results that report success. */
+  /** Sizes of the transcript after successful results. */
   successEnds: number[] = [];
-  /** When a line that is no answer of ours was written last, virtual milliseconds. */
+  /** When a line other than an answer to our requests was last written, virtual milliseconds. */
   spokeMs = 0;
   /** Since when the transcript shows a running tool, virtual milliseconds. */
   toolSinceMs: number | null = null;
-  /** The latest moment at which the model answered, by the wall clock. */
+  /** The model's latest answer, by the wall clock. */
   answeredWallMs = Number.NEGATIVE_INFINITY;
-  /** When it answered last, virtual milliseconds. */
+  /** The model's latest answer, virtual milliseconds. */
   answeredMs = Number.NEGATIVE_INFINITY;
-  /** When the limit that it reported is lifted, by the wall clock. */
+  /** When the reported limit is lifted, by the wall clock. */
   resetsAtWallMs: number | undefined;
-  /** Its success is contradicted by how it ended. */
+  /** Its end contradicts its success. */
   contradicted = false;
-  /** Its end is in the log, with this cost. */
+  /** Its end is logged, with this cost. */
   recordedUsd: number | null = null;
 
   constructor(
@@ -74,7 +74,7 @@ export class ClaudeBook {
     this.chargedUsd += usd;
   }
 
-  /** A message that has begun is told of. */
+  /** A started message is reported. */
   begin(usd: number): void {
     this.begunUsd += usd;
   }
@@ -84,12 +84,12 @@ export class ClaudeBook {
     this.reports.push({ end, usd });
   }
 
-  /** It has printed what it prints only after something has come through its input. */
+  /** It has printed its lines only after input arrived. */
   get hasSpoken(): boolean {
     return this.printedBytes > this.firstBytes;
   }
 
-  /** The highest total that anybody can still read, US dollars. */
+  /** The highest total that can still be read, US dollars. */
   get provableUsd(): number {
     return this.reports.reduce((most, { usd }) => Math.max(most, usd), 0);
   }

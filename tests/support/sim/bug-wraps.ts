@@ -1,4 +1,4 @@
-/** Ways to put a bug between the program and the machine: a World that lies, or does less than it was asked to. */
+/** Ways to insert a bug between the program and the machine: a World that returns wrong results, or does too little. */
 import type { ProcessIdentity } from '../../../src/core/event.ts';
 import type {
   AppendFile,
@@ -14,10 +14,10 @@ import type { Wrap } from './user.ts';
 export const log = '/events.jsonl';
 export const transcript = '/transcript.jsonl';
 
-/** The bug is in what is read: replacements keep the length, so that offsets stay right. */
+/** The bug changes what is read: replacements keep the length, so that offsets stay right. */
 export function reading(suffix: string, change: (text: string) => string): Wrap {
   const changed = (path: string, bytes: Uint8Array): Uint8Array => {
-    // Parts of characters would not survive being decoded, but are left alone by what is looked for here.
+    // Partial characters would not survive decoding, but are never part of the searched text.
     if (!path.endsWith(suffix) || bytes.length < 2) return bytes;
     return Buffer.from(change(Buffer.from(bytes).toString('latin1')), 'latin1');
   };
@@ -96,7 +96,7 @@ export function withSpawned(change: (process: RunningProcess) => RunningProcess)
 
 const shell = '/bin/sh';
 
-/** The bug is in what is heard of commands. */
+/** The bug changes reports about commands. */
 export function ofCommands(change: (process: RunningProcess) => RunningProcess): Wrap {
   return (world) =>
     withProcesses(world, {
@@ -107,7 +107,7 @@ export function ofCommands(change: (process: RunningProcess) => RunningProcess):
     });
 }
 
-/** Whatever a command is to do, the claude that was started last does once more. */
+/** The claude started last executes each command again. */
 export const asksClaude: Wrap = (world) => {
   let last: SpawnOptions | null = null;
   return withProcesses(world, {
@@ -141,7 +141,7 @@ export const overlooksCommands: Wrap = (world, { machine }) => {
   });
 };
 
-/** A worker that has spoken looks as if it had not, and cannot be ended. */
+/** A worker with output looks silent, and cannot be ended. */
 export const forgetsWorkers: Wrap = (world) =>
   withProcesses(
     withFiles(world, {
@@ -153,7 +153,7 @@ export const forgetsWorkers: Wrap = (world) =>
     { isAlive: () => false, ...findsNothing },
   );
 
-/** After the line in which `pattern` is found its session begins, as the log tells it. */
+/** The session starts in the log after the line in which `pattern` is found. */
 export function beginsAfter(pattern: RegExp): Wrap {
   let lastSession = '';
   return appending((text) => {
@@ -166,7 +166,7 @@ export function beginsAfter(pattern: RegExp): Wrap {
   });
 }
 
-/** The gate of the login looks as `change` makes it look. */
+/** The login's gate appears as `change` makes it. */
 export function readingGate(change: (file: { untilMs: number }, nowMs: number) => string | null): Wrap {
   return (world) =>
     withFiles(world, {
@@ -177,7 +177,7 @@ export function readingGate(change: (file: { untilMs: number }, nowMs: number) =
     });
 }
 
-/** Something else goes into the pipes of the workers. */
+/** Something else is written to the workers' pipes. */
 export function writing(change: (line: string) => string): Wrap {
   return (world) => ({
     ...world,
@@ -191,7 +191,7 @@ export function writing(change: (line: string) => string): Wrap {
   });
 }
 
-/** Claude is started in another way. */
+/** Claude is started with other arguments. */
 export function startingClaude(change: (options: SpawnOptions) => SpawnOptions): Wrap {
   return (world) =>
     withProcesses(world, {
@@ -199,7 +199,7 @@ export function startingClaude(change: (options: SpawnOptions) => SpawnOptions):
     });
 }
 
-/** Such signals are lost on their way. */
+/** These signals are lost. */
 export function losing(lost: SignalName): Wrap {
   return (world) =>
     withProcesses(world, {

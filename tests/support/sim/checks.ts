@@ -1,6 +1,6 @@
 /**
- * The promises, checked from outside: against the books of the machine and the log as anybody can read it,
- * after every step and at the moments when the program acts.
+ * The promises, checked from outside: against the machine's books and the log as any process can read it, after every
+ * step and whenever the program acts.
  */
 import { dirname } from 'node:path';
 import type { ProcessIdentity } from '../../../src/core/event.ts';
@@ -21,7 +21,7 @@ import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 import type { VirtualRunner } from './virtual-runner.ts';
 
-/** Names of the promises, as they appear in reports. */
+/** Names of the promises in reports. */
 export const invariants = {
   slots: 'never more sessions than slots',
   dependencies: 'no start before its dependencies',
@@ -67,10 +67,10 @@ export const invariants = {
   warned: 'the budget is warned of once',
 } as const;
 
-/** No claude lives, no answer is due: after so long a runner must have come to an end, virtual milliseconds. */
+/** With no live claude and no pending answer, a runner must have ended after this time, virtual milliseconds. */
 const patienceMs = 120_000;
 const cent = 1e-7;
-/** How exceptions of the language and values that were not thought of look in a sentence. */
+/** How language exceptions and unexpected values look in a sentence. */
 const bugMarks = /TypeError|ReferenceError|RangeError|undefined|is not a function|\[object |\bNaN\b/;
 
 export class Checks {
@@ -81,7 +81,7 @@ export class Checks {
   readonly told: ToldChecks;
   readonly asking: AskingChecks;
   readonly #spending: SpendingChecks;
-  /** The state inside each runner that is alive. */
+  /** The state inside each live runner. */
   readonly #inner = new Map<VirtualRunner, GroupState>();
   #busyAtMs = 0;
   #chargedUsd = 0;
@@ -96,7 +96,7 @@ export class Checks {
     this.#spending = new SpendingChecks(machine);
   }
 
-  /** The state that a runner folds for itself. */
+  /** The state that a runner reduces for itself. */
   knows(runner: VirtualRunner, state: GroupState): void {
     this.#inner.set(runner, state);
   }
@@ -131,7 +131,7 @@ export class Checks {
     }
   }
 
-  /** claude was opened for a person. */
+  /** claude was opened for a user. */
   letIn(guest: GuestBook): void {
     const { log, claudes, guests } = this.#machine;
     log.catchUp();
@@ -151,7 +151,7 @@ export class Checks {
     if (twin) this.#violate(invariants.once, `${book.process.name} and ${twin.process.name} work on one attempt`);
   }
 
-  /** A line goes into the FIFO of a session; its attempt id. */
+  /** A line is written to a session's FIFO; its attempt id. */
   writesToClaude(fifo: string, line: string): string {
     const { log } = this.#machine;
     const book = this.#machine.livingClaudes().find(({ transcript }) => dirname(transcript) === dirname(fifo));
@@ -173,7 +173,7 @@ export class Checks {
     return book.attemptId;
   }
 
-  /** A process is told to end by a runner. */
+  /** A runner asks a process to end. */
   ends(runner: VirtualRunner, identity: ProcessIdentity): void {
     const { claudes, log, table } = this.#machine;
     const process = table.find(identity);
@@ -188,12 +188,12 @@ export class Checks {
     this.#violate(invariants.stopLogged, `${process.name} is ended, and no durable session_stopping says so`);
   }
 
-  /** `text` leaves the program: as part of a command line, in a file, in a pipe or on a screen. */
+  /** `text` leaves the program: in a command line, a file, a pipe or on a screen. */
   tells(where: string, text: string): void {
     if (text.includes(secret)) this.#violate(invariants.secrets, `${where} shows what is secret`);
   }
 
-  /** People are told `text`; what it says must not be how a bug looks. */
+  /** Users see `text`, which must not look like a bug. */
   says(where: string, text: string): void {
     this.tells(where, text);
     if (bugMarks.test(text)) this.#violate(invariants.bugs, `${where} says: ${text}`);
@@ -210,12 +210,12 @@ export class Checks {
     this.#machine.coverage.note('adopted');
   }
 
-  /** A runner noted the process as one of a worker's, so it can be held to end it. */
+  /** A runner recorded the process as a worker's, so it must end it. */
   gathered(runner: VirtualRunner, process: VirtualProcess): void {
     process.gatheredBy = runner.process;
   }
 
-  /** Everything that must hold whenever the machine comes to rest. */
+  /** Everything that must hold whenever the machine is idle. */
   step(): void {
     const { log } = this.#machine;
     log.catchUp();
@@ -237,7 +237,7 @@ export class Checks {
     this.#checkLiveness();
   }
 
-  /** A run came to its end by itself. One that leaves may still be reaping; its exit ends that. */
+  /** A run ended by itself. A leaving runner may still be reaping; its exit ends that. */
   ended(runner: VirtualRunner): void {
     this.#inner.delete(runner);
     const { timers, name } = runner.process;
@@ -315,7 +315,7 @@ export class Checks {
     if (maxBudgetUsd === undefined || onBudgetExceeded === 'warn') return;
     let unknownUsd = 0;
     for (const book of claudes) unknownUsd += Math.max(0, book.chargedUsd - (book.recordedUsd ?? book.chargedUsd));
-    // A person, too, is stopped after the message that passes it.
+    // An attached session, too, is stopped after the message that exceeds its cap.
     const most = maxBudgetUsd + dearestMessageUsd * (maxConcurrentSessions + guests.length) + unknownUsd + cent;
     if (chargedUsd > most) {
       this.#violate(invariants.money, `$${chargedUsd.toFixed(4)} were spent; at most $${most.toFixed(4)} may be`);

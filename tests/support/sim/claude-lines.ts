@@ -4,19 +4,19 @@ import type { Ending } from './scenario.ts';
 
 export const model = 'claude-opus-4-8';
 
-/** One call of the model: what the API bills when it begins, and what by its end. */
+/** One call of the model: what the API bills at its start, and by its end. */
 export interface ModelCall {
   readonly input: number;
   readonly output: number;
 }
 
-/** What claude says of its cost: US dollars, and the calls they were for. */
+/** claude's reported cost: US dollars, and the calls they cover. */
 export interface Total {
   readonly usd: number;
   readonly calls: readonly ModelCall[];
 }
 
-/** US dollars billed as soon as the first line of the message is out: its input and the placeholder output. */
+/** US dollars billed with the first line of the message: its input and the placeholder output. */
 export function firstUsd({ input }: ModelCall): number {
   return estimateCost(model, { input, output: 1, cacheRead: 0, cacheCreation: 0 });
 }
@@ -25,7 +25,7 @@ export function wholeUsd({ input, output }: ModelCall): number {
   return estimateCost(model, { input, output, cacheRead: 0, cacheCreation: 0 });
 }
 
-/** Printed before anything has come through stdin. */
+/** Printed before any input arrived. */
 export function firstLines(title: string): object[] {
   const hook = { type: 'system', hook_id: 'h', hook_name: 'SessionStart:startup', hook_event: 'SessionStart' };
   return [
@@ -39,7 +39,7 @@ export function initLine(cwd: string): object {
   return { type: 'system', subtype: 'init', cwd, model, tools: ['Bash'], claude_code_version: '2.1.332' };
 }
 
-/** As printed when it begins, or with what it has become as claude keeps it. */
+/** As printed at its start, or in its final form as stored by claude. */
 export function messageLine(id: string, { input }: ModelCall, toolId: string | null, output = 1): object {
   const text = { type: 'text', text: 'Looking at it – ça va – \u2028 done.' };
   const tool = { type: 'tool_use', id: toolId, name: 'Bash', input: { command: 'make' } };
@@ -57,12 +57,12 @@ export function toolResultLine(toolId: string, isError: boolean): object {
   return { type: 'user', message: { role: 'user', content } };
 }
 
-/** A line of claude's own file of the conversation. */
+/** A line of claude's conversation file. */
 export function costStateLine({ usd, calls }: Total): object {
   return { type: 'cost-state', totalCostUSD: usd, modelUsage: modelUsage(usd, calls) };
 }
 
-/** The last such total in the file, of which a power cut or a full disk may have torn lines apart. */
+/** The last total in the file, whose lines may be truncated by a power cut or a full disk. */
 export function readTotal(conversation: string): Total | undefined {
   for (const line of conversation.split('\n').toReversed()) {
     if (!line.startsWith('{"type":"cost-state"')) continue;
@@ -145,7 +145,7 @@ export function nearLimitLine(resetsAtS: number): object {
   return { type: 'rate_limit_event', rate_limit_info: info };
 }
 
-/** What is printed before a result that reports trouble of the account or the network. */
+/** The lines before a result that reports a problem of the account or the network. */
 export function troubleLines(kind: ResultKind, resetsAtS: number): object[] {
   const message = { id: 'm-trouble', model: '<synthetic>', content: [{ type: 'text', text: 'trouble' }] };
   switch (kind) {

@@ -1,4 +1,6 @@
-/** stdout of a virtual claude: a file opened for append, into which lines come whole, in pieces, late or never. */
+/**
+ * stdout of a virtual claude: a file opened for append, into which lines are written whole, in pieces, late or never.
+ */
 import type { SpawnOptions } from '../../../src/system/world.ts';
 import type { ClaudeBook } from './books.ts';
 import type { Seeded } from './seeded.ts';
@@ -7,7 +9,7 @@ import type { VirtualMachine } from './virtual-machine.ts';
 
 interface Piece {
   readonly bytes: Uint8Array;
-  /** Called with the file's size after the last piece of a line that was written as a whole. */
+  /** Called with the file's size after the last piece of a completely written line. */
   readonly onWritten: ((end: number) => void) | null;
 }
 
@@ -36,7 +38,7 @@ export class ClaudeOutput {
 
   print(line: object, onWritten: (end: number) => void): void {
     const bytes = encoder.encode(`${JSON.stringify(line)}\n`);
-    // Split anywhere, in the middle of a character too.
+    // Split anywhere, even in the middle of a character.
     const at = this.inPieces ? this.#luck.int(1, bytes.length - 2) : bytes.length;
     if (at < bytes.length) this.#pieces.push({ bytes: bytes.subarray(0, at), onWritten: null });
     this.#pieces.push({ bytes: bytes.subarray(at === bytes.length ? 0 : at), onWritten });
@@ -44,7 +46,7 @@ export class ClaudeOutput {
     else this.#writeLater();
   }
 
-  /** Calls `action` as soon as nothing is waiting to be written. */
+  /** Calls `action` as soon as nothing is pending. */
   whenWritten(action: () => void): void {
     if (this.#pieces.length === 0) action();
     else this.#whenWritten = action;
@@ -64,7 +66,7 @@ export class ClaudeOutput {
   #write(): void {
     const piece = this.#pieces.shift();
     if (piece === undefined) return;
-    // Half a line that a full disk left has no end, so this one is glued to it.
+    // A partial line left by a full disk has no newline, so this one is joined to it.
     if (this.#isLineStart && !endsWithLine(this.#machine.disk.file(this.#path))) this.#isLineBroken = true;
     this.#isLineStart = piece.onWritten !== null;
     const end = this.#machine.appendQuietly(this.#path, piece.bytes, this.#isSynced);

@@ -1,4 +1,4 @@
-/** What people ask of a group from other processes: through its live runner, or by themselves when there is none. */
+/** Users' requests to a group from other processes: through its live runner, or directly without one. */
 
 import { changeGroup, submit } from '../../../src/app/group-commands.ts';
 import type { GroupReference } from '../../../src/app/resolve.ts';
@@ -22,9 +22,9 @@ type SessionAct = Extract<Act, { do: 'session-pause' | 'session-resume' | 'sessi
 export interface CommandsParts {
   readonly machine: VirtualMachine;
   readonly group: GroupReference;
-  /** Lets a process of its own do the work. */
+  /** Runs the work in a process of its own. */
   readonly command: (work: Work) => void;
-  /** Runs the group with these sessions alone. */
+  /** Runs the group with these sessions only. */
   readonly runOnly: (only: readonly string[]) => void;
   readonly onDeleted: () => void;
 }
@@ -98,7 +98,7 @@ export class Commands {
     }
   }
 
-  /** Answers the item that is open for the longest time; false when there is none. */
+  /** Answers the oldest open item; false without one. */
   answer(words: 'allow' | 'deny'): boolean {
     const records = [...(this.#parts.machine.log.state?.sessions.values() ?? [])];
     const open = records.flatMap((record) => openItems(record).map((item) => ({ item, record })));
@@ -110,7 +110,7 @@ export class Commands {
     return true;
   }
 
-  /** Without a runner the command becomes one for this session, as soon as it has let go of the group. */
+  /** Without a runner the command becomes one for this session, once it has released the group. */
   #startOne(asked: CommandOf<'resume-session' | 'retry-session'>): void {
     const { group, command, runOnly } = this.#parts;
     command(async (world, runner) => {

@@ -1,17 +1,17 @@
 /**
- * The coverage matrix: every kind of decision times every point at which a runner can die. Some cells cannot exist:
- * a group that is settled has no worker, and a worker that is being stopped has been spawned and prompted before.
+ * The coverage matrix: every kind of decision times every point at which a runner can die. Some cells cannot exist: a
+ * settled group has no worker, and a worker that is being stopped was spawned and prompted before.
  */
 
-/** Decisions about an attempt: how it was begun, or why it is to stop. `probe` starts the first after a limit. */
+/** Decisions about an attempt: how it started, or why it must stop. `probe` starts the first one after a limit. */
 const startKinds = ['start', 'resume', 'retry', 'probe'] as const;
 const stopKinds = ['stop', 'stop-slice', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout'] as const;
-/** What is decided about work after claude's part of it: to judge it, to stop that, and the judgement. */
+/** Decisions about work after claude's part: acceptance, its stop, and the verdict. */
 const workKinds = ['accept', 'stop-accept', 'approve', 'reject'] as const;
-/** What a group may wait for, as the log tells it. */
+/** What a group may wait for, by the log. */
 const loggedWaits = ['wait-limit', 'wait-backoff', 'freeze'] as const;
 
-/** What the group decided; settling by its ends, notices of the budget by their two kinds. */
+/** The group's decisions; settling by its outcomes, budget notices by their two kinds. */
 const decisionKinds = [
   ...startKinds,
   ...stopKinds,
@@ -26,18 +26,18 @@ const decisionKinds = [
   'thaw',
   'drain',
 ] as const;
-/** Of a session's own cap. Stories come by them without being aimed at them. */
+/** About a session's own cap. Scenarios reach these without being aimed at them. */
 const ownNotices = ['warn-own-budget', 'exceed-own-budget'] as const;
 const waits = [...loggedWaits, 'wait-memory', 'wait-disk'] as const;
 export type DecisionKind = (typeof decisionKinds)[number] | (typeof ownNotices)[number] | (typeof waits)[number];
 
-/** Points that concern what is being logged: the decisions of the batch at hand. */
+/** Points that concern what is being logged: the decisions of the current batch. */
 const batchPoints = ['before-append', 'after-append', 'after-fsync', 'before-snapshot', 'after-snapshot'] as const;
 /** Points that concern one attempt: the last decision about it. */
 const launchPoints = ['after-spawn', 'after-prompt'] as const;
 const attemptPoints = ['before-result-read', 'after-result-read', 'during-adopt', 'during-reap'] as const;
 
-/** Points at which a command judges the work, or what it left is ended. */
+/** Points at which an acceptance command runs, or its leftovers are ended. */
 const workPoints = ['while-accepting', 'during-reap'] as const;
 
 export type CrashPoint =
@@ -52,7 +52,7 @@ export interface Cell {
   readonly decision: DecisionKind;
 }
 
-/** Those at which stories are aimed. A seed tells the same story as long as these stay what they are. */
+/** Points at which scenarios are aimed. A seed gives the same scenario as long as these do not change. */
 export const aimedCells: readonly Cell[] = [
   ...batchPoints.flatMap((point) => decisionKinds.map((decision) => ({ point, decision }))),
   ...launchPoints.flatMap((point) => startKinds.map((decision) => ({ point, decision }))),
@@ -68,7 +68,7 @@ export const applicableCells: readonly Cell[] = [
   ...batchPoints.flatMap((point) => ownNotices.map((decision) => ({ point, decision }))),
 ];
 
-/** Whether such a decision comes only where work is judged. */
+/** Whether such a decision occurs only with acceptance. */
 export function isWorkKind(decision: DecisionKind): boolean {
   return (workKinds as readonly DecisionKind[]).includes(decision);
 }
@@ -86,13 +86,13 @@ export class Coverage {
     this.note(cellName({ point, decision }));
   }
 
-  /** A runner came by this cell and lived. */
+  /** A runner passed this cell and survived. */
   pass({ point, decision }: Cell): void {
     const decisions = this.#passed.get(point) ?? new Set();
     this.#passed.set(point, decisions.add(decision));
   }
 
-  /** The cells of the matrix at which a runner came by and lived: had it died there, the story would be the same. */
+  /** The cells that a runner passed and survived: had it died there, the scenario up to it would be the same. */
   get passed(): Cell[] {
     return applicableCells.filter(({ point, decision }) => this.#passed.get(point)?.has(decision) === true);
   }

@@ -1,4 +1,4 @@
-/** What each event of the log must agree with, read by tables of its own that owe nothing to the fold under test. */
+/** What each event of the log must agree with, by separate tables that do not use the reducer under test. */
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition, Usage } from '../../../src/core/group.ts';
 import type { ClaudeBook } from './books.ts';
@@ -28,7 +28,7 @@ export class EventChecks {
     this.#machine = machine;
   }
 
-  /** `isReplay`: the log is read again after a power cut; what it says was checked when it happened. */
+  /** `isReplay`: the log is read again after a power cut; its content was checked when it happened. */
   take(events: readonly GroupEvent[], isReplay: boolean): void {
     if (isReplay) {
       this.#definitions.clear();
@@ -56,7 +56,7 @@ export class EventChecks {
       case 'session_added':
         this.#definitions.set(event.sessionId, event.session);
         this.#standings.set(event.sessionId, 'pending');
-        // A further session opens a group that was over.
+        // A further session reopens a finished group.
         if (this.#groupStatus !== 'created' && this.#groupStatus !== 'running') this.#groupStatus = 'paused';
         return;
       case 'session_removed':
@@ -124,7 +124,7 @@ export class EventChecks {
     );
   }
 
-  /** A person has left: nothing of their claude lives, and what they spent counts once. */
+  /** A user has detached: none of their claude is alive, and their spending counts once. */
   #left(event: Extract<GroupEvent, { type: 'session_detached' }>, isReplay: boolean): void {
     const { sessionId, attachmentId, usage } = event;
     const { costUsd, heldUsd = 0 } = usage;
@@ -142,7 +142,7 @@ export class EventChecks {
     if (!isReplay) this.#checkOwnCap(sessionId);
   }
 
-  /** What the attempt cost is on record, and nothing of it is left; its work may still have to be judged. */
+  /** The attempt's cost is recorded, and none of its processes is left; its work may still need acceptance. */
   #paid(event: Paid, isReplay: boolean): void {
     const { sessionId, attemptId, type } = event;
     const books = this.#machine.claudes.filter((book) => book.attemptId === attemptId);
@@ -150,11 +150,11 @@ export class EventChecks {
       this.#checkTotals(books, event.usage, sessionId);
       this.#checkRemembered(books, event.usage, sessionId);
       this.#checkLeftovers(books, event);
-      // Where a command judges, claude's success comes before it, maybe in an earlier attempt.
+      // With an acceptance command, claude's success comes before it, possibly in an earlier attempt.
       const isJudged = this.#definitions.get(sessionId)?.accept !== undefined;
       if (type === (isJudged ? 'session_accepting' : 'session_completed')) this.#checkSuccess(books, attemptId);
     }
-    // Only one process of an attempt ever worked, so it bears the whole sum.
+    // Only one process of an attempt ever worked, so it has the whole cost.
     for (const book of books) book.recordedUsd = book.chargedUsd > 0 ? event.usage.costUsd : 0;
     if (!isReplay) this.#checkOwnCap(sessionId);
   }
@@ -168,7 +168,7 @@ export class EventChecks {
     this.#violate(invariants.totals, message);
   }
 
-  /** Whatever became of the disk: what was told once is counted. */
+  /** Whatever happened to the disk: what was reported once is counted. */
   #checkRemembered(books: readonly ClaudeBook[], { costUsd }: Usage, sessionId: string): void {
     const told = books.reduce((sum, book) => sum + Math.max(book.toldUsd, book.begunUsd), 0);
     if (costUsd >= told - sameUsd) return;
@@ -190,7 +190,7 @@ export class EventChecks {
       this.#violate(invariants.money, `${sessionId} counts $${bookedUsd}, its own cap is $${cap}`);
   }
 
-  /** What was charged, and is missing in what is on record; a later process whose totals tell of it counts it. */
+  /** What was charged and is missing in the records; a later process whose totals include it counts it. */
   #unbookedUsd(sessionId: string): number {
     const unbookedUsd = ({ chargedUsd, recordedUsd }: Spent): number =>
       recordedUsd === null ? 0 : Math.max(0, chargedUsd - recordedUsd);

@@ -1,4 +1,4 @@
-/** A group on the virtual disk, as `group create` and `session add` leave it, with its projects and a claude to run. */
+/** A group on the virtual disk as `group create` and `session add` leave it, with its projects and a claude to run. */
 import { dirname, join } from 'node:path';
 import type { GroupReference } from '../../../src/app/resolve.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
@@ -14,7 +14,7 @@ const root = '/data';
 const project = '/projects/one';
 const claude = '/opt/claude';
 export const packageRoot = '/opt/claude-code-agent';
-/** Who has it can spend the user's money. */
+/** A key that can spend the user's money. */
 export const secret = 'sk-ant-secret-of-the-user';
 export const callerEnv = {
   PATH: '/usr/bin',
@@ -25,13 +25,13 @@ export const callerEnv = {
 
 const createdMs = Date.UTC(2026, 0, 2, 3, 0, 0);
 
-/** Where the one group of every simulation lives. */
+/** The path of the only group of every simulation. */
 export function groupReference(): GroupReference {
   const groupId = makeGroupId(createdMs, 'simulated');
   return { root, groupId, paths: groupPaths(root, groupId) };
 }
 
-/** A session as another command asks for it: without an id. */
+/** A session as requested by another command: without an id. */
 export function newDefinition(atMs: number, dependsOn: readonly string[]): Omit<SessionDefinition, 'id'> {
   const createdAt = new Date(atMs).toISOString();
   return { description: '', projectPath: project, prompt: 'do it', dependsOn, createdAt };
@@ -42,10 +42,10 @@ function acceptanceSettings({ retries, timeoutMs }: AcceptanceSketch): Partial<S
   return { accept: 'make check', acceptTimeoutMs: timeoutMs, ...most };
 }
 
-/** Creates the group; everything is on the platters afterwards. */
+/** Creates the group; everything is synced afterwards. */
 export function createVirtualGroup(machine: VirtualMachine, scenario: Scenario): void {
   const { groupId } = groupReference();
-  // The folder of the gate stays from the first limit on.
+  // The gate's folder stays from the first limit on.
   for (const path of [root, join(root, 'limits'), project, dirname(claude)]) machine.disk.makeFolder(path, createdMs);
   machine.disk.createFile(claude, createdMs);
   const luck = seededFor(scenario.seed, 'ids');

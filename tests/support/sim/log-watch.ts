@@ -1,4 +1,4 @@
-/** Reads the group's log as any other process would, folds it, and tells what was decided last. */
+/** Reads and reduces the group's log like any other process, and reports the latest decisions. */
 import { basename, dirname, join } from 'node:path';
 import type { GroupEvent, StopReason } from '../../../src/core/event.ts';
 import { reduce } from '../../../src/core/reduce.ts';
@@ -34,7 +34,7 @@ const plainKinds: Readonly<Record<string, DecisionKind>> = {
   session_accepting: 'accept',
 };
 
-/** The decisions that a batch of log lines carries out; `before`: the state in which it is to be logged. */
+/** The decisions that a batch of log lines executes; `before`: the state before it is logged. */
 export function decisionsIn(text: string, before: GroupState | null): DecisionKind[] {
   const found: DecisionKind[] = [];
   for (const line of text.split('\n')) {
@@ -58,7 +58,7 @@ export function decisionsIn(text: string, before: GroupState | null): DecisionKi
   return found;
 }
 
-/** Whether the session that the line is about was being accepted. */
+/** Whether the session of the line was being accepted. */
 function isJudged(line: string, before: GroupState | null): boolean {
   const session = before?.sessions.get(/"sessionId":"([^"]+)"/.exec(line)?.[1] ?? '')?.state;
   return session?.status === 'running' && session.attempt.accepting !== undefined;
@@ -71,13 +71,13 @@ function reasonIn(line: string): string {
 export class LogWatch {
   readonly path: string;
   readonly metaPath: string;
-  /** The fold of what is on disk; null before the first event. */
+  /** The state by the log on disk; null before the first event. */
   state: GroupState | null = null;
   /** Events read since the last `takeNew`. */
   #fresh: GroupEvent[] = [];
   readonly #disk: Disk;
   readonly #violate: (violation: Violation) => void;
-  /** Attempts that were begun while a usage limit was on record. */
+  /** Attempts started during a logged usage limit. */
   readonly #probes = new Set<string>();
   #offset = 0;
   #isReplay = false;
@@ -99,7 +99,7 @@ export class LogWatch {
     this.#isReplay = this.#node !== null;
   }
 
-  /** Whether the events of the last `takeNew` were read before; to be asked after it. */
+  /** Whether the events of the last `takeNew` were read before; call after it. */
   takeReplay(): boolean {
     const isReplay = this.#isReplay;
     this.#isReplay = false;
@@ -112,7 +112,7 @@ export class LogWatch {
     return node !== null && node.durableSize === node.size;
   }
 
-  /** Reads what was added since the last time. */
+  /** Reads what was added since the last call. */
   catchUp(): void {
     const node = this.#disk.file(this.path);
     if (node === null) return;
@@ -132,14 +132,14 @@ export class LogWatch {
     for (const line of lines) if (!this.#take(line)) return;
   }
 
-  /** The events read since this was asked last. */
+  /** The events read since the last call. */
   takeNew(): GroupEvent[] {
     const fresh = this.#fresh;
     this.#fresh = [];
     return fresh;
   }
 
-  /** The last decision about a running attempt: how it was begun, or that it is to stop. */
+  /** The last decision about a running attempt: how it started, or that it must stop. */
   decisionsOfAttempt(attemptId: string): DecisionKind[] {
     this.catchUp();
     for (const id of this.state?.running ?? []) {
@@ -159,7 +159,7 @@ export class LogWatch {
     return session?.status === 'running' ? this.decisionsOfAttempt(session.attempt.id) : [];
   }
 
-  /** What keeps the group waiting, by the log and the wall clock. */
+  /** What the group waits for, by the log and the wall clock. */
   waits(wallMs: number): DecisionKind[] {
     const { state } = this;
     if (state?.status !== 'running') return [];
@@ -184,7 +184,7 @@ export class LogWatch {
       this.state = this.state === null ? initialState(event) : reduce(this.state, event);
       return true;
     } catch (error) {
-      // Zeros and half lines that a crash left are cut off by the next writer.
+      // Zeros and partial lines left by a crash are cut off by the next writer.
       if (error instanceof SyntaxError) this.#offset = Math.min(this.#offset, this.#disk.file(this.path)?.size ?? 0);
       else this.#violate({ invariant: invariants.folds, message: `${error}: ${line}` });
       return false;

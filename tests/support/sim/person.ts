@@ -1,6 +1,6 @@
 /**
- * A person who takes a session over, as control/attach does it: a command asks for the session, claude is opened for
- * them in its conversation, they speak with it, and the command counts from claude's files. claude knows no cap then.
+ * A user who attaches to a session like `session attach`: the command requests the session, opens claude in its
+ * conversation, and counts the cost from claude's files. claude has no cap then.
  */
 import { join } from 'node:path';
 import { submit } from '../../../src/app/group-commands.ts';
@@ -19,22 +19,22 @@ import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 import type { VirtualRunner } from './virtual-runner.ts';
 
-/** What really happened while a person had a session. */
+/** What really happened while a user was attached. */
 export interface GuestBook {
   readonly process: VirtualProcess;
   readonly attachmentId: string;
   readonly sessionId: string;
   readonly claudeSessionId: string;
-  /** What the API billed, US dollars, and how much of it claude's file tells. */
+  /** What the API billed, US dollars, and how much of it claude's file shows. */
   chargedUsd: number;
   keptUsd: number;
-  /** That they have left is in the log, with this cost. */
+  /** Their detach is logged, with this cost. */
   recordedUsd: number | null;
   /** Its command has counted it; otherwise another process does later, using only the times in the files. */
   isCounted: boolean;
-  /** A power cut or a clock that was set may have taken away what the file told. */
+  /** A power cut or a clock jump may have removed what the file showed. */
   isUnsure: boolean;
-  /** A full disk has torn a line apart, and the next one is a part of that. */
+  /** A full disk has truncated a line, and the next one is joined to it. */
   isTorn: boolean;
 }
 
@@ -111,7 +111,7 @@ async function visit(machine: VirtualMachine, group: GroupReference, given: Visi
   return ok(meter.conversed(world.clock.now(), claudeSessionId));
 }
 
-/** The claude in front of the person. */
+/** The claude in front of the user. */
 class Guest {
   readonly luck: Seeded;
   readonly #machine: VirtualMachine;
@@ -149,7 +149,7 @@ class Guest {
       isTorn: false,
     };
     const text = new TextDecoder().decode(machine.disk.file(conversation)?.read(0, Number.MAX_SAFE_INTEGER));
-    // A power cut may have torn the last line, too.
+    // A power cut may have truncated the last line, too.
     this.#book.isTorn = !text.endsWith('\n');
     this.#base = readTotal(text) ?? { usd: 0, calls: [] };
     machine.guests.push(this.#book);

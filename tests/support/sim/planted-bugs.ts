@@ -1,6 +1,6 @@
 /**
- * Bugs to be found: each one breaks one promise, by a World that lies to the program or does less than it was asked to.
- * The program itself is unchanged, so each is also a picture of how that promise could be broken.
+ * Bugs to be found: each breaks one promise, by a World that returns wrong results or does less than requested. The
+ * program itself is unchanged, so each also shows how that promise could be broken.
  */
 
 import type { Lock } from '../../../src/system/world.ts';
@@ -33,7 +33,7 @@ export interface PlantedBug {
   readonly name: string;
   readonly invariant: string;
   readonly wrap: Wrap;
-  /** Where it shows, so that it is not looked for where it cannot be found: stories aimed at this decision. */
+  /** Scenarios aimed at this decision, in which the bug shows. */
   readonly near?: DecisionKind | 'endless' | 'power-cut' | 'questions';
 }
 const heldByAll: Lock = { release: () => {} };
@@ -110,7 +110,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     near: 'settle-paused',
     wrap: (world) =>
       withProcesses(world, {
-        // It is found, and so may not be overlooked later.
+        // It is found, and so must not be missed later.
         findContained: (name) => world.processes.findContained(name).slice(0, 0),
         endContained: () => true,
       }),

@@ -1,4 +1,4 @@
-/** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
+/** The scenario of a seed: random, aimed at one cell of the coverage matrix after another. */
 import { defaultGroupConfig, type GroupConfig } from '../../../src/core/group.ts';
 import { commandSlotsOf, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
 import { aimOf, isLate, related } from './aims.ts';
@@ -15,7 +15,7 @@ import {
 } from './scenario.ts';
 import { Seeded, seededFor } from './seeded.ts';
 
-/** The same seed always gives the same scenario. `cuts`: cells at which a runner dies besides, once at each. */
+/** The same seed always gives the same scenario. `cuts`: cells at which a runner also dies, once at each. */
 export function scenarioOf(seed: number, cuts: readonly number[] = []): Scenario {
   const scenario = isEndless(seed) ? endlessScenario(seed) : aimedScenario(seed);
   if (cuts.length === 0) return scenario;
@@ -24,7 +24,7 @@ export function scenarioOf(seed: number, cuts: readonly number[] = []): Scenario
   return { ...scenario, cuts, crashes: [...crashes, ...scenario.crashes] };
 }
 
-/** The story of the seed in which the power is cut besides, at up to four instants that nothing else depends on. */
+/** The seed's scenario with power cuts at up to four instants on which nothing else depends. */
 export function withPowerCuts(seed: number): Scenario {
   const scenario = scenarioOf(seed);
   const luck = seededFor(seed, 'power cuts');
@@ -35,7 +35,7 @@ export function withPowerCuts(seed: number): Scenario {
   return { ...scenario, acts: inTime([...scenario.acts, ...cuts]) };
 }
 
-/** The story of the seed in which a person takes sessions over besides; what dies meanwhile, dies at that time. */
+/** The seed's scenario with a user who attaches to sessions; processes die during that time. */
 export function withTakeOvers(seed: number): Scenario {
   const scenario = scenarioOf(seed);
   const luck = seededFor(seed, 'take-overs');
@@ -48,7 +48,7 @@ export function withTakeOvers(seed: number): Scenario {
   return { ...scenario, acts: inTime([...scenario.acts, ...acts.flat()]) };
 }
 
-/** The story of the seed in which sessions ask for permissions, and a person answers at some time. */
+/** The seed's scenario with permission requests, which a user answers at some time. */
 export function withQuestions(seed: number): Scenario {
   const scenario = scenarioOf(seed);
   const luck = seededFor(seed, 'questions');
@@ -75,16 +75,16 @@ export function withQuestions(seed: number): Scenario {
   return { ...scenario, config, sessions, crashes, acts: inTime([...others, ...acts.flat()]) };
 }
 
-/** After these a conversation may lack what claude has written. */
+/** After these a conversation may lack claude's last lines. */
 const losesWords: ReadonlySet<Act['do']> = new Set(['power-cut', 'disk-full', 'short']);
 
-/** Whether what claude has written down stays. */
+/** Whether claude's written lines survive. */
 export function keepsWords({ acts, crashes, sessions }: Scenario): boolean {
   const isCut = acts.some((act) => losesWords.has(act.do)) || crashes.some(({ how }) => how === 'power-cut');
   return !isCut && !sessions.some(({ behaviours }) => behaviours.some(({ forgets }) => forgets));
 }
 
-/** `SIM_SEED` for a scenario: its seed, and behind a colon its cuts. */
+/** `SIM_SEED` of a scenario: its seed, and its cuts after a colon. */
 export function nameOf({ seed, cuts }: Scenario): string {
   return cuts.length === 0 ? String(seed) : `${seed}:${cuts.join('.')}`;
 }
@@ -95,12 +95,12 @@ export function scenarioNamed(name: string): Scenario {
   return scenarioOf(Number(seed), cuts?.split('.').map(Number));
 }
 
-/** Whether the story of the seed has no aim. */
+/** Whether the seed's scenario has no aim. */
 export function isEndless(seed: number): boolean {
   return seed % endlessEvery === endlessEvery - 1;
 }
 
-/** One story in so many has no aim: the API goes on to fail after a little work, and nothing else happens. */
+/** One of this many scenarios has no aim: the API continues to fail after a little work, and nothing else happens. */
 const endlessEvery = 251;
 
 function endlessScenario(seed: number): Scenario {
@@ -140,26 +140,26 @@ function aimedScenario(seed: number): Scenario {
   };
 }
 
-/** These decisions come only where so many sessions share something. */
+/** These decisions occur only when this many sessions share something. */
 const needsCompany: Partial<Record<DecisionKind, number>> = { 'stop-slice': 3, 'stop-budget': 3, probe: 2 };
 
-/** Sessions have to be stopped for want of money, at the very moment. */
+/** Sessions must be stopped for lack of budget at that moment. */
 function isMoneyTight(decision: DecisionKind): boolean {
   return decision === 'stop-slice' || decision === 'stop-budget';
 }
 
-/** Stories that are long anyway. */
+/** Scenarios that are long anyway. */
 const longStories: ReadonlySet<DecisionKind> = new Set([
   ...(['stop-slice', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout', 'probe'] as const),
   ...(['wait-limit', 'freeze', 'thaw', 'drain'] as const),
 ]);
-/** These need sessions that have much to say. */
+/** These need sessions with many messages. */
 const needsTalk: ReadonlySet<DecisionKind> = new Set([
   ...(['stop-slice', 'stop-disk', 'stop-budget'] as const),
   ...(['freeze', 'thaw', 'drain'] as const),
 ]);
 
-/** Caps, in US dollars, that bring such a decision about. */
+/** Caps, in US dollars, that cause such a decision. */
 const caps: Partial<Record<DecisionKind, readonly number[]>> = {
   'warn-budget': [0.02, 0.06, 0.1, 0.2],
   'exceed-budget': [0.02, 0.06, 0.1, 0.2],
@@ -184,7 +184,7 @@ function configFor(luck: Seeded, { decision }: Cell): GroupConfig {
   };
 }
 
-/** Endings that bring such a decision about. */
+/** Outcomes that cause such a decision. */
 const endingsFor: Partial<Record<DecisionKind, readonly Ending[]>> = {
   'settle-limit': ['limit'],
   'wait-limit': ['limit', 'limit', 'limit-unknown'],
@@ -203,13 +203,13 @@ function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSke
   const fails = wanted ? 0.8 : decision === 'settle-failed' || decision === 'retry' ? 0.6 : isSharing ? 0.1 : 0.2;
   const behaviours = Array.from({ length: 4 }, () => {
     const some = behaviourFor(luck, fails, wanted ?? endings);
-    // What a session has cost is asked for whenever a tool has ended.
+    // A session's cost is requested whenever a tool has ended.
     const behaviour = isMoneyTight(decision)
       ? { ...some, ...(decision === 'stop-budget' ? { tools: true, slowness: 0.3 } : { tools: false }) }
       : isWorkKind(decision)
         ? { ...some, messages: 1 }
         : some;
-    // The first one is short and leaves its share of the money to the others.
+    // The first one is short and leaves its share of the budget to the others.
     if (!needsTalk.has(decision) || index === 0) return behaviour;
     return { ...behaviour, messages: luck.int(4, 10) };
   });
@@ -257,14 +257,14 @@ function actsFor(luck: Seeded, { point, decision }: Cell): TimedAct[] {
   return acts;
 }
 
-/** With luck of their own, so that they leave the rest of the story alone. */
+/** With separate random numbers, so that the rest of the scenario is unchanged. */
 function furtherActs(seed: number, { decision }: Cell): TimedAct[] {
   const acts = decision === 'stop-accept' ? stopsOfCommands(seed) : [];
   const luck = seededFor(seed, 'said and paused');
   if (!luck.chance(0.06)) return acts;
   const atMs = luck.int(300, 8_000);
   const index = luck.int(0, 2);
-  // Mostly before it can have been read.
+  // Usually before it can have been read.
   return [...acts, { atMs, do: 'say', index }, { atMs: atMs + luck.delay(300, 3_000), do: 'session-pause', index }];
 }
 
@@ -272,7 +272,7 @@ function inTime(acts: readonly TimedAct[]): TimedAct[] {
   return acts.toSorted((a, b) => a.atMs - b.atMs);
 }
 
-/** What a person or the machine has to do before there is such a decision. */
+/** What a user or the machine must do before such a decision. */
 function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
   const atMs = luck.int(600, 5_000);
   switch (decision) {
@@ -304,7 +304,7 @@ function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
   }
 }
 
-/** Runners have to die before anything can be adopted: while a claude works, or while it is being stopped. */
+/** Runners must die before anything can be adopted: while a claude works, or while it is being stopped. */
 function killsFor(luck: Seeded, decision: DecisionKind): TimedAct[] {
   const kill = (least: number, most: number): TimedAct => ({ atMs: luck.int(least, most), do: 'kill' });
   if (decision === 'freeze') {
@@ -322,7 +322,7 @@ function killsFor(luck: Seeded, decision: DecisionKind): TimedAct[] {
   return [...(decision === 'resume' ? stop : again), kill(4_000, 7_000), kill(7_500, 9_500), kill(9_500, 13_000)];
 }
 
-/** A group whose runner is gone is deleted while the disk is full. */
+/** A group without a runner is deleted while the disk is full. */
 function deleteInTrouble(luck: Seeded): TimedAct[] {
   const atMs = luck.int(500, 4_000);
   return [
@@ -368,11 +368,11 @@ function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
   }
   const rare = isRare(decision);
   const crashes: Crash[] = [{ point, decision, nth: rare ? 1 : luck.int(1, 2), how: how() }];
-  // The same decision at other points, as often as it comes again.
+  // The same decision at other points, whenever it occurs again.
   for (const cell of related({ point, decision })) {
     if (luck.chance(rare ? 0.35 : 0.7)) crashes.push({ ...cell, nth: 1, how: how() });
   }
-  // Whatever else is decided on the way is cut short as well, unless that might keep from happening what is late.
+  // Other decisions on the way are interrupted as well, unless that might prevent a late event.
   const share = !rare ? 0.7 : isLate(point) ? 0 : 0.5;
   for (const [other, cells] of cellsByDecision) {
     if (other === decision || !luck.chance(share)) continue;
@@ -383,13 +383,13 @@ function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
 
 const cellsByDecision = Map.groupBy(aimedCells, (cell) => cell.decision);
 
-/** Where a runner dies so that the next one finds such a decision about an attempt that lives. */
+/** Where a runner dies so that the next one finds such a decision about a live attempt. */
 function diesFirst(decision: DecisionKind): CrashPoint[] {
   if (decision === 'probe') return ['after-prompt', 'after-prompt'];
   return decision.startsWith('stop-') ? ['after-fsync', 'after-fsync'] : [];
 }
 
-/** Decisions that most stories see once at best. */
+/** Decisions that most scenarios reach once at best. */
 function isRare(decision: DecisionKind): boolean {
   return !/^(?:start|resume|retry|stop|accept|approve)$/.test(decision);
 }

@@ -1,12 +1,12 @@
-/** What a simulation is made of, as plain data: the group, its claudes, and what user and machine do to them. */
+/** A simulation as plain data: the group, its claudes, and what user and machine do to them. */
 import type { GroupConfig } from '../../../src/core/group.ts';
 import type { PauseRequestMode } from '../../../src/store/requests.ts';
 import type { CrashPoint, DecisionKind } from './coverage.ts';
 
-/** Of the machine. */
+/** Faults of the machine. */
 export const cores = 2;
 
-/** How a claude process ends its task; each was seen with the real program. */
+/** How a claude process ends its task; each was observed with the real program. */
 export const endings = [
   'success',
   'denied',
@@ -30,43 +30,43 @@ export const endings = [
 ] as const;
 export type Ending = (typeof endings)[number];
 
-/** What one claude process does. */
+/** The behaviour of one claude process. */
 export interface Behaviour {
   readonly messages: number;
   readonly tools: boolean;
   readonly ending: Ending;
-  /** Factor on how long a message takes. */
+  /** Factor on the duration of a message. */
   readonly slowness: number;
   readonly interrupt: 'obeyed' | 'slow' | 'ignored';
   readonly term: 'obeyed' | 'slow' | 'ignored' | 'success-while-dying';
-  /** A tool that outlives its claude: with its mark, or with a wiped environment, or deaf to SIGTERM. */
+  /** A tool that outlives its claude: with its mark, with a wiped environment, or ignoring SIGTERM. */
   readonly tool: 'tame' | 'marked' | 'wiped' | 'stubborn';
   /** Lines come in pieces. */
   readonly pieces: boolean;
   /** The conversation does not survive a SIGKILL. */
   readonly forgets: boolean;
-  /** It is told that a five-hour window is nearly used up. */
+  /** A five-hour window is reported as nearly used up. */
   readonly nearLimit: boolean;
   /** Its first tool needs a permission. */
   readonly asks?: boolean;
 }
 
-/** What one run of an acceptance command does. */
+/** The behaviour of one run of an acceptance command. */
 export interface CommandBehaviour {
   /** `hangs`: until its timeout. `killed`: by a foreign process. */
   readonly ending: 'succeeds' | 'fails' | 'hangs' | 'killed';
   /** How long it works, milliseconds. */
   readonly workMs: number;
-  /** `success`: it tidies up and says that all is well. */
+  /** `success`: it cleans up and reports success. */
   readonly term: 'obeyed' | 'slow' | 'ignored' | 'success';
-  /** A process of its own that does not end with it, as with the tools of claude. */
+  /** A process that does not end with it, as with claude's tools. */
   readonly child: 'none' | 'marked' | 'wiped' | 'stubborn' | 'wiped-stubborn';
 }
 
 export interface AcceptanceSketch {
   readonly retries?: number;
   readonly timeoutMs: number;
-  /** By command that was started; later ones succeed at once. */
+  /** By command start; later ones succeed at once. */
   readonly behaviours: readonly CommandBehaviour[];
 }
 
@@ -76,9 +76,9 @@ export interface SessionSketch {
   readonly retries?: number;
   readonly timeoutMs?: number;
   readonly stallTimeoutMs?: number;
-  /** Its work is judged by a command. */
+  /** It has an acceptance command. */
   readonly acceptance?: AcceptanceSketch;
-  /** By process that was given a prompt; later ones succeed. */
+  /** By process with a prompt; later ones succeed. */
   readonly behaviours: readonly Behaviour[];
 }
 
@@ -95,20 +95,20 @@ export type Act =
   | { readonly do: 'pause'; readonly mode: PauseRequestMode }
   | { readonly do: 'thaw' }
   | { readonly do: 'session-pause' | 'session-resume' | 'session-retry' | 'say'; readonly index: number }
-  /** A person takes the session over, hears so many answers and leaves. */
+  /** A user attaches, gets this many answers and detaches. */
   | { readonly do: 'attach'; readonly index: number; readonly messages: number }
-  /** The commands through which persons have sessions are killed. */
+  /** The attach commands are killed. */
   | { readonly do: 'kill-attached' }
-  /** The item that is open for the longest time. */
+  /** The oldest open item. */
   | { readonly do: 'answer'; readonly words: 'allow' | 'deny' }
   | { readonly do: 'raise-budget'; readonly byUsd: number }
   | { readonly do: 'short'; readonly of: 'memory' | 'disk'; readonly forMs: number }
   | { readonly do: 'delete' };
 
-/** Something done at a time, milliseconds from the start. */
+/** An action at a time, milliseconds from the start. */
 export type TimedAct = { readonly atMs: number } & Act;
 
-/** The runner dies at the n-th time it passes the point with such a decision at hand. */
+/** The runner dies at the n-th time it passes the point with such a decision. */
 export interface Crash {
   readonly point: CrashPoint;
   readonly decision: DecisionKind;
@@ -118,7 +118,7 @@ export interface Crash {
 
 export interface Scenario {
   readonly seed: number;
-  /** Cells of the matrix, by their places in it, at which the story of the seed is cut short besides. */
+  /** Cells of the matrix, by index, at which the seed's scenario is also interrupted. */
   readonly cuts: readonly number[];
   readonly config: GroupConfig;
   readonly sessions: readonly SessionSketch[];

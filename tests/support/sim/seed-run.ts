@@ -1,4 +1,4 @@
-/** Many seeds in a row: sums and the first broken promise, shrunk and told. */
+/** Many seeds in a row: sums and the first broken promise, shrunk and reported. */
 import { aimOf } from './aims.ts';
 import { aimedCells, applicableCells, type Cell, Coverage } from './coverage.ts';
 import type { Scenario } from './scenario.ts';
@@ -6,7 +6,7 @@ import { nameOf, scenarioOf } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
-/** What a part has to do: so many steps at least, and each cell filled so often at least. */
+/** The minimum of a part: this many steps, and each cell filled this often. */
 export interface Part {
   readonly firstSeed: number;
   readonly stepsMin: number;
@@ -15,33 +15,33 @@ export interface Part {
 
 /**
  * A plain test run has an eighth of the first part, the long run and CI all of it and the second one: they make a
- * million steps and fill every cell a hundredfold. How many stories that takes is left to the seeds, with a limit that
- * tells of a cell that has become hard to hit.
+ * million steps and fill every cell a hundredfold. The seeds decide how many scenarios that takes, up to a limit that
+ * reveals a cell that has become hard to hit.
  */
 export const plainPart: Part = { firstSeed: 0, stepsMin: 27_000, perCellMin: 2 };
-// Not from 0: in story 181 the disk is full while claude starts and its runner is killed, two faults at once.
+// Not from 0: in scenario 181 the disk is full while claude starts and its runner is killed, two faults at once.
 export const firstPart: Part = { firstSeed: 200, stepsMin: 220_000, perCellMin: 20 };
 /** Far beyond the last seed of the first part. */
 export const longPart: Part = { firstSeed: 500_000, stepsMin: 780_000, perCellMin: 80 };
 export const mostSeedsPerPart = 8_000;
 
-/** This share of the steps is made by stories as luck brings them, before cells that are still thin are looked at. */
+/** This share of the steps is made by purely random scenarios, before cells that are still thin are examined. */
 const shareAtRandom = 0.4;
-/** In so many thin cells at once a story is cut short that comes by all of them. */
+/** A scenario that passes all of these thin cells is interrupted in this many of them. */
 const cutsMax = 12;
-/** What the crashes add to a story, about. */
+/** Additional steps by the crashes, about. */
 const stepsOfRestarts = 300;
 
 export interface SeedRun {
-  /** How many seeds were simulated. */
+  /** Number of simulated seeds. */
   readonly seeds: number;
   readonly steps: number;
   readonly coverage: Coverage;
-  /** The story of the first seed that broke a promise; null when none did. */
+  /** The report of the first seed that broke a promise; null without one. */
   readonly broken: string | null;
 }
 
-/** A story that was told, and the cells at which its runners came by and lived. */
+/** A finished scenario, and the cells that its runners passed and survived. */
 interface Base {
   readonly seed: number;
   readonly steps: number;
@@ -57,7 +57,7 @@ class Run {
   readonly #bases: Base[] = [];
   readonly #told = new Set<string>();
 
-  /** Simulates one story; false when it breaks a promise. */
+  /** Simulates one scenario; false when it breaks a promise. */
   take(scenario: Scenario): boolean {
     const report = simulate(scenario);
     this.seeds += 1;
@@ -71,8 +71,8 @@ class Run {
   }
 
   /**
-   * A story that is sure to hit the first of these cells and likely to hit others of them; null when none is known.
-   * Up to the first crash it is one that was told before.
+   * A scenario that certainly hits the first of these cells and probably others of them; null without a known one. Up
+   * to the first crash it equals an earlier one.
    */
   variantFor(thin: readonly Cell[], tries = 20): Scenario | null {
     const [first] = thin;
@@ -92,7 +92,7 @@ class Run {
   }
 }
 
-/** The first of the cells and some of the others, first one of each decision; other ones for another `turn`. */
+/** The first of the cells and some of the others, first one per decision; different ones for another `turn`. */
 function placesOf(cells: readonly Cell[], turn: number): number[] {
   const [first, ...others] = cells;
   const turned = others.map((_, index) => others[(index + turn) % others.length] as Cell);
@@ -109,7 +109,7 @@ export function runSeeds(first: number, count: number): SeedRun {
   return run;
 }
 
-/** Runs the seeds of one part, and variants of them for cells that these did not fill, until the part is complete. */
+/** Runs the seeds of one part, and variants of them for unfilled cells, until the part is complete. */
 export function runPart({ firstSeed, stepsMin, perCellMin }: Part): SeedRun {
   const run = new Run();
   let next = firstSeed;

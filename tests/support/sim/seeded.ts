@@ -1,4 +1,4 @@
-/** Luck that can be repeated: every random choice of a simulation comes from one seed. */
+/** Repeatable random numbers: every random choice of a simulation comes from one seed. */
 
 export class Seeded {
   #a: number;
@@ -29,7 +29,7 @@ export class Seeded {
     return list[Math.floor(this.next() * list.length)] as T;
   }
 
-  /** Mostly the small value, rarely the large one: how delays of real machines are spread. */
+  /** Mostly the small value, rarely the large one: the distribution of delays on real machines. */
   delay(usualMs: number, rareMs: number): number {
     return this.chance(0.03) ? this.next() * rareMs : this.next() * usualMs;
   }
@@ -43,7 +43,7 @@ export class Seeded {
   }
 }
 
-/** A source of its own for one thing, so that leaving out another thing does not change its luck. */
+/** A separate source for one purpose, so that leaving it out does not change other random numbers. */
 export function seededFor(seed: number, name: string): Seeded {
   let hash = 2_166_136_261 ^ seed;
   for (let index = 0; index < name.length; index += 1) hash = Math.imul(hash ^ name.charCodeAt(index), 16_777_619);

@@ -1,9 +1,9 @@
-/** From a scenario that breaks a promise to the smallest one that breaks the same promise, and to a story of it. */
+/** Shrinks a scenario that breaks a promise to the smallest one that breaks the same promise, and reports it. */
 import type { AcceptanceSketch, Behaviour, CommandBehaviour, Scenario, SessionSketch } from './scenario.ts';
 import { nameOf } from './scenario-of-seed.ts';
 import { type SimulationOptions, simulate } from './simulation.ts';
 
-/** Simulations that are spent on finding a smaller scenario. */
+/** Maximum number of simulations for shrinking. */
 const triesMax = 400;
 
 const plainBehaviour: Behaviour = {
@@ -44,7 +44,7 @@ function* smallerOnes(scenario: Scenario): Generator<Scenario> {
   const { sessions, acts, crashes, logins } = scenario;
   if (crashes.length > 0) yield { ...scenario, crashes: [] };
   if (acts.length > 1) yield { ...scenario, acts: acts.slice(0, 1) };
-  // The last session can go without changing what the others depend on.
+  // The last session can be removed without changing the others' dependencies.
   if (sessions.length > 1) yield { ...scenario, sessions: sessions.slice(0, -1) };
   if (sessions.length > 1) yield { ...scenario, sessions: withoutFirst(sessions) };
   for (const [index] of acts.entries()) if (index > 0) yield { ...scenario, acts: acts.toSpliced(index, 1) };
@@ -93,7 +93,7 @@ function withoutFirst(sessions: readonly SessionSketch[]): SessionSketch[] {
   }));
 }
 
-/** What a person needs to understand a story: the seed, what is left of its scenario, what happened and what broke. */
+/** A report for readers: the seed, the rest of its scenario, what happened and what broke. */
 export function tell(scenario: Scenario, options: SimulationOptions = {}): string {
   const { violation, trace } = simulate(scenario, { ...options, trace: true });
   const { config, sessions, acts, crashes } = scenario;

@@ -1,6 +1,6 @@
 /**
- * One simulation from its scenario to its end: one pending thing after the other is let happen, and all is checked.
- * `SIM_SEED=N sh scripts/bun.sh test tests/unit/sim/simulation.test.ts` replays one seed alone and prints its story.
+ * One simulation from its scenario to its end: one pending action after another runs, and everything is checked.
+ * `SIM_SEED=N sh scripts/bun.sh test tests/unit/sim/simulation.test.ts` replays one seed alone and prints its history.
  */
 import { drainMicrotasks } from 'bun:jsc';
 import { Checks, invariants } from './checks.ts';
@@ -10,24 +10,24 @@ import type { Scenario } from './scenario.ts';
 import { type Listen, User, type Wrap } from './user.ts';
 import { type Violation, VirtualMachine } from './virtual-machine.ts';
 
-/** More than any scenario needs; a simulation that takes longer does not end. */
+/** More steps than any scenario needs; a longer simulation does not end. */
 const stepsMax = 60_000;
 
 export interface Report {
   readonly steps: number;
   readonly coverage: Coverage;
   readonly violation: Violation | null;
-  /** Readable lines of what happened; empty unless asked for. */
+  /** Readable lines of what happened; empty unless requested. */
   readonly trace: readonly string[];
 }
 
 export interface SimulationOptions {
   readonly trace?: boolean;
-  /** Puts a planted bug between the program and the machine. */
+  /** Inserts a planted bug between the program and the machine. */
   readonly wrap?: Wrap;
-  /** Is told by each run what its own reporter is told. */
+  /** Receives what the run's own reporter receives. */
   readonly listen?: Listen;
-  /** The one promise that is watched; all of them unless given. */
+  /** The one promise to check; all of them by default. */
   readonly only?: string;
 }
 
@@ -59,7 +59,7 @@ export function simulate(scenario: Scenario, options: SimulationOptions = {}): R
 function takeStep(machine: VirtualMachine, action: () => void): void {
   try {
     action();
-    // Everything that waits for a promise runs on until it waits for the machine again.
+    // All pending promises run until they wait for the machine again.
     drainMicrotasks();
     machine.checks.step();
   } catch (error) {

@@ -1,4 +1,4 @@
-/** What the group must do about its budget, by sums of its own over what the log says that attempts cost. */
+/** What the group must do about its budget, by separate sums over the logged costs of attempts. */
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
 import { invariants } from './checks.ts';
@@ -13,14 +13,14 @@ export class SpendingChecks {
   readonly #machine: VirtualMachine;
   #config: GroupConfig | null = null;
   #isQuiet = false;
-  /** What each attempt cost, US dollars; of some this is told twice. */
+  /** The cost of each attempt, US dollars; some are logged twice. */
   readonly #costs = new Map<string, number>();
   #spentUsd = 0;
   readonly #begun = new Set<string>();
   /** By session, whether it is completed. */
   readonly #sessions = new Map<string, boolean>();
   #isWarned = false;
-  /** What was said about the used up budget in this run and with this cap. */
+  /** Notices about the exhausted budget in this run and with this cap. */
   #exceeded: string | null = null;
   #isPausing = false;
 
@@ -28,7 +28,7 @@ export class SpendingChecks {
     this.#machine = machine;
   }
 
-  /** `isReplay`: what the log says was checked when it happened. */
+  /** `isReplay`: the log's content was checked when it happened. */
   take(events: readonly GroupEvent[], isReplay: boolean): void {
     this.#isQuiet = isReplay;
     if (isReplay) {
@@ -100,7 +100,7 @@ export class SpendingChecks {
   }
 
   #begins(sessionId: string, attemptId: string): void {
-    // The same attempt begins again after a crash: its money was there when it began first.
+    // The same attempt starts again after a crash: its budget was reserved at its first start.
     if (this.#begun.has(attemptId)) return;
     this.#begun.add(attemptId);
     this.#checkWarned(`${sessionId} starts`);

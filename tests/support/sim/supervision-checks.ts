@@ -1,6 +1,6 @@
 /**
- * The promises of supervision, checked against the log by tables of its own and against what the machine really did:
- * limits, tries, stalls, freezes, drains, and sessions that a person wants to rest.
+ * The promises of supervision, checked against the log by separate tables and against the machine: limits, retries,
+ * stalls, freezes, drains, and held-back sessions.
  */
 import { dirname } from 'node:path';
 import type { GroupEvent } from '../../../src/core/event.ts';
@@ -23,33 +23,33 @@ interface Standing {
   definition: SessionDefinition;
   /** The running attempt. */
   attemptId: string | null;
-  /** When it began and when it was paused last, virtual milliseconds. */
+  /** When it started and when it was last paused, virtual milliseconds. */
   startedMs: number;
   pausedMs: number;
   hasFailed: boolean;
   /** Not to be started without a request. */
   rests: boolean;
   transients: number;
-  /** However much was done in between. */
+  /** Whatever progress was made in between. */
   transientsInAll: number;
   stalls: number;
   stallsInAll: number;
-  /** By the wall clock, and by how much that had been set when the delay began. */
+  /** By the wall clock, and its offset when the delay started. */
   retry: { readonly atMs: number } | null;
 }
 
-/** What has been in the transcript for so long must have been read. */
+/** What has been in the transcript for this long must have been read. */
 const readWithinMs = 4_000;
-/** A runner notices within its tick, and timers may come late; a signal takes its way too. */
+/** A runner notices within its tick, and timers may be late; a signal takes time too. */
 const haltWithinMs = 6_000;
-/** A run that takes over first ends what others left, one session after the other. */
+/** An adopting run first ends leftovers, one session after another. */
 const goOnWithinMs = 25_000;
 const freezeMsMax = 60_000;
-/** So often in all, times the attempts in a row, a session is tried again that gets something done in between. */
+/** A session with progress in between is retried this often in all, times its consecutive attempts. */
 const mostRounds = 10;
-/** So often in all a session is resumed after a stall that gets something done in between. */
+/** A session with progress in between is resumed after a stall this often in all. */
 const mostStalls = 10;
-/** After these a session goes on by itself. */
+/** After these a session resumes by itself. */
 const passing: ReadonlySet<string> = new Set([
   'interrupted',
   'slice',
@@ -69,13 +69,13 @@ export class SupervisionChecks {
   readonly #sessions = new Map<string, Standing>();
   #config: GroupConfig | null = null;
   #isPausing = false;
-  /** Sessions that failed in the present run and were not tried again. */
+  /** Sessions that failed in the present run and were not retried. */
   readonly #failed = new Set<string>();
-  /** When it began, virtual milliseconds. */
+  /** Its start, virtual milliseconds. */
   #ranMs = 0;
   #isQuiet = false;
   #frozen: { readonly sinceMs: number } | null = null;
-  /** The limit that ended a session: its reset by the wall clock, and when it was heard of. */
+  /** The limit that ended a session: its reset by the wall clock, and when it was reported. */
   #limit: { readonly untilMs: number; readonly heardMs: number } | null = null;
   #haltedSinceMs: number | null = null;
   #owner: VirtualProcess | null = null;
@@ -86,7 +86,7 @@ export class SupervisionChecks {
     this.#lockPath = `${dirname(machine.log.path)}/runner.lock`;
   }
 
-  /** `isReplay`: what the log says was checked when it happened. */
+  /** `isReplay`: the log's content was checked when it happened. */
   take(events: readonly GroupEvent[], isReplay: boolean): void {
     this.#isQuiet = isReplay;
     if (isReplay) {
@@ -99,7 +99,7 @@ export class SupervisionChecks {
     this.#isQuiet = false;
   }
 
-  /** A runner let go while its workers are to go on. */
+  /** A runner detached while its workers continue. */
   left(): void {
     this.#leftAtMs = this.#machine.timeline.nowMs;
   }
@@ -158,7 +158,7 @@ export class SupervisionChecks {
         else session.rests = true;
         return;
       case 'session_detached':
-        // What a person has said is to be gone on with; and what they interrupted goes on.
+        // A user's message resumes it; an interrupted message too.
         this.#failed.delete(sessionId);
         ask(session);
         return;
@@ -216,7 +216,7 @@ export class SupervisionChecks {
       this.#violate(invariants.tries, `${sessionId} is tried again ${retry.atMs - atMs} ms too early`);
   }
 
-  /** Beyond its retries it waited for an answer to anybody, and there was one. */
+  /** Beyond its retries it waited for an answer to any session, and there was one. */
   #isRelieved({ transients, definition, pausedMs }: Standing): boolean {
     const isPatient = transients > (definition.retries ?? defaultRetries);
     return isPatient && this.#machine.claudes.some(({ answeredMs }) => answeredMs > pausedMs - readWithinMs);
@@ -305,7 +305,7 @@ export class SupervisionChecks {
       this.#violate(invariants.busy, `${sessionId} counts as stalled after ${silentMs} ms of silence`);
   }
 
-  /** Everything that must hold whenever the machine comes to rest. */
+  /** Everything that must hold whenever the machine is idle. */
   step(): void {
     const { table, locks } = this.#machine;
     const owner = locks.get(this.#lockPath)?.owner ?? null;
@@ -340,7 +340,7 @@ export class SupervisionChecks {
     }
   }
 
-  /** Who is asked to stop has to hear it. */
+  /** A process that is asked to stop must be able to receive that. */
   #isStopping({ mark, origin }: VirtualProcess): boolean {
     const attemptId = mark ?? origin?.mark;
     for (const { state } of this.#machine.log.state?.sessions.values() ?? []) {

@@ -1,4 +1,4 @@
-/** What claude is told, against the machine's own account: its task first, and nothing that was said gets lost. */
+/** Messages to claude, against the machine's own record: its task first, and no message is lost. */
 import type { GroupEvent } from '../../../src/core/event.ts';
 import type { ClaudeBook } from './books.ts';
 import { invariants } from './checks.ts';
@@ -9,11 +9,11 @@ const asksAgain = 'The API did not answer';
 
 export class ToldChecks {
   readonly #machine: VirtualMachine;
-  /** By session what was said to it and no claude has read. */
+  /** By session the messages that no claude has read. */
   readonly #unread = new Map<string, Set<string>>();
-  /** What some claude of the session has read; a power cut does not make that undone. */
+  /** Messages that some claude of the session has read; a power cut does not undo that. */
   readonly #read = new Map<string, string[]>();
-  /** By session the boot in which its conversation was told its task last; a power cut may take that away again. */
+  /** By session the boot in which its conversation last received its task; a power cut may remove that. */
   readonly #toldIn = new Map<string, string>();
 
   constructor(machine: VirtualMachine) {
@@ -30,7 +30,7 @@ export class ToldChecks {
     if (this.#unread.size > 0) this.#checkUnread();
   }
 
-  /** A claude takes a user message from its input; `isFirst` of all that it gets. */
+  /** A claude reads a user message from its input; `isFirst` of all it gets. */
   reads(book: ClaudeBook, line: string, isFirst: boolean): void {
     const { sessionId, process } = book;
     const { bootId } = this.#machine.table;
@@ -54,7 +54,7 @@ export class ToldChecks {
     else unread.add(said);
   }
 
-  /** While it runs, what was said may be on its way; afterwards it is kept for the next attempt. */
+  /** While it runs, messages may be in transit; afterwards they are kept for the next attempt. */
   #checkUnread(): void {
     for (const [sessionId, texts] of this.#unread) {
       const record = this.#machine.log.state?.sessions.get(sessionId);

@@ -1,6 +1,6 @@
 /**
- * The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group
- * to its end.
+ * The users at the keyboard and the faults of the machine: a scenario's actions, and then whatever brings the group to
+ * its end.
  */
 import type { GroupReference } from '../../../src/app/resolve.ts';
 import { describeFailure, type Result } from '../../../src/core/failure.ts';
@@ -17,7 +17,7 @@ import { SystemError } from './virtual-files.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import { VirtualRunner } from './virtual-runner.ts';
 
-/** What planted bugs put between the program and the machine. */
+/** What planted bugs insert between the program and the machine. */
 export type Wrap = (world: World, runner: VirtualRunner) => World;
 export type Listen = (runner: VirtualRunner) => Pick<Reporter, 'event' | 'progress' | 'resting'>;
 
@@ -26,12 +26,12 @@ const deaf: ReturnType<Listen> = { event() {}, progress() {} };
 const lookMs = 900;
 /** How long a hanging claude is watched before the user presses Ctrl-C. */
 const patienceMs = 8_000;
-/** Longer than a session is silent that its runner is to notice, or whose tool takes long. */
+/** Longer than a silence that its runner must notice, or than a slow tool. */
 const muteMs = 120_000;
 const roundsMax = 7;
-/** A group that is started again as often as this never comes to its end. */
+/** A group that is started this often never ends. */
 const roundsLimit = 60;
-/** A command, or a run without anything that hangs, takes no longer. */
+/** A command, or a run without hanging processes, takes no longer. */
 const longestMs = 9_000_000;
 
 interface Run {
@@ -41,7 +41,7 @@ interface Run {
 }
 
 export class User {
-  /** The group came to its end, and nothing more is going to be done. */
+  /** The group has ended, and no action is pending. */
   isDone = false;
   readonly #machine: VirtualMachine;
   readonly #group: GroupReference;
@@ -53,7 +53,7 @@ export class User {
   #hangsSinceMs: number | null = null;
   #raised: Partial<GroupConfig> = {};
   #raises = 0;
-  /** Processes of commands that have not ended, with the times at which they were begun. */
+  /** Live processes of commands, with their start times. */
   readonly #acting = new Map<VirtualRunner, number>();
   readonly #commands: Commands;
 
@@ -143,7 +143,7 @@ export class User {
     machine.timeline.schedule(forMs, `enough ${what} again`, null, () => set(false));
   }
 
-  /** What is asked by a command of its own. */
+  /** Requests by separate commands. */
   #ask(
     act: Exclude<
       Act,
@@ -215,7 +215,7 @@ export class User {
     machine.trouble.full = false;
     machine.trouble.low = false;
     machine.isMemoryShort = false;
-    // Without an answer nothing would go on.
+    // Without an answer nothing would continue.
     if (this.#commands.answer('allow')) return;
     if (this.#rounds >= roundsMax) machine.callOffCrashes();
     if (this.#rounds >= roundsLimit) {
@@ -233,7 +233,7 @@ export class User {
       .livingClaudes()
       .find(({ begun, process }) => !begun && timeline.nowMs - Math.max(process.bornMs, sinceMs) > muteMs);
     if (untold) this.#machine.violate(invariants.liveness, `${untold.process.name} waits for its task`);
-    // A full disk may have swallowed that a tool has ended, so that its session looks busy for ever.
+    // A full disk may have lost the end of a tool, so that its session looks busy for ever.
     const isMute = (spokeMs: number) => timeline.nowMs - spokeMs > muteMs;
     if (this.#machine.livingClaudes().some(({ hangs, begun, spokeMs }) => hangs || (begun && isMute(spokeMs)))) {
       this.#hangsSinceMs ??= timeline.nowMs;
@@ -253,7 +253,7 @@ export class User {
   #start(retryFailed: boolean, only?: readonly string[]): void {
     const runner = new VirtualRunner(this.#machine);
     const run: Run = { runner, signals: new Set(), sinceMs: this.#machine.timeline.nowMs };
-    // A second `group run` beside the first is refused; the first one stays the one that gets signals.
+    // A second `group run` is refused; the first one still gets the signals.
     if (this.#run === null || !this.#run.runner.alive) this.#run = run;
     const overrides = this.#raised;
     this.#raised = {};
@@ -299,7 +299,7 @@ export class User {
     if (result.status !== 'completed' && result.state.reason === 'budget') {
       const { maxBudgetUsd } = result.state.group.config;
       if (maxBudgetUsd !== undefined) {
-        // At first by so little that it is used up again.
+        // At first by so little that it is exhausted again.
         this.#raises += 1;
         this.#raised = { maxBudgetUsd: maxBudgetUsd + (this.#raises <= 3 ? 0.08 : 0.5) };
       }
@@ -314,7 +314,7 @@ export class User {
     for (const handler of run.signals) handler(signal);
   }
 
-  /** A process of the user that acts on the group and ends. */
+  /** A user's process that acts on the group and ends. */
   #command<T>(work: (world: World, runner: VirtualRunner) => Promise<Result<T>>): void {
     const runner = new VirtualRunner(this.#machine);
     this.#acting.set(runner, this.#machine.timeline.nowMs);

@@ -49,15 +49,15 @@ export class VirtualClaude {
   readonly #calls: ModelCall[] = [];
   #behaviour: Behaviour | null = null;
   #isReady = false;
-  /** Raised when what was planned is no longer to happen: an interrupt, a signal. */
+  /** Raised to cancel planned actions: an interrupt, a signal. */
   #turn = 0;
   #totalUsd = 0;
-  /** What earlier processes of the conversation had cost, where claude's totals go on with that. */
+  /** The cost of earlier processes of the conversation, if claude's totals continue from it. */
   #base: Total = { usd: 0, calls: [] };
   #tool: VirtualProcess | null = null;
   #isIdle = false;
   #isDying = false;
-  /** What it waits for a person for. */
+  /** The open request to the user. */
   #asked: { readonly requestId: string; readonly answered: (isAllowed: boolean) => void } | null = null;
   #hasAsked = false;
 
@@ -109,13 +109,13 @@ export class VirtualClaude {
     }
   }
 
-  /** What the last clean end wrote into the conversation. */
+  /** What the last clean exit wrote to the conversation. */
   #keptTotal(): Total | undefined {
     const bytes = this.#machine.disk.file(this.#book.conversation)?.read(0, Number.MAX_SAFE_INTEGER);
     return readTotal(new TextDecoder().decode(bytes));
   }
 
-  /** What it says of its cost. */
+  /** Its reported cost. */
   get #total(): Total {
     return { usd: this.#base.usd + this.#totalUsd, calls: [...this.#base.calls, ...this.#calls] };
   }
@@ -140,7 +140,7 @@ export class VirtualClaude {
     this.#machine.checks.began(this.#book);
     this.#print(initLine(this.#options.cwd));
     if (this.#behaviour.nearLimit) this.#print(nearLimitLine(Math.floor(this.#machine.timeline.wall() / 1_000) + 30));
-    // What comes before the first request is in the file before that request is paid.
+    // Lines before the first request are in the file before that request is paid for.
     this.#output.inPieces = this.#behaviour.pieces;
     if (this.#behaviour.ending === 'not-sent') this.#next(20, 'refuses the prompt', () => this.#conclude('not-sent'));
     else this.#think(0);
@@ -200,7 +200,7 @@ export class VirtualClaude {
     this.#print({ type: 'control_request', request_id: requestId, request: { subtype: 'can_use_tool', ...call } });
   }
 
-  /** A second answer, or one to what it does not ask any more, is ignored. */
+  /** A second answer, or one to a closed request, is ignored. */
   #hear({ request_id, response }: InputLine['response'] = {}): void {
     const asked = this.#asked;
     if (asked === null || asked.requestId !== request_id || this.#isDying) return;
@@ -232,7 +232,7 @@ export class VirtualClaude {
         this.#book.hangs = true;
         return;
       case 'stalls':
-        // Waits for an answer of the API that never comes; its runner has to notice.
+        // Waits for an answer of the API that never comes; its runner must notice.
         return;
       case 'long-tool':
         this.#conclude('success');
@@ -315,7 +315,7 @@ export class VirtualClaude {
     this.#later(delayMs, 'ends after SIGTERM', () => this.#exit(143));
   }
 
-  /** Ends by itself once all it printed is written. */
+  /** Exits by itself once all its output is written. */
   #exit(code: number): void {
     this.#isDying = true;
     this.#turn += 1;

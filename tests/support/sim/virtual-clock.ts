@@ -1,6 +1,6 @@
 /**
- * Virtual time: one queue of everything that is to happen, in an order the seed decides. Nothing here waits; the
- * driver takes the next entry and time jumps to it.
+ * Virtual time: one queue of all pending actions, in an order that the seed decides. Nothing waits; the driver takes
+ * the next entry and time jumps to it.
  */
 import type { Clock } from '../../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
@@ -9,9 +9,9 @@ import type { Seeded } from './seeded.ts';
 export interface Owner {
   readonly name: string;
   alive: boolean;
-  /** Timers that were set and neither came nor were cancelled. */
+  /** Timers that are set and neither fired nor cancelled. */
   timers: number;
-  /** Halted by SIGSTOP: what it was to do waits until it goes on. */
+  /** Halted by SIGSTOP: its actions wait until it continues. */
   halted?: boolean;
 }
 
@@ -29,7 +29,7 @@ const longAgoMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 export class Timeline {
   /** Monotonic milliseconds since the simulation began. */
   nowMs = 0;
-  /** What the wall clock shows besides; changed by clock jumps. */
+  /** Offset of the wall clock; changed by clock jumps. */
   wallOffsetMs = longAgoMs;
   readonly #heap: Entry[] = [];
   readonly #held = new Map<Owner, Entry[]>();
@@ -40,7 +40,7 @@ export class Timeline {
     return Math.floor(this.nowMs + this.wallOffsetMs);
   }
 
-  /** Lets `action` happen after the delay, unless its owner is gone by then. The returned function cancels it. */
+  /** Runs `action` after the delay, unless its owner is gone by then. The returned function cancels it. */
   schedule(delayMs: number, label: string, owner: Owner | null, action: () => void, isTimer = false): () => void {
     const entry: Entry = { atMs: this.nowMs + Math.max(0, delayMs), order: this.#order, label, owner, isTimer, action };
     this.#order += 1;
@@ -52,7 +52,7 @@ export class Timeline {
     };
   }
 
-  /** A halted owner goes on: what has become due meanwhile happens now. */
+  /** A halted owner continues: actions that became due meanwhile run now. */
   goOn(owner: Owner): void {
     owner.halted = false;
     for (const entry of this.#held.get(owner) ?? []) {
@@ -62,7 +62,7 @@ export class Timeline {
     this.#held.delete(owner);
   }
 
-  /** Takes the next entry and moves time there; null when nothing is left to happen. */
+  /** Takes the next entry and moves time there; null when none is left. */
   next(): { readonly label: string; readonly action: () => void } | null {
     for (;;) {
       const entry = this.#pop();
@@ -117,7 +117,7 @@ function isBefore(a: Entry, b: Entry): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }
 
-/** The clock of one process. Timers come late: by a little as a rule, by a lot on a busy machine. */
+/** The clock of one process. Timers are late: usually by little, by a lot on a busy machine. */
 export function clockOf(timeline: Timeline, owner: Owner, luck: Seeded): Clock {
   return {
     now: () => timeline.wall(),

@@ -1,4 +1,4 @@
-/** A model of an acceptance command: a shell that works for a while, may start something, and ends in many ways. */
+/** A model of an acceptance command: a shell that works for a while, may start a process, and ends in many ways. */
 import type { CommandBook } from './books.ts';
 import type { CommandBehaviour } from './scenario.ts';
 import { seededFor } from './seeded.ts';
@@ -6,7 +6,7 @@ import type { VirtualMachine } from './virtual-machine.ts';
 
 const output = new TextEncoder().encode('checking – ça va\nsomething is wrong.\n');
 
-/** Lets the command of the book do what it is to do; it prints into `logFile`. */
+/** Runs the command of the book; it prints into `logFile`. */
 export function runCommand(
   machine: VirtualMachine,
   { process }: CommandBook,

@@ -1,6 +1,6 @@
 /**
- * A disk in memory that keeps what was fsynced and may lose the rest: what was appended since is cut anywhere, what was
- * renamed or created since is there or not, each by itself. Contents only grow, are cut, or are replaced as a whole.
+ * A disk in memory that keeps what was fsynced and may lose the rest: later appends are cut anywhere, later renames and
+ * new files are there or not, each independently. Contents only grow, are cut, or are replaced as a whole.
  */
 import type { FileInfo } from '../../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
@@ -59,7 +59,7 @@ export class FileNode {
     return this.#text;
   }
 
-  /** What a power cut leaves: everything durable, then some of the rest, its last part perhaps as zeros. */
+  /** What a power cut leaves: everything durable, then some of the rest, its last part possibly as zeros. */
   losePower(luck: Seeded): void {
     const size = this.size;
     this.intactSize = Number.POSITIVE_INFINITY;
@@ -123,7 +123,7 @@ export class FolderNode {
     this.#isSynced = true;
   }
 
-  /** Each name that was changed since the last sync is as it was, or as it is. */
+  /** Each name changed since the last sync is in its old or new state. */
   losePower(luck: Seeded): void {
     if (!this.#isSynced) {
       for (const name of new Set([...this.entries.keys(), ...this.#durable.keys()])) {
@@ -140,7 +140,7 @@ export class FolderNode {
 
 export type Node = FileNode | FifoNode | FolderNode;
 
-/** The tree, without any faults: what the kernel knows. */
+/** The tree without any faults, as the kernel sees it. */
 export class Disk {
   readonly root = new FolderNode(0);
   readonly #parts = new Map<string, string[]>();
@@ -171,7 +171,7 @@ export class Disk {
     return node?.kind === 'file' ? node : null;
   }
 
-  /** The folder that holds `path`, and the last name of it; null when there is no such folder. */
+  /** The folder of `path`, and its last name; null without such a folder. */
   place(path: string): { readonly folder: FolderNode; readonly name: string } | null {
     const parts = this.split(path);
     let node: Node = this.root;
@@ -183,7 +183,7 @@ export class Disk {
     return node.kind === 'folder' ? { folder: node, name: parts.at(-1) as string } : null;
   }
 
-  /** A new empty file in a folder that exists. */
+  /** A new empty file in an existing folder. */
   createFile(path: string, nowMs: number): FileNode {
     const node = new FileNode(nowMs);
     const place = this.place(path);
@@ -210,7 +210,7 @@ export class Disk {
     return { kind: node.kind, size: node.size, mtimeMs: node.mtimeMs, device: 1, inode };
   }
 
-  /** As after a long quiet time: everything is on the platters. */
+  /** As after a long quiet time: everything is durable. */
   syncAll(folder: FolderNode = this.root): void {
     folder.sync();
     for (const node of folder.entries.values()) {

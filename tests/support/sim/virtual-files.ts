@@ -1,10 +1,10 @@
-/** The Files of one process over the virtual disk: faults are met here, and watched folders hear of changes. */
+/** The Files of one process over the virtual disk: faults are applied here, and watches get hints of changes. */
 import type { AppendFile, EntryKind, Files, ReadFile } from '../../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
 import type { Owner, Timeline } from './virtual-clock.ts';
 import { type Disk, FileNode } from './virtual-disk.ts';
 
-/** An error as the system gives it. */
+/** An error in the system's form. */
 export class SystemError extends Error {
   readonly code: string;
   readonly path: string;
@@ -18,13 +18,13 @@ export class SystemError extends Error {
   }
 }
 
-/** What is wrong with the disk at the moment. */
+/** Present faults of the disk. */
 export interface DiskTrouble {
-  /** Nothing that needs room succeeds. */
+  /** Nothing that needs space succeeds. */
   full: boolean;
-  /** Little room is left, but enough for what is written here. */
+  /** Little space is left, but enough for these writes. */
   low: boolean;
-  /** How many writing calls have failed so far. */
+  /** Number of failed writing calls so far. */
   failed: number;
 }
 
@@ -33,7 +33,7 @@ interface Watcher {
   readonly onChange: () => void;
 }
 
-/** Who watches which path; hints come late, twice or never. */
+/** The watches by path; hints come late, twice or never. */
 export class Watchers {
   readonly #timeline: Timeline;
   readonly #luck: Seeded;
@@ -52,7 +52,7 @@ export class Watchers {
     return () => set.delete(watcher);
   }
 
-  /** What has that path changed, and so did the folder that holds it. */
+  /** That path has changed, and so has its folder. */
   changed(path: string): void {
     for (const watched of [path, path.slice(0, path.lastIndexOf('/'))]) this.#tell(this.#byPath.get(watched));
   }
@@ -91,7 +91,7 @@ export class VirtualFiles implements Files {
     this.#parts = parts;
   }
 
-  /** Throws what the disk has against a writing call just now. */
+  /** Throws the disk's present error for a writing call. */
   writing(syscall: string, path: string, needsRoom = true): void {
     const { trouble } = this.#parts;
     if (!trouble.full || !needsRoom) return;
@@ -204,7 +204,7 @@ export class VirtualFiles implements Files {
     return this.#parts.disk.info(path);
   }
 
-  /** This disk has no links. */
+  /** This disk has no symlinks. */
   entryKind(path: string): EntryKind | null {
     const kind = this.#parts.disk.info(path)?.kind ?? null;
     return kind === 'fifo' ? 'other' : kind;

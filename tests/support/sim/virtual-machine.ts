@@ -1,4 +1,4 @@
-/** The machine on which everything happens: time, disk, processes, pipes, locks, what befalls them, and the books. */
+/** The machine of a simulation: time, disk, processes, pipes, locks, faults, and the books. */
 import { basename, dirname, join } from 'node:path';
 import type { LockHolder, SpawnOptions } from '../../../src/system/world.ts';
 import { ClaudeBook, type CommandBook } from './books.ts';
@@ -31,7 +31,7 @@ const goodBehaviour: Behaviour = {
 
 const goodCommand: CommandBehaviour = { ending: 'succeeds', workMs: 200, term: 'obeyed', child: 'none' };
 
-/** A promise that was broken. */
+/** A broken promise. */
 export interface Violation {
   readonly invariant: string;
   readonly message: string;
@@ -43,7 +43,7 @@ export interface Among {
   readonly host: string;
 }
 
-/** Which of the pending crashes are still to come, and how often their cell was passed. */
+/** The pending crashes, and how often their cell was passed. */
 interface PendingCrash {
   readonly point: CrashPoint;
   readonly decision: DecisionKind;
@@ -57,7 +57,7 @@ export class VirtualMachine {
   readonly trouble: DiskTrouble = { full: false, low: false, failed: 0 };
   /** Hardly any memory is free. */
   isMemoryShort = false;
-  /** The usage limit of the login holds until then, virtual milliseconds. */
+  /** The login's usage limit lasts until then, virtual milliseconds. */
   #limitUntilMs = 0;
   readonly watchers: Watchers;
   readonly table: ProcessTable;
@@ -73,7 +73,7 @@ export class VirtualMachine {
   checks!: Checks;
   runners: VirtualRunner[] = [];
   violation: Violation | null = null;
-  /** The one promise that is watched; null for all of them. */
+  /** The one promise to check; null for all of them. */
   only: string | null = null;
   #logins = 0;
   readonly #crashes: PendingCrash[];
@@ -93,7 +93,7 @@ export class VirtualMachine {
     this.#crashes = scenario.crashes.map(({ point, decision, nth, how }) => ({ point, decision, how, left: nth }));
   }
 
-  /** Half of all machines have a claude whose totals go on when a conversation is resumed. */
+  /** Half of all machines have a claude whose totals continue in a resumed conversation. */
   get hasLastingTotals(): boolean {
     return this.scenario.seed % 2 === 0;
   }
@@ -108,7 +108,7 @@ export class VirtualMachine {
     this.violation ??= { invariant, message };
   }
 
-  /** Whether a runner that passes here with these decisions at hand dies now, and how. */
+  /** Whether a runner that passes here with these decisions dies now, and how. */
   crashAt(point: CrashPoint, decisions: readonly DecisionKind[]): 'kill' | 'power-cut' | null {
     for (const crash of this.#crashes) {
       if (crash.point !== point || crash.left === 0 || !decisions.includes(crash.decision)) continue;
@@ -123,12 +123,12 @@ export class VirtualMachine {
     return null;
   }
 
-  /** Whether a crash at that point is still to come. */
+  /** Whether a crash at that point is pending. */
   crashesWhile(point: CrashPoint): boolean {
     return this.#crashes.some((crash) => crash.point === point && crash.left > 0);
   }
 
-  /** Calls off the crashes that have not come yet. */
+  /** Cancels the pending crashes. */
   callOffCrashes(): void {
     for (const crash of this.#crashes) crash.left = 0;
   }
@@ -163,15 +163,15 @@ export class VirtualMachine {
     return process;
   }
 
-  /** The name of the folder in which claude keeps the conversations held in `cwd`. */
+  /** The name of claude's folder for conversations of `cwd`. */
   slugOf(_cwd: string): string {
     return 'p';
   }
 
-  /** A tool of the claude has done something in its working directory. */
+  /** A tool of the claude has changed its working directory. */
   worked(_book: ClaudeBook, _cwd: string): void {}
 
-  /** The account has used up what it may use for a while; another limit does not prolong one that holds. */
+  /** The account has reached a usage limit; another one does not extend it. */
   reachLimit(forMs: number): void {
     if (!this.isLimited) this.#limitUntilMs = this.timeline.nowMs + forMs;
   }
@@ -180,12 +180,12 @@ export class VirtualMachine {
     return this.timeline.nowMs < this.#limitUntilMs;
   }
 
-  /** When the limit is lifted by the wall clock, in whole seconds as claude tells it. */
+  /** When the limit is lifted by the wall clock, in whole seconds as claude reports it. */
   get limitResetsAtS(): number {
     return Math.ceil((this.timeline.wall() + this.#limitUntilMs - this.timeline.nowMs) / 1_000);
   }
 
-  /** An acceptance command of the user's. */
+  /** A user's acceptance command. */
   startCommand(runner: VirtualProcess, options: SpawnOptions): VirtualProcess {
     const attemptId = options.env.CLAUDE_CODE_AGENT_ATTEMPT ?? '';
     const process = this.table.start('command', runner, attemptId);
@@ -209,7 +209,7 @@ export class VirtualMachine {
     return process;
   }
 
-  /** What the session's next claude does; the same for every seed, however often its runner dies. */
+  /** The behaviour of the session's next claude; the same for every seed, however often its runner dies. */
   nextBehaviour({ sessionId }: ClaudeBook): Behaviour {
     const index = this.#behavioursUsed.get(sessionId) ?? 0;
     this.#behavioursUsed.set(sessionId, index + 1);
@@ -229,7 +229,7 @@ export class VirtualMachine {
     return this.scenario.logins[this.#logins - 1] ?? 'in';
   }
 
-  /** Appends for a process that does not mind errors; the file's size afterwards, null when not all was written. */
+  /** Appends for a process that ignores errors; the file's size afterwards, null when incomplete. */
   appendQuietly(path: string, bytes: Uint8Array, isSynced = false): number | null {
     const place = this.disk.place(path);
     if (place === null) {
@@ -270,7 +270,7 @@ export class VirtualMachine {
     place.folder.put(place.name, new FifoNode(this.timeline.wall()));
   }
 
-  /** All processes are gone, and of the disk what was not synced may be. */
+  /** All processes are gone, and unsynced data may be. */
   cutPower(): void {
     this.say('POWER CUT');
     for (const runner of this.runners) runner.die('the power cut');
@@ -288,7 +288,7 @@ export class VirtualMachine {
     this.disk.root.losePower(this.luck);
     for (const book of this.claudes) {
       const node = this.disk.file(book.transcript);
-      // A last line without its line end can still be read, unless zeros follow it.
+      // A last line without its newline is still readable, unless zeros follow it.
       if (node === null) book.keepOnly(0);
       else book.keepOnly(node.intactSize < node.size ? node.intactSize : node.size + 1);
     }
@@ -296,14 +296,14 @@ export class VirtualMachine {
     this.watchers.changed(this.log.path);
   }
 
-  /** A folder with everything above it, as if made long ago. */
+  /** A folder with all its parents, as if made long ago. */
   makeOldFolder(path: string): void {
     this.disk.makeFolder(path, this.timeline.wall());
     const folder = this.disk.find(path);
     if (!(folder instanceof FolderNode)) throw new Error(`${path} is no folder`);
   }
 
-  /** Claudes of the group that live. */
+  /** Live claudes of the group. */
   livingClaudes(): ClaudeBook[] {
     return this.claudes.filter(({ process }) => process.alive);
   }

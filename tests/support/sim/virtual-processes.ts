@@ -1,4 +1,4 @@
-/** The process table of the virtual machine: who lives, who started whom, who bears which mark, how each one ended. */
+/** The process table of the virtual machine: live processes, their parents, their marks, and how each one ended. */
 import type { ProcessIdentity } from '../../../src/core/event.ts';
 import type { ExitStatus, RunningProcess, SignalName } from '../../../src/system/world.ts';
 import type { Seeded } from './seeded.ts';
@@ -10,13 +10,13 @@ export class VirtualProcess implements Owner {
   readonly kind: 'runner' | 'claude' | 'command' | 'tool';
   /** The attempt whose mark is in its environment; absent when it has wiped that. */
   readonly mark: string | undefined;
-  /** Who started it, as long as that one lives. */
+  /** Its parent, while that is alive. */
   parent: VirtualProcess | null;
-  /** Who started it. */
+  /** Its original parent. */
   readonly origin: VirtualProcess | null;
-  /** The runner that noted it last as one of a worker's processes. */
+  /** The runner that last recorded it as a worker's process. */
   gatheredBy: VirtualProcess | null = null;
-  /** The runner that told it to end. */
+  /** The runner that asked it to end. */
   toldToEndBy: VirtualProcess | null = null;
   /** The runner whose SIGTERM came before its only success. */
   dyingSuccessFor: VirtualProcess | null = null;
@@ -27,13 +27,13 @@ export class VirtualProcess implements Owner {
   /** Virtual milliseconds. */
   readonly bornMs: number;
   endedMs = Number.POSITIVE_INFINITY;
-  /** A runner that lived then had told it to end. */
+  /** A runner that was alive then had asked it to end. */
   wasEnded = false;
-  /** How long it has been halted, and since when it is; virtual milliseconds. */
+  /** How long it has been halted, and since when; virtual milliseconds. */
   haltedForMs = 0;
   haltedSinceMs: number | null = null;
   status: ExitStatus | null = null;
-  /** What it does about a signal; SIGKILL never gets there. */
+  /** Its reaction to a signal; SIGKILL never gets there. */
   onSignal: (signal: SignalName) => void = () => {};
   onDeath: () => void = () => {};
   readonly followers: { readonly owner: Owner; readonly isParent: boolean; tell(status: ExitStatus): void }[] = [];
@@ -56,7 +56,7 @@ export class VirtualProcess implements Owner {
   }
 }
 
-/** The name of the machine where there is only one. */
+/** The name of the machine if there is only one. */
 export const onlyHost = 'virtual';
 /** How often a runner looks for processes that are not its children, milliseconds. */
 const exitPollMs = 200;
@@ -75,7 +75,7 @@ export class ProcessTable {
     this.#host = host;
   }
 
-  /** `leavesTree`: only its mark, and who keeps orphans, tells whose it is. */
+  /** `leavesTree`: only its mark, and the subreaper, show its owner. */
   start(
     kind: VirtualProcess['kind'],
     parent: VirtualProcess | null,
@@ -117,7 +117,7 @@ export class ProcessTable {
     return found;
   }
 
-  /** What comes to this process because all between the two have ended. */
+  /** Called when all processes between the two have ended. */
   orphansOf(process: VirtualProcess): VirtualProcess[] {
     const keeper = ({ origin }: VirtualProcess): VirtualProcess | null =>
       origin === null || origin.alive ? origin : keeper(origin);
@@ -129,7 +129,7 @@ export class ProcessTable {
     const process = this.find(identity);
     if (process === null) return false;
     if (signal === 'SIGTERM' || signal === 'SIGKILL') process.toldToEndBy = sender;
-    // The kernel does these by itself and in order; everything else reaches the process when it runs next.
+    // The kernel handles these by itself and in order; all others reach the process when it next runs.
     if (signal === 'SIGSTOP' || signal === 'SIGCONT') this.#deliver(process, signal);
     else
       this.#timeline.schedule(this.#luck.delay(2, 60), `${process.name}: gets ${signal}`, null, () => {
@@ -138,7 +138,7 @@ export class ProcessTable {
     return true;
   }
 
-  /** A halted process hears of nothing but SIGKILL until it goes on. */
+  /** A halted process receives only SIGKILL until it continues. */
   #deliver(process: VirtualProcess, signal: SignalName): void {
     if (signal === 'SIGKILL') this.end(process, { kind: 'signalled', signal });
     else if (signal === 'SIGSTOP') {
@@ -165,7 +165,7 @@ export class ProcessTable {
     for (const follower of process.followers) this.#tell(follower, status);
   }
 
-  /** A view of the process for one of those who follow it. */
+  /** A view of the process for one of its followers. */
   followed(process: VirtualProcess, owner: Owner, isParent: boolean): RunningProcess {
     return {
       identity: process.identity,

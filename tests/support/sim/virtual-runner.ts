@@ -1,6 +1,6 @@
 /**
- * One process of the program under test: its World over the virtual machine. When it dies nothing it does any more has
- * an effect, so the code may run to its next pause and then waits for ever, as if the process were gone.
+ * One process of the program under test: its World over the virtual machine. After its death nothing it does has an
+ * effect, so the code may run to its next pause and then waits for ever, as if the process were gone.
  */
 import { dirname } from 'node:path';
 import type { ProcessIdentity } from '../../../src/core/event.ts';
@@ -31,14 +31,14 @@ export class VirtualRunner {
   readonly world: World;
   readonly #luck: Seeded;
   readonly #files: VirtualFiles;
-  /** Decisions logged since the group's snapshot was written last. */
+  /** Decisions logged since the group's last snapshot. */
   #unsaved: DecisionKind[] = [];
   /** Decisions of the batch that is being logged. */
   #batch: readonly DecisionKind[] = [];
-  /** What was read makes it die at its next step. */
+  /** What it read makes it die at its next step. */
   #doom: { readonly point: CrashPoint; readonly decisions: readonly DecisionKind[] } | null = null;
 
-  /** What was seen of each attempt last. */
+  /** The last observation of each attempt. */
   readonly #seen = new Map<string, readonly VirtualProcess[]>();
   readonly #failedBefore: number;
 
@@ -68,7 +68,7 @@ export class VirtualRunner {
     machine.runners.push(this);
   }
 
-  /** All that was written while it was there could be written. */
+  /** Every write since it started succeeded. */
   get metNoFault(): boolean {
     return this.machine.trouble.failed === this.#failedBefore;
   }
@@ -85,7 +85,7 @@ export class VirtualRunner {
     this.leaveBehind();
   }
 
-  /** Ends as a process does that has done its work. */
+  /** Ends like a process that has finished its work. */
   exit(): void {
     this.machine.table.end(this.process, { kind: 'exited', code: 0 });
     this.leaveBehind();
@@ -111,7 +111,7 @@ export class VirtualRunner {
     else this.machine.cutPower();
   }
 
-  /** Looks for requests, as it does all the time, and perhaps has nothing else to do just now. */
+  /** Checks for requests, as it does constantly, and may be idle otherwise. */
   #waits(): void {
     const { log, timeline, trouble, isMemoryShort } = this.machine;
     if (!this.machine.crashesWhile('while-waiting')) return;
@@ -122,7 +122,7 @@ export class VirtualRunner {
     if (waits.length > 0) this.#pass('while-waiting', waits);
   }
 
-  /** Called first by everything that has an effect or tells something. */
+  /** Called first by everything that has an effect or reports something. */
   #lives(): boolean {
     const doom = this.#doom;
     this.#doom = null;
@@ -140,7 +140,7 @@ export class VirtualRunner {
       match: () => [],
       link: () => {},
       list: (path) => {
-        // What a dead one answers stays where it is, and would be answered for ever.
+        // Answers of a dead process stay where they are, and would be delivered for ever.
         if (path === requests && !this.alive) return [];
         if (path === requests) this.#waits();
         return files.list(path);
@@ -272,7 +272,7 @@ export class VirtualRunner {
     };
   }
 
-  /** What lives of an attempt, as far as this process can know. */
+  /** The live processes of an attempt, as far as this process can know. */
   #held(name: string): VirtualProcess[] {
     if (!this.#lives()) return [];
     const { table, checks } = this.machine;
@@ -286,7 +286,7 @@ export class VirtualRunner {
     return held;
   }
 
-  /** Why it looks for what bears the mark of the attempt; null when only to know what there is. */
+  /** Why it looks for processes with the attempt's mark; null for information only. */
   #reapingPoint(attemptId: string): 'while-accepting' | 'during-reap' | null {
     const isOf = (book: { readonly attemptId: string }) => book.attemptId === attemptId;
     const { claudes, commands } = this.machine;

@@ -1,4 +1,4 @@
-/** What the tests of this folder share: an awkward temporary folder, children that say when they are ready, waiting. */
+/** Shared by the tests of system/: an awkward temporary folder, children that report when they are ready, waiting. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ import type { ExitStatus, Processes, RunningProcess } from '../../../src/system/
 export const basePath = '/usr/bin:/bin';
 export const sourceFolder = join(import.meta.dir, '../../../src/system');
 
-/** Every path in these tests holds blanks, quotes and letters beyond ASCII. */
+/** Every path in these tests has spaces, quotes and non-ASCII letters. */
 export function makeTempFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), `cca world "ü" it's `));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Looks again and again until `probe` gives something; the test's own timeout ends a hopeless wait. */
+/** Repeats `probe` until it returns a value; the test's own timeout ends a hopeless wait. */
 export async function until<T>(probe: () => T | null | undefined | false): Promise<T> {
   for (;;) {
     const found = probe();
@@ -41,7 +41,7 @@ export function linesOf(path: string, count: number): Promise<string[]> {
   });
 }
 
-/** Starts `sh -c script` in `folder` with its output in `folder/out`; what it leaves behind is killed by `cleanUp`. */
+/** Starts `sh -c script` in `folder` with its output in `folder/out`; `cleanUp` kills what it leaves. */
 export class Shell {
   readonly #processes: Processes;
   readonly #folder: string;
@@ -87,7 +87,7 @@ export class Shell {
   }
 }
 
-/** Runs TypeScript in a Bun of its own, in a shell that was prepared by `setup`, and waits for its end. */
+/** Runs TypeScript in a separate Bun, in a shell prepared by `setup`, and waits for its end. */
 export async function runInShell(setup: string, code: string, args: readonly string[]): Promise<void> {
   const command = ['sh', '-c', `${setup}; exec "$@"`, 'sh', process.execPath, '--no-install', '-e', code, ...args];
   const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' });

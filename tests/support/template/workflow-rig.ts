@@ -129,7 +129,7 @@ export class WorkflowFolder extends TemplateFolder {
     return valid(this.load(text, given));
   }
 
-  /** The drafts of sessions alone, which is most of what there is. */
+  /** The drafts of sessions only. */
   sessions(text: string): WorkflowDraft['sessions'] {
     return this.draft(`version: 1\nsessions:\n${text}`).sessions;
   }

@@ -1,7 +1,6 @@
 /**
- * A headless Chromium of the system, held by its debugging pipe: opens a file, tells what the page requested and
- * complained about, measures and photographs it. Its proxy is a port where nobody listens, so that not even its own
- * business leaves the machine.
+ * A headless Chromium of the system, controlled by its debugging pipe: opens a file, reports the page's requests and
+ * errors, measures and photographs it. Its proxy is a closed port, so that not even its own traffic leaves the machine.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,7 +17,7 @@ export const chromiumProgram =
 export interface Visit {
   /** Addresses, that of the file itself among them. */
   readonly requests: string[];
-  /** What the console was told, exceptions and violations of the policy among them. */
+  /** Console messages, including exceptions and policy violations. */
   readonly complaints: string[];
 }
 
@@ -100,7 +99,7 @@ export class Chromium {
     this.listeners.add(listener);
     await this.call('Page.navigate', { url: pathToFileURL(path).href });
     await Promise.race([loaded, this.exited]);
-    // Two frames later everything that the page would ask for by itself was asked for.
+    // After two frames everything that the page requests by itself was requested.
     await this.evaluate('new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))');
     this.listeners.delete(listener);
     return visit;

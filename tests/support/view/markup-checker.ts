@@ -1,6 +1,6 @@
 /**
- * A small and strict reader of the HTML and SVG that reports are made of: every element is known and is closed where
- * it must be, attributes are quoted, and no character stands raw that would be read as markup.
+ * A small and strict reader of the HTML and SVG of reports: every element is known and closed correctly, attributes are
+ * quoted, and no raw character would be read as markup.
  */
 
 export interface ReadElement {
@@ -18,7 +18,7 @@ const endless: ReadonlySet<string> = new Set(['meta', 'input', 'br', 'hr']);
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#x27': "'" };
 const tag = /<(\/?)([a-z][a-z0-9]*)((?: [a-zA-Z0-9:-]+="[^"<>]*")*)(\/?)>/y;
 
-/** Reads a document or throws, with the place, at the first thing that is wrong. */
+/** Reads a document or throws, with the position, at the first fault. */
 export function readMarkup(document: string): Reading {
   const start = document.startsWith('<!doctype html>\n') ? '<!doctype html>\n'.length : 0;
   const open: string[] = [];

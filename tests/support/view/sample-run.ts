@@ -1,4 +1,4 @@
-/** A small group and a hand-made list of events with fixed times, and a way to play them to a reporter. */
+/** A small group and a hand-made list of events with fixed times, and a way to send them to a reporter. */
 import type { EventBody, GroupEvent } from '../../../src/core/event.ts';
 import {
   defaultGroupConfig,
@@ -111,7 +111,7 @@ export const eventfulRun: readonly EventBody[] = [
   { type: 'group_failed', reason: 'sessions-failed', message: '1 session failed and 1 blocked by it.' },
 ];
 
-/** Gives the events numbers and times, one second apart, and plays them to the reporter. */
+/** Gives the events numbers and times, one second apart, and sends them to the reporter. */
 export function play(
   reporter: Reporter,
   bodies: readonly EventBody[],

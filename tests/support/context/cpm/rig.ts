@@ -30,11 +30,11 @@ export interface Finished {
 const hookMain = resolve(import.meta.dir, '../../../../src/hook-main.ts');
 
 export class Project {
-  /** A blank in the path, so that unquoted ones show. */
+  /** A space in the path, so that missing quotes show. */
   readonly top = realpathSync(mkdtempSync(join(tmpdir(), 'cca cpm ')));
   readonly folder = join(this.top, 'project');
   readonly plans = join(this.folder, 'docs', 'plans');
-  /** What the hooks take for now: a whole second, which every file system can keep. */
+  /** The hooks' present time: a whole second, which every file system can store. */
   readonly nowMs = Math.floor(Date.now() / 1000) * 1000;
 
   constructor() {
@@ -79,7 +79,7 @@ export class Project {
     return this.start({ source: 'compact', ...more });
   }
 
-  /** The whole hook process, as claude starts it; `stdin` null = there is none. */
+  /** The whole hook process, as claude starts it; `stdin` null = none. */
   run(event: string, stdin: string | null, env: Readonly<Record<string, string>> = {}, ...options: string[]): Finished {
     const child = Bun.spawnSync([process.execPath, ...isolatedBunFlags, hookMain, 'cpm', event, ...options], {
       cwd: this.top,

@@ -12,7 +12,7 @@ import type { JsonObject } from '../../../../src/store/json.ts';
 import { createRealWorld } from '../../../../src/system/real-world.ts';
 
 export const { files } = createRealWorld();
-/** Where the specification has it. */
+/** The path in the specification. */
 export const statePathOf = (id: string) => statePath({ runs: '.fractary/runs' }, id);
 export const runId = 'fractary-faber-258-20260105-143022-a1b2c3';
 /** 2026-01-05T14:30:22Z */

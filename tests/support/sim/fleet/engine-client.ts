@@ -1,6 +1,6 @@
 /**
- * The engine as one process sees it. What is asked travels there and back over a link that may be cut in either
- * direction: then it fails, and was done or not, at once or when the link is whole again.
+ * The engine as one process sees it. A call travels there and back over a link that may be cut in either direction:
+ * then it fails, and took effect or not, at once or when the link is whole again.
  */
 import { fail, ok, type Result } from '../../../../src/core/failure.ts';
 import type { Entry, FleetEngine, Lease, SlotLeases } from '../../../../src/fleet/engine.ts';
@@ -31,7 +31,7 @@ export class EngineClient implements FleetEngine {
   readonly #engine: VirtualEngine;
   readonly #options: ClientOptions;
   readonly #onConnect: (() => void)[] = [];
-  /** When what was sent last on each connection arrives, and when it is answered. */
+  /** When the last message on each connection arrives, and when it is answered. */
   readonly #lanes = new Map<string, { arrivesMs: number; answeredMs: number }>();
   readonly #pending = new Set<() => void>();
   #isConnected = false;
@@ -76,11 +76,11 @@ export class EngineClient implements FleetEngine {
     this.#connectLater();
   }
 
-  /** `question` is done by the engine, whatever becomes of the answer. `lane`: a connection, which keeps the order. */
+  /** The engine executes `question`, whatever happens to the answer. `lane`: a connection, which keeps the order. */
   #ask<T>(question: () => T, lane = 'main'): Promise<Result<T>> {
     const { luck, owner } = this.#options;
     const { promise, resolve } = Promise.withResolvers<Result<T>>();
-    // What is gone says nothing any more.
+    // A dead process sends nothing any more.
     if (!owner.alive) return promise;
     if (this.#isClosed || (!this.#isConnected && luck.chance(0.8))) {
       this.#later(luck.int(1, reconnectMs), 'has no connection', owner, () => resolve(noAnswer));
@@ -116,7 +116,7 @@ export class EngineClient implements FleetEngine {
     return known;
   }
 
-  /** What is on its way when the link is cut is lost, or gets there when the link is whole again. */
+  /** A message in transit when the link is cut is lost, or arrives when the link is whole again. */
   #arrive(ms: number, action: () => void, run = this.#engine.runId, tries = 0): void {
     const { luck, link } = this.#options;
     this.#later(ms, 'the engine is asked', null, () => {

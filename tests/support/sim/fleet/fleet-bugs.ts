@@ -1,6 +1,6 @@
 /**
- * Bugs of a fleet to be found: each breaks one promise, by a world or an engine that lies to the program or does less
- * than it was asked to. The program itself is unchanged.
+ * Fleet bugs to be found: each breaks one promise, by a world or an engine that returns wrong results or does less than
+ * requested. The program itself is unchanged.
  */
 
 import { ok } from '../../../../src/core/failure.ts';
@@ -15,13 +15,13 @@ export interface FleetBug {
   readonly name: string;
   readonly promise: string;
   readonly wrap: FleetWrap;
-  /** What befalls the hosts instead, where the bug would show too rarely. */
+  /** Other faults of the hosts, if the bug would show too rarely. */
   readonly faults?: (scenario: FleetScenario) => readonly TimedFault[];
-  /** Leases last so long, and no claude obeys SIGTERM. */
+  /** Long leases, and no claude obeys SIGTERM. */
   readonly stubbornLeaseMs?: number;
 }
 
-/** What the promise of a method gives is changed on its way. */
+/** Changes the result of a method's promise. */
 function withEngine(engine: FleetEngine, changes: Partial<FleetEngine>): FleetEngine {
   return new Proxy(engine, {
     get: (target, name) => {
@@ -67,7 +67,7 @@ function withProcesses(change: (processes: Processes, world: World) => Partial<P
   return { world: (world) => ({ ...world, processes: { ...world.processes, ...change(world.processes, world) } }) };
 }
 
-/** All hosts are cut off one after another, each for long. */
+/** All hosts are disconnected one after another, each for long. */
 const cuts = ({ hosts, leaseMs }: FleetScenario): TimedFault[] =>
   hosts.map(({ name }, index) => ({
     ...{ atMs: 6_000 + index * 15_000, do: 'cut' as const, who: name, up: true, down: true },
@@ -211,7 +211,7 @@ export const fleetBugs: readonly FleetBug[] = [
   },
 ];
 
-/** The story in which the bug is looked for. */
+/** The scenario in which the bug is searched. */
 export function withBug(scenario: FleetScenario, { faults, stubbornLeaseMs }: FleetBug): FleetScenario {
   const { group } = scenario;
   const leaseMs = stubbornLeaseMs ?? scenario.leaseMs;

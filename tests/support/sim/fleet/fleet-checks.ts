@@ -22,11 +22,11 @@ export const fleetPromises = {
   exceptions: 'nothing throws',
 } as const;
 
-/** What a host ends, it ends within so long: SIGTERM, SIGKILL, and a look before. */
+/** A host ends a process within this time: a check, SIGTERM, SIGKILL. */
 const ladderMs = 16_000;
 const bytesMax = 4_000_000;
 const cent = 1e-6;
-/** What is said may be on its way for so long. */
+/** A message may be in transit for this long. */
 const onItsWayMs = 4_000;
 
 interface Seen {
@@ -40,10 +40,10 @@ export class FleetChecks {
   readonly #machines: ReadonlyMap<string, FleetMachine>;
   readonly #seen: Seen[] = [];
   readonly #completed = new Set<string>();
-  /** By attempt: what the log says that it cost, and what of it is only held. */
+  /** By attempt: its logged cost, and the held part of it. */
   readonly #costs = new Map<string, { readonly usd: number; readonly heldUsd: number }>();
   readonly #wokeMs = new Map<FleetMachine, number>();
-  /** An attempt has begun since the money was looked at. */
+  /** An attempt has started since the budget was checked. */
   #hasReserved = false;
   readonly events = new Map<string, number>();
 
@@ -84,7 +84,7 @@ export class FleetChecks {
     this.#wokeMs.set(machine, this.#place.timeline.nowMs);
   }
 
-  /** One that sleeps does nothing; one that has just woken is being ended, and may end what it was saying. */
+  /** A sleeping host does nothing; one that has just woken is being ended, and may finish its message. */
   #checkAlone(sessionId: string): void {
     const living = this.#seen.filter(({ book, machine }) => {
       if (book.sessionId !== sessionId || !book.process.alive || machine.isSuspended) return false;
@@ -123,7 +123,7 @@ export class FleetChecks {
     }
   }
 
-  /** All that the last attempt has made is on the session's branch here. */
+  /** All work of the last attempt is on the session's branch here. */
   #checkCompleted(sessionId: string, attemptId: string): void {
     this.#completed.add(sessionId);
     const lines = this.#seen.filter(({ book }) => book.attemptId === attemptId).flatMap((one) => one.lines);
@@ -156,14 +156,14 @@ export class FleetChecks {
     const most = maxBudgetUsd + dearestMessageUsd * recordedOver + unknown + cent;
     if (charged > most) this.#violate('money', `$${charged} are spent, at most $${most} may be`);
     const bound = state.usage.costUsd + state.reservedUsd;
-    // A kill may hold one message of unknown size more than was reserved; nothing begins with money that is held.
+    // A kill may hold one message of unknown size more than was reserved; nothing starts with held money.
     const kills = this.#hasReserved ? 0 : [...this.#costs.values()].filter(({ heldUsd }) => heldUsd > 0).length;
     this.#hasReserved = false;
     const boundMost = maxBudgetUsd + dearestMessageUsd * count + heldMessageUsd * kills + cent;
     if (bound > boundMost) this.#violate('money', `$${bound} are spent, held and reserved of $${maxBudgetUsd}`);
   }
 
-  /** All faults are over, the group is completed, and the hosts had time to tidy up. */
+  /** All faults are over, the group is completed, and the hosts had time to clean up. */
   settled(): void {
     this.step();
     for (const machine of this.#machines.values()) {
@@ -172,7 +172,7 @@ export class FleetChecks {
       }
       const slots = machine.disk.find('/data/fleet/slots');
       const kept = slots?.kind === 'folder' ? slots.entries.size : 0;
-      // What it keeps for a runner that may have heard all of it, or whose leave the engine forgot, takes no slot.
+      // Results kept for a runner that may have received them, or whose release the engine lost, take no slot.
       const { outOfReachSinceMs, engine } = this.#place;
       const isFree = (outOfReachSinceMs !== null || engine.hasForgotten) && this.#usedBy(machine) === 0;
       if (kept > 0 && !isFree && !this.isHeld)
@@ -182,21 +182,21 @@ export class FleetChecks {
     for (const { book } of this.#seen) this.#checkBook(book);
   }
 
-  /** Slots, as the host tells itself. */
+  /** Used slots by the host's own report. */
   #usedBy({ name }: FleetMachine): number {
     const { fields, open } = this.#place.engine;
     const told = open(`${hostsKey}/${name}`, fields.get(hostsKey)?.get(name) ?? new Uint8Array(0));
     return Number(/"used":(\d+)/.exec(told)?.[1]);
   }
 
-  /** Money of a lost attempt is not known yet. */
+  /** The cost of a lost attempt is unknown yet. */
   get isHeld(): boolean {
     return [...(this.#log.state?.sessions.values() ?? [])].some(({ lost }) => lost !== undefined);
   }
 
   #checkEngine(): void {
     const { streams, slots, hasForgotten } = this.#place.engine;
-    // It may have forgotten that something was removed.
+    // It may have lost a removal.
     if (this.isHeld || hasForgotten) return;
     for (const [name, entries] of streams) {
       // Messages to a group whose run is over, or that is unreachable, are kept for a while without a reader.
@@ -213,7 +213,7 @@ export class FleetChecks {
   }
 
   #checkBook(book: ClaudeBook): void {
-    // Its host has not told yet what it cost.
+    // Its host has not reported its cost yet.
     const { lost } = this.state?.sessions.get(book.sessionId) ?? {};
     if (lost?.some(({ attempt }) => attempt.id === book.attemptId)) return;
     const cost = this.#costs.get(book.attemptId);

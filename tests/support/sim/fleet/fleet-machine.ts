@@ -1,6 +1,6 @@
 /**
- * One of several hosts: the one of the runner, or one that works for others with the real agent and guard, which are
- * started again when they are gone.
+ * One of several hosts: the runner's, or one that runs sessions of others with the real agent and guard, which are
+ * restarted when they are gone.
  */
 import { join } from 'node:path';
 import { ok } from '../../../../src/core/failure.ts';
@@ -23,12 +23,12 @@ import { VirtualGit } from './virtual-git.ts';
 
 export const dataRoot = '/data';
 const claudeProgram = '/opt/claude';
-/** The system starts an agent again after so long. */
+/** The system restarts an agent after this time. */
 const restartMs = 2_000;
-/** It has run so long when the story begins. */
+/** Uptime at the start of the scenario. */
 const bootedMs = 100_000;
 
-/** Promises of one host that hold among several, too. */
+/** Promises of one machine that also hold among several. */
 const watched: ReadonlySet<string> = new Set([
   'the log is the state',
   'one writer',
@@ -66,7 +66,7 @@ export class FleetMachine extends VirtualMachine {
   }
 
   override say(line: string): void {
-    // The log is told of by its runner.
+    // Its runner reports the log.
     if (!/^ *#\d/.test(line)) this.#place.say(`${this.name}: ${line}`);
   }
 
@@ -92,7 +92,7 @@ export class FleetMachine extends VirtualMachine {
     return process;
   }
 
-  /** The world of a process here, with what only hosts of a fleet ask for. */
+  /** The world of a process here, with the calls that only hosts of a fleet make. */
   worldOf(runner: VirtualRunner, wrap: FleetWrap['world'] = (world) => world): World {
     const { world } = runner;
     const { luck } = this;
@@ -152,7 +152,7 @@ fatal: Could not read from remote repository.
 
   // Agent and guard.
 
-  /** From now on the system looks that an agent is there. */
+  /** From now on the system restarts the agent. */
   serve(): void {
     this.timeline.schedule(this.luck.delay(20, restartMs), `${this.name} starts its agent`, null, () =>
       this.#startAgent(),
@@ -222,7 +222,7 @@ fatal: Could not read from remote repository.
     for (const guard of this.guards) guard.die('kill -9');
   }
 
-  /** Everything there is gone at once, and comes back after a while. */
+  /** Everything there dies at once, and restarts after a while. */
   crash(downMs: number): void {
     this.say('crashes');
     this.isDown = true;
@@ -236,7 +236,7 @@ fatal: Could not read from remote repository.
     });
   }
 
-  /** Nothing happens there for a while, and time goes on. */
+  /** Nothing happens there for a while, and time passes. */
   suspend(forMs: number): void {
     if (this.isDown || this.isSuspended) return;
     this.say('is suspended');

@@ -10,7 +10,7 @@ import type { FleetScenario } from './fleet-scenario.ts';
 import type { VirtualEngine } from './virtual-engine.ts';
 import type { Objects } from './virtual-git.ts';
 
-/** What a planted bug puts between the program and its surroundings. */
+/** What a planted bug inserts between the program and its surroundings. */
 export interface FleetWrap {
   readonly world?: (world: World, machine: FleetMachine) => World;
   readonly engine?: (engine: FleetEngine, machine: FleetMachine) => FleetEngine;
@@ -25,10 +25,10 @@ export interface FleetPlace {
   readonly checks: FleetChecks;
   readonly wrap: FleetWrap;
   readonly trace: string[] | null;
-  /** When the last run came to its end, milliseconds. */
+  /** When the last run ended, milliseconds. */
   readonly overSinceMs: number;
   readonly wasRunnerKilled: boolean;
-  /** It may have been cut off by then, or killed, so that it heard nothing and could not say which slots are free. */
+  /** It may have been disconnected or killed by then, so that it received nothing and could not release slots. */
   readonly outOfReachSinceMs: number | null;
   nextBehaviour(book: ClaudeBook): Behaviour;
   say(line: string): void;

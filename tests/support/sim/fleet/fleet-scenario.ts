@@ -1,4 +1,4 @@
-/** The story of a seed: a group, the hosts of its fleet, and what befalls them until all is well again. */
+/** The scenario of a seed: a group, the hosts of its fleet, and their faults until all is well again. */
 import type { Behaviour, Ending, Scenario, SessionSketch } from '../scenario.ts';
 import { type Seeded, seededFor } from '../seeded.ts';
 
@@ -20,7 +20,7 @@ export interface FleetScenario {
   readonly leaseMs: number;
   readonly hosts: readonly { readonly name: string; readonly slots: number }[];
   readonly faults: readonly TimedFault[];
-  /** Of the host of the runner; it works at nothing itself where it is `fleet`. */
+  /** Of the runner's host; it runs no session itself where it is `fleet`. */
   readonly where: 'fleet' | 'any';
 }
 
@@ -93,7 +93,7 @@ export function fleetScenarioOf(seed: number): FleetScenario {
     atMs: luck.int(1_000, luck.chance(0.6) ? 60_000 : 200_000),
     ...faultOf(luck, names, leaseMs),
   }));
-  // What happens to a host that is cut off already is where protocols break.
+  // Protocols break at faults of a disconnected host.
   const [first] = faults;
   if (first?.do === 'cut' && luck.chance(0.7)) {
     const atMs = first.atMs + luck.int(0, Math.min(first.forMs, 30_000));

@@ -2,7 +2,7 @@
 import { fleetScenarioOf } from './fleet-scenario.ts';
 import { simulateFleet } from './fleet-simulation.ts';
 
-/** How often each kind of event came, of all seeds together; throws at the first that breaks a promise. */
+/** How often each kind of event occurred in all seeds together; throws at the first that breaks a promise. */
 export function runSeeds(first: number, count: number): ReadonlyMap<string, number> {
   const events = new Map<string, number>();
   let steps = 0;

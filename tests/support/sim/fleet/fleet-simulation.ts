@@ -1,7 +1,7 @@
 /**
- * A group that runs over several hosts, from its scenario to its end: all hosts share one clock and one engine,
- * and each has processes, files and a time of its own.
- * `SIM_SEED=N sh scripts/bun.sh test tests/system/sim/fleet/fleet.test.ts` replays one seed and prints its story.
+ * A group that runs over several hosts, from its scenario to its end: all hosts share one clock and one engine, and
+ * each has its own processes, files and uptime. `SIM_SEED=N sh scripts/bun.sh test
+ * tests/system/sim/fleet/fleet.test.ts` replays one seed and prints its history.
  */
 import { drainMicrotasks } from 'bun:jsc';
 import { dirname, join } from 'node:path';
@@ -32,11 +32,11 @@ const stepsMax = 150_000;
 const project = '/projects/one';
 const claude = '/opt/claude';
 const lookMs = 1_000;
-/** All is well again for so long at the end, before the hosts are looked at. */
+/** All is well for this long at the end, before the hosts are checked. */
 const restMs = 120_000;
-/** A runner that is over tries so long to say what is left to be said. */
+/** A finished runner tries this long to send its last messages. */
 const closeMs = 12_000;
-/** All comes to its end within so long after the last fault. */
+/** Everything ends within this time after the last fault. */
 const longestMs = 45 * 60_000;
 const createdMs = Date.UTC(2026, 0, 2, 3, 0, 0);
 const keys = newFleetKeys();
@@ -58,7 +58,7 @@ export interface FleetReport {
 export interface FleetSimulationOptions {
   readonly trace?: boolean;
   readonly wrap?: FleetWrap;
-  /** The one promise that is watched; all of them unless given. */
+  /** The one promise to check; all of them by default. */
   readonly only?: string;
 }
 
@@ -304,7 +304,7 @@ class FleetSimulation implements FleetPlace {
   }
 }
 
-/** For the story of a seed. */
+/** For the history of a seed. */
 function describeEvent({ type, ...rest }: GroupEvent): string {
   return `LOG ${type} ${JSON.stringify(rest).slice(0, 160)}`;
 }
@@ -330,7 +330,7 @@ export function simulateFleet(scenario: FleetScenario, options: FleetSimulationO
     steps += 1;
     try {
       next.action();
-      // Everything that waits for a promise runs on until it waits for a host again.
+      // All pending promises run until they wait for a host again.
       drainMicrotasks();
       simulation.checks.step();
     } catch (error) {

@@ -1,4 +1,4 @@
-/** What the program loads only when it is needed: here it has to be there, for nothing real is waited for. */
+/** Modules that the program loads on demand: here they must be loaded, because nothing real is waited for. */
 import '../../../../src/git/unexpected-changes.ts';
 import '../../../../src/git/commit.ts';
 import '../../../../src/git/ignored-output.ts';

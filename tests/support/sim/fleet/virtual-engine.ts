@@ -20,7 +20,7 @@ interface Waiter {
   readonly tell: () => void;
 }
 
-/** Whether what is sent arrives, and whether answers do. */
+/** Whether messages arrive, and whether answers do. */
 export interface Link {
   up: boolean;
   down: boolean;
@@ -37,13 +37,13 @@ export class VirtualEngine {
   readonly waiters = new Map<string, Set<Waiter>>();
   readonly clients = new Set<() => void>();
   isDown = false;
-  /** Shows what was sealed, for people. */
+  /** Shows sealed content, for readers. */
   open: (stream: string, bytes: Uint8Array) => string = () => '';
-  /** Something was forgotten, that it was removed perhaps. */
+  /** Something was lost, possibly a removal. */
   hasForgotten = false;
   #starts = 1;
   #lastId = 0;
-  /** What takes back each change, newest last. */
+  /** The undo of each change, newest last. */
   #undo: { readonly atMs: number; readonly take: () => void }[] = [];
 
   constructor(timeline: Timeline, luck: Seeded) {
@@ -55,13 +55,13 @@ export class VirtualEngine {
     return `run${this.#starts}`;
   }
 
-  /** All connections are gone with it. */
+  /** All connections end with it. */
   stop(): void {
     this.isDown = true;
     for (const lose of this.clients) lose();
   }
 
-  /** It is there again, and has forgotten what was done within the last `forgetsMs`. */
+  /** It restarts without what was done within the last `forgetsMs`. */
   restart(forgetsMs: number): void {
     this.isDown = false;
     this.#starts += 1;
@@ -108,7 +108,7 @@ export class VirtualEngine {
     return ids.map(String);
   }
 
-  /** What lies in the stream, for people. */
+  /** The content of the stream, for readers. */
   describe(stream: string): string {
     return (this.streams.get(stream) ?? [])
       .map(({ bytes, atMs }) => `${Math.round(atMs / 1_000)} s ${this.open(stream, bytes)}`)

@@ -1,7 +1,7 @@
 /**
- * Git as far as a fleet asks it, over a virtual disk: commits are whole trees of small texts, and a repository has
- * those that were made there or pushed to it. What git itself keeps survives a power cut; working files do as
- * git has written them.
+ * Git as far as a fleet uses it, over a virtual disk: commits are whole trees of small texts, and a repository has
+ * those that were made there or pushed to it. git's own files survive a power cut; working files survive as git has
+ * written them.
  */
 import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
@@ -15,7 +15,7 @@ interface Commit {
   readonly tree: Tree;
 }
 
-/** Every commit that there ever was, on whichever machine. */
+/** Every commit ever made, on any host. */
 export type Objects = Map<string, Commit>;
 
 interface Repository {
@@ -29,7 +29,7 @@ interface Worktree {
   readonly repository: Repository;
   readonly path: string;
   readonly gitDir: string;
-  /** Full name of the ref that is checked out. */
+  /** Full name of the checked-out ref. */
   ref: string;
   index: Tree;
 }
@@ -73,7 +73,7 @@ export class VirtualGit {
     this.#fill(worktree, tree);
   }
 
-  /** The commit that the ref names in the repository of that checkout. */
+  /** The commit of the ref in that checkout's repository. */
   treeOf(top: string, ref: string): Tree | undefined {
     const id = this.#worktrees.get(top)?.repository.refs.get(ref);
     return id === undefined ? undefined : this.#objects.get(id)?.tree;
@@ -239,7 +239,7 @@ export class VirtualGit {
     const [path, commit] = names as [string, string];
     const branch = at < 0 ? commit : (args[at + 1] as string);
     const ref = `refs/heads/${branch}`;
-    // Also one whose folder is gone, and however much force is asked for.
+    // Also one whose folder is gone, with any amount of force.
     if (at >= 0 && own.some((one) => one.ref === ref))
       return refused(`cannot force update the branch '${branch}' checked out at '${path}'`);
     if (at >= 0) repository.refs.set(ref, commit);
@@ -394,7 +394,7 @@ export class VirtualGit {
     const node = this.#disk.createFile(path, 0);
     node.append(encoder.encode(text), 0);
     node.durableSize = node.size;
-    // Names above it as well: what git has made is there after a power cut.
+    // Its parent names as well: git's new files survive a power cut.
     for (let at = path.slice(0, path.lastIndexOf('/')); at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
       const folder = this.#disk.find(at);
       if (folder?.kind === 'folder') folder.sync();

@@ -1,6 +1,6 @@
 /**
- * Promises: a branch leaves the files that are kept apart from it as they are where it is merged, also when its session
- * merged changes of other people; what the session committed of them stays in its history and in its worktree.
+ * Promises: merging a session's branch leaves files under `apart` as they are, even if the session merged changes of
+ * others. What the session committed of them stays in its history and worktree.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ const own = (tree: Tree): void => {
 const changes = () => rig.run('diff', '--name-only', `main...${workspace.branch}`);
 const inBranch = () => rig.run('show', `${workspace.branch}:${state}`);
 
-test('changed, deleted and new in commits of the session', async () => {
+test('changed, deleted and new files that are kept apart are not part of the merged branch', async () => {
   own({ [state]: 'of the session\n', ':(top)/resume-context.md': 'new\n', 'a.txt': 'changed\n' });
   expect((await commit()).committed).toBe(true);
   expect(changes()).toBe('a.txt');
@@ -47,24 +47,27 @@ test('changed, deleted and new in commits of the session', async () => {
   expect(changes()).toBe('a.txt');
 });
 
-test.each([true, false])('what other people changed comes along with a merge; committed: %p', async (isCommitted) => {
-  own({ 'a.txt': 'of the session\n' });
-  rig.repository.commit({ [state]: 'of a person\n', 'a.txt': 'of a person\n' });
-  expect(() => run('merge', '--quiet', '--no-edit', 'main')).toThrow();
-  writeTree(workspace.path, { 'a.txt': 'of both\n' });
-  run('add', 'a.txt');
-  if (isCommitted) {
-    run('commit', '--quiet', '--no-edit');
-    own({ [state]: 'of the session\n' });
-  }
-  await commit();
-  expect(inBranch()).toBe('of a person');
-  expect(changes()).toBe('a.txt');
-  rig.run('merge', '--quiet', '--no-edit', workspace.branch);
-  expect(readFileSync(join(rig.top, state), 'utf8')).toBe('of a person\n');
-});
+test.each([true, false])(
+  'a merge brings changes of other people to files that are kept apart; committed: %p',
+  async (isCommitted) => {
+    own({ 'a.txt': 'of the session\n' });
+    rig.repository.commit({ [state]: 'of a person\n', 'a.txt': 'of a person\n' });
+    expect(() => run('merge', '--quiet', '--no-edit', 'main')).toThrow();
+    writeTree(workspace.path, { 'a.txt': 'of both\n' });
+    run('add', 'a.txt');
+    if (isCommitted) {
+      run('commit', '--quiet', '--no-edit');
+      own({ [state]: 'of the session\n' });
+    }
+    await commit();
+    expect(inBranch()).toBe('of a person');
+    expect(changes()).toBe('a.txt');
+    rig.run('merge', '--quiet', '--no-edit', workspace.branch);
+    expect(readFileSync(join(rig.top, state), 'utf8')).toBe('of a person\n');
+  },
+);
 
-test('a branch without a target is compared with its beginning', async () => {
+test('a branch without a target is compared with its base', async () => {
   const { target: _, ...rest } = workspace;
   workspace = rest;
   own({ [state]: 'of the session\n' });

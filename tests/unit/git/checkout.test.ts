@@ -1,6 +1,6 @@
 /**
- * Promises, with the real git: a branch, a tag or a commit is fetched whole; nothing in a repository runs; reasons are
- * told.
+ * Promises: a branch, a tag or a commit is fetched completely, nothing in a repository runs, and failures have
+ * reasons. Uses the real git.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import {
@@ -37,7 +37,7 @@ function fetchInto(name: string, input: Partial<CheckoutInput> = {}) {
   return checkOut({ world, env }, { repository: repository.folder, folder, ...input });
 }
 
-test('HEAD, a branch, tags of both kinds and a commit can be fetched, by path and by file://', async () => {
+test('HEAD, branches, both kinds of tags and commits can be fetched by path and by file://', async () => {
   const first = repository.commit({ 'a.txt': 'one' });
   git(repository.folder, 'tag', 'v1');
   git(repository.folder, 'tag', '-a', 'v1-annotated', '-m', 'x');
@@ -64,7 +64,7 @@ test('HEAD, a branch, tags of both kinds and a commit can be fetched, by path an
   });
 });
 
-test('what cannot be fetched is told with the reason of git', async () => {
+test('a failed fetch is reported with git’s reason', async () => {
   expect(await fetchInto('empty')).toMatchObject({ ok: false, failure: { message: expect.stringContaining('HEAD') } });
   repository.commit({ 'a.txt': 'one' });
   const ref = await fetchInto('ref', { ref: 'nope' });
@@ -85,7 +85,7 @@ test('what cannot be fetched is told with the reason of git', async () => {
   expect(without).toMatchObject({ failure: { reason: 'not-found', message: 'The program git was not found.' } });
 });
 
-test('a tree that leads out of its folder is refused', async () => {
+test('a tree with a path outside its folder is refused', async () => {
   repository.commit({ 'a.txt': 'one' });
   const blob = git(repository.folder, 'rev-parse', 'HEAD:a.txt');
   writeFileSync(join(root, 'entries'), `100644 blob ${blob}\tevil\n`);
@@ -102,7 +102,7 @@ test('a tree that leads out of its folder is refused', async () => {
   expect(existsSync(join(root, 'evil'))).toBe(false);
 });
 
-test('neither hooks, monitors nor template folders of anybody run, and submodules stay away', async () => {
+test('a fetch runs no hooks, monitors or template folders, and skips submodules', async () => {
   const mark = join(root, 'ran');
   const script = join(root, 'script');
   writeFileSync(script, `#!/bin/sh\ntouch '${mark}'\n`);
@@ -132,7 +132,7 @@ test('neither hooks, monitors nor template folders of anybody run, and submodule
   expect(existsSync(join(root, 'copy', 'sub', 'b.txt'))).toBe(false);
 });
 
-test('places that the user’s configuration turns into a program are refused', async () => {
+test('URLs that the user’s git configuration turns into a program are refused', async () => {
   const mark = join(root, 'ran');
   writeFileSync(
     join(root, '.gitconfig'),
@@ -143,13 +143,13 @@ test('places that the user’s configuration turns into a program are refused', 
   expect(existsSync(mark)).toBe(false);
 });
 
-test('a login from a URL reaches git through its environment, before every helper of the user', async () => {
+test('a login from a URL goes to git in the environment and takes precedence over the user’s helpers', async () => {
   writeFileSync(
     join(root, '.gitconfig'),
     '[credential]\nhelper = "!f() { echo username=wrong; echo password=wrong; }; f"\n',
   );
   const login = { user: 'me', password: `it's "$HOME" \\n %s` };
-  // `credential fill` asks on standard input, which is empty here: what it is asked for stands in a file.
+  // `credential fill` reads standard input, which is empty here; a file holds the request.
   writeFileSync(join(root, 'asked'), 'protocol=https\nhost=git.example.org\n\n');
   const args = ['-c', 'alias.ask=!git credential fill < asked', 'ask'];
   const asked = await runGit({ world, env }, { cwd: root, timeoutMs: 10_000, args, login });

@@ -1,6 +1,6 @@
 /**
- * Promises: numbers and text of a difference are git's, whatever the user has set up for git; a comparison with a
- * worktree shows new files, leaves out our own, and changes neither the index nor anything else there.
+ * Promises: numbers and text of a diff are those of git, whatever the user's git configuration. A diff with a
+ * worktree shows new files, leaves out the program's own files, and changes nothing in the worktree.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ afterEach(() => rig.remove());
 
 const run = (...args: string[]): string => git(workspace.path, ...args);
 
-test('between two commits, also when only the objects are left', async () => {
+test('a diff between two commits works even if only the objects exist', async () => {
   writeTree(workspace.path, { 'a.txt': 'a\nc\nd\n', 'gone.txt': null, 'x.bin': new Uint8Array([0, 1]) });
   run('mv', 'old name.txt', 'new name.txt');
   run('add', '--all');
@@ -44,7 +44,7 @@ test('between two commits, also when only the objects are left', async () => {
   expect(failure(await diffStat(rig.git, rig.gitDir, workspace.base, '12'.repeat(20))).reason).toBe('worktree-failed');
 });
 
-test('with the files of a worktree in which the session is at work', async () => {
+test('a diff includes the uncommitted files of a running session’s worktree', async () => {
   writeTree(workspace.path, {
     'a.txt': 'a\nb\nstaged\n',
     'staged.txt': 'staged\n',
@@ -69,7 +69,7 @@ test('with the files of a worktree in which the session is at work', async () =>
   expect(state()).toEqual(before);
 });
 
-test('a refusal names the command that git refused', async () => {
+test('a failed diff names the git command that failed', async () => {
   const refused = failure(await diffText(rig.git, workspace.path, { from: 'f'.repeat(40), to: workspace.base }));
   expect(refused.message).toStartWith('git diff refused: ');
 });

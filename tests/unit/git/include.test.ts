@@ -1,7 +1,7 @@
 /**
- * Promises: the files that `.worktreeinclude` names and git ignores are in a new worktree, as they are; nothing that is
- * tracked or there already is replaced, nothing is read or written outside of the two folders, and a pipe is not waited
- * for. What is named and not copied is told with the reason.
+ * Promises: ignored files listed in `.worktreeinclude` are copied to a new worktree. Tracked and existing files are
+ * not replaced, nothing outside the two folders is read or written, and pipes are skipped. Skipped files have a
+ * reason.
  */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -30,7 +30,7 @@ const copy = () => copyIncluded(rig.git, workspace, rig.top);
 const nothing = { copied: [], notes: [] };
 const read = (name: string): string => readFileSync(join(workspace.path, name), 'utf8');
 
-test('ignored files that are named, and no others', async () => {
+test('ignored files listed in .worktreeinclude are copied, and no others', async () => {
   await begin(
     { '.worktreeinclude': '# what a session needs\n.env*\n!.env.mine\n/secret/\nsub/**/x y.key\na.txt\nnew.txt\n' },
     {
@@ -59,13 +59,13 @@ test('ignored files that are named, and no others', async () => {
   expect(read('a.txt')).toBe('a\n');
   expect(git(workspace.path, 'status', '--porcelain')).toBe('');
   expect(rig.checkout()).toEqual(before);
-  // Once more after a crash: what is there is left alone.
+  // Repeated after a crash, the copy leaves existing files alone.
   writeFileSync(join(workspace.path, '.env'), 'A=session\n');
   expect(value(await copy())).toEqual({ copied: [], notes });
   expect(read('.env')).toBe('A=session\n');
 });
 
-test('from the checkout of a project in a folder, by a list that is in no commit', async () => {
+test('an uncommitted .worktreeinclude is used, also for a project in a folder of the checkout', async () => {
   await begin({ 'app/x.txt': 'x\n' }, { '.worktreeinclude': '.env\n', '.env': 'A=1\n' });
   writeFileSync(join(rig.top, '.worktreeinclude'), 'nothing\n');
   expect(value(await copy())).toEqual(nothing);
@@ -74,7 +74,7 @@ test('from the checkout of a project in a folder, by a list that is in no commit
   expect(included).toEqual({ copied: ['.env'], notes: [] });
 });
 
-test('without a list, and more files than one command takes', async () => {
+test('no .worktreeinclude copies nothing, and a long list needs several commands', async () => {
   await begin({}, { '.env': 'A=1\n' });
   expect(value(await copy())).toEqual(nothing);
   const many = Array.from({ length: 450 }, (_, index) => `secret/${index % 3}/${index}.txt`);
@@ -83,7 +83,7 @@ test('without a list, and more files than one command takes', async () => {
   expect(many.every((name) => read(name) === name)).toBe(true);
 });
 
-test('nothing from outside and nothing to outside', async () => {
+test('.worktreeinclude copies nothing from or to places outside the two folders', async () => {
   await begin(
     { 'build-link': { link: '../home' } },
     { '.worktreeinclude': '../\n../**\n/etc/passwd\n*.key\nbuild/\nsecret/\nbuild-link/\n' },
@@ -95,7 +95,7 @@ test('nothing from outside and nothing to outside', async () => {
   symlinkSync(rig.folder, join(rig.top, 'secret/folder'));
   Bun.spawnSync(['mkfifo', join(rig.top, 'secret/pipe.key')]);
   writeFileSync(join(rig.top, 'build/out.txt'), 'mine\n');
-  // A folder of the worktree that is a link there would lead the copy out.
+  // A folder that is a symlink in the worktree would lead the copy outside.
   symlinkSync(join(rig.folder, 'home'), join(workspace.path, 'build'));
   mkdirSync(join(rig.top, 'secret/nested'));
   git(join(rig.top, 'secret/nested'), 'init', '--quiet');

@@ -1,6 +1,6 @@
 /**
- * Promises: what a command left in a worktree goes, and nothing else: neither what was there before it, nor what git
- * tracks or ignores, nor anything that a link leads to. What it changed of tracked files is known.
+ * Promises: new files of a command are removed from a worktree. Earlier files, tracked and ignored files, and targets
+ * of symlinks stay. Changes to tracked files are reported.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
@@ -31,28 +31,28 @@ async function command(act: () => void): Promise<void> {
 }
 const writing = (tree: Tree) => command(() => writeTree(workspace.path, tree));
 
-test('new files go, wherever in the worktree and however they are called', async () => {
+test('new files of a command are removed from every folder, whatever their names', async () => {
   const names = ['junit.xml', 'app/report/deep/x.xml', 'odd\n"name".txt', '-rf', 'a b.txt', ':(top)x', 'ä.txt', '*'];
   await writing(Object.fromEntries(names.map((name) => [name, 'junk'])));
   expect(status()).toBe('');
   expect(readFileSync(join(workspace.path, 'app/b.txt'), 'utf8')).toBe('b\n');
 });
 
-test('the next commit of the session holds its own work only', async () => {
+test('after cleanup the next commit of the session contains only its own work', async () => {
   writeTree(workspace.path, { 'work.txt': 'w\n' });
   const first = value(await commitWork(rig.git, workspace, 'Work'));
   await writing({ 'junit.xml': 'junk' });
   expect(value(await commitWork(rig.git, workspace, 'More'))).toMatchObject({ commit: first.commit, committed: false });
 });
 
-test('what was there before stays, also when the command wrote to it', async () => {
+test('files that existed before the command stay, even if the command wrote to them', async () => {
   writeTree(workspace.path, { 'notes.txt': 'mine\n', 'app/draft.txt': 'mine\n' });
   await writing({ 'notes.txt': 'more\n', 'app/draft.txt.orig': 'junk' });
   expect(readFileSync(join(workspace.path, 'notes.txt'), 'utf8')).toBe('more\n');
   expect(status()).toBe('?? app/draft.txt\n?? notes.txt');
 });
 
-test('what git tracks or ignores stays, and so do our own files and other repositories', async () => {
+test('tracked files, ignored files, the program’s own files and other repositories stay', async () => {
   await command(() => {
     writeTree(workspace.path, { 'a.txt': 'changed\n', 'app/b.txt': null, 'debug.log': 'x', '.cpm-progress-1.md': 'x' });
     mkdirSync(join(workspace.path, 'nested'));
@@ -65,14 +65,14 @@ test('what git tracks or ignores stays, and so do our own files and other reposi
   expect(value(await changedTracked(rig.git, workspace.path))).toEqual(['a.txt', 'app/b.txt', 'staged.txt']);
 });
 
-test('links go themselves, and nothing goes that they lead to', async () => {
+test('new symlinks are removed, and their targets stay', async () => {
   const outside = join(rig.folder, 'outside');
   writeTree(outside, { 'precious.txt': 'p\n' });
   await command(() => {
     symlinkSync(outside, join(workspace.path, 'link'));
     symlinkSync(join(outside, 'precious.txt'), join(workspace.path, 'file-link'));
     symlinkSync('nowhere', join(workspace.path, 'broken'));
-    // The folder of a tracked file is a link now, and what was new in it is elsewhere.
+    // The folder of a tracked file is now a symlink, and its new files are elsewhere.
     writeTree(workspace.path, { 'app/new.txt': 'n\n' });
     renameSync(join(workspace.path, 'app'), join(outside, 'app'));
     symlinkSync(join(outside, 'app'), join(workspace.path, 'app'));
@@ -86,15 +86,15 @@ test('links go themselves, and nothing goes that they lead to', async () => {
 });
 
 test.each<readonly [string, (path: string) => void]>([
-  ['removes the link to git', (path) => rmSync(join(path, '.git'))],
+  ['removes the .git file', (path) => rmSync(join(path, '.git'))],
   [
-    'makes a repository of its own instead',
+    'replaces .git with a new repository',
     (path) => {
       rmSync(join(path, '.git'));
       git(path, 'init', '--quiet');
     },
   ],
-])('a command that %s does not make work of the session look new', async (_what, act) => {
+])('a command that %s does not make the session’s work look new', async (_what, act) => {
   const before = value(await untrackedFiles(rig.git, workspace.path));
   writeTree(workspace.path, { 'a.txt': 'changed\n' });
   act(workspace.path);
@@ -106,7 +106,7 @@ test.each<readonly [string, (path: string) => void]>([
   ]);
 });
 
-test('nothing to clear, and a worktree that is gone', async () => {
+test('cleanup accepts an unchanged worktree and a missing worktree', async () => {
   expect(value(await untrackedFiles(rig.git, workspace.path))).toEqual([]);
   expect(value(await changedTracked(rig.git, workspace.path))).toEqual([]);
   await writing({});

@@ -1,6 +1,6 @@
 /**
- * Promises: the folders above a worktree look like those above the user's checkout, as far as tools look there. Links
- * lead to originals or to what takes their places; what else is put there is never removed.
+ * Promises: the folders above a worktree look to tools like those above the user's checkout. Symlinks lead to the
+ * originals or their replacements, and other files there are never removed.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ function make(...paths: string[]): void {
   }
 }
 
-/** A worktree of the checkout, as it is before anything lies around it. */
+/** A worktree of the checkout, before anything is linked around it. */
 function around(checkout: string, places: Readonly<Record<string, string>> = {}): WorkspaceLinks {
   const full = join(home, checkout);
   const others = Object.keys(places).map((path) => join(home, path));
@@ -47,7 +47,7 @@ function around(checkout: string, places: Readonly<Record<string, string>> = {})
 const below = (path: string): string[] => readdirSync(join(top, path)).sort();
 const target = (path: string): string => readlinkSync(join(top, path)).replace(`${home}/`, '');
 
-test('the levels begin at the parent, or above where instructions or configuration of tools lie', () => {
+test('linked levels start at the parent folder, or higher where instructions or tool configuration exist', () => {
   make('work/acme/web/.git/', 'work/acme/money/.git/');
   const place = (others: string[] = []) =>
     placeBelow(files, top, {
@@ -60,12 +60,12 @@ test('the levels begin at the parent, or above where instructions or configurati
   expect(place(['work/libs/round'])).toBe(join(top, 'work/acme/web'));
   make('work/.npmrc');
   expect(place()).toBe(join(top, 'work/acme/web'));
-  // What lies in the home folder itself is no configuration of the project's.
+  // Files in the home folder itself are not configuration of the project.
   make('.npmrc', 'CLAUDE.md');
   expect(place()).toBe(join(top, 'work/acme/web'));
 });
 
-test('everything is linked but folders with a dot in front; of these tools look into three', () => {
+test('everything is linked except dot folders, three of which are linked by their contents', () => {
   make(
     'acme/web/.git/',
     'acme/money/.git/',
@@ -85,7 +85,7 @@ test('everything is linked but folders with a dot in front; of these tools look 
   );
 });
 
-test('rules of claude are copied, also when they change; its other files are linked', () => {
+test('claude rules are copied and updated, and other files of .claude are linked', () => {
   make('acme/web/.git/', 'acme/.claude/rules/deep/a.md', 'acme/.claude/CLAUDE.md');
   const levels = around('acme/web');
   layOutLevels(files, levels);
@@ -102,7 +102,7 @@ test('of the home folder itself only repositories are linked', () => {
   expect(below('home')).toEqual(['money', 'web']);
 });
 
-test('a checkout leads to what takes its place, also deeper down, and later to the original again', () => {
+test('a linked checkout leads to its replacement, also in subfolders, and later to the original again', () => {
   make('work/acme/web/.git/', 'work/libs/money/.git/', 'work/libs/round/.git/');
   const levels = around('work/acme/web', { 'work/libs/money': '/new/money' });
   layOutLevels(files, levels);
@@ -113,7 +113,7 @@ test('a checkout leads to what takes its place, also deeper down, and later to t
   expect(target('work/libs')).toBe('work/libs');
 });
 
-test('no link leads to the folder in which the workspace itself lies', () => {
+test('no symlink leads to the folder that contains the workspace', () => {
   top = join(home, 'acme/.data/w/abc');
   make('acme/web/.git/', 'acme/.data/');
   symlinkSync(join(home, 'acme/web'), join(home, 'acme/latest'));
@@ -123,7 +123,7 @@ test('no link leads to the folder in which the workspace itself lies', () => {
   expect(below('acme')).toEqual(['latest', 'web']);
 });
 
-test('what somebody has put there is neither replaced nor removed', () => {
+test('existing files beside a worktree are neither replaced nor removed', () => {
   make('acme/web/.git/', 'acme/money/.git/', 'acme/report.md');
   const levels = around('acme/web');
   writeFileSync(join(top, 'acme/report.md'), 'mine');

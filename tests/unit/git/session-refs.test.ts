@@ -1,4 +1,4 @@
-/** Promises: refs keep commits of a session, and travel by push and fetch. */
+/** Promises: refs keep the commits of a session, and travel by push and fetch. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { Git } from '../../../src/git/git.ts';
@@ -29,7 +29,7 @@ test('refs of a session are set, found and removed', async () => {
   expect(git(repository.folder, 'for-each-ref', 'refs/claude-code-agent')).toBe('');
 });
 
-test('pushed commits make the repository on a host, and come back from there under refs of their own', async () => {
+test('pushed commits create the repository on a host, and return under their own refs', async () => {
   const there = { url: join(temp.path, 'a host', 'repository'), isOnHost: true };
   unwrap(await pushRefs(own, repository.folder, there, [`${commit}:refs/x/sent`]));
   expect(git(there.url, 'rev-parse', 'refs/x/sent')).toBe(commit);
@@ -37,7 +37,7 @@ test('pushed commits make the repository on a host, and come back from there und
   git(temp.path, 'clone', '--quiet', repository.folder, clone);
   const made = new Repository(clone).commit({ 'b.txt': 'b\n' });
   git(clone, 'push', '--quiet', there.url, `${made}:refs/x/sent`);
-  // The one before, on which no ref is any more, can be had as well.
+  // The previous commit, which has no ref anymore, can be fetched too.
   git(there.url, 'update-ref', '-d', 'refs/x/sent');
   const refs = [
     [made, keepingRef('s1', 'head')],
@@ -49,7 +49,7 @@ test('pushed commits make the repository on a host, and come back from there und
   expect(git(repository.folder, 'status', '--porcelain', '--branch')).toBe(before);
 });
 
-test('a host that is out of reach, and a commit that is not there, are told apart', async () => {
+test('an unreachable host and a missing commit are different failures', async () => {
   const away = { url: 'nobody@127.0.0.1:/nowhere', isOnHost: true };
   const away2: Git = { ...own, env: { ...own.env, GIT_SSH_COMMAND: "sh -c 'echo ssh: no way >&2; exit 255'" } };
   const pushed = await pushRefs(away2, repository.folder, away, [`${commit}:refs/x/sent`]);

@@ -1,6 +1,6 @@
 /**
- * Promises: a snapshot holds all that lies in a worktree but what git ignores, and changes nothing there; a worktree is
- * made to look like one with what was not committed uncommitted again, and never when it was changed meanwhile.
+ * Promises: a work snapshot holds all files of a worktree except ignored ones, and changes nothing there. Restoring
+ * one keeps uncommitted changes uncommitted, and is refused if the worktree was changed meanwhile.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ async function taken(): Promise<Snapshot> {
   return made.value;
 }
 
-/** As another machine would have left it: a commit, a changed, a new and a removed file. */
+/** As another host would have left it: a commit, a changed, a new and a removed file. */
 async function workElsewhere(what = { commits: true, leaves: true }): Promise<{ known: Snapshot; wanted: Snapshot }> {
   const known = await taken();
   if (what.commits) {
@@ -63,13 +63,13 @@ const apply = (known: Snapshot, wanted: Snapshot) =>
     marked: marked(),
   });
 
-test('of a clean worktree it is its commit', async () => {
+test('the work snapshot of a clean worktree is its commit', async () => {
   const { head, snapshot } = await taken();
   expect(snapshot).toBe(head);
   expect(head).toBe(git(path, 'rev-parse', 'HEAD'));
 });
 
-test('holds what is changed, new and removed, and leaves index and files alone', async () => {
+test('a work snapshot holds changed, new and removed files, and leaves index and files alone', async () => {
   write('kept.txt', 'changed\n');
   write('new.txt', 'new\n');
   write('ignored', 'secret\n');
@@ -81,7 +81,7 @@ test('holds what is changed, new and removed, and leaves index and files alone',
   expect(git(path, 'rev-parse', `${snapshot}^`)).toBe(head);
 });
 
-test('holds what git ignores where the session has committed or staged it all the same', async () => {
+test('a work snapshot holds ignored files that the session committed or staged', async () => {
   write('new.txt', 'new\n');
   await taken();
   write('ignored', 'built\n');
@@ -95,7 +95,7 @@ test('holds what git ignores where the session has committed or staged it all th
   expect(await files()).toEqual(all.filter((name) => name !== 'ignored'));
 });
 
-test('is taken where a git that was killed has left its lock, and leaves nothing behind itself', async () => {
+test('a work snapshot works beside the lock of a killed git, and leaves nothing behind', async () => {
   write('new.txt', 'new\n');
   const own = join(project, '.git', 'worktrees', 'worktree');
   writeFileSync(join(own, 'cca-snapshot-index.lock'), '');
@@ -105,7 +105,7 @@ test('is taken where a git that was killed has left its lock, and leaves nothing
   expect(readdirSync(own).toSorted()).toEqual([...before, 'cca-snapshot-index'].toSorted());
 });
 
-test('is made again: commits on the branch, the rest uncommitted, ignored files untouched', async () => {
+test('restoring a work snapshot brings commits, uncommitted changes, and leaves ignored files alone', async () => {
   const { known, wanted } = await workElsewhere();
   write('ignored', 'stays\n');
   expect((await apply(known, wanted)).ok).toBe(true);
@@ -115,15 +115,15 @@ test('is made again: commits on the branch, the rest uncommitted, ignored files 
   expect([read('kept.txt'), read('new.txt'), read('gone.txt'), read('ignored')]).toEqual([
     ...['changed\n', 'new\n', null, 'stays\n'],
   ]);
-  // Once more changes nothing.
+  // Restoring again changes nothing.
   expect((await apply(known, wanted)).ok).toBe(true);
 });
 
 test.each<[string, () => void]>([
-  ['a file was changed', () => write('kept.txt', 'by a person\n')],
-  ['something new lies there', () => write('mine.txt', 'by a person\n')],
-  ['the branch went on', () => git(path, 'commit', '--allow-empty', '--quiet', '-m', 'by a person')],
-])('nothing is put over what a person did meanwhile: %s', async (_, change) => {
+  ['a changed file', () => write('kept.txt', 'by a person\n')],
+  ['a new file', () => write('mine.txt', 'by a person\n')],
+  ['a new commit on the branch', () => git(path, 'commit', '--allow-empty', '--quiet', '-m', 'by a person')],
+])('a work snapshot is not restored over changes made by the user: %s', async (_, change) => {
   const { known, wanted } = await workElsewhere();
   change();
   const before = [git(path, 'rev-parse', 'HEAD'), git(path, 'status', '--porcelain'), read('kept.txt')];
@@ -132,7 +132,7 @@ test.each<[string, () => void]>([
   expect([git(path, 'rev-parse', 'HEAD'), git(path, 'status', '--porcelain'), read('kept.txt')]).toEqual(before);
 });
 
-test('what was begun is finished after a crash, whatever lies there', async () => {
+test('an interrupted restore is completed after a crash, whatever the worktree holds', async () => {
   const { known, wanted } = await workElsewhere();
   git(project, 'update-ref', markRef, wanted.snapshot);
   write('kept.txt', 'half of it\n');
@@ -143,20 +143,17 @@ test('what was begun is finished after a crash, whatever lies there', async () =
 test.each([
   [128, 'fatal: unable to write loose object file: No space left on device'],
   [1, 'error: unable to write file: No space left on device'],
-])(
-  'on a full disk (exit code %i) there is no snapshot, which would be that of other files',
-  async (exitCode, stderr) => {
-    write('new.txt', 'new\n');
-    const { processes } = own.world;
-    const run: typeof processes.run = async (options) =>
-      options.args.includes('add') ? ok({ exitCode, stdout: '', stderr }) : processes.run(options);
-    const world = { ...own.world, processes: Object.assign(Object.create(processes), { run }) };
-    expect(await snapshotOf({ ...own, world }, path)).toMatchObject({
-      ok: false,
-      failure: {
-        message: expect.stringContaining('No space left'),
-        next: { sentence: 'Free some disk space, then try again.' },
-      },
-    });
-  },
-);
+])('on a full disk (exit code %i) no work snapshot is created', async (exitCode, stderr) => {
+  write('new.txt', 'new\n');
+  const { processes } = own.world;
+  const run: typeof processes.run = async (options) =>
+    options.args.includes('add') ? ok({ exitCode, stdout: '', stderr }) : processes.run(options);
+  const world = { ...own.world, processes: Object.assign(Object.create(processes), { run }) };
+  expect(await snapshotOf({ ...own, world }, path)).toMatchObject({
+    ok: false,
+    failure: {
+      message: expect.stringContaining('No space left'),
+      next: { sentence: 'Free some disk space, then try again.' },
+    },
+  });
+});

@@ -1,6 +1,6 @@
 /**
- * Promises: every usual way to name a repository is understood; passwords are cut off; nothing reaches git as an
- * option.
+ * Promises: every usual way to name a repository is understood, passwords are removed from URLs, and no value reaches
+ * git as an option.
  */
 
 import { expect, test } from 'bun:test';
@@ -16,14 +16,17 @@ test.each([
   ['work:templates.git/', 'work:templates.git/', 'templates'],
   ['file:x', 'file:x', 'x'],
   ['file:///srv/our%20templates', 'file:///srv/our%20templates', 'our%20templates'],
-])('%s is a repository', (text, url, name) => {
+])('the source %s is a repository', (text, url, name) => {
   expect(parseRepository(text)).toEqual({ ok: true, value: { url } });
   expect(nameOfSource(url)).toBe(name);
 });
 
-test.each(['.', '../templates', '/srv/templates', './a:b', 'templates', 'a/b:c', '~x/y'])('%s is a path', (text) => {
-  expect(parseRepository(text)).toEqual({ ok: true, value: null });
-});
+test.each(['.', '../templates', '/srv/templates', './a:b', 'templates', 'a/b:c', '~x/y'])(
+  'the source %s is a path',
+  (text) => {
+    expect(parseRepository(text)).toEqual({ ok: true, value: null });
+  },
+);
 
 test.each([
   ['', 'is empty'],
@@ -47,13 +50,13 @@ test.each([
   ['-oProxyCommand=x:y', 'option'],
   ['git@-x:y', 'option'],
   ['git.example.org:-y', 'option'],
-])('%s is refused', (text, why) => {
+])('the source %s is refused', (text, why) => {
   const parsed = parseRepository(text);
   const said = parsed.ok ? '' : describeFailure(parsed.failure);
   expect(said).toContain(why);
 });
 
-test('a password is cut off and handed over by itself', () => {
+test('a password in a URL is removed and passed separately', () => {
   expect(parseRepository('https://me:p%40ss@git.example.org/x.git')).toEqual({
     ok: true,
     value: { url: 'https://git.example.org/x.git', login: { user: 'me', password: 'p@ss' } },
@@ -90,7 +93,7 @@ test.each([
 });
 
 test.each(['main', 'v1.2', 'feature/x', 'refs/tags/v1', 'a'.repeat(40), '_x', 'release-2.0+1'])(
-  '%s is a ref',
+  '%s is a valid ref',
   (ref) => {
     expect(parseRef(ref)).toEqual({ ok: true, value: ref });
   },
@@ -112,6 +115,6 @@ test.each([
   'a.lock',
   '@{u}',
   'x'.repeat(201),
-])('%s is no ref', (ref) => {
+])('%s is not a valid ref', (ref) => {
   expect(parseRef(ref)).toMatchObject({ ok: false, failure: { reason: 'usage' } });
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: a runner may go at any time; its workers go on, the next run takes them over with control and cost, no
- * attempt runs twice and nothing is paid twice. Runners leave here inside this process; tests/crash kills real ones.
+ * Promises: workers survive the end of their runner. The next runner adopts them with control and cost, no attempt
+ * runs twice and nothing is charged twice. Runners end inside this process here; `tests/crash` kills real ones.
  */
 import { expect, test } from 'bun:test';
 import { resultLine } from '../../support/fake-claude-rig.ts';
@@ -12,7 +12,7 @@ let group: GroupFixture;
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
-test('a worker left behind goes on, is adopted, metered and interrupted', async () => {
+test('a worker without a runner continues and is adopted, metered and interrupted by the next runner', async () => {
   group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -21,7 +21,7 @@ test('a worker left behind goes on, is adopted, metered and interrupted', async 
   first.signal('SIGHUP');
   expect(await first.result).toMatchObject({ kind: 'left' });
   expect(alive(fake.hello.pid)).toBe(true);
-  // Output written while nobody watched is not lost.
+  // Output written without a runner is not lost.
   await fake.print({ type: 'assistant', message: { id: 'm1', content: [{ type: 'text', text: 'alone' }] } });
 
   const second = group.run(rig.env);
@@ -43,7 +43,7 @@ test('a worker left behind goes on, is adopted, metered and interrupted', async 
   expect(record?.attempts).toBe(1);
 });
 
-test('a worker that ended while nobody watched is completed by what it printed', async () => {
+test('a worker that completed without a runner is completed from its output', async () => {
   group = make([{ name: 'one' }, { name: 'two', after: ['one'] }]);
   const first = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -64,7 +64,7 @@ test('a worker that ended while nobody watched is completed by what it printed',
   expect(group.events().filter((event) => event.type === 'session_starting').length).toBe(2);
 });
 
-test('a worker that died without a result is interrupted and tried again as the next attempt', async () => {
+test('a worker that died without a result is interrupted and retried as the next attempt', async () => {
   group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -83,7 +83,7 @@ test('a worker that died without a result is interrupted and tried again as the 
   expect(group.state().sessions.get(group.id('one'))?.attempts).toBe(2);
 });
 
-test('a worker that has printed nothing is ended and started again as the same attempt', async () => {
+test('a worker without output is ended and started again as the same attempt', async () => {
   group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
   const fake = await rig.nextFor(group.claudeId('one'));
@@ -103,7 +103,7 @@ test('a worker that has printed nothing is ended and started again as the same a
   expect(group.state().sessions.get(group.id('one'))?.attempts).toBe(1);
 });
 
-test('a stop that an earlier runner had begun is carried on, and the session goes on afterwards', async () => {
+test('a stop begun by the previous runner is completed, and the session resumes afterwards', async () => {
   group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
   const fake = await begin(group, 'one');

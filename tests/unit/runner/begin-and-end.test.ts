@@ -1,7 +1,6 @@
 /**
- * Promises: claude is asked for its login where the settings of no session lie; the model of a session's settings is
- * said on the command line; a request that nobody hinted at is answered before the run is over, but a pause that is
- * asked for in that moment changes nothing.
+ * Promises: the login check reads no settings of sessions, the model of a session's settings is on the command line,
+ * and a request written without a hint is answered before the run ends.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -17,7 +16,7 @@ function share(group: GroupFixture, settings: object): void {
   writeFileSync(join(group.paths.sharedConfig, 'settings.json'), JSON.stringify(settings));
 }
 
-test('the login is asked for in a folder of its own, which is gone afterwards', async () => {
+test('the login is checked in a temporary folder, which is removed afterwards', async () => {
   const group = make([{ name: 'one' }]);
   share(group, { apiKeyHelper: '/opt/key' });
   const { processes } = group.world;
@@ -36,7 +35,7 @@ test('the login is asked for in a folder of its own, which is gone afterwards', 
   expect(existsSync(asked[0]?.folder ?? '')).toBe(false);
 });
 
-test('the model of the settings is said on the command line', async () => {
+test('the model of the settings is passed on the command line', async () => {
   const group = make([{ name: 'one' }]);
   share(group, { model: 'opus' });
   const run = group.run(rig.env);

@@ -1,7 +1,6 @@
 /**
- * Promises: where nobody works on a group any more, lost machines are asked what their attempts have cost; what they
- * tell within ten seconds is booked, in place of what was held, and nobody is asked where nothing is held. The fleet is
- * made up.
+ * Promises: after a run, lost hosts are asked for the cost of their attempts. Costs that arrive within ten seconds
+ * replace the held money, and no host is asked if nothing is held. The fleet is fake.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -22,9 +21,9 @@ import { unwrap } from '../../support/system/rig.ts';
 let group: GroupFixture;
 let writer: GroupWriter;
 let clock: SteppedClock;
-/** What the fleet was asked, in this order. */
+/** Calls to the fleet in order. */
 let asked: string[];
-/** By attempt, what is called when its host has told all of it. */
+/** The callbacks to call when the host of an attempt has reported everything. */
 let late: Map<string, LateOptions>;
 let links: number;
 
@@ -42,7 +41,7 @@ afterEach(() => {
 
 const hostOf = (name: string) => `host-${name}`;
 
-/** An attempt that had a dollar, spent a quarter of it for all that is known, and was lost with its machine. */
+/** An attempt with a reservation of one dollar and a known cost of a quarter that was lost with its host. */
 function lose(name: string, reservedUsd: number | undefined = 1): void {
   const sessionId = group.id(name);
   const attemptId = `attempt-${name}`;
@@ -75,7 +74,7 @@ const link: LinkFleet = async () => {
 
 const book = (how = link): Promise<number> => bookLate({ ...group.world, clock }, writer, how);
 
-/** Its machine tells that it printed this. */
+/** Its host reports these output lines. */
 function tell(name: string, costUsd: number): void {
   const path = join(group.folder, `${name}.jsonl`);
   const init = { type: 'system', subtype: 'init', session_id: group.claudeId(name), model: 'claude-opus-4-8' };
@@ -84,19 +83,19 @@ function tell(name: string, costUsd: number): void {
   late.get(`attempt-${name}`)?.onEnd(path);
 }
 
-/** The machines have been asked. */
+/** The hosts have been asked. */
 async function untilAsked(): Promise<void> {
   while (!asked.some((what) => what.startsWith('await'))) await Bun.sleep(0);
 }
 
 const usageOf = (name: string) => writer.state.sessions.get(group.id(name))?.usage;
 
-test('where nothing was lost no fleet is opened', async () => {
+test('the fleet is not opened when nothing was lost', async () => {
   expect(await book()).toBe(0);
   expect(links).toBe(0);
 });
 
-test('what machines tell replaces what is held, and their slots are given back', async () => {
+test('costs reported by lost hosts replace held money, and their slots are released', async () => {
   lose('a');
   lose('b', undefined);
   const booking = book();
@@ -114,7 +113,7 @@ test('what machines tell replaces what is held, and their slots are given back',
   expect(clock.waiting).toBe(0);
 });
 
-test('a machine that tells nothing is waited for ten seconds, and what is held stays so', async () => {
+test('a host that reports nothing is waited for ten seconds, and its held money stays held', async () => {
   lose('a');
   lose('b');
   const booking = book();
@@ -129,7 +128,7 @@ test('a machine that tells nothing is waited for ten seconds, and what is held s
   expect(asked.at(-1)).toBe('close');
 });
 
-test('what is held for a host that was taken out of the fleet is booked, and nothing waits for it', async () => {
+test('money held for a host that left the fleet is recorded as spent without waiting', async () => {
   lose('a');
   const booking = book();
   await untilAsked();

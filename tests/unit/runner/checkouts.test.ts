@@ -1,8 +1,7 @@
 /**
- * Promises: sessions without a worktree take turns in a repository also when they belong to different groups, whatever
- * became of the other group's runner; whoever waits says so and goes on by itself; those that share checkouts, have
- * worktrees or work elsewhere wait for nobody. Not covered: groups of different data roots, which know nothing of each
- * other.
+ * Promises: sessions without a worktree take turns in a repository, also across groups and after the other runner
+ * died. Waiting sessions show their reason and continue automatically. Sessions with worktrees, shared checkouts or
+ * on other hosts do not wait. Groups of different data roots do not know each other.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { readdirSync, writeFileSync } from 'node:fs';
@@ -22,7 +21,7 @@ afterEach(() => {
   groups = [];
 });
 
-/** Its one session works in the repository's checkout; all groups have one data root. */
+/** A group whose one session works in the repository's checkout; all groups have one data root. */
 function make(config: Partial<GroupConfig> = {}, of = repository): GroupFixture {
   const root = groups[0]?.root;
   const fields = { repository: of, isolate: 'none' as const };
@@ -40,7 +39,7 @@ async function begin(group: GroupFixture): Promise<Invocation> {
 
 const claims = (group: GroupFixture) => readdirSync(join(group.root, 'checkouts')).filter((name) => name !== 'lock');
 
-test('the second group waits, says for whom, and goes on by itself', async () => {
+test('a group waits for the checkout that another group uses, says so, and then continues automatically', async () => {
   const [first, second] = [make(), make()];
   const firstRun = first.run(rig.env);
   const one = await begin(first);
@@ -56,14 +55,14 @@ test('the second group waits, says for whom, and goes on by itself', async () =>
   expect(claims(first)).toEqual([]);
 });
 
-test('in another repository, and with shared checkouts, nobody waits', async () => {
+test('groups in other repositories or with shared checkouts do not wait', async () => {
   const [first, elsewhere, sharing] = [make(), make({}, '/somewhere/web/.git'), make({ shareCheckouts: true })];
   const runs = [first, elsewhere, sharing].map((group) => group.run(rig.env));
   for (const fake of await Promise.all([first, elsewhere, sharing].map(begin))) await fake.succeed();
   for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('a group that a session runs does not wait for that very session', async () => {
+test('a group started inside a session does not wait for that session', async () => {
   const [outer, inner] = [make(), make()];
   const outerRun = outer.run(rig.env);
   const session = await begin(outer);
@@ -74,7 +73,7 @@ test('a group that a session runs does not wait for that very session', async ()
   expect(await outerRun.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('a group whose runner is gone is there as long as its worker lives, and no longer', async () => {
+test('a group without a runner keeps its checkout as long as its worker lives', async () => {
   const [first, second] = [make(), make()];
   const firstRun = first.run(rig.env);
   const one = await begin(first);
@@ -83,7 +82,7 @@ test('a group whose runner is gone is there as long as its worker lives, and no 
   const [claim] = claims(first);
   const path = join(first.root, 'checkouts', claim as string);
   const written = JSON.parse(await Bun.file(path).text());
-  // The process of this very test, in which that runner lived, goes on.
+  // The process of this test, which contained that runner, is still alive.
   writeFileSync(path, JSON.stringify({ ...written, runner: { ...written.runner, startTime: '1' } }));
   const ask = () => otherGroups(first.world, first.root, second.groupId).workingIn(repository);
   expect(ask()).toBe(first.groupId);

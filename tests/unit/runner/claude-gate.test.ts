@@ -1,6 +1,6 @@
 /**
- * Promises: the gate decides which program an attempt is started with; when it lets none through in the middle of a
- * run, what runs goes on, nothing else starts, the group is paused with that reason, and a resume goes on.
+ * Promises: the gate decides which claude program starts an attempt. If no program is allowed during a run, running
+ * sessions continue, nothing else starts, the group pauses with that reason, and a resume continues it.
  */
 import { expect, test } from 'bun:test';
 import { fail, ok } from '../../../src/core/failure.ts';
@@ -9,7 +9,7 @@ import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig();
 
-/** Lets through what was asked for so many times. */
+/** Allows the requested program this many times. */
 function gateFor(times: number, asked: (string | undefined)[] = []): ClaudeGate {
   return {
     choose: async (accepted) => {
@@ -20,7 +20,7 @@ function gateFor(times: number, asked: (string | undefined)[] = []): ClaudeGate 
   };
 }
 
-test('a claude that is not let through pauses the group, and the next run goes on', async () => {
+test('a claude program that is not allowed pauses the group, and the next run continues', async () => {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }]);
   const env = { ...rig.env, CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' };
   const run = group.run(env, { claude: gateFor(1) });
@@ -47,7 +47,7 @@ test('a claude that is not let through pauses the group, and the next run goes o
   expect(group.state().group.config.acceptClaude).toBe('2.1.401');
 });
 
-test('what runs goes on when another session finds no claude that is let through', async () => {
+test('running sessions continue when no allowed claude program is found for another session', async () => {
   const group = make([{ name: 'a' }, { name: 'b' }], { maxConcurrentSessions: 2 });
   const run = group.run(rig.env, { claude: gateFor(1) });
   const fake = await begin(group, 'a');

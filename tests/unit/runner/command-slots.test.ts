@@ -1,11 +1,11 @@
 /**
- * S17: the rules by which heavy commands wait for each other: so many at once as was said, those that hold up most
- * first; one that is stopped while it waits is gone at once. Commands of real runs are in command-slots-run.test.ts.
+ * Promises: a limited number of heavy commands runs at once, those of the longest chains first, and a command that is
+ * stopped while it waits leaves the queue at once.
  */
 import { expect, test } from 'bun:test';
 import { CommandSlots, type SlotRequest } from '../../../src/worker/attempt/command-slots.ts';
 
-/** Slots with works that last until they are told to end, and the names of those that have begun. */
+/** Slots with commands that run until the test ends them, and the names of those that started. */
 function ground(atOnce = 1, chains: Record<string, number> = {}) {
   const begun: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<string>>();
@@ -26,10 +26,10 @@ function ground(atOnce = 1, chains: Record<string, number> = {}) {
   };
   return { slots, chains, begun, take, end, fail: (id: string) => ends.get(id)?.reject(new Error(id)), stops };
 }
-/** Everything that follows from what has happened has happened. */
+/** Waits until all reactions to earlier events have happened. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('never more than may, and among equals in the order in which they came', async () => {
+test('heavy commands run up to the limit, and equal ones start in order of arrival', async () => {
   const { begun, take, end } = ground(2);
   const all = ['a', 'b', 'c', 'd'].map((id) => take(id));
   await settled();
@@ -42,7 +42,7 @@ test('never more than may, and among equals in the order in which they came', as
   expect(await Promise.all(all)).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('the longest chain goes first', async () => {
+test('the command of the longest chain gets the next command slot', async () => {
   const { begun, take, end } = ground(1, { c: 2, d: 3 });
   const all = ['a', 'b', 'c', 'd'].map((id) => take(id));
   await settled();
@@ -51,7 +51,7 @@ test('the longest chain goes first', async () => {
   expect(begun).toEqual(['a', 'd', 'c', 'b']);
 });
 
-test('a failure is the caller’s, and its slot is free', async () => {
+test('a failed command rejects for its caller and frees its slot', async () => {
   const { begun, take, end, fail } = ground();
   const [a, b] = [take('a'), take('b')];
   fail('a');
@@ -62,7 +62,7 @@ test('a failure is the caller’s, and its slot is free', async () => {
   expect(await b).toBe('b');
 });
 
-test('who is withdrawn while waiting never begins; who has begun keeps its slot to its end', async () => {
+test('a waiting command that is withdrawn never starts, and a started one keeps its slot until it ends', async () => {
   const { slots, begun, take, end, stops } = ground();
   const [a, b, c] = [take('a'), take('b'), take('c')];
   stops.get('b')?.();
@@ -78,7 +78,7 @@ test('who is withdrawn while waiting never begins; who has begun keeps its slot 
   await c;
 });
 
-test('while all is halted nothing begins; once it is closed nothing begins ever', async () => {
+test('no command starts during a freeze, and none starts after the slots are closed', async () => {
   const { slots, begun, take, end } = ground();
   slots.halt(true);
   const all = [take('a'), take('b')];
@@ -93,7 +93,7 @@ test('while all is halted nothing begins; once it is closed nothing begins ever'
   expect(begun).toEqual(['a']);
 });
 
-test('who waits is told of whenever it looks different, with those that have the slots', async () => {
+test('a waiting command is reported at each change of the queue, with the commands that hold slots', async () => {
   const { slots, take, end } = ground();
   const told: [string, string | undefined][] = [];
   slots.onChange = (id) => told.push([id, slots.waitOf(id)?.heldBy[0]?.sessionId]);

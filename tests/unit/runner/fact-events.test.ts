@@ -1,4 +1,7 @@
-/** Promises: what the user said and claude did not read is not lost with the attempt, nor said twice. */
+/**
+ * Promises: user messages that claude has not read survive the attempt and are sent once more, and retries follow the
+ * rules of their failure.
+ */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import { noUsage } from '../../../src/core/group.ts';
@@ -10,7 +13,7 @@ type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
 const id = sid(1);
 
-/** How an attempt ends that has not read these, after it was told something while it was being stopped. */
+/** An attempt ends without having read these messages, the last of which arrived while it was being stopped. */
 function endedUnread(outcome: Ended['outcome'], unread: readonly string[]): { log: CoreLog; events: EventBody[] } {
   const of = { sessionId: id, attemptId: attemptId(id, 1) };
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(id);
@@ -23,7 +26,7 @@ function endedUnread(outcome: Ended['outcome'], unread: readonly string[]): { lo
   };
 }
 
-/** What the next attempt is told after that. */
+/** The messages that the next attempt receives. */
 function toldNext(outcome: Ended['outcome'], unread: readonly string[]): readonly string[] | undefined {
   const { log, events } = endedUnread(outcome, unread);
   return log.add(...events).state.sessions.get(id)?.messages;
@@ -32,12 +35,12 @@ function toldNext(outcome: Ended['outcome'], unread: readonly string[]): readonl
 const paused = { status: 'paused', reason: 'user', message: 'x', warnings: [] } as const;
 const failed = { status: 'failed', reason: 'claude-error', message: 'x', next: 'y', warnings: [] } as const;
 
-test('what was not read goes to the next attempt, once', () => {
+test('unread messages go to the next attempt once', () => {
   expect(toldNext(paused, [])).toEqual(['said while it stopped']);
   expect(toldNext(paused, ['not read', 'said while it stopped'])).toEqual(['said while it stopped', 'not read']);
 });
 
-test('also when it has failed, or claude had answered before: then it goes on with that', () => {
+test('unread messages go to the next attempt after a failure or a success too, and the session continues', () => {
   const done = { status: 'completed', result: 'x', warnings: [] } as const;
   for (const outcome of [failed, done])
     expect(toldNext(outcome, ['not read'])).toEqual(['said while it stopped', 'not read']);
@@ -45,7 +48,7 @@ test('also when it has failed, or claude had answered before: then it goes on wi
   expect(endedUnread(done, []).events).toMatchObject([{ type: 'session_completed' }]);
 });
 
-test('whoever is interrupted for want of disk again and again waits ever longer, at most ten minutes', () => {
+test('repeated interruptions on a full disk lengthen the wait, up to ten minutes', () => {
   const id = sid(1);
   const log = new CoreLog().addSession(sessionDefinition(1)).run();
   const outcome = { status: 'paused', reason: 'disk', message: 'x', warnings: [] } as const;
@@ -59,7 +62,7 @@ test('whoever is interrupted for want of disk again and again waits ever longer,
   expect(waitsMs).toEqual([2_000, 8_000, 32_000, 128_000, 512_000, 600_000]);
 });
 
-test('in an outage a session waits ever longer, at most ten minutes and as often as the ceiling allows', () => {
+test('repeated outages lengthen the wait up to ten minutes, and the retry ceiling ends the session', () => {
   const [served, id] = [sid(1), sid(2)];
   const tried = (isUnserved: boolean, retries: number) => {
     const log = new CoreLog()
@@ -88,7 +91,7 @@ test('in an outage a session waits ever longer, at most ten minutes and as often
   expect(tried(true, 0)).toEqual([]);
 });
 
-test('a login that is refused is tried once more, however many retries there are, and then a person is asked', () => {
+test('a refused login is retried once, whatever max_retries says, and then needs a person', () => {
   const id = sid(1);
   const outcome = { status: 'failed', reason: 'not-logged-in', message: 'x', next: 'y', warnings: [] } as const;
   const statesOf = (transient: boolean, retries: number) => {
@@ -109,7 +112,7 @@ test('a login that is refused is tried once more, however many retries there are
   expect(statesOf(false, 5)).toEqual(['failed']);
 });
 
-test('the limit of a model keeps only sessions that met it, until its reset', () => {
+test('the usage limit of one model delays only sessions that met it, until its reset', () => {
   const id = sid(1);
   const outcome = { status: 'paused', reason: 'limit', message: 'x', resetsAtMs: 60_000, warnings: [] } as const;
   const waitOf = (more: { limitedModel?: string; resetsAtMs?: number }, onLimit: 'wait' | 'pause' = 'wait') => {
@@ -121,13 +124,13 @@ test('the limit of a model keeps only sessions that met it, until its reset', ()
     return log.state.sessions.get(id)?.notBeforeMs;
   };
   expect(waitOf({ limitedModel: 'Opus' })).toBe(60_000);
-  // The gate of the login holds it, or the group pauses.
+  // The gate of the login stops the session, or the group pauses.
   expect(waitOf({})).toBeUndefined();
   expect(waitOf({ limitedModel: 'Opus' }, 'pause')).toBeUndefined();
   expect(waitOf({ limitedModel: 'Opus', resetsAtMs: 365 * 24 * 3_600_000 })).toBeUndefined();
 });
 
-test('a second stall is the end, unless something was done in between; ten are at any rate', () => {
+test('a second stall without progress in between fails the session, and so do eleven stalls with progress', () => {
   const id = sid(1);
   const outcome = { status: 'paused', reason: 'stall', message: 'x', warnings: [] } as const;
   const stallsUntilTheEnd = (didSomething: (number: number) => boolean) => {

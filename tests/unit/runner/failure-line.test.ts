@@ -1,8 +1,8 @@
-/** Promises: of what a failed command printed, the line is told that says what failed. */
+/** Promises: of the output of a failed command, the line that names the failure is shown. */
 import { expect, test } from 'bun:test';
 import { failureLine } from '../../../src/worker/shell-command.ts';
 
-/** What is printed, a line each, and the one that is told. */
+/** The output line by line, and the line that is shown. */
 const outputs: Readonly<Record<string, readonly [printed: readonly string[], told: string]>> = {
   'node --test, TAP': [
     [
@@ -89,5 +89,5 @@ const outputs: Readonly<Record<string, readonly [printed: readonly string[], tol
 };
 
 for (const [name, [printed, told]] of Object.entries(outputs)) {
-  test(`the line that says what failed: ${name}`, () => expect(failureLine(printed.join('\n'))).toBe(told));
+  test(`the line that names the failure is found: ${name}`, () => expect(failureLine(printed.join('\n'))).toBe(told));
 }

@@ -1,6 +1,6 @@
 /**
- * Promises: the group's shared-config counts as it stands, an empty folder counts as none, and a fault in one of its
- * files is told with its place. How layers are put together is in tests/unit/template/config-layers.test.ts.
+ * Promises: the group's shared-config is used unchanged, an empty folder counts as none, and an error in a file names
+ * its place. Merging of layers is in `tests/unit/template/config-layers.test.ts`.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
@@ -22,7 +22,7 @@ function generated() {
   return generatedConfig(world, store, groupDefinition(), sessionDefinition(1));
 }
 
-test('names between braces in shared-config are its own text', () => {
+test('braces in shared-config are kept as plain text', () => {
   temp.write('shared-config/CLAUDE.md', 'Use {{ values.image }}.');
   temp.write('shared-config/settings.json', '{"permissions": {"deny": ["Read({{x}})"]}}');
   expect(generated()).toMatchObject({
@@ -34,14 +34,14 @@ test('names between braces in shared-config are its own text', () => {
   });
 });
 
-test('an empty shared-config is as good as none', () => {
+test('an empty shared-config folder counts as none', () => {
   const none = generated();
   expect(none).toMatchObject({ ok: true, value: { claudeMd: [], files: [], mcp: null } });
   mkdirSync(temp.at('shared-config'));
   expect(generated()).toEqual(none);
 });
 
-test('a fault in the JSON of shared-config is told at its place', () => {
+test('a JSON error in shared-config is reported with file and line', () => {
   const path = temp.write('shared-config/settings.json', '{\n  "permissions": {"deny": [Bash]}}');
   const result = generated();
   expect(result).toMatchObject({ ok: false, failure: { reason: 'config-invalid' } });

@@ -1,6 +1,6 @@
 /**
- * Promises: what a lost host tells late is the cost of its attempt alone, whatever the session has said and spent
- * since on another host in the same conversation.
+ * Promises: the late usage of a lost host is the cost of its attempt only, even if the session has continued the same
+ * conversation on another host.
  */
 import { expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ function put(path: string, text: string): string {
   return path;
 }
 
-/** `printed` came late from the machine, `late` is the rest of the conversation; `here`: what lies in its folder. */
+/** `printed` is the output that arrived late, `late` the rest of the conversation, `here` what its folder holds. */
 function cost(printed: string, late: string, here: string) {
   const paths = own();
   put(join(paths.config, 'projects', 'p', `${talk}.jsonl`), here);
@@ -49,24 +49,24 @@ function cost(printed: string, late: string, here: string) {
 
 const since = lines(said('b', 20, 9_000), ended(0.5));
 
-test('what the session has spent since is not of it', () => {
+test('late usage excludes what the session has spent on another host since', () => {
   const { costUsd, heldUsd = 0 } = cost(lines(init, said('a', 1, 400)), lines(said('a', 1, 400)), since);
   expect(costUsd - heldUsd).toBeCloseTo(0.015, 9);
 });
 
-test('what sub-agents have said is of it', () => {
+test('late usage includes messages of sub-agents', () => {
   const agent = join(lateOf(), 'projects', 'late', talk, 'subagents', 'agent-1.jsonl');
   put(agent, lines(said('sub', 2, 1_000)));
   const { costUsd, heldUsd = 0 } = cost(lines(init, said('a', 1, 400)), lines(said('a', 1, 400)), since);
   expect(costUsd - heldUsd).toBeCloseTo(0.045, 9);
 });
 
-test('nor where all that it had printed is lost', () => {
+test("late usage excludes later spending even if the attempt's output is lost", () => {
   const { costUsd, heldUsd = 0 } = cost('', lines(said('a', 1, 400)), since);
   expect(costUsd - heldUsd).toBeCloseTo(0.015, 9);
 });
 
-test('the totals that its claude wrote down as it ended are', () => {
+test('late usage includes the final totals that claude wrote when it ended', () => {
   const { costUsd, estimated } = cost(lines(init, said('a', 1, 1)), lines(said('a', 1, 400), ended(0.07)), since);
   expect([costUsd, estimated]).toEqual([0.07, undefined]);
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: whatever sessions report, the login's gate lets through one session at a time, and ever more rarely while
- * the limit holds; one episode counts once, and a limit that is near is remembered by all runs.
+ * Promises: the gate of a login lets one session through at a time, less often as the limit lasts. One episode counts
+ * once, and every run knows about a limit that is near.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -28,7 +28,10 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const open = (runId: string) => openLimitGate(world, { root, key: 'key', runId });
 const waitMs = () => (gate.read()?.untilMs ?? 0) - nowMs;
 
-/** Waits for the gate, lets one session through and has it report; how long the gate is closed then, seconds. */
+/**
+ * Waits for the gate, lets one session through, makes it report, and returns how many seconds the gate then stays
+ * closed.
+ */
 function meetAgain(resetsAtMs: number | undefined): number {
   nowMs = Math.max(nowMs, gate.read()?.untilMs ?? 0);
   expect(gate.claimProbe()).toBe(true);
@@ -36,20 +39,20 @@ function meetAgain(resetsAtMs: number | undefined): number {
   return waitMs() / 1000;
 }
 
-test('a reset that is over counts as none: the waits grow', () => {
+test('a reset in the past counts as no reset, and the waits grow', () => {
   gate.close(nowMs - 1_000, 'five_hour');
   expect(waitMs()).toBe(30_000);
   expect([1, 2, 3, 4, 5, 6].map(() => meetAgain(begin - 1_000))).toEqual([60, 120, 240, 480, 900, 900]);
 });
 
-test('a reset that is always just about to come does not let sessions hammer', () => {
+test('a reset that always stays just ahead does not cause frequent attempts', () => {
   gate.close(nowMs + 1_000, 'five_hour');
   expect(waitMs()).toBe(1_000);
   const waits = [1, 2, 3, 4].map(() => meetAgain(Math.max(nowMs, gate.read()?.untilMs ?? 0) + 1_000));
   expect(waits).toEqual([30, 60, 120, 240]);
 });
 
-test('sessions that meet a limit at the same time close the gate once', () => {
+test('sessions that meet a usage limit at the same time close the gate once', () => {
   for (let session = 0; session < 6; session += 1) gate.close(undefined, undefined);
   expect(waitMs()).toBe(30_000);
   expect(meetAgain(undefined)).toBe(60);
@@ -58,14 +61,14 @@ test('sessions that meet a limit at the same time close the gate once', () => {
   expect(waitMs()).toBe(50_000);
 });
 
-test('a reset that claude names takes the place of a guess, and no guess takes its place', () => {
+test('a reset reported by claude replaces a guessed one, and never the other way round', () => {
   gate.close(undefined, undefined);
   gate.close(nowMs + 3_600_000, 'five_hour');
   gate.close(undefined, 'throttled');
   expect(gate.read()).toMatchObject({ untilMs: nowMs + 3_600_000, limitType: 'five_hour' });
 });
 
-test('who reports late a limit whose reset is over does not close the gate again', () => {
+test('a late report of a limit whose reset has passed does not close the gate again', () => {
   const resetsAtMs = nowMs + 10_000;
   gate.close(resetsAtMs, 'five_hour');
   nowMs = resetsAtMs + 500;
@@ -74,7 +77,7 @@ test('who reports late a limit whose reset is over does not close the gate again
   expect(gate.claimProbe()).toBe(true);
 });
 
-test('after it was opened the next episode begins with the shortest wait', () => {
+test('after the gate opened the next episode starts with the shortest wait', () => {
   gate.close(undefined, undefined);
   meetAgain(undefined);
   gate.open();
@@ -83,7 +86,7 @@ test('after it was opened the next episode begins with the shortest wait', () =>
   expect(waitMs()).toBe(30_000);
 });
 
-test('that a limit is near is known to every run until its window ends, whatever becomes of the gate', () => {
+test('every run knows that a usage limit is near until its window ends, even while the gate is closed', () => {
   expect(gate.isNear()).toBe(false);
   gate.noteNear(nowMs + 60_000);
   expect(gate.read()).toBeNull();
@@ -95,7 +98,7 @@ test('that a limit is near is known to every run until its window ends, whatever
   expect(gate.isNear()).toBe(false);
 });
 
-test('nobody is let through before the reset, then one run alone, unless it is gone or sends nothing', () => {
+test('before the reset no run passes the gate, then one at a time, unless that run ends or sends nothing', () => {
   gate.close(nowMs + 60_000, 'five_hour');
   nowMs += 59_999;
   expect(gate.claimProbe()).toBe(false);

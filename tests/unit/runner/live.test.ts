@@ -1,4 +1,4 @@
-/** Promises: what is shown of a running session is what its stream said last, with trouble and denied calls. */
+/** Promises: the live view of a session shows the latest state of its stream, with outages and denied calls. */
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../../../src/claude/stream.ts';
@@ -16,14 +16,14 @@ function shownAfter(...lines: readonly object[]): ReturnType<typeof liveSession>
   return liveSession(worker as Worker, 1000);
 }
 
-test('that the API does not answer, until it does', () => {
+test('live: an unavailable API is shown until it answers', () => {
   const troubled = shownAfter(answer, { ...retry, error_status: 503 });
   expect(troubled.retry).toEqual({ attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 });
   expect(troubled.lastText).toBe('Hi.');
   expect(shownAfter({ ...retry, error_status: null }, answer)).not.toHaveProperty('retry');
 });
 
-test('which tool calls were denied, each once, also when the end of the turn names them again', () => {
+test('live: denied tool calls are listed once, even if the end of the turn repeats them', () => {
   const denied = (id: string, tool: string) => ({ tool_name: tool, tool_use_id: id });
   const live = (id: string, tool: string) => ({ type: 'system', subtype: 'permission_denied', ...denied(id, tool) });
   const result = { type: 'result', subtype: 'success', is_error: false, num_turns: 1 };
@@ -45,7 +45,7 @@ test('which tool calls were denied, each once, also when the end of the turn nam
   }
   expect(deniedSentence(withTarget)).toBe('3 tool calls were denied: Bash, Write; first Bash rm -rf x.');
   expect(deniedSentence({ ...withTarget, calls: 1 })).toBe('1 tool call was denied: Bash rm -rf x.');
-  // The end alone is enough.
+  // The end of the turn alone is enough.
   expect(shownAfter(answer, atEnd).denied).toEqual(all);
   expect(shownAfter(answer, result)).not.toHaveProperty('denied');
 });

@@ -1,17 +1,19 @@
-/** Promises: memory for new workers is counted within the limits of the control groups around us, old style and new. */
+/**
+ * Promises: memory for new workers is counted within the limits of the surrounding control groups, version 1 and 2.
+ */
 import { expect, test } from 'bun:test';
 import { freeMemoryBytes, freeWithinLimits } from '../../../src/system/memory.ts';
 
 const within = (files: Readonly<Record<string, string>>) => freeWithinLimits((path) => files[path] ?? null);
 const mb = 1024 ** 2;
 
-test('without control groups, or without a limit in them, nothing is limited', () => {
+test('without control groups, or without a limit in them, memory is not limited', () => {
   expect(within({})).toBe(Number.POSITIVE_INFINITY);
   const unlimited = { '/sys/fs/cgroup/a/memory.max': 'max\n', '/sys/fs/cgroup/a/memory.current': '12\n' };
   expect(within({ '/proc/self/cgroup': '0::/a\n', ...unlimited })).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('the tightest limit on the way up counts, and caches count as free', () => {
+test('the lowest memory limit of all parent control groups counts, and caches count as free', () => {
   const files = {
     '/proc/self/cgroup': '0::/user.slice/job.scope\n',
     '/sys/fs/cgroup/user.slice/job.scope/memory.max': `${900 * mb}\n`,
@@ -24,20 +26,20 @@ test('the tightest limit on the way up counts, and caches count as free', () => 
   expect(within({ ...files, ...stat })).toBe(500 * mb);
 });
 
-test('a container that sees its own group as the root is limited by it', () => {
+test('a container that sees its own control group as the root is limited by it', () => {
   const root = { '/sys/fs/cgroup/memory.max': `${512 * mb}`, '/sys/fs/cgroup/memory.current': `${500 * mb}` };
   expect(within({ '/proc/self/cgroup': '0::/', ...root })).toBe(12 * mb);
   expect(within({ '/proc/self/cgroup': '0::/../../docker/abc\n', ...root })).toBe(12 * mb);
 });
 
-test('a group that is over its limit has nothing left, and nonsense limits nothing', () => {
+test('a control group above its limit has no free memory, and invalid limits are ignored', () => {
   const over = { '/sys/fs/cgroup/a/memory.max': '10', '/sys/fs/cgroup/a/memory.current': '20' };
   expect(within({ '/proc/self/cgroup': '0::/a', ...over })).toBe(0);
   const odd = { '/sys/fs/cgroup/a/memory.max': 'lots', '/sys/fs/cgroup/a/memory.current': '20' };
   expect(within({ '/proc/self/cgroup': 'what\n0::/a', ...odd })).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('on this machine something is free', () => {
+test('this host reports some free memory', () => {
   expect(freeMemoryBytes()).toBeGreaterThan(0);
   expect(Number.isFinite(freeMemoryBytes())).toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: every way in which a claude can end gets its own reason code and a sentence with the cure; dependents of a
- * failed session are shown as blocked, never started; the group ends accordingly. The fake is stepped.
+ * Promises: each way in which claude can end has its own reason code and a message with a remedy. Dependents of a
+ * failed session are shown as blocked and never started, and the group ends accordingly.
  */
 import { expect, test } from 'bun:test';
 import { groupProgress } from '../../../src/core/progress.ts';
@@ -102,7 +102,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     name: 'settings that claude ignores, before anything is paid',
     reason: 'config-invalid',
     says: /ignored the settings/,
-    // It is not waited for a result: nothing more is printed.
+    // No more output follows, so there is no result to wait for.
     step: (fake) => fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' }),
   },
   {
@@ -146,7 +146,7 @@ for (const { name, reason, says, step } of cases) {
   });
 }
 
-test('a missing program', async () => {
+test('a missing claude program fails the session with reason claude-missing', async () => {
   group = make(pair);
   const result = await group.run({ ...rig.env, CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' }).result;
   expect(result).toMatchObject({ kind: 'settled', status: 'paused' });
@@ -156,7 +156,7 @@ test('a missing program', async () => {
   expect(second).toMatchObject({ reason: 'blocked' });
 });
 
-test('no login is found out before the first session starts, and nothing else is tried', async () => {
+test('a missing login is found before the first session starts, and no other session is tried', async () => {
   group = make([{ name: 'first' }, { name: 'second' }, { name: 'third' }], { maxConcurrentSessions: 1 });
   const before = rig.invocations.length;
   const result = await group.run({ ...rig.env, FAKE_CLAUDE_LOGGED_OUT: '1' }).result;
@@ -165,7 +165,7 @@ test('no login is found out before the first session starts, and nothing else is
   const { sessions } = groupProgress(group.state(), new Map(), 0);
   expect(sessions.map((session) => session.status)).toEqual(['failed', 'pending', 'pending']);
   expect(sessions[0]).toMatchObject({ reason: 'not-logged-in' });
-  // Once logged in, the same command goes on with all three.
+  // After the login the same command continues with all three.
   const second = group.run(rig.env);
   for (const name of ['first', 'second', 'third']) {
     const fake = await begin(group, name);
@@ -174,7 +174,7 @@ test('no login is found out before the first session starts, and nothing else is
   expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('lines that cannot be read are kept, counted and harmless', async () => {
+test('unreadable output lines are kept, counted and ignored', async () => {
   const { result, first } = await endWith(async (fake) => {
     await fake.init();
     await fake.printRaw('this is not JSON\n');

@@ -1,6 +1,6 @@
 /**
- * Promises: a session gets the protections and limits it asks for, and is not started where a limit cannot be set. What
- * claude does with them is tested in tests/system/claude/untrusted.test.ts and tests/system/claude/memory.test.ts.
+ * Promises: a session gets the protections and limits that it sets, and does not start where a limit cannot be
+ * enforced. Their effect on claude is tested in `tests/system/claude/untrusted.test.ts` and `memory.test.ts`.
  */
 
 import { expect, test } from 'bun:test';
@@ -10,7 +10,7 @@ import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig();
 
-test('a session that asks for a protection is given it, and no project takes it back', async () => {
+test('a protection set for a session applies, and a project cannot remove it', async () => {
   const fields = { untrusted: true, memoryBytes: 500_000_000 } as const;
   const group = make([{ name: 'a', fields }, { name: 'b' }]);
   const run = group.run(rig.env);
@@ -33,7 +33,7 @@ test('a session that asks for a protection is given it, and no project takes it 
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-/** As if this machine could set these limits, and the sessions reached them; the limits that were given, in order. */
+/** Pretends that this host can set these limits and that sessions reach them; records the limits in order. */
 function limiting(world: World, kinds: readonly LimitKind[]): (Limits | undefined)[] {
   const given: (Limits | undefined)[] = [];
   const { spawn } = world.processes;
@@ -48,7 +48,7 @@ function limiting(world: World, kinds: readonly LimitKind[]): (Limits | undefine
   return given;
 }
 
-test('what cannot be limited here is not started', async () => {
+test('a session whose limits cannot be enforced here does not start', async () => {
   const group = make([{ name: 'a', fields: { maxProcesses: 100 } }]);
   expect(limiting(group.world, ['memory'])).toEqual([]);
   expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'failed' });
@@ -59,7 +59,7 @@ test('what cannot be limited here is not started', async () => {
   expect(group.events().map(({ type }) => type)).not.toContain('session_started');
 });
 
-test('limits are set for all of a session, claude included, and its warnings say which were reached', async () => {
+test('limits apply to all processes of a session, and its warnings name the limits that were reached', async () => {
   const both = { memoryBytes: 500_000_000, maxProcesses: 100 };
   const sketches = [{ name: 'a', fields: both }, { name: 'b', fields: { ...both, retries: 0 } }, { name: 'c' }];
   const group = make(sketches, { maxConcurrentSessions: 1 });

@@ -1,6 +1,6 @@
 /**
- * Promises: what a run begins with: nothing that failed is paid again unless it was asked for or its cure is a
- * person's; real money and play money are never mixed; a worker of another host is not left running beside ours.
+ * Promises: a run retries failures only on request or when a person could have fixed the cause, never mixes real and
+ * rehearsal money, and never starts beside a worker of another host.
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, RunInfo } from '../../../src/core/event.ts';
@@ -26,7 +26,7 @@ function retriedBy(log: CoreLog, wish: Partial<RunStartOptions> = {}): readonly 
   return events.value.flatMap((event: EventBody) => (event.type === 'group_resumed' ? event.retry : []));
 }
 
-describe('what failed', () => {
+describe('failed sessions at the start of a run', () => {
   const paused = () =>
     three()
       .start(a)
@@ -35,7 +35,7 @@ describe('what failed', () => {
       .fail(b, undefined, 'not-logged-in')
       .add({ type: 'group_paused', reason: 'needs-person', message: 'x' });
 
-  test('is not run again unasked, nor is a group that failed as a whole for want of money', () => {
+  test('failed sessions and groups that failed on their budget are not run again without a request', () => {
     const ended = three().start(a).fail(a).add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' });
     const { id } = ended.state.group;
     const look = ['group', 'show', id];
@@ -48,24 +48,24 @@ describe('what failed', () => {
     expect(begin(poor, { only: [b] })).toMatchObject({ ok: true });
   });
 
-  test('for want of a cure by a person is tried again, and nothing else unasked', () => {
+  test('a failure that a person can fix is retried without a request, and no other failure is', () => {
     expect(retriedBy(paused())).toEqual([b]);
   });
 
-  test('is tried again when that is asked for, all or by name', () => {
+  test('failed sessions are retried on request, all of them or by name', () => {
     expect(retriedBy(paused(), { retryFailed: true })).toEqual([a, b]);
     expect(retriedBy(paused(), { only: [a, c] })).toEqual([a]);
     expect(retriedBy(paused(), { only: [c] })).toEqual([]);
   });
 
-  test('in a group that ended failed has to be asked for', () => {
+  test('resuming a failed group requires a request for failed sessions', () => {
     const log = three().start(a).fail(a).add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' });
     expect(begin(log)).toMatchObject({ ok: false, failure: { reason: 'sessions-failed' } });
     expect(retriedBy(log, { retryFailed: true })).toEqual([a]);
   });
 });
 
-describe('play money', () => {
+describe('rehearsals', () => {
   const begun = (rehearsal: boolean) => {
     const log = new CoreLog().addSession(sessionDefinition(1));
     const first: RunInfo = { ...run, ...(rehearsal ? { rehearsal: true as const } : {}) };
@@ -73,19 +73,19 @@ describe('play money', () => {
   };
   const rehearsed: RunInfo = { ...run, rehearsal: true };
 
-  test('does not go on as real money, nor the other way round, once a session has begun', () => {
+  test('once a session has begun, a rehearsal cannot continue as a real run, nor a real run as a rehearsal', () => {
     expect(begin(begun(true).start(a))).toMatchObject({ ok: false, failure: { reason: 'usage' } });
     expect(begin(begun(false).start(a), { run: rehearsed })).toMatchObject({ ok: false, failure: { reason: 'usage' } });
     expect(begin(begun(true).start(a), { run: rehearsed }).ok).toBe(true);
     expect(begin(begun(false).start(a)).ok).toBe(true);
   });
 
-  test('before that nothing was spent of either', () => {
+  test('before the first session starts, a group can change between rehearsal and real run', () => {
     expect([begin(begun(true)).ok, begin(begun(false), { run: rehearsed }).ok]).toEqual([true, true]);
   });
 });
 
-test('a worker that may live on another host refuses the run, unless it is found here under a former name', () => {
+test('a worker that may live on another host refuses the run, unless it lives here under an old host name', () => {
   const elsewhere: RunInfo = { ...run, runner: { ...processIdentity, host: 'another' } };
   const log = three().start(a);
   expect(begin(log, { run: elsewhere })).toMatchObject({ ok: false, failure: { reason: 'other-host' } });

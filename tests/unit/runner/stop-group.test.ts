@@ -1,6 +1,6 @@
 /**
- * Promises: what a runner left that is gone is stopped from outside with its cost known and nothing left of it: a
- * worker that was halted, and a command that was judging the work.
+ * Promises: `group stop` ends what a dead runner left, with its cost known: a frozen worker and a running acceptance
+ * command.
  */
 import { expect, test } from 'bun:test';
 import { attemptMark } from '../../../src/claude/launch/environment.ts';
@@ -16,7 +16,7 @@ let group: GroupFixture;
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
-test('a worker that was halted goes on first: it is interrupted, and says what it has cost', async () => {
+test('stop without a runner continues a frozen worker, interrupts it, and records its cost', async () => {
   group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -39,7 +39,7 @@ test('a worker that was halted goes on first: it is interrupted, and says what i
   expect(record?.usage.costUsd).toBeCloseTo(0.02);
 });
 
-test('a command that judges the work ends with the stop, and the work stays done', async () => {
+test('stop without a runner ends the acceptance command, and the work stays done', async () => {
   group = make([{ name: 'one', fields: { accept: 'until [ -e go ]; do sleep 0.05; done' } }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -47,7 +47,7 @@ test('a command that judges the work ends with the stop, and the work stays done
   const accepting = await run.event('session_accepting');
   run.signal('SIGHUP');
   await run.result;
-  // A runner that leaves takes its command along; one that was killed leaves one like this.
+  // A runner that exits ends its command; a killed one leaves one like this.
   const id = 'attemptId' in accepting ? accepting.attemptId : '';
   const command = Bun.spawn(['sleep', '600'], { env: { PATH: '/usr/bin:/bin', [attemptMark]: id } });
   const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'stop'));

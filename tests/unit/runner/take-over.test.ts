@@ -1,6 +1,7 @@
 /**
- * Promises: what an earlier runner left is judged by what is certain: a worker that has spoken is never begun again,
- * one that has not is; what it wrote is read to the last byte; nothing it started outlives it. Processes are made up.
+ * Promises: a new runner treats the workers of an earlier one by what is certain: a worker with model output is never
+ * started again, one without is. Their output is read to the last byte, and no process survives them. Processes are
+ * fake.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
@@ -35,17 +36,17 @@ const identity = (pid: number, startTime = String(pid)): ProcessIdentity => {
 
 interface MadeUp {
   readonly pid: number;
-  /** Null once its parent has ended, when nothing else leads to it. */
+  /** Null once the parent has ended, when nothing else leads to the process. */
   parent?: number | null;
   readonly marked?: boolean;
   readonly startTime?: string;
   /** Only SIGKILL ends it. */
   readonly isDeaf?: boolean;
-  /** What it starts when it is asked to end. */
+  /** Processes that it starts when it receives SIGTERM. */
   readonly heirs?: readonly MadeUp[];
 }
 
-/** A world with these processes alone; `living` are the pids that are left. */
+/** A world with only these processes; `living` are the pids that are left. */
 function withProcesses(...all: MadeUp[]): { world: World; living: () => number[] } {
   const present = new Map(all.map((process) => [process.pid, { ...process }]));
   const name = ({ pid, startTime }: MadeUp) => identity(pid, startTime);
@@ -70,7 +71,7 @@ function withProcesses(...all: MadeUp[]): { world: World; living: () => number[]
       return true;
     },
   };
-  // Nothing has to be waited for where signals work at once.
+  // Signals take effect at once, so there is nothing to wait for.
   const after = (_: number, action: () => void) => {
     queueMicrotask(action);
     return () => {};
@@ -84,27 +85,27 @@ const attempt = (process?: ProcessIdentity): Attempt => ({
   ...(process === undefined ? {} : { process }),
 });
 
-/** The transcript holds so many bytes, the last of them printed then. */
+/** The transcript has this many bytes, the last of which were printed at that time. */
 function print(bytes: number, at = '2026-01-02T03:04:06.000Z'): string {
   writeFileSync(transcript, 'x'.repeat(bytes));
   utimesSync(transcript, new Date(at), new Date(at));
   return transcript;
 }
 
-test('what has spoken is followed or counted, never begun again', () => {
+test('an attempt with output is adopted or counted, never started again', () => {
   const worker = { pid: 10, marked: true };
   const judged = (here: readonly MadeUp[], bytes: number, process?: ProcessIdentity) =>
     judgeUnfinished(withProcesses(...here).world, attempt(process), print(bytes)).do;
   expect([100, 101].map((bytes) => judged([worker], bytes, identity(10)))).toEqual(['restart', 'adopt']);
   expect([100, 101].map((bytes) => judged([], bytes, identity(10)))).toEqual(['finalizeDead', 'finalizeDead']);
-  // The runner died before it had written down which process it was.
+  // The runner died before it had recorded the process.
   expect([100, 101].map((bytes) => judged([worker], bytes))).toEqual(['restart', 'adopt']);
   expect([100, 101].map((bytes) => judged([], bytes))).toEqual(['restart', 'finalizeDead']);
   const earlier = { ...identity(10), bootId: 'an earlier boot' };
   expect([100, 101].map((bytes) => judged([worker], bytes, earlier))).toEqual(['finalizeDead', 'finalizeDead']);
 });
 
-test('what claude prints before it has its prompt is no work: it is started again', () => {
+test('output before the prompt is no work, so the attempt is started again', () => {
   const started = '{"type":"system","subtype":"hook_started","hook_id":"h","hook_name":"SessionStart:startup"}\n';
   const answered = '{"type":"system","subtype":"hook_response","hook_id":"h","stdout":"","exit_code":0}\n';
   const judged = (here: readonly MadeUp[], printed: string) => {
@@ -135,7 +136,7 @@ test('what claude prints before it has its prompt is no work: it is started agai
   expect(judged([worker], started.repeat(20_000))).toBe('adopt');
 });
 
-test('below a half line the next attempt begins with a line of its own, and has said nothing yet', () => {
+test('after a partial line the next attempt starts a new line and has no output yet', () => {
   for (const [before, after] of [
     ['', ''],
     ['{"whole":1}\n', '{"whole":1}\n'],
@@ -147,13 +148,13 @@ test('below a half line the next attempt begins with a line of its own, and has 
   }
 });
 
-test('a deaf tool without a mark is ended although its parent, which alone led to it, went first', async () => {
+test('an unmarked process that ignores SIGTERM is ended even if its parent ends first', async () => {
   const { world: here, living } = withProcesses({ pid: 10 }, { pid: 11, parent: 10, isDeaf: true }, { pid: 99 });
   expect(await reap(here, mark, [identity(10)])).toBe(2);
   expect(living()).toEqual([99]);
 });
 
-test('what is started while the rest is being ended is ended as well', async () => {
+test('processes started while the others are being ended are ended too', async () => {
   const last: MadeUp = { pid: 13, marked: true };
   const heirs: MadeUp[] = [{ pid: 12, marked: true, heirs: [last] }];
   const { world: here, living } = withProcesses({ pid: 11, marked: true, heirs }, { pid: 99 });
@@ -161,7 +162,7 @@ test('what is started while the rest is being ended is ended as well', async () 
   expect(living()).toEqual([99]);
 });
 
-test('what ends at no signal is told, after a while', async () => {
+test('a process that survives every signal is reported after a while', async () => {
   const { world: here } = withProcesses({ pid: 11, marked: true });
   const stuck = { ...here, processes: { ...here.processes, signal: () => false } };
   expect(await reap(stuck, mark, [])).toBe(-1);

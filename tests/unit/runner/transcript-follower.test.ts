@@ -1,6 +1,6 @@
 /**
- * Promises: every line is told once and in order whatever the pieces in which it was written and read, also without a
- * single hint; the file is opened once.
+ * Promises: every line is reported once and in order, however it is split in writing and reading, and even without
+ * file events. The file is opened once.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ beforeEach(() => {
   folder = temporaryFolder();
   path = join(folder.path, 'transcript.jsonl');
   writeFileSync(path, '');
-  // No hints come: only the clock makes anything happen.
+  // No file events arrive, so that only the clock triggers reads.
   world = steppedWorld();
   const { openRead } = world.files;
   opened = 0;
@@ -51,7 +51,7 @@ afterEach(() => {
   folder.remove();
 });
 
-test('without hints a line is told at the next look, half of one when the rest is there', () => {
+test('without file events a line is read at the next poll, and a partial line when it is complete', () => {
   appendFileSync(path, 'one\ntw');
   world.clock.step(1_000);
   expect(lines).toEqual(['one']);
@@ -63,7 +63,7 @@ test('without hints a line is told at the next look, half of one when the rest i
   expect(lines).toEqual(['one', 'two', 'rest']);
 });
 
-test('as long as hints come, looks are rare; one that finds what no hint told of is followed by others soon', () => {
+test('polls are rare while file events arrive, and frequent after a poll found something without one', () => {
   world.clock.step(10_000);
   looks = 0;
   world.clock.step(60_000);
@@ -76,7 +76,7 @@ test('as long as hints come, looks are rare; one that finds what no hint told of
   expect(looks).toBeGreaterThanOrEqual(118);
 });
 
-test('the file is opened once, and closed at the end', () => {
+test('the transcript file is opened once and closed at the end', () => {
   appendFileSync(path, 'one\n');
   world.clock.step(60_000);
   appendFileSync(path, 'two\n');
@@ -87,7 +87,7 @@ test('the file is opened once, and closed at the end', () => {
   expect([opened, closed, lines]).toEqual([1, 1, ['one', 'two']]);
 });
 
-test('a file that comes later is read from then on', () => {
+test('a transcript that is created later is read from then on', () => {
   const later = join(folder.path, 'later.jsonl');
   const following = new TranscriptFollower(world, { path: later, offset: 0, onLine: (line) => lines.push(line) });
   world.clock.step(5_000);
@@ -99,7 +99,7 @@ test('a file that comes later is read from then on', () => {
 });
 
 test.each([chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes])(
-  'a file of %d bytes is read to its end',
+  'a transcript of %d bytes is read to its end',
   (size) => {
     const line = 'x'.repeat(99);
     const whole = `${line}\n`.repeat(Math.floor(size / 100));

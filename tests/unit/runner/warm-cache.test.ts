@@ -1,7 +1,6 @@
 /**
- * Promises: of three similar sessions the runner starts one, and the others as soon as that one has printed the first
- * words of the model, also when another runner has taken over in between. The rules are in
- * tests/unit/core/warm-cache.test.ts.
+ * Promises: of three similar sessions the runner starts one, and the others after the first words of the model, also
+ * after a change of runner. The rules are in `tests/unit/core/warm-cache.test.ts`.
  */
 import { expect, test } from 'bun:test';
 import type { Invocation } from '../../support/fake-claude-rig.ts';
@@ -11,7 +10,7 @@ import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 withRig((one) => one.remove());
 let group: GroupFixture;
 
-/** Time nearly stands still, so that nothing starts because one has waited for long enough. */
+/** Time nearly stands still, so that no session starts because of its timeout. */
 const slow = { speed: 0.02 };
 
 const begun = () =>
@@ -23,7 +22,7 @@ async function speak(fake: Invocation): Promise<void> {
   await fake.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content, usage } });
 }
 
-test('the first words of one start the others, whoever runs the group by then', async () => {
+test('the first words of the model start the other similar sessions, also under the next runner', async () => {
   group = make(
     ['a', 'b', 'c'].map((name) => ({ name })),
     { warmCache: true },

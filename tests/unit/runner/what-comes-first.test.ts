@@ -1,6 +1,6 @@
 /**
- * Promises: the order of things that a crash, a signal or a stop could fall between: on record before it is done,
- * answered before the question goes, found before it is ended. tests/crash cuts at such moments; here they are seen.
+ * Promises: the order of steps that a crash, a signal or a stop could separate: an event is logged before its effect,
+ * a request is removed after its answer, a process is found before it is ended. `tests/crash` cuts at such moments.
  */
 import { expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
@@ -17,7 +17,7 @@ let group: GroupFixture;
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
-/** What claude does when it is interrupted, with what it has cost so far. */
+/** What claude does when it is interrupted, with its cost so far. */
 async function obey(fake: Invocation): Promise<void> {
   const requestId = await fake.control('interrupt');
   await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
@@ -26,7 +26,7 @@ async function obey(fake: Invocation): Promise<void> {
   );
 }
 
-test('the process is on record before it is told what to do: until then it has cost nothing', async () => {
+test('a worker process is logged before it receives its prompt, until when it has cost nothing', async () => {
   group = make([{ name: 'one' }]);
   const { fifos } = group.world;
   const { openWriter } = fifos;
@@ -47,7 +47,7 @@ test('the process is on record before it is told what to do: until then it has c
   expect(logged).not.toContain(false);
 });
 
-test('a request is there until its answer is on record: a sender that finds neither would act by itself', () => {
+test('a request file stays until its answer is logged, so that its sender never acts itself', () => {
   group = make([{ name: 'one' }]);
   const { world, paths } = group;
   const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'run'));
@@ -73,7 +73,7 @@ test('a request is there until its answer is on record: a sender that finds neit
   expect([first, second].map((path) => existsSync(path))).toEqual([false, false]);
 });
 
-test('what only another version of this program asks for is refused by that name', () => {
+test('a request from another version of this program is refused with its name', () => {
   group = make([{ name: 'one' }]);
   const { world, paths } = group;
   const writer = unwrap(openGroupWriter(world, group.root, group.groupId, 'run'));
@@ -90,7 +90,7 @@ test('what only another version of this program asks for is refused by that name
   expect(answers).toEqual(Array(4).fill(expect.objectContaining({ done: false, message })));
 });
 
-test('a signal during a freeze: what is halted goes on first, or it could not hear that it is to pause', async () => {
+test('a signal during a freeze continues the frozen workers first, so that they can pause', async () => {
   group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -105,7 +105,7 @@ test('a signal during a freeze: what is halted goes on first, or it could not he
   expect(alive(fake.hello.pid)).toBe(false);
 });
 
-test('a worker that was halted when its runner died goes on as soon as it is adopted', async () => {
+test('a frozen worker whose runner died continues as soon as it is adopted', async () => {
   group = make([{ name: 'one' }]);
   const first = group.run(rig.env);
   const fake = await begin(group, 'one');

@@ -1,6 +1,6 @@
 /**
- * Promises: when the worktree of a session was gone, people are told once, and claude until it has answered, what of
- * its work is lost, also when a runner dies in between.
+ * Promises: when the worktree of a session is missing, the user is warned once and claude until it has answered about
+ * the lost work, also if a runner dies in between.
  */
 import { expect, test } from 'bun:test';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ const says = (id: string) => ({
   message: { id, model: 'claude-opus-4-8', content: [], usage: { input_tokens: 100, output_tokens: 1 } },
 });
 
-/** Runs the group until claude has answered (or only begun), and pauses it. */
+/** Runs the group until claude has answered, or only begun, and pauses it. */
 async function runAndPause(group: GroupFixture, answers: boolean, work = () => {}): Promise<string> {
   const run = group.run(rig.env);
   const { fake, prompt } = await begin(group);
@@ -79,20 +79,20 @@ async function finish(group: GroupFixture): Promise<string> {
   return prompt;
 }
 
-test('work that was in no commit is lost: people are warned once, claude is told until it answers', async () => {
+test('uncommitted work of a missing worktree is lost: the user is warned once, claude until it answers', async () => {
   const group = makeGroup();
   await runAndPause(group, true, () => write(group, 'a-1.txt'));
   takeAway(group);
   expect(await runAndPause(group, false)).toContain('no commit of yours');
   expect(warnings(group)).toEqual([gone]);
   expect(warnings(group)[0]).toContain('what it had changed is lost');
-  // It said who it is and never answered, so it may not have written down what it was told.
+  // Claude started and never answered, so it may not have stored the prompt.
   expect(await runAndPause(group, true)).toContain('no commit of yours');
   expect(await finish(group)).not.toContain('was gone');
   expect(warnings(group)).toHaveLength(1);
 });
 
-test('where all work was committed nothing is lost, and both are told that', async () => {
+test('after a missing worktree with committed work, the user and claude are told that nothing is lost', async () => {
   const group = makeGroup({ accept: 'test -e ../ready', acceptRetries: 0 });
   const run = group.run(rig.env);
   const { fake } = await begin(group);

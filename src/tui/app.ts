@@ -1,15 +1,11 @@
-/** tui/: the home screen and the dashboard. This file: the ink application, which draws lines and passes on keys. */
-import { Box, type Key, Transform, useApp, useCursor, useInput, usePaste } from 'ink';
+/** tui/: the home screen and the dashboard. This file: the ink application, which draws panes and passes on keys. */
+import { Box, type Key, Text, Transform, useApp, useCursor, useInput, usePaste } from 'ink';
 import { createElement, memo, type ReactNode, useSyncExternalStore } from 'react';
 import type { KeyName, Press } from './dashboard/keys.ts';
-
-export interface Painted {
-  readonly lines: readonly string[];
-  readonly cursor?: { readonly x: number; readonly y: number };
-}
+import type { Painted, PaintedPane } from './layout.ts';
 
 export interface Store {
-  /** Calls `listener` whenever there is another frame; the returned function ends it. */
+  /** Calls `listener` at each new frame; the returned function unsubscribes. */
   subscribe(listener: () => void): () => void;
   current(): Painted;
 }
@@ -19,7 +15,7 @@ type Suspend = ReturnType<typeof useApp>['suspendTerminal'];
 export interface AppOptions {
   readonly store: Store;
   onPress(press: Press): void;
-  /** Called with every frame: how to hand the terminal to another program for a while. */
+  /** Called with every frame: hands the terminal to another program for a while. */
   onSuspendable(suspend: Suspend): void;
 }
 
@@ -28,7 +24,7 @@ export function createApp(options: AppOptions): ReactNode {
 }
 
 function App({ store, onPress, onSuspendable }: AppOptions): ReactNode {
-  const { lines, cursor } = useSyncExternalStore(store.subscribe, store.current);
+  const painted = useSyncExternalStore(store.subscribe, store.current);
   const { suspendTerminal } = useApp();
   onSuspendable(suspendTerminal);
   useInput((input, key) => {
@@ -36,8 +32,36 @@ function App({ store, onPress, onSuspendable }: AppOptions): ReactNode {
   });
   usePaste((text) => onPress({ text, isPasted: true }));
   const { setCursorPosition } = useCursor();
-  setCursorPosition(cursor);
-  return createElement(Box, { flexDirection: 'column' }, lines.map(lineAt));
+  setCursorPosition(painted.cursor);
+  return screenNode(painted);
+}
+
+export function screenNode({ bands }: Painted): ReactNode {
+  return createElement(
+    Box,
+    { flexDirection: 'column' },
+    bands.map((panes, index) => createElement(Box, { key: index, flexShrink: 0 }, panes.map(paneNode))),
+  );
+}
+
+function paneNode({ title, end, lines, columns, height, border }: PaintedPane, index: number): ReactNode {
+  const size = { width: columns, height, flexShrink: 0, flexDirection: 'column' } as const;
+  if (border === undefined) return createElement(Box, { key: index, ...size }, lines.map(lineAt));
+  const { style, color, isDim } = border;
+  const frame = { borderStyle: style, borderDimColor: isDim, ...(color === undefined ? {} : { borderColor: color }) };
+  return createElement(
+    Box,
+    { key: index, ...size },
+    createElement(Box, { ...size, ...frame }, lines.map(lineAt)),
+    inBorder('left', title),
+    inBorder('right', end),
+  );
+}
+
+function inBorder(side: 'left' | 'right', text: string): ReactNode {
+  return text === ''
+    ? null
+    : createElement(Box, { position: 'absolute', top: 0, [side]: 2 }, createElement(Text, { wrap: 'hard' }, text));
 }
 
 /** A row is its place on the screen, whatever stands there. */
@@ -45,7 +69,7 @@ function lineAt(text: string, index: number): ReactNode {
   return createElement(Line, { key: index, text });
 }
 
-/** Handed in where ink writes it: to measure each row again would cost more than everything else together. */
+/** Rows have the width of their pane. Measuring each again would cost more than all other drawing. */
 const Line = memo(
   ({ text }: { readonly text: string }): ReactNode => createElement(Transform, { transform: () => text }, '.'),
 );
@@ -76,7 +100,7 @@ const withControl: Readonly<Record<string, KeyName>> = {
 
 const typedAtOnceMax = 4;
 
-/** What ink took together because it came at once is taken apart again. */
+/** Separates keys that ink received together. */
 export function pressesOf(input: string, key: Key): Press[] {
   const special = named.find(([flag]) => key[flag] === true);
   if (special !== undefined) return [{ key: special[1] }];
@@ -88,7 +112,7 @@ export function pressesOf(input: string, key: Key): Press[] {
   return input.split(/(\r)/).flatMap((part): Press[] => {
     if (part === '\r') return [{ key: 'enter' }];
     if (part === '') return [];
-    // A key that is held down, or keys that came together over a slow line; what is longer was pasted.
+    // A key that is held down, or keys that a slow connection delivers together. Longer input was pasted.
     const isTyped = part.length <= typedAtOnceMax || new Set(part).size === 1;
     return isTyped ? [...part].map((text) => ({ text })) : [{ text: part }];
   });

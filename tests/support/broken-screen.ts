@@ -4,7 +4,9 @@ import { createRealWorld } from '../../src/system/real-world.ts';
 
 const openScreen = await loadScreen(createRealWorld());
 openScreen(
-  { lines: ['It is about to break.'] },
+  {
+    bands: [[{ title: '', end: '', lines: ['It is about to break.'], columns: 40, height: 1 }]],
+  },
   {
     onPress: () => {
       setImmediate(() => {

@@ -12,13 +12,13 @@ import { remainingMs } from '../../core/plan/remaining.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { World } from '../../system/world.ts';
-import type { Painted } from '../../tui/app.ts';
-import { type Paint, paintRow } from '../../tui/dashboard/cells.ts';
+import type { Paint } from '../../tui/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../tui/dashboard/frame.ts';
 import { type KeyCommand, type Press, press } from '../../tui/dashboard/keys.ts';
 import { type Pace, paceOf } from '../../tui/dashboard/timeline.ts';
 import { firstUi, paneShape, type Ui } from '../../tui/dashboard/ui.ts';
 import { type Diff, type Notice, reasoned, type SessionDetails } from '../../tui/dashboard/view.ts';
+import { type Painted, paintLayout } from '../../tui/layout.ts';
 import { colourStyle, plural } from '../../view/format.ts';
 import { diffLines } from '../../view/terminal-text.ts';
 import { titleOf } from '../../view/wording.ts';
@@ -199,8 +199,7 @@ export class Dashboard {
   }
 
   #paint(): Painted {
-    const { rows, cursor } = this.#frame;
-    return { lines: rows.map((row) => paintRow(row, this.#paintFor)), ...defined({ cursor }) };
+    return paintLayout(this.#frame, this.#paintFor, this.#options.glyphs);
   }
 
   #material(columns: number): SessionDetails | undefined {
@@ -208,7 +207,7 @@ export class Dashboard {
     const { source, group } = this.#options;
     const shape = paneShape(this.#ui, columns);
     if (shape === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
-    if (tab === 'log' || (tab === 'now' && shape === 'beside')) {
+    if (tab === 'log' || tab === 'now') {
       if (this.#tail?.sessionId !== selected) {
         const { transcript } = sessionPaths(group.paths, selected);
         const marks = source.notes.marks.listOf(selected);

@@ -2,7 +2,7 @@
 import type { ReactNode } from 'react';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
-import type { AppOptions, Painted, Store } from '../../tui/app.ts';
+import type { AppOptions, Store } from '../../tui/app.ts';
 import {
   asciiGlyphs,
   type Background,
@@ -13,6 +13,7 @@ import {
 } from '../../tui/dashboard/cells.ts';
 import type { Press } from '../../tui/dashboard/keys.ts';
 import { backgroundQuestion, type ReportEvents, Reports } from '../../tui/dashboard/terminal-input.ts';
+import type { Painted } from '../../tui/layout.ts';
 import { plainStyle } from '../../view/format.ts';
 import type { Context } from '../context.ts';
 

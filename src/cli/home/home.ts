@@ -11,7 +11,7 @@ import { defined } from '../../core/defined.ts';
 import { describeFailure, type Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { programName } from '../../core/program-name.ts';
-import { type Paint, paintRow } from '../../tui/dashboard/cells.ts';
+import type { Paint } from '../../tui/dashboard/cells.ts';
 import type { Press } from '../../tui/dashboard/keys.ts';
 import type { Notice } from '../../tui/dashboard/view.ts';
 import {
@@ -22,6 +22,7 @@ import {
   homeFrame,
   pressHome,
 } from '../../tui/home/home.ts';
+import { paintLayout } from '../../tui/layout.ts';
 import { deleteGroups } from '../commands/group/remove.ts';
 import { attempt, type CommandResult, type Context, exitCode, need, refuse } from '../context.ts';
 import { endBy, watchedOnScreen } from '../dashboard/display.ts';
@@ -250,7 +251,7 @@ class Home {
   }
 
   #paint() {
-    return { lines: this.#frame.rows.map((row) => paintRow(row, this.#paintFor)) };
+    return paintLayout(this.#frame, this.#paintFor, this.#look.glyphs);
   }
 
   #draw(): void {

@@ -10,6 +10,7 @@ import type { SessionStatus } from '../../core/status.ts';
 import { formatAge, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { statusTone, titleOf, withAdvice, withLocalTimes } from '../../view/wording.ts';
+import type { PaneContent } from '../layout.ts';
 import {
   fitEnd,
   fitLine,
@@ -30,36 +31,39 @@ import { isBlocked, limitNow, momentIn, reasoned, type Terminal, type View } fro
 const sentenceColumnsMax = 400;
 const heldRowsMax = 2;
 
-/** Two rows, one for the machines of a fleet, and one or two more when something holds the group up. */
-export function headerRows(view: View, terminal: Terminal): Row[] {
+/** Title, and below it the money, the machines of a fleet, and what holds the group up. */
+export function headContent(view: View, terminal: Terminal): PaneContent {
+  const { columns } = terminal;
   const machines = view.fleet === undefined ? [] : [fleetRow(view.fleet, terminal)];
-  const rows = [titleRow(view, terminal), moneyRow(view, terminal), ...machines];
+  const rows = [moneyRow(view, terminal), ...machines];
   const held = heldBy(view);
-  if (held === null) return rows;
-  const said = { ...held, text: fitLine(held.text, sentenceColumnsMax) };
-  const lines = wrapCells([said], terminal.columns - 2).slice(0, heldRowsMax);
-  return [...rows, ...lines.map((line) => rowOf([{ text: ' ' }, ...line], terminal.columns))];
+  if (held !== null) {
+    const said = { ...held, text: fitLine(held.text, sentenceColumnsMax) };
+    const lines = wrapCells([said], columns - 2).slice(0, heldRowsMax);
+    rows.push(...lines.map((line) => rowOf([{ text: ' ' }, ...line], columns)));
+  }
+  return { ...titleOfGroup(view, terminal), rows };
 }
 
-function titleRow(view: View, { columns, glyphs }: Terminal): Row {
+function titleOfGroup(view: View, { columns, glyphs }: Terminal): Pick<PaneContent, 'title' | 'end'> {
   const { state, nowMs, runner } = view;
   const isGone = state.status === 'running' && runner === 'none';
   const word = isGone ? 'interrupted' : state.status;
   const elapsedMs = elapsed(state, isGone ? Date.parse(state.updatedAt) : nowMs);
-  // Play money is marked at every width: rather the name is shorter.
+  // A rehearsal is marked at every width; the name is cut first.
   const mark = state.run?.rehearsal ? '  rehearsal' : '';
   const nameColumns = Math.max(12, Math.floor(columns / 3) - mark.length);
-  const left: ScreenCell[] = [
+  const title: ScreenCell[] = [
     { text: ` ${fitLine(state.group.name, nameColumns)}`, tone: 'strong' },
     { text: '  ' },
     { text: word, tone: statusTone(word) },
     { text: `  ${formatDuration(elapsedMs)}` },
     { text: mark, tone: 'dim' },
+    { text: ' ' },
   ];
   const [worded, brief] = [countCells(view, glyphs, true), countCells(view, glyphs, false)];
-  const room = columns - widthOf(left);
-  const shown = [worded, brief].find((cells) => widthOf(cells) < room);
-  return rowBetween(left, shown ?? brief.slice(-1), columns);
+  const room = columns - widthOf(title) - 4;
+  return { title, end: [worded, brief].find((cells) => widthOf(cells) < room) ?? brief.slice(-3) };
 }
 
 function elapsed(state: GroupState, atMs: number): number {
@@ -71,8 +75,9 @@ function countCells({ state, verdicts }: View, glyphs: Glyphs, hasWords: boolean
   const { running, pending, paused, failed, completed } = state.counts;
   const blocked = [...state.sessions.values()].filter((record) => isBlocked(verdicts, record)).length;
   const one = (glyph: string, count: number, word: string, tone: Tone): ScreenCell[] =>
-    count === 0 ? [] : [{ text: `${glyph} ${count}${hasWords ? ` ${word}` : ''}  `, tone }];
+    count === 0 ? [] : [{ text: `${glyph} ${count}${hasWords ? ` ${word}` : ''} `, tone }, { text: ' ' }];
   return [
+    { text: ' ' },
     ...one(glyphs.running, running, 'running', 'accent'),
     ...one(glyphs.pending, pending - blocked, 'waiting', 'dim'),
     ...one(glyphs.blocked, blocked, 'blocked', 'warn'),
@@ -255,8 +260,8 @@ interface Chosen extends Ui {
   readonly shape: Shape;
 }
 
-/** A notice of the view takes the place of the keys: it is for terminals that have no rows to spare for it. */
-export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: ListPosition): Footer {
+/** A notice replaces the keys where the terminal has no other row for it. `position`: where no border shows it. */
+export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: ListPosition | null): Footer {
   const { columns } = terminal;
   switch (ui.mode.kind) {
     case 'filter':
@@ -316,8 +321,8 @@ function input(label: string, text: string, { columns, glyphs }: Terminal): Foot
   return { row: rowOf([{ text: start, tone: 'accent' }, { text: shown }], columns), cursor };
 }
 
-function bottomRow(view: View, ui: Chosen, { columns }: Terminal, position: ListPosition): Row {
-  const right = where(ui, position);
+function bottomRow(view: View, ui: Chosen, { columns }: Terminal, position: ListPosition | null): Row {
+  const right = position === null ? [] : where(ui, position);
   return rowBetween(hints(view, ui, columns - widthOf(right) - 1), right, columns);
 }
 
@@ -401,7 +406,7 @@ function ownHands({ state }: View, { selected }: Ui): string[] {
   return [...(status === 'pending' ? [] : ['a take over']), ...(status === 'running' ? [] : ['e edit'])];
 }
 
-function where(ui: Ui, position: ListPosition): ScreenCell[] {
+export function where(ui: Ui, position: ListPosition): ScreenCell[] {
   const { marked } = ui;
   const marks: ScreenCell[] = marked.length === 0 ? [] : [{ text: `${marked.length} marked `, tone: 'accent' }];
   return [...marks, ...listed(ui, position)];

@@ -86,10 +86,6 @@ export function cellAt({ cells }: Row, x: number): ScreenCell | undefined {
   });
 }
 
-export function joined(left: Row, between: ScreenCell, right: Row): Row {
-  return { cells: [...left.cells, between, ...right.cells] };
-}
-
 export function widthOf(cells: readonly ScreenCell[]): number {
   return cells.reduce((sum, { text }) => sum + Bun.stringWidth(text), 0);
 }
@@ -273,7 +269,6 @@ export interface Glyphs {
   readonly mark: string;
   readonly sorted: string;
   readonly rule: string;
-  readonly dot: string;
   readonly barSpent: string;
   readonly barReserved: string;
   readonly barFree: string;
@@ -299,7 +294,6 @@ export const unicodeGlyphs: Glyphs = {
   mark: '◆',
   sorted: '▾',
   rule: '─',
-  dot: '·',
   barSpent: '█',
   barReserved: '▒',
   barFree: '░',
@@ -325,7 +319,6 @@ export const asciiGlyphs: Glyphs = {
   mark: '#',
   sorted: 'v',
   rule: '-',
-  dot: '|',
   barSpent: '#',
   barReserved: '=',
   barFree: '.',

@@ -27,14 +27,13 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../view/wording.ts';
+import type { PaneContent } from '../layout.ts';
 import {
   cellsOf,
   fitLine,
   type Glyphs,
   padded,
   plainWidths,
-  type Row,
-  rowBetween,
   rowOf,
   type ScreenCell,
   widthOf,
@@ -309,91 +308,53 @@ export interface PaneOptions {
   readonly record: SessionRecord;
   readonly tab: Tab;
   readonly scroll: number;
-  readonly isBeside: boolean;
 }
 
+/** Columns and rows for the lines. */
 export type Part = Pick<Terminal, 'columns' | 'rows' | 'glyphs'>;
 
-export interface ShownPane {
-  readonly rows: readonly Row[];
+export interface DetailsContent extends PaneContent {
   readonly scroll: number;
 }
 
 /** A short log below what a session does now says more than a blank. */
 const logRowsMin = 3;
 
-/** Rows of the head: the name has one of its own where the pane stands beside the list. */
-export function headRows(isBeside: boolean): number {
-  return isBeside ? 2 : 1;
-}
-
-export function linesFor(
-  view: View,
-  { record, tab, isBeside }: PaneOptions,
-  { columns, rows, glyphs }: Part,
-): ScreenCell[][] {
+/** `rows`: how many there may be. */
+export function linesFor(view: View, { record, tab }: PaneOptions, { columns, rows, glyphs }: Part): ScreenCell[][] {
   const lines = tabLines(view, tab, { record, columns: columns - 2, glyphs });
-  const room = rows - headRows(isBeside);
-  const left = room - lines.length - 2;
-  if (!isBeside || tab !== 'now' || left < logRowsMin) return lines;
+  const left = rows - lines.length - 2;
+  if (tab !== 'now' || left < logRowsMin) return lines;
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
   const log = logLines(material, columns - 2, left);
   return log.length === 0 ? lines : [...lines, [], [{ text: 'log', tone: 'dim' }], ...log];
 }
 
-export function paneRows(view: View, options: PaneOptions, part: Part, lines: readonly ScreenCell[][]): ShownPane {
-  const { tab, scroll: wanted, isBeside } = options;
-  const { columns, rows } = part;
-  const room = Math.max(0, rows - headRows(isBeside));
-  const most = Math.max(0, lines.length - room);
+export function detailsContent(
+  { state }: View,
+  { record, tab, scroll: wanted }: PaneOptions,
+  { columns, rows }: Part,
+  lines: readonly ScreenCell[][],
+): DetailsContent {
+  const most = Math.max(0, lines.length - rows);
   const scroll = Math.min(wanted, most);
   const from = tab === 'log' ? most - scroll : scroll;
-  const shown = lines.slice(from, from + room);
-  const body = Array.from({ length: room }, (_, index) => rowOf([{ text: ' ' }, ...(shown[index] ?? [])], columns));
-  const hidden = hiddenText(from, Math.max(0, lines.length - from - room));
-  const head = isBeside ? besideHead(view, options, part, hidden) : [belowHead(view, options, part, hidden)];
-  return { rows: [...head, ...body].slice(0, rows), scroll };
-}
-
-function hiddenText(above: number, below: number): string {
-  return above + below === 0 ? '' : ` ${above} above, ${below} below `;
-}
-
-function tabNames(tab: Tab, between: string): ScreenCell[] {
-  return tabs.flatMap((name, index): ScreenCell[] => [
-    { text: index === 0 ? ' ' : between, tone: 'dim' },
+  const shown = lines.slice(from, from + rows).map((line) => rowOf([{ text: ' ' }, ...line], columns));
+  const below = Math.max(0, lines.length - from - rows);
+  const hidden = from + below === 0 ? '' : ` ${from} above, ${below} below `;
+  const names = tabs.flatMap((name): ScreenCell[] => [
+    { text: ' ', tone: 'dim' },
     { text: name === tab ? `[${name}]` : name, tone: name === tab ? 'strong' : 'dim', on: { on: 'tab', tab: name } },
   ]);
-}
-
-/** One row that parts it from the list as well. */
-function belowHead({ state }: View, { record, tab }: PaneOptions, { columns, glyphs }: Part, hidden: string): Row {
   const title = plainWidths(titleOf(state, record.definition.id));
-  const left: ScreenCell[] = [
-    { text: glyphs.rule.repeat(2), tone: 'dim' },
-    { text: ` ${title} `, tone: 'strong' },
-    { text: glyphs.rule.repeat(2), tone: 'dim' },
-    ...tabNames(tab, ` ${glyphs.dot} `),
-    { text: ' ' },
-  ];
-  const room = columns - widthOf(left);
-  const end = hidden.length + 2 <= room ? hidden : '';
-  const rule = { text: glyphs.rule.repeat(Math.max(0, room - end.length)), tone: 'dim' } as const;
-  return rowOf([...left, rule, { text: end, tone: 'dim' }], columns);
+  const room = Math.max(minNameColumns, columns - widthOf(names) - 7);
+  return {
+    title: [{ text: ` ${fitLine(title, room)} `, tone: 'strong' }, ...names, { text: ' ' }],
+    end: hidden === '' ? [] : [{ text: hidden, tone: 'dim' }],
+    rows: shown,
+    on: { on: 'pane' },
+    scroll,
+  };
 }
 
-function besideHead(view: View, { record, tab }: PaneOptions, { columns, glyphs }: Part, hidden: string): Row[] {
-  const { state, verdicts } = view;
-  const { status } = record.state;
-  const why = verdicts(record);
-  const usage = usageNow(view, record);
-  const figures = `${formatDuration(usage.durationMs)}  ${formatMoney(usage.costUsd, usage.estimated)} `;
-  const name: ScreenCell[] = [
-    { text: ` ${plainWidths(titleOf(state, record.definition.id))}`, tone: 'strong' },
-    { text: `  ${why === null ? status : `${status} (${fitLine(why.reason, 20)})`}`, tone: statusTone(status) },
-  ];
-  return [
-    rowBetween(name, record.attempts === 0 ? [] : [{ text: figures }], columns),
-    rowBetween(tabNames(tab, ` ${glyphs.dot} `), [{ text: hidden, tone: 'dim' }], columns),
-  ];
-}
+const minNameColumns = 8;

@@ -1,29 +1,16 @@
 /** tui/dashboard/: what the dashboard shows. This file: the whole screen, pure; only visible rows are made. */
 import type { SessionId } from '../../core/group.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
 import type { Tone } from '../../view/format.ts';
-import { footerRow, headerRows, noticeRows } from './bars.ts';
-import {
-  asciiRow,
-  cellAt,
-  type Glyphs,
-  joined,
-  padded,
-  type Row,
-  rowOf,
-  type ScreenCell,
-  tagged,
-  widthOf,
-} from './cells.ts';
-import { headRows, linesFor, paneRows } from './details.ts';
+import { frameSize, hitAt, type Layout, type Pane, paneOf } from '../layout.ts';
+import { footerRow, headContent, noticeRows, where } from './bars.ts';
+import { type Glyphs, padded, type Row, rowOf, type ScreenCell, tagged, widthOf } from './cells.ts';
+import { detailsContent, linesFor } from './details.ts';
 import { type ListItem, listItems, sessionIdsOf } from './list.ts';
 import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
 import { type Hit, paneShape, type Shape, settled, type Ui } from './ui.ts';
 import { type Terminal, timeSpan, type View } from './view.ts';
 
-export interface Frame {
-  readonly rows: readonly Row[];
-  readonly cursor?: { readonly x: number; readonly y: number };
+export interface Frame extends Layout {
   readonly ui: Ui;
   readonly shape: Shape;
   readonly ids: readonly SessionId[];
@@ -37,49 +24,70 @@ export interface Frame {
 /** Smaller terminals get the rows that fit, from the top. */
 const listRowsMin = 3;
 const paneRowsMin = 6;
+/** Smaller terminals have no room for frames. */
+const framedRows = 14;
+const framedColumns = 50;
 
 export function frameOf(view: View, given: Ui, terminal: Terminal): Frame {
   const { columns, rows } = terminal;
+  const isFramed = rows >= framedRows && columns >= framedColumns;
   const chosen = { ...given, selected: atTheEnd(view, given) ?? given.selected };
   const items = listItems(view, chosen);
-  const rule = rowOf([{ text: terminal.glyphs.rule.repeat(columns), tone: 'dim' }], columns);
-  const head = [...headerRows(view, terminal), rule];
-  // In a small terminal the sessions come first.
-  while (head.length > 1 && rows - head.length - 1 < listRowsMin) head.pop();
-  const notice = noticeRows(view, terminal, rows - head.length - 1 - listRowsMin);
-  const room = Math.max(1, rows - head.length - 1 - notice.length);
-  const body = bodyOf(view, chosen, terminal, { items, room });
+  const head = headPane(view, terminal, isFramed);
+  const notice = noticeRows(view, terminal, rows - head.height - 1 - listRowsMin);
+  const room = Math.max(0, rows - head.height - 1 - notice.length);
+  const body = bodyOf(view, chosen, terminal, { items, room, isFramed });
   const { ui } = body;
   const { mode } = ui;
-  const shown = mode.kind === 'help' ? helpRows(terminal, view.runner === 'here', room, mode.top) : body.rows;
-  const blank = rowOf([], columns);
-  const filled = [...shown.slice(0, room), ...Array.from({ length: Math.max(0, room - shown.length) }, () => blank)];
   const ids = sessionIdsOf(items);
   const { notices: _said, ...quiet } = view;
-  const position = positionOf(view, items, ui.top, body.listRows);
+  const position = isFramed ? null : positionOf(view, items, ui.top, body.listRows);
   const footer = footerRow(notice.length > 0 ? quiet : view, { ...ui, shape: body.shape }, terminal, position);
-  const whole = [...head, ...filled, ...notice, footer.row].slice(-rows);
-  const all = terminal.glyphs.isAscii ? whole.map(asciiRow) : whole;
+  const foot = paneOf(
+    { title: [], rows: [...notice, footer.row] },
+    { columns, height: rows - head.height - room, isFramed: false },
+  );
+  const layout: Layout = {
+    bands: [
+      [head],
+      ...(mode.kind === 'help' ? helpBands(view, mode.top, terminal, { room, isFramed }) : body.bands),
+      [foot],
+    ],
+    ...(footer.cursor === undefined ? {} : { cursor: { x: footer.cursor, y: rows - 1 } }),
+  };
   return {
-    rows: all,
-    ...(footer.cursor === undefined ? {} : { cursor: { x: footer.cursor, y: all.length - 1 } }),
+    ...layout,
     ui,
     shape: body.shape,
     ids,
     index: Math.max(0, ids.indexOf(ui.selected ?? '')),
     listRows: body.listRows,
     paneRows: body.paneRows,
-    hit: (x, y) => (all[y] === undefined ? null : cellAt(all[y], x)?.on) ?? null,
+    hit: (x, y) => hitAt(layout, x, y),
     isTurning: sessionIdsOf(items.slice(ui.top, ui.top + body.listRows)).some((id) => turns(view, id)),
   };
+}
+
+function headPane(view: View, terminal: Terminal, isFramed: boolean): Pane {
+  const { columns, rows } = terminal;
+  const content = headContent(view, { ...terminal, columns: isFramed ? columns - frameSize : columns });
+  const wanted = content.rows.length + (isFramed ? frameSize : 1);
+  // In a small terminal the sessions come first.
+  const height = isFramed ? wanted : Math.max(0, Math.min(wanted, rows - 1 - listRowsMin));
+  return paneOf(content, { columns, height, isFramed });
+}
+
+function helpBands(view: View, top: number, terminal: Terminal, { room, isFramed }: Omit<List, 'items'>): Pane[][] {
+  const size = { columns: terminal.columns, height: room, isFramed, isFocused: true };
+  const [columns, height] = isFramed ? [terminal.columns - frameSize, room - frameSize] : [terminal.columns, room];
+  const rows = helpRows({ ...terminal, columns }, view.runner === 'here', height, top);
+  return [[paneOf({ title: isFramed ? [{ text: ' Keys ', tone: 'strong' }] : [], rows }, size)]];
 }
 
 /** What a person looks for when a run is over; null while it runs, and where one has chosen. */
 function atTheEnd({ state }: View, { home, filter, onlyProblems }: Ui): SessionId | null {
   if (home !== null || filter !== '' || onlyProblems || state.status === 'running') return null;
-  const records = [...state.sessions.values()];
-  const first = (status: string) => records.find((record) => record.state.status === status)?.definition.id;
-  return first('failed') ?? first('paused') ?? null;
+  return state.failed.values().next().value ?? null;
 }
 
 function turns(view: View, id: SessionId): boolean {
@@ -90,86 +98,104 @@ function turns(view: View, id: SessionId): boolean {
 interface List {
   readonly items: readonly ListItem[];
   readonly room: number;
+  readonly isFramed: boolean;
 }
 
 interface Body {
-  readonly rows: readonly Row[];
+  readonly bands: readonly (readonly Pane[])[];
   readonly ui: Ui;
   readonly shape: Shape;
   readonly listRows: number;
   readonly paneRows: number;
 }
 
-function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: List): Body {
+function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room, isFramed }: List): Body {
   const { columns } = terminal;
   const keys = items.map((item) => ('id' in item ? item.id : null));
   // Which one is selected does not depend on how many are visible.
   const record = view.state.sessions.get(keys[settled(chosen, keys, 1).index] ?? '');
   const shape = record === undefined ? 'none' : paneShape(chosen, columns);
   const isBeside = shape === 'beside';
-  const wide = isBeside ? listColumns(columns) : columns;
-  const paneColumns = isBeside ? columns - wide - 1 : columns;
-  const options = (of: SessionRecord) => ({ record: of, tab: chosen.tab, scroll: chosen.scroll, isBeside });
+  const edge = isFramed ? frameSize : 0;
+  const listWide = isBeside ? listColumns(columns) : columns;
+  const paneWide = isBeside ? columns - listWide : columns;
+  // Without a frame the title is a row.
+  const paneEdge = isFramed ? edge : 1;
+  const part = (rows: number) => ({ ...terminal, columns: paneWide - edge, rows: Math.max(0, rows) });
   const lines =
     record === undefined || shape === 'none'
       ? []
-      : linesFor(view, options(record), { ...terminal, columns: paneColumns, rows: room });
+      : linesFor(view, { ...chosen, record }, part(shape === 'below' ? 0 : room - paneEdge));
   // A log grows.
   const wanted = chosen.tab === 'log' ? Number.POSITIVE_INFINITY : lines.length;
-  const heights = divide(room, shape, items.length, wanted);
-  const { index, ...ui } = settled(chosen, keys, heights.list);
-  const part = { ...terminal, columns: wide };
-  const height = heights.list;
-  const list = height === 0 ? [] : listRows(view, ui, part, { room, items, index, height });
-  const counts = { listRows: height, paneRows: Math.max(0, heights.pane - headRows(isBeside)) };
-  if (record === undefined || heights.pane === 0) return { rows: list, ui, shape, ...counts };
-  const pane = paneRows(view, options(record), { ...terminal, columns: paneColumns, rows: heights.pane }, lines);
-  const between: ScreenCell = { text: terminal.glyphs.lane, tone: 'dim' };
-  const blank = rowOf([], paneColumns);
-  const details = pane.rows.map((row) => tagged(row, { on: 'pane' }));
-  const rows = isBeside ? list.map((row, nth) => joined(row, between, details[nth] ?? blank)) : [...list, ...details];
-  return { rows, ui: { ...ui, scroll: pane.scroll }, shape, ...counts };
+  const heights = divide({ room, shape, items: items.length, lines: wanted, edge, paneEdge });
+  const { list: listHeight, pane: paneHeight } = heights;
+  const hasTitles = listHeight - edge > Math.min(listRowsMin, items.length);
+  const visible = Math.max(0, listHeight - edge - (hasTitles ? 1 : 0));
+  const { index, ...ui } = settled(chosen, keys, visible);
+  const rows = listRows(view, ui, { ...terminal, columns: listWide - edge }, { items, index, visible, hasTitles });
+  const position = positionOf(view, items, ui.top, visible);
+  const title: ScreenCell[] = isFramed ? [{ text: ' Sessions ', tone: 'strong' }] : [];
+  const isFocused = ui.focus === 'list' || shape === 'none';
+  const list = paneOf(
+    { title, end: isFramed ? framedEnd(where(ui, position)) : [], rows, on: { on: 'list' } },
+    { columns: listWide, height: listHeight, isFramed, isFocused },
+  );
+  const counts = { shape, listRows: visible, paneRows: Math.max(0, paneHeight - paneEdge) };
+  if (record === undefined || paneHeight === 0) return { bands: [[list]], ui, ...counts };
+  const content = detailsContent(view, { ...chosen, record }, part(counts.paneRows), lines);
+  const size = { columns: paneWide, height: paneHeight, isFramed, isFocused: !isFocused || shape === 'full' };
+  const pane = paneOf(content, size);
+  const bands = shape === 'full' ? [[pane]] : isBeside ? [[list, pane]] : [[list], [pane]];
+  return { bands, ui: { ...ui, scroll: content.scroll }, ...counts };
 }
 
-interface Heights {
+function framedEnd(cells: readonly ScreenCell[]): ScreenCell[] {
+  return cells.length === 0 ? [] : [{ text: ' ' }, ...cells];
+}
+
+interface Shares {
+  readonly room: number;
+  readonly shape: Shape;
+  readonly items: number;
+  readonly lines: number;
+  readonly edge: number;
+  readonly paneEdge: number;
+}
+
+/** The heights of list and details, with their borders. */
+function divide({ room, shape, items, lines, edge, paneEdge }: Shares): {
   readonly list: number;
   readonly pane: number;
-}
-
-function divide(room: number, shape: Shape, items: number, lines: number): Heights {
+} {
   if (shape === 'full') return { list: 0, pane: room };
-  const list = Math.max(1, room - titleRows(room));
-  if (shape === 'none') return { list, pane: 0 };
-  if (shape === 'beside') return { list, pane: room };
+  if (shape !== 'below') return { list: room, pane: shape === 'none' ? 0 : room };
   // A short list leaves the room it does not need.
-  const most = Math.max(paneRowsMin, Math.floor(room * 0.55));
-  const wanted = Math.max(Math.min(most, lines + 1), list - items);
-  const height = Math.max(0, Math.min(wanted, list - Math.min(listRowsMin, items)));
-  return { list: Math.max(1, list - height), pane: height };
+  const both = room - edge - 1 - paneEdge;
+  const most = Math.max(paneRowsMin, Math.floor(both * 0.55));
+  const rows = Math.min(Math.max(Math.min(most, lines), both - items), both - Math.min(listRowsMin, items));
+  return rows < 1 ? { list: room, pane: 0 } : { list: room - rows - paneEdge, pane: rows + paneEdge };
 }
 
-function titleRows(room: number): number {
-  return room > listRowsMin ? 1 : 0;
-}
-
-interface ListPart extends List {
+interface ListPart {
+  readonly items: readonly ListItem[];
   readonly index: number;
-  readonly height: number;
+  readonly visible: number;
+  readonly hasTitles: boolean;
 }
 
-function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, height }: ListPart): Row[] {
+function listRows(view: View, ui: Ui, terminal: Terminal, { items, index, visible, hasTitles }: ListPart): Row[] {
   const { columns } = terminal;
   const { hasTimeline, sorting, marked } = ui;
   const layout = layoutFor(view.state, columns);
   const titles = columnTitles(layout, terminal, { doing: hasTimeline ? 'TIMELINE' : 'DOING', sorting });
-  const rows: Row[] = titleRows(room) === 0 ? [] : [titles];
+  const rows: Row[] = hasTitles ? [titles] : [];
   const span = hasTimeline ? { span: timeSpan(view) } : {};
-  const whole = height + rows.length;
   if (items.length === 0) {
     const text = view.state.sessions.size === 0 ? 'No sessions so far.' : 'Nothing matches. Escape shows all sessions.';
     rows.push(rowOf([{ text: `    ${text}`, tone: 'dim' }], columns));
   }
-  for (const [nth, item] of items.slice(ui.top, ui.top + height).entries()) {
+  for (const [nth, item] of items.slice(ui.top, ui.top + visible).entries()) {
     if ('heading' in item) {
       rows.push(rowOf([{ text: ` ${item.heading}`, tone: 'dim' }], columns));
       continue;
@@ -181,8 +207,7 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, 
     const row = sessionRow(view, { record, lanes: item.lanes, isSelected, isMarked, ...span }, layout, terminal);
     rows.push(tagged(row, { on: 'session', id: item.id }));
   }
-  const blanks = Array.from({ length: Math.max(0, whole - rows.length) }, () => rowOf([], columns));
-  return [...rows, ...blanks].map((row) => tagged(row, { on: 'list' }));
+  return rows;
 }
 
 /** Headings do not count. */
@@ -258,13 +283,9 @@ export function helpRows(terminal: Terminal, isRunner: boolean, room: number, fr
     Array.from({ length: across }, (_, column) => entryCells(entries[column * down + nth], width)).flat(),
   );
   const signs = wrapSigns(legend(glyphs), columns);
-  const rows = [
-    [{ text: ' Keys', tone: 'strong' } as const],
-    ...lines,
-    [],
-    ...signs,
-    [{ text: ' Any key returns.', tone: 'dim' } as const],
-  ].map((cells) => rowOf(cells, columns));
+  const rows = [...lines, [], ...signs, [{ text: ' Any key returns.', tone: 'dim' } as const]].map((cells) =>
+    rowOf(cells, columns),
+  );
   const top = Math.max(0, Math.min(from, rows.length - room));
   return rows.slice(top, top + room);
 }

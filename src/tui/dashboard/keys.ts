@@ -5,7 +5,17 @@ import { openItems } from '../../core/item.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { titleOf } from '../../view/wording.ts';
-import { arrangements, type Hit, type Mode, type Pane, type Shape, sortings, type Tab, tabs, type Ui } from './ui.ts';
+import {
+  arrangements,
+  type DetailsPlace,
+  type Hit,
+  type Mode,
+  type Shape,
+  sortings,
+  type Tab,
+  tabs,
+  type Ui,
+} from './ui.ts';
 import type { Runner } from './view.ts';
 
 export const keyNames = [
@@ -271,7 +281,7 @@ function marked(ui: Ui, { ids, index }: KeyContext): Ui {
   return { ...ui, marked: others.length < ui.marked.length ? others : [...ui.marked, id] };
 }
 
-function opened(ui: Ui, pane: Pane, tab: Tab): Ui {
+function opened(ui: Ui, pane: DetailsPlace, tab: Tab): Ui {
   const under = pane === 'full' && ui.pane !== 'full' ? ui.pane : ui.under;
   return { ...ui, pane, under, tab, scroll: 0 };
 }

@@ -17,6 +17,7 @@ import {
 } from '../../view/format.ts';
 import { plainWords } from '../../view/transcript/markdown.ts';
 import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '../../view/wording.ts';
+import { frameSize } from '../layout.ts';
 import { fitLine, type Glyphs, padded, plainWidths, type Row, rowOf, type ScreenCell } from './cells.ts';
 import { byDefinitions, type Lane, placeSessions } from './list.ts';
 import { type Span, timelineCells } from './timeline.ts';
@@ -51,7 +52,7 @@ const besideMost = 130;
 
 /** Beside the details the list still says who does what where. */
 export function listColumns(columns: number): number {
-  return Math.min(besideMost, Math.max(projectColumns, Math.round(columns * 0.44)));
+  return Math.min(besideMost, Math.max(projectColumns + frameSize, Math.round(columns * 0.44)));
 }
 
 export function layoutFor(state: GroupState, columns: number): RowLayout {

@@ -29,7 +29,7 @@ export type Mode =
   | { readonly kind: 'ask-leave' };
 
 /** `auto`: `split` where there is room. `split` shows details beside or below the list, `full` instead of it. */
-export type Pane = 'auto' | 'none' | 'split' | 'full';
+export type DetailsPlace = 'auto' | 'none' | 'split' | 'full';
 
 export interface Ui {
   /** null = none so far, or a new filter has yet to choose one. */
@@ -43,8 +43,10 @@ export interface Ui {
   readonly sorting: Sorting;
   readonly marked: readonly SessionId[];
   readonly hasTimeline: boolean;
-  readonly pane: Pane;
-  readonly under: Exclude<Pane, 'full'>;
+  readonly pane: DetailsPlace;
+  readonly under: Exclude<DetailsPlace, 'full'>;
+  /** Which pane the arrow keys are for, where details are shown. */
+  readonly focus: 'list' | 'details';
   readonly tab: Tab;
   /** Lines by which the pane is scrolled: down from its beginning, or, for the log, up from its end. */
   readonly scroll: number;
@@ -64,6 +66,7 @@ export const firstUi: Ui = {
   hasTimeline: false,
   pane: 'auto',
   under: 'auto',
+  focus: 'list',
   tab: 'now',
   scroll: 0,
   hasMouse: true,

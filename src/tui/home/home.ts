@@ -5,7 +5,6 @@ import type { GroupId } from '../../core/group.ts';
 import { formatAge, formatMoney, plural, type Tone } from '../../view/format.ts';
 import { statusTone } from '../../view/wording.ts';
 import {
-  asciiRow,
   fitLine,
   type Glyphs,
   padded,
@@ -17,40 +16,48 @@ import {
 } from '../dashboard/cells.ts';
 import type { KeyName, Press } from '../dashboard/keys.ts';
 import type { Notice } from '../dashboard/view.ts';
+import { frameSize, type Layout, type PaneContent, paneOf } from '../layout.ts';
 
-export interface HomeFrame {
-  readonly rows: readonly Row[];
+export interface HomeFrame extends Layout {
   readonly ui: HomeUi;
   readonly groups: readonly HomeGroup[];
   readonly index: number;
   readonly listRows: number;
 }
 
+/** Smaller terminals have no room for a frame. */
+const framedRows = 12;
+const framedColumns = 50;
+
 export function homeFrame(view: HomeView, chosen: HomeUi, terminal: HomeTerminal): HomeFrame {
-  const { columns, rows, glyphs } = terminal;
+  const { columns, rows } = terminal;
+  const isFramed = rows >= framedRows && columns >= framedColumns;
+  const edge = isFramed ? frameSize : 0;
+  const inner = { ...terminal, columns: columns - edge };
   const groups = inHomeOrder(view.groups, view.nowMs);
-  const head = [header(view, columns), rowOf([{ text: glyphs.rule.repeat(columns), tone: 'dim' }], columns)];
-  const notice = noticeRows(view, columns, rows - head.length - listRowsMin);
-  const room = Math.max(1, rows - head.length - 1 - notice.length);
+  const notice = noticeRows(view, columns, rows - 1 - listRowsMin);
+  const room = Math.max(0, rows - 1 - notice.length);
+  // The title of a frame is in its border.
+  const within = room - (isFramed ? edge : 1);
   const found = groups.findIndex(({ id }) => id === chosen.selected);
   // What was selected is gone: the row that took its place is next.
   const index = found >= 0 ? found : Math.max(0, Math.min(chosen.top, groups.length - 1));
-  const listRows = Math.max(1, room - 1);
+  const listRows = Math.max(1, within - 1);
   const top = Math.max(0, Math.min(chosen.top, groups.length - listRows, index), index - listRows + 1);
   const ui = { ...chosen, top, selected: groups[index]?.id ?? null };
   const list = (): Row[] => {
-    if (groups.length === 0) return emptyRows(view, columns);
+    if (groups.length === 0) return emptyRows(view, inner.columns);
     const shown = groups.slice(top, top + listRows);
-    const width = nameColumns(columns, groups);
-    const rowFor = (group: HomeGroup) => groupRow(group, view, { ...terminal, width }, group.id === ui.selected);
-    return [titles(columns, width), ...shown.map(rowFor)];
+    const width = nameColumns(inner.columns, groups);
+    const rowFor = (group: HomeGroup) => groupRow(group, view, { ...inner, width }, group.id === ui.selected);
+    return [titles(inner.columns, width), ...shown.map(rowFor)];
   };
-  const body = bodyRows(view, ui, terminal, room) ?? list();
-  const blank = rowOf([], columns);
-  const filled = [...body.slice(0, room), ...Array.from({ length: Math.max(0, room - body.length) }, () => blank)];
+  const body = bodyRows(view, ui, inner, within) ?? list();
+  const size = { columns, height: room, isFramed, isFocused: true };
+  const pane = paneOf({ ...headOf(view), rows: body }, size);
   const footer = footerRow(ui, groups, { ...terminal, first: top, listRows });
-  const whole = [...head, ...filled, ...notice, footer].slice(-rows);
-  return { rows: glyphs.isAscii ? whole.map(asciiRow) : whole, ui, groups, index, listRows };
+  const foot = paneOf({ title: [], rows: [...notice, footer] }, { columns, height: rows - room, isFramed: false });
+  return { bands: [[pane], [foot]], ui, groups, index, listRows };
 }
 
 /** So much of the list gives way to what a key came to. */
@@ -67,15 +74,15 @@ function noticeRows({ notice }: HomeView, columns: number, rowsMax: number): Row
     .map((line) => rowOf([{ text: ' ' }, ...line], columns));
 }
 
-function header({ programName, groups, nowMs }: HomeView, columns: number): Row {
+function headOf({ programName, groups, nowMs }: HomeView): Pick<PaneContent, 'title' | 'end'> {
   const running = groups.filter(({ status }) => status.startsWith('running')).length;
   const waiting = groups.filter((group) => waitsForPerson(group, nowMs)).length;
-  const counts: ScreenCell[] = [
-    ...(waiting === 0 ? [] : [{ text: `  ${waiting} waiting for you`, tone: 'warn' as const }]),
-    ...(running === 0 ? [] : [{ text: `  ${running} running`, tone: 'accent' as const }]),
-    { text: `  ${plural(groups.length, 'group')} `, tone: 'dim' as const },
+  const end: ScreenCell[] = [
+    ...(waiting === 0 ? [] : [{ text: ` ${waiting} waiting for you `, tone: 'warn' as const }]),
+    ...(running === 0 ? [] : [{ text: ` ${running} running `, tone: 'accent' as const }]),
+    { text: ` ${plural(groups.length, 'group')} `, tone: 'dim' as const },
   ];
-  return rowBetween([{ text: ` ${programName}`, tone: 'strong' }], counts, columns);
+  return { title: [{ text: ` ${programName} `, tone: 'strong' }], end };
 }
 
 function bodyRows(view: HomeView, { mode }: HomeUi, terminal: HomeTerminal, room: number): Row[] | null {

@@ -24,18 +24,18 @@ async function open({ env, ...wish }: Partial<TerminalWish> = {}): Promise<TestT
 type Step = readonly [name: string, typed: string, shows: RegExp, no?: RegExp];
 
 const steps: readonly Step[] = [
-  ['down', key.down, /\n›. {2}├ 002 api/],
-  ['j', 'j', /\n›. {2}│ └ 004 mobile/],
-  ['k', 'k', /\n›. {2}├ 002 api/],
-  ['up', key.up, /\n›. {2}001 schema/],
-  ['G', 'G', /\n›. .*050 api-8/],
-  ['g', 'g', /\n›. {2}001 schema/],
-  ['end', key.end, /\n›. .*050 api-8/],
-  ['home', key.home, /\n›. {2}001 schema/],
-  ['.', '.', /\n›. .*025 schema-4/],
-  [',', ',', /\n›. {2}001 schema/],
-  [' ', ' ', /\n◆. {2}001 schema.*1 marked/s],
-  ['*', '*', /\n›. {2}├ 002 api/, /marked/],
+  ['down', key.down, /\n[│┃]›. {2}├ 002 api/],
+  ['j', 'j', /\n[│┃]›. {2}│ └ 004 mobile/],
+  ['k', 'k', /\n[│┃]›. {2}├ 002 api/],
+  ['up', key.up, /\n[│┃]›. {2}001 schema/],
+  ['G', 'G', /\n[│┃]›. .*050 api-8/],
+  ['g', 'g', /\n[│┃]›. {2}001 schema/],
+  ['end', key.end, /\n[│┃]›. .*050 api-8/],
+  ['home', key.home, /\n[│┃]›. {2}001 schema/],
+  ['.', '.', /\n[│┃]›. .*023 notes-3/],
+  [',', ',', /\n[│┃]›. {2}001 schema/],
+  [' ', ' ', /1 marked.*\n[│┃]◆. {2}001 schema/s],
+  ['*', '*', /\n[│┃]›. {2}├ 002 api/, /marked/],
   ['v', 'v', /Wave 1 {2}7\/9/],
   ['v', 'vvv', /├ 002 api/, /Wave 1/],
   ['S', 'S', /COST▾/],
@@ -43,9 +43,9 @@ const steps: readonly Step[] = [
   ['t', 't', /TIMELINE/],
   ['t', 't', /SESSION/, /TIMELINE/],
   ['/', '/', /filter:/],
-  ['/', `notes${key.enter}`, /\n›. {2}005 notes.*\d of 50 shown/s],
-  ['escape', key.escape, /\n›. {2}├ 002 api/, /shown/],
-  ['f', 'f', /006 worker.*of 50 shown/s],
+  ['/', `notes${key.enter}`, /\d of 50 shown.*\n[│┃]›. {2}005 notes/s],
+  ['escape', key.escape, /\n[│┃]›. {2}├ 002 api/, /shown/],
+  ['f', 'f', /of 50 shown.*006 worker/s],
   ['f', 'f', /004 mobile/, /shown/],
   ['2', '2', /\[log\]/],
   ['3', '3', /\[diff\]/],
@@ -57,11 +57,11 @@ const steps: readonly Step[] = [
   ['right', key.right, /\[diff\]/],
   ['left', key.left, /\[log\]/],
   ['enter', key.enter, /SESSION/, /\[log\]/],
-  ['page-down', key.pageDown, /\n›. .*026 api-4/],
-  ['page-up', key.pageUp, /\n›. {2}├ 002 api/],
+  ['page-down', key.pageDown, /\n[│┃]›. .*024 worker-3/],
+  ['page-up', key.pageUp, /\n[│┃]›. {2}├ 002 api/],
   ['enter', key.enter, /\[log\]/],
   ['l', 'l', /\[log\]/, /SESSION/],
-  ['enter', key.enter, /SESSION.*\[log\]/s],
+  ['enter', key.enter, /\[log\].*SESSION/s],
   ['m', 'm', /The mouse selects text/],
   ['m', 'm', /The mouse controls the dashboard again/],
   ['?', '?', /Any key returns/],
@@ -88,7 +88,7 @@ test('each key does what the help page says', async () => {
   expect(await terminal.exited).toBe(0);
   const tried = new Set([...steps.map(([name]) => name), ...pressedElsewhere]);
   expect([...tried].toSorted()).toEqual(helpEntries.flatMap(([keys]) => keys).toSorted());
-}, 60_000);
+}, 15_000);
 
 /** What a terminal sends for a button press and release at a position counted from 0. */
 const mouse = (button: number, x: number, y: number): string =>
@@ -104,13 +104,13 @@ test('clicks select sessions and tabs, the wheel scrolls, and the terminal gets 
   await open();
   expect(terminal.tracksMouse).toBe(true);
   terminal.type(mouse(0, ...placeOf('006 worker')));
-  await terminal.until((text) => /\n›. {2}└ 006 worker/.test(text) && text.includes('│ 006 worker  failed'));
+  await terminal.until((text) => /\n[│┃]›. {2}└ 006 worker/.test(text) && text.includes('─ 006 worker  [now]'));
   terminal.type(mouse(0, ...placeOf('prompt')));
   await terminal.shows('[prompt]', 'Do the worker part.');
   terminal.type(mouse(65, ...placeOf('└ 006 worker')));
-  await terminal.until((text) => /\n›. .*010 mobile-1/.test(text));
+  await terminal.until((text) => /\n[│┃]›. .*010 mobile-1/.test(text));
   terminal.type(mouse(64, ...placeOf('└ 006 worker')));
-  await terminal.until((text) => /\n›. .*006 worker/.test(text));
+  await terminal.until((text) => /\n[│┃]›. .*006 worker/.test(text));
   terminal.type('m');
   await terminal.until(() => !terminal.tracksMouse);
   terminal.type('m');
@@ -118,7 +118,7 @@ test('clicks select sessions and tabs, the wheel scrolls, and the terminal gets 
   terminal.type('q');
   expect(await terminal.exited).toBe(0);
   expect(terminal.tracksMouse).toBe(false);
-}, 60_000);
+}, 15_000);
 
 const question = '\u001b]11;?';
 
@@ -138,7 +138,7 @@ test.each([
     await terminal.until(() => selectedCell().background === ground && !selectedCell().isReverse);
     expect(terminal.raw.split(question)).toHaveLength(2);
   },
-  60_000,
+  15_000,
 );
 
 test.each([
@@ -150,11 +150,11 @@ test.each([
   async (_, env, isAsked) => {
     await open({ env });
     terminal.type('j');
-    await terminal.until((text) => /\n›. {2}├ 002 api/.test(text));
+    await terminal.until((text) => /\n[│┃]›. {2}├ 002 api/.test(text));
     const [x, y] = placeOf('├ 002 api');
     expect(terminal.cell(y, x)).toMatchObject({ isReverse: true, background: null });
     expect(terminal.raw.includes(question)).toBe(isAsked);
     expect(terminal.raw).not.toMatch(/[34]8;5;/);
   },
-  60_000,
+  15_000,
 );

@@ -216,7 +216,7 @@ describe('the terminal is restored', () => {
     const script = `set -m; ${before}; ${watching}; ${stopped}; ${after}; fg >/dev/null; echo over; read -r line`;
     const terminal = open(['/bin/bash', '--norc', '-c', script]);
     await terminal.shows('001 api');
-    expect(terminal.lines()[0]).toStartWith(' auth  created');
+    expect(terminal.lines()[0]).toStartWith('╭─ auth  created');
     terminal.type(key.ctrlZ);
     await terminal.shows('stopped with 148');
     const { isAlternate, isCooked, wraps, tracksMouse } = terminal;
@@ -228,7 +228,7 @@ describe('the terminal is restored', () => {
     });
     terminal.type('go on\n');
     await terminal.until((text) => text.includes('001 api') && terminal.isAlternate);
-    expect(terminal.lines()[0]).toStartWith(' auth  created');
+    expect(terminal.lines()[0]).toStartWith('╭─ auth  created');
     terminal.type(`${key.enter}`);
     await terminal.shows('[now]');
     terminal.type('q');

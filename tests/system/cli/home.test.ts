@@ -62,11 +62,11 @@ test(
     const rows = home.lines();
     expect(rows.findIndex((row) => row.includes('held'))).toBeLessThan(rows.findIndex((row) => row.includes('fresh')));
     home.type(key.down);
-    await home.until((screen) => /^›.*fresh/m.test(screen));
+    await home.until((screen) => /^│›.*fresh/m.test(screen));
     home.type(key.enter);
     await home.shows('Not started yet', '001 api', '002 web');
     home.type('q');
-    await home.until((screen) => /^›.*fresh/m.test(screen) && screen.includes('2 groups'));
+    await home.until((screen) => /^│›.*fresh/m.test(screen) && screen.includes('2 groups'));
     home.type('q');
     expect(await home.exited).toBe(0);
     expectRestored(home);

@@ -28,6 +28,7 @@ import { scenarioOf } from '../../support/sim/scenario-of-seed.ts';
 import { simulate } from '../../support/sim/simulation.ts';
 import { VirtualFiles } from '../../support/sim/virtual-files.ts';
 import type { VirtualRunner } from '../../support/sim/virtual-runner.ts';
+import { rowsOf } from '../../support/tui/dashboard/scene.ts';
 
 const group = groupReference();
 const seeds = isLongRun ? 150 : 60;
@@ -114,8 +115,8 @@ function facesAt(world: World, stream: ReadonlyMap<SessionId, string>): { state:
   const pane = (selected: SessionId): string => {
     const view = { state, ...seen, nowMs: world.clock.now(), runner };
     const ui = { ...firstUi, selected, home: selected, pane: 'full', tab: 'now' } as const;
-    const { rows } = frameOf(view, ui, { columns: 200, rows: 50, glyphs: unicodeGlyphs });
-    return rows.map(plainRow).join('\n');
+    const shown = frameOf(view, ui, { columns: 200, rows: 50, glyphs: unicodeGlyphs });
+    return rowsOf(shown).map(plainRow).join('\n');
   };
   const { isInterrupted, verdicts } = readStanding(world, loaded.value);
   const model = reportModel(state, events.value, world.clock.now(), { hasRunner: !isInterrupted, verdicts });

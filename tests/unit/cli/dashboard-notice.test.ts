@@ -7,8 +7,8 @@ import type { EventBody } from '../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
-import type { Painted } from '../../../src/tui/app.ts';
 import { unicodeGlyphs } from '../../../src/tui/dashboard/cells.ts';
+import type { Painted } from '../../../src/tui/layout.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { fold, sceneEvents, sessionId } from '../../support/tui/dashboard/scene.ts';
 import { attemptId, usage } from '../../support/view/sample-run.ts';
@@ -22,7 +22,7 @@ function open(hand: HandClock) {
   const paths = groupPaths('/nowhere', groupId);
   const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
   const source: Source = { state, seen, runner: 'here', notes: new EventNotes(), close: () => {} };
-  let shown: Painted = { lines: [] };
+  let shown: Painted = { bands: [] };
   const dashboard = new Dashboard({
     context: { world } as unknown as Context,
     group: { root: '/nowhere', groupId, paths },
@@ -46,7 +46,14 @@ function open(hand: HandClock) {
       throw error;
     },
   });
-  return { dashboard, screen: () => shown.lines.join('\n') };
+  return {
+    dashboard,
+    screen: () =>
+      shown.bands
+        .flat()
+        .flatMap(({ lines }) => lines)
+        .join('\n'),
+  };
 }
 
 test('U11: a message goes by itself, and a later one takes its place', async () => {

@@ -1,4 +1,5 @@
 /** A group in the middle of its run, with one session of every kind, for tests of what the dashboard shows. */
+import { renderToString } from 'ink';
 import type { EventBody, GroupEvent } from '../../../../src/core/event.ts';
 import type { SessionDefinition } from '../../../../src/core/group.ts';
 import { loggedContext } from '../../../../src/core/plan/decision.ts';
@@ -6,11 +7,13 @@ import { verdictsOf } from '../../../../src/core/plan/verdicts.ts';
 import type { LiveSession } from '../../../../src/core/progress.ts';
 import { reduce } from '../../../../src/core/reduce.ts';
 import { type GroupState, initialState } from '../../../../src/core/state.ts';
+import { screenNode } from '../../../../src/tui/app.ts';
 import { asciiGlyphs, plainRow, type Row, unicodeGlyphs } from '../../../../src/tui/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../../../src/tui/dashboard/frame.ts';
 import { type AttemptNotes, noteAttempt } from '../../../../src/tui/dashboard/timeline.ts';
 import { firstUi, type Ui } from '../../../../src/tui/dashboard/ui.ts';
 import type { View } from '../../../../src/tui/dashboard/view.ts';
+import { type Layout, paintLayout } from '../../../../src/tui/layout.ts';
 import { attemptId, begin, creation, groupId, session, started, usage } from '../../view/sample-run.ts';
 
 export const startMs = Date.parse('2026-01-04T14:30:22.000Z');
@@ -116,7 +119,13 @@ export interface Wanted {
 }
 
 /** The scene as a frame, by default of the list alone. */
-export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {}): Frame {
+export function frame({
+  columns = 80,
+  rows = 24,
+  ui,
+  view,
+  ascii,
+}: Wanted = {}): Frame & { readonly isAscii: boolean } {
   const { state, notes } = fold(sceneEvents);
   const nowMs = startMs + 95_000;
   const seen = view?.state ?? state;
@@ -134,12 +143,34 @@ export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {})
     attempts: notes.get(selected) ?? [],
   };
   const glyphs = ascii ? asciiGlyphs : unicodeGlyphs;
-  return frameOf({ material, ...shown }, { ...firstUi, pane: 'none', ...ui }, { columns, rows, glyphs });
+  const chosen = { ...firstUi, home: ui?.selected ?? null, pane: 'none', ...ui } as const;
+  const isAscii = ascii === true;
+  return { ...frameOf({ material, ...shown }, chosen, { columns, rows, glyphs }), isAscii };
 }
 
-/** The frame as text without trailing blanks. */
-export function textOf({ rows }: Frame): string {
-  return `${rows.map((row) => plainRow(row).trimEnd()).join('\n')}\n`;
+/** The frame as ink draws it, without styles and trailing blanks. */
+export function screenOf(shown: Layout & { readonly isAscii?: boolean }): string {
+  const painted = paintLayout(shown, 'plain', shown.isAscii ? asciiGlyphs : unicodeGlyphs);
+  const lines = Bun.stripANSI(renderToString(screenNode(painted), { columns: 400 })).split('\n');
+  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
+}
+
+/** What stands within the frames, without them. */
+export function textOf({ bands }: Layout): string {
+  const lines = bands.flatMap((panes) => {
+    const parts = panes.map(({ title, end, rows, isFramed }) => [
+      ...(isFramed ? [{ cells: [...title, { text: '   ' }, ...end] }] : []),
+      ...rows,
+    ]);
+    const [first = []] = parts;
+    return first.map((_, nth) => parts.map((rows) => plainRow(rows[nth] as Row)).join('│'));
+  });
+  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
+}
+
+/** All rows within the frames. */
+export function rowsOf({ bands }: Layout): readonly Row[] {
+  return bands.flat().flatMap(({ rows }) => rows);
 }
 
 export function isSelected({ cells }: Row): boolean {

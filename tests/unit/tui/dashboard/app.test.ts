@@ -3,8 +3,9 @@ import { afterEach, expect, test } from 'bun:test';
 import type { Key } from 'ink';
 import { cleanup, render } from 'ink-testing-library';
 import type { ReactElement } from 'react';
-import { createApp, type Painted, pressesOf } from '../../../../src/tui/app.ts';
+import { createApp, pressesOf } from '../../../../src/tui/app.ts';
 import type { Press } from '../../../../src/tui/dashboard/keys.ts';
+import type { Painted } from '../../../../src/tui/layout.ts';
 import { until } from '../../../support/cli.ts';
 
 afterEach(cleanup);
@@ -35,11 +36,22 @@ function show(first: Painted) {
   };
 }
 
+const unframed = (...lines: string[]): Painted => ({
+  bands: [[{ title: '', end: '', lines, columns: 12, height: lines.length }]],
+});
+
 test('lines are drawn with their styles, and drawn again when they change', async () => {
-  const { shown, set } = show({ lines: ['\u001b[31mone\u001b[39m', '漢字 two'] });
+  const { shown, set } = show(unframed('\u001b[31mone\u001b[39m', '漢字 two'));
   expect(Bun.stripANSI(shown.lastFrame() ?? '')).toBe('one\n漢字 two');
-  set({ lines: ['one', 'three', 'four'] });
+  set(unframed('one', 'three', 'four'));
   await until(() => Bun.stripANSI(shown.lastFrame() ?? '') === 'one\nthree\nfour');
+});
+
+test('a pane has a border with its title and what stands at the end', () => {
+  const pane = { title: ' A ', end: ' 1-2 ', lines: ['漢字    ', 'two     '], columns: 14, height: 4 };
+  const { shown } = show({ bands: [[{ ...pane, border: { style: 'round', isDim: true } }]] });
+  const drawn = Bun.stripANSI(shown.lastFrame() ?? '').split('\n');
+  expect(drawn).toEqual(['╭─ A ── 1-2 ─╮', '│漢字        │', '│two         │', '╰────────────╯']);
 });
 
 const nothing = {} as Key;

@@ -6,6 +6,7 @@ import { listItems } from '../../../../src/tui/dashboard/list.ts';
 import { arrangements, firstUi, sortings, type Ui } from '../../../../src/tui/dashboard/ui.ts';
 import { fc } from '../../../support/property.ts';
 import {
+  rowsOf as allRows,
   fold,
   frame,
   isSelected,
@@ -80,7 +81,11 @@ test('however the list is arranged, sorted and filtered, the selection stays on 
     fc.property(anyUi, fc.integer({ min: 1, max: 9 }), fc.integer({ min: 8, max: 30 }), (ui, number, rows) => {
       const shown = frame({ rows, ui: { ...ui, selected: sessionId(number) } });
       expect(shown.ui.selected).toBe(sessionId(number));
-      expect(shown.rows.filter(isSelected).map((row) => plainRow(row).includes(`00${number} `))).toEqual([true]);
+      expect(
+        allRows(shown)
+          .filter(isSelected)
+          .map((row) => plainRow(row).includes(`00${number} `)),
+      ).toEqual([true]);
     }),
   );
 });

@@ -1,7 +1,15 @@
 /** Promises: on a wide terminal the details stand beside the list, each of their tabs says what it is called. */
 import { expect, test } from 'bun:test';
 import { plainRow, type Row } from '../../../../src/tui/dashboard/cells.ts';
-import { frame, isSelected, sessionId, textOf, type Wanted } from '../../../support/tui/dashboard/scene.ts';
+import {
+  frame,
+  isSelected,
+  rowsOf,
+  screenOf,
+  sessionId,
+  textOf,
+  type Wanted,
+} from '../../../support/tui/dashboard/scene.ts';
 
 const beside = (wanted: Wanted = {}) => frame({ columns: 130, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
 
@@ -11,22 +19,22 @@ test('from 130 columns the details stand beside the list without being asked for
   expect(beside({ columns: 99 }).shape).toBe('none');
   expect(beside({ columns: 99, ui: { pane: 'split' } }).shape).toBe('below');
   expect(beside({ ui: { pane: 'none' } }).shape).toBe('none');
-  const text = textOf(beside({ ui: { selected: sessionId(2) } }));
-  expect(text).toMatch(/SESSION .*PROJECT .*COST .*DOING +│ 002 api {2}running .*\$0\.42\n/);
-  expect(text).toContain('│ [now] · log · diff · prompt · cost · config');
+  const text = screenOf(beside({ columns: 140, ui: { selected: sessionId(2) } }));
+  expect(text).toMatch(/╭─ 002 api {2}\[now\] log diff prompt cost config ─*╮\n/);
+  expect(text).toMatch(/SESSION .*PROJECT .*COST .*DOING +┃│ running .*\$0\.42/);
   // Below what a session does now its log goes on.
   expect(text).toContain('│ > Bash npm test');
 });
 
 test('beside the details only the row of the list is shown in reverse, over the whole width of the list', () => {
   for (const columns of [130, 160, 300]) {
-    const [row] = beside({ columns, ui: { selected: sessionId(9) } }).rows.filter(isSelected);
+    const [row] = rowsOf(beside({ columns, ui: { selected: sessionId(9) } })).filter(isSelected);
     const cells = row?.cells ?? [];
     const reversed = cells
       .filter((cell) => cell.isSelected)
       .map(({ text }) => text)
       .join('');
-    expect(plainRow(row as Row)).toStartWith(`${reversed}│`);
+    expect(reversed).toBe(plainRow(row as Row));
     expect(reversed).toContain('009 audit');
   }
 });
@@ -36,7 +44,7 @@ test('a diff is told in one line and shown below it', () => {
   const material = { sessionId: sessionId(2), log: [], attempts: [], diff };
   const shown = beside({ view: { material }, ui: { selected: sessionId(2), tab: 'diff' } });
   expect(textOf(shown)).toMatch(/│ 1 file changed, \+1 -1\.\n.*│ -old\n.*│ \+new\n/);
-  expect(shown.rows.flatMap(({ cells }) => cells)).toContainEqual(
+  expect(rowsOf(shown).flatMap(({ cells }) => cells)).toContainEqual(
     expect.objectContaining({ text: '+new', tone: 'good' }),
   );
 });
@@ -50,7 +58,7 @@ test('the cost of a session is told by kind of token and by attempt', () => {
 
 test('what stands at a place of the screen is what a click there means', () => {
   const shown = beside({ ui: { selected: sessionId(2) } });
-  const lines = textOf(shown).split('\n');
+  const lines = screenOf(shown).split('\n');
   const places = (text: string) => {
     const y = lines.findIndex((line) => line.includes(text));
     return shown.hit((lines[y] ?? '').indexOf(text), y);
@@ -63,15 +71,15 @@ test('what stands at a place of the screen is what a click there means', () => {
   expect(places('? help')).toBeNull();
   expect([shown.hit(-1, -1), shown.hit(500, 3), shown.hit(3, 500)]).toEqual([null, null, null]);
   const below = frame({ ui: { pane: 'split', selected: sessionId(2) } });
-  const y = textOf(below)
+  const y = screenOf(below)
     .split('\n')
-    .findIndex((line) => line.includes('· diff ·'));
-  expect(below.hit(textOf(below).split('\n')[y]?.indexOf('diff') ?? 0, y)).toEqual({ on: 'tab', tab: 'diff' });
+    .findIndex((line) => line.includes(' diff '));
+  expect(below.hit(screenOf(below).split('\n')[y]?.indexOf('diff') ?? 0, y)).toEqual({ on: 'tab', tab: 'diff' });
 });
 
 test('at 120 columns each row says what its session does and in which project, with the details open', () => {
   const text = textOf(beside({ columns: 120, rows: 40, ui: { selected: sessionId(2) } }));
   expect(text).toMatch(/SESSION .*PROJECT .*DOING/);
   expect(text).toMatch(/002 api +api .*Bash npm run test/);
-  expect(text).toContain('[now] · log');
+  expect(text).toContain('[now] log');
 });

@@ -10,7 +10,15 @@ import {
   timelineCells,
 } from '../../../../src/tui/dashboard/timeline.ts';
 import { fc } from '../../../support/property.ts';
-import { frame, isSelected, sceneLive, sessionId, startMs, textOf } from '../../../support/tui/dashboard/scene.ts';
+import {
+  frame,
+  isSelected,
+  rowsOf,
+  sceneLive,
+  sessionId,
+  startMs,
+  textOf,
+} from '../../../support/tui/dashboard/scene.ts';
 import { usage } from '../../../support/view/sample-run.ts';
 
 const minute = 60_000;
@@ -76,7 +84,7 @@ test('while a tool runs the sign of its session turns, and only then', () => {
     [0, 300, 600].map((ms) => {
       const ui = { selected: sessionId(2) };
       const shown = frame({ view: { live, nowMs: startMs + 95_000 + ms, ...more }, ui });
-      const [row] = shown.rows.filter(isSelected);
+      const [row] = rowsOf(shown).filter(isSelected);
       return `${row?.cells[1]?.text}${shown.isTurning ? ' turns' : ''}`;
     });
   const idle = new Map([[sessionId(2), { usage: usage(0, 0, 0, 0) }]]);

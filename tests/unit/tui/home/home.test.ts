@@ -7,6 +7,7 @@ import type { HomeGroup, HomeWorkflow } from '../../../../src/app/watch/overview
 import { asciiGlyphs, type Row, unicodeGlyphs, widthOf } from '../../../../src/tui/dashboard/cells.ts';
 import type { Press } from '../../../../src/tui/dashboard/keys.ts';
 import { firstHomeUi, type HomeUi, type HomeView, homeFrame, pressHome } from '../../../../src/tui/home/home.ts';
+import { isSelected, rowsOf, textOf } from '../../../support/tui/dashboard/scene.ts';
 
 const nowMs = Date.parse('2026-03-01T12:00:00.000Z');
 
@@ -43,21 +44,19 @@ describe('what is shown', () => {
   });
 
   test('a row says status, what is done, cost, play money, age and what holds it up', () => {
-    const rows = draw().rows.map(text);
-    expect(rows[0]).toMatch(/^ cca +3 waiting for you {2}1 running {2}8 groups $/);
+    const rows = textOf(draw()).split('\n');
+    expect(rows[0]).toMatch(/^ cca +3 waiting for you {2}1 running {2}8 groups$/);
     expect(rows.find((row) => row.includes('stuck'))).toMatch(
       /‖ {2}stuck +paused +1\/3 +\$1\.50 +\dd?\w* +The budget is used up\. *$/,
     );
     expect(rows.find((row) => row.includes('busy'))).toMatch(
       /● {2}busy +running +1\/3 +\$1\.50 play +2h +\(usage limit until/,
     );
-    expect(rows.at(-1)).toContain('enter open  n new  d delete  ? help  q quit');
+    expect(rows.at(-2)).toContain('enter open  n new  d delete  ? help  q quit');
   });
 
   test('without groups it says what to do', () => {
-    const rows = draw(firstHomeUi, { ...view, groups: [] })
-      .rows.map(text)
-      .join('\n');
+    const rows = textOf(draw(firstHomeUi, { ...view, groups: [] }));
     expect(rows).toContain('There are no groups yet.');
     expect(rows).toContain('cca init');
   });
@@ -85,10 +84,15 @@ describe('what is shown', () => {
       ] as const) {
         const shown = { ...view, groups: [odd, ...many], notice };
         const frame = homeFrame(shown, { ...firstHomeUi, mode: kind }, { columns, rows, glyphs });
-        expect(frame.rows).toHaveLength(rows);
-        for (const row of frame.rows) expect(widthOf(row.cells)).toBe(columns);
+        expect(frame.bands.reduce((sum, [pane]) => sum + (pane?.height ?? 0), 0)).toBe(rows);
+        for (const { rows: inside, columns: outer, height, isFramed } of frame.bands.flat()) {
+          const border = isFramed ? 2 : 0;
+          expect(inside).toHaveLength(height - border);
+          for (const row of inside) expect(widthOf(row.cells)).toBe(outer - border);
+          expect(outer).toBe(columns);
+        }
         // biome-ignore lint/suspicious/noControlCharactersInRegex: nothing of a name may control the terminal.
-        expect(frame.rows.map(text).join('')).not.toMatch(/[\u0000-\u001f\u202e]/);
+        expect(rowsOf(frame).map(text).join('')).not.toMatch(/[\u0000-\u001f\u202e]/);
       }
     }
   });
@@ -108,13 +112,8 @@ describe('what is shown', () => {
     const many = Array.from({ length: 300 }, (_, index) => group(`g${index}`, 'completed', index));
     const ui = { ...firstHomeUi, selected: 'id-g250' };
     const frame = draw(ui, { ...view, groups: many }, { ...terminal, rows: 12 });
-    expect(
-      frame.rows
-        .filter(({ cells }) => cells.some((cell) => cell.isSelected))
-        .map(text)
-        .join(''),
-    ).toContain('g250');
-    expect(text(frame.rows.at(-1) as Row)).toContain('of 300');
+    expect(rowsOf(frame).filter(isSelected).map(text).join('')).toContain('g250');
+    expect(textOf(frame)).toContain('of 300');
   });
 });
 

@@ -19,6 +19,9 @@ import { type LoadedGroup, loadReferredGroup, loadReferredSession, loadWithRunne
 export interface InboxItem extends Pick<Item, 'id' | 'text' | 'options' | 'since' | 'answerBy'> {
   readonly kind: Item['kind'] | WaveItem['kind'];
   readonly group: GroupId;
+  /** Of a guard: files with the difference and with what the commands printed. */
+  readonly diff?: string;
+  readonly logs?: readonly string[];
   /** Null for a wave. */
   readonly session: SessionId | null;
   /** The name or number of the session. */
@@ -31,8 +34,10 @@ export function inboxOf(state: GroupState): InboxItem[] {
   const ofWave = wave === undefined ? [] : [{ ...waveFields(wave), group: state.group.id, session: null, label: '' }];
   const ofSessions = [...state.sessions.values()].flatMap((record) => {
     const { id: session, name } = record.definition;
-    return openItems(record).map(({ id, kind, text, options, since, answerBy }): InboxItem => {
-      const by = answerBy === undefined ? {} : { answerBy };
+    return openItems(record).map(({ id, kind, text, options, since, answerBy, input }): InboxItem => {
+      const { diff, logs } = input as Pick<InboxItem, 'diff' | 'logs'>;
+      const more = kind === 'guard' ? { diff, logs } : {};
+      const by = defined({ answerBy, ...more });
       return {
         id,
         group: state.group.id,

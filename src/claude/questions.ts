@@ -54,10 +54,13 @@ function questionsOf(input: JsonObject): Question[] {
 export function readAnswer({ id, kind, input }: Item, given: GivenAnswer): Result<ItemAnswer> {
   const { text: words = '', options = [], note, always } = given;
   const noted = note === undefined ? {} : { note };
-  if (kind === 'permission') {
+  if (kind !== 'question') {
     if ((words === 'allow' || words === 'deny') && options.length === 0 && !(always && words === 'deny'))
       return ok({ text: words, ...noted });
-    const what = always && words === 'deny' ? 'Only allow can be given always' : `Item ${id} asks for a permission`;
+    const what =
+      always && words === 'deny'
+        ? 'Only allow can be given always'
+        : `Item ${id} asks for ${kind === 'guard' ? 'a decision' : 'a permission'}`;
     return fail('usage', `${what}.`, 'Answer with allow or deny, and give your words with --note.');
   }
   if (always || note !== undefined)

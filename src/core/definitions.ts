@@ -42,6 +42,8 @@ interface ValueOfKind {
   readonly flag: boolean;
   readonly choice: string;
   readonly labels: readonly string[];
+  /** Patterns of paths from the top of the repository. */
+  readonly globs: readonly string[];
   /** Permission rules as `claude --allowedTools` takes them. */
   readonly rules: readonly string[];
   readonly systems: readonly ContextName[];
@@ -120,6 +122,32 @@ export const workSettings = {
     kind: 'duration',
     help: 'time limit of the accept command',
     default: '10m',
+    group: true,
+    project: true,
+  },
+  acceptIn: {
+    kind: 'choice',
+    words: ['fresh', 'worktree'],
+    value: 'place',
+    help: 'where the accept command runs: a fresh checkout of the commit, or the worktree with its uncommitted files',
+    default: 'fresh',
+    without: 'in a fresh checkout',
+    group: true,
+    project: true,
+  },
+  guard: {
+    kind: 'globs',
+    help: 'files whose old version must pass too, such as "tests/**"; none: no files',
+    default: 'tests, CI configuration and what the accept command runs',
+    without: 'the default files',
+    group: true,
+    project: true,
+  },
+  prove: {
+    kind: 'flag',
+    default: false,
+    help: "require that the session's tests fail without its change",
+    without: 'require no such proof',
     group: true,
     project: true,
   },

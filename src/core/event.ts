@@ -85,7 +85,10 @@ export type StopReason =
   /** It waits for an answer, and nothing else in it proceeds. */
   | 'waits-for-answer';
 
-export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient' | 'not-accepted' | 'host-lost';
+export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient' | Rejecting | 'host-lost';
+
+/** What came of the acceptance; after `guard-changed` a person decides. */
+type Rejecting = 'not-accepted' | 'not-proven' | 'guard-changed';
 
 /** `now` stops running sessions, `drain` lets them finish. */
 export type PauseMode = 'now' | 'drain';
@@ -113,7 +116,9 @@ export interface Warning {
     | 'leftover-processes'
     | 'limit-reached'
     | 'estimated-cost'
-    | 'held-cost';
+    | 'held-cost'
+    | 'guarded-files'
+    | 'flaky-check';
   readonly message: string;
 }
 

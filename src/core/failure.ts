@@ -45,6 +45,8 @@ export type SessionFailureReason =
   | 'config-invalid'
   /** The acceptance command failed, also after retries with its output. */
   | 'not-accepted'
+  /** Its tests also pass without its change. */
+  | 'not-proven'
   /** The work of two dependencies in one repository conflicts. */
   | 'merge-conflict'
   | 'worktree-failed'

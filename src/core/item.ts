@@ -1,8 +1,9 @@
 /** Items: questions of a session to the user. Each is answered once, or withdrawn. */
 
-export type ItemKind = 'permission' | 'question';
+/** `guard`: whether changes of files that guard its result are accepted. */
+export type ItemKind = 'permission' | 'question' | 'guard';
 
-/** A tool call of claude that waits for the user. */
+/** A tool call of claude that waits for the user, or a finding of ours. */
 export type ItemRequest = {
   readonly kind: ItemKind;
   /** One line for the user. */

@@ -118,13 +118,15 @@ function changeDefinition(state: GroupState, record: SessionRecord, own: Session
       record.state.attempt.model = definition.model;
   }
   if (before.prompt !== definition.prompt) changeTask(record);
-  if (before.accept !== definition.accept) judgeAnew(record);
+  if (checkSettings.some((name) => String(before[name]) !== String(definition[name]))) judgeAnew(record);
   if (before.maxBudgetUsd !== definition.maxBudgetUsd) {
     delete record.budgetSaid;
     updateBudgetWait(state);
   }
   state.definitionsVersion += 1;
 }
+
+const checkSettings = ['accept', 'acceptIn', 'guard', 'prove', 'setup'] as const;
 
 /** The next attempt gets the whole new prompt, whatever earlier ones achieved. */
 function changeTask(record: SessionRecord): void {
@@ -267,11 +269,20 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
 }
 
 /** Warnings about one try only: the next one has other permissions, hooks, tasks and changes. */
-const ofOneTry: ReadonlySet<Warning['code']> = new Set(['denied-tools', 'hook-missing', 'no-changes', 'open-tasks']);
+const ofOneTry: ReadonlySet<Warning['code']> = new Set([
+  'denied-tools',
+  'hook-missing',
+  'no-changes',
+  'open-tasks',
+  'guarded-files',
+]);
 
 /** It failed or was paused for a reason, and was not only interrupted. */
 function isNewTry({ state }: SessionRecord): boolean {
-  return state.status === 'failed' || (state.status === 'paused' && ['user', 'not-accepted'].includes(state.reason));
+  return (
+    state.status === 'failed' ||
+    (state.status === 'paused' && ['user', 'not-accepted', 'not-proven'].includes(state.reason))
+  );
 }
 
 /** A running session gets it at once; a starting one may have to be started again; a stopping one gets it later. */
@@ -388,7 +399,7 @@ function failSession(
 ): void {
   endAttempt(state, record, event);
   // Rejected work needs another turn; after any other acceptance problem only the acceptance is repeated.
-  if (event.reason === 'not-accepted') reject(record, event);
+  if (event.reason === 'not-accepted' || event.reason === 'not-proven') reject(record, event);
   const { reason, message, next } = event;
   record.state = { status: 'failed', failure: { reason, message, next } };
   record.lastFailure = message;
@@ -438,6 +449,7 @@ function pauseSession(
       record.stallsInAll = (record.stallsInAll ?? 0) + 1;
       break;
     case 'not-accepted':
+    case 'not-proven':
       record.queued = true;
       record.rejections = (record.rejections ?? 0) + 1;
       reject(record, event);
@@ -538,8 +550,14 @@ function reduceItem(record: SessionRecord, event: ItemEvent): void {
     if (item.id === used) return { ...item, left: undefined };
     if (item !== known) return item;
     if (event.type === 'item_withdrawn') return { ...item, state: 'withdrawn' };
-    return { ...item, state: 'answered', answer: event.answer, left: 'quote' };
+    const left = item.kind === 'guard' ? undefined : 'quote';
+    return { ...item, state: 'answered', answer: event.answer, left };
   });
+  if (known.kind === 'guard' && event.type === 'item_answered' && event.answer.text === 'deny') {
+    const note = event.answer.note === undefined ? '' : ` ${event.answer.note}`;
+    const message = `${known.text}. A person did not accept that.${note}`;
+    reject(record, { message, output: String(known.input.output ?? '') });
+  }
   const { state } = record;
   if (state.status === 'paused' && openItems(record).length === 0 && !endedByPerson.has(state.reason))
     record.queued = true;

@@ -36,6 +36,7 @@ import { parseContinueIf, wavesProblem } from './waves.ts';
 
 /** Maximum number of labels that a session may require of a host. */
 const labelsMax = 16;
+const globPattern = /^(?![/:!])[^\0\n]{1,200}$/;
 const megabyte = 1_000_000;
 
 export function bytesOf(megabytes: number): number {
@@ -78,6 +79,7 @@ function valueIn({ kind }: ValueRule, text: string): unknown {
     case 'duration':
       return ageMs(text);
     case 'labels':
+    case 'globs':
       return [text];
     case 'waves':
       return text.split(',').map((size) => size.trim());
@@ -178,6 +180,11 @@ export function settingProblem(setting: ValueRule, value: unknown): string | nul
       if (!isList(value, (label) => labelPattern.test(label))) return `must have ${labelRule}`;
       return unless((value as readonly string[]).length <= labelsMax, `must be at most ${labelsMax} labels`);
     }
+    case 'globs':
+      return unless(
+        isList(value, (glob) => globPattern.test(glob)),
+        'must be a list of patterns such as "tests/**"',
+      );
     case 'rules':
       return unless(
         isList(value, isPermissionRule),

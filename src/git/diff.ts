@@ -195,10 +195,21 @@ export async function changedPrograms(
   folder: string,
   { from, to }: { readonly from: string; readonly to: string | undefined },
 ): Promise<Result<readonly string[]>> {
-  const args = ['diff', ...plain, '--no-renames', '--name-only', '-z', from, ...(to === undefined ? [] : [to]), '--'];
-  const run = (index?: IndexCall) => runOwn(git, folder, [...args, ...startsPrograms], { ...long, ...index });
-  const printed = await (to === undefined ? withNewFiles(git, folder, run) : run());
+  const printed = await printDiff(git, folder, { from, to }, ['--no-renames', '--name-only', '-z'], startsPrograms);
   return printed.ok ? ok(printed.value.split('\0').filter((name) => name !== '')) : printed;
+}
+
+/** What git prints in the given form about the paths; see DiffOptions. */
+export async function printDiff(
+  git: Git,
+  folder: string,
+  { from, to, without = [] }: { readonly from: string; readonly to: string | undefined } & Pick<DiffOptions, 'without'>,
+  form: readonly string[],
+  paths: readonly string[],
+): Promise<Result<string>> {
+  const args = [...readableNames, 'diff', ...plain, ...form, from, ...(to === undefined ? [] : [to]), '--', ...paths];
+  const run = (index?: IndexCall) => runOwn(git, folder, [...args, ...excluding(without)], { ...long, ...index });
+  return to === undefined ? withNewFiles(git, folder, run) : run();
 }
 
 interface IndexCall {

@@ -1,4 +1,6 @@
 /** Pure: converts facts to log events. */
+
+import { itemId } from '../claude/questions.ts';
 import { defined } from '../core/defined.ts';
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import { needsPerson, type SessionFailureReason } from '../core/failure.ts';
@@ -129,17 +131,22 @@ function judgedEvents(
   const usage = attempt.accepting ?? noUsage;
   switch (verdict.status) {
     case 'accepted': {
-      const work = defined({ work: verdict.work });
+      const work = defined({ work: verdict.work, evidence: verdict.evidence });
       const answer = record.finished ?? { result: '' };
       return [...events, { type: 'session_completed', ...of, ...answer, ...work, usage }];
     }
     case 'rejected': {
-      const { message, output } = verdict;
-      const isLast = (record.rejections ?? 0) >= (record.definition.acceptRetries ?? defaultAcceptRetries);
-      const next = `Its output is in ${verdict.logFile}.`;
-      if (isLast)
-        return [...events, { type: 'session_failed', ...of, reason: 'not-accepted', message, next, output, usage }];
-      return [...events, { type: 'session_paused', ...of, reason: 'not-accepted', message, output, usage }];
+      const { status: _, warnings: __, isFinal = false, next, ...rejected } = verdict;
+      const retries = record.definition.acceptRetries ?? defaultAcceptRetries;
+      if (isFinal || (record.rejections ?? 0) >= retries)
+        return [...events, { type: 'session_failed', ...of, ...rejected, next, usage }];
+      return [...events, { type: 'session_paused', ...of, ...rejected, usage }];
+    }
+    case 'guard-changed': {
+      const { request, evidence } = verdict;
+      const paused = { type: 'session_paused', ...of, reason: 'guard-changed', usage, evidence } as const;
+      const item = itemId(attemptId, request);
+      return [...events, { type: 'item_opened', ...of, item, ...request }, { ...paused, message: `${request.text}.` }];
     }
     case 'failed': {
       const { reason, message, next } = verdict.failure;

@@ -84,7 +84,7 @@ export function deadlineEvents({ group, sessions, status }: GroupState, nowMs: n
   return [...sessions.values()].flatMap((record) =>
     openItems(record).flatMap((item): EventBody[] => {
       if (item.answerBy === undefined || nowMs < Date.parse(item.answerBy)) return [];
-      const given = item.kind === 'permission' ? { text: permission, note: inTime } : { text: question };
+      const given = item.kind !== 'question' ? { text: permission, note: inTime } : { text: question };
       const answer = readAnswer(item, given);
       const of = { sessionId: record.definition.id, item: item.id };
       return answer.ok ? [{ type: 'item_answered', ...of, by: 'deadline', answer: answer.value }] : [];

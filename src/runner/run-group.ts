@@ -214,6 +214,7 @@ export async function preloadModules(): Promise<void> {
     import('../git/ignored-output.ts'),
     import('../git/leftover-files.ts'),
     import('../template/config-template.ts'),
+    import('../worker/attempt/checks.ts'),
     import('../worker/prepare/handover-files.ts'),
     import('../worker/prepare/workspace-links.ts'),
     import('../worker/prepare/worktree-setup.ts'),

@@ -56,6 +56,11 @@ export function mergeFolderName(groupId: GroupId): string {
   return workspaceName(groupId, 'merge');
 }
 
+/** The same for the fresh checkout in which the work of a session is checked. */
+export function checkFolderName(groupId: GroupId, sessionId: SessionId): string {
+  return workspaceName(groupId, `${sessionId}/check`);
+}
+
 /** The id must be checked before: an external text could name another folder. */
 export function groupPaths(root: string, groupId: GroupId): GroupPaths {
   assert(isGroupId(groupId), `${JSON.stringify(groupId)} is no group id`);
@@ -113,6 +118,11 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId) {
     /** The earlier state of the repositories that its workspace links to. */
     linked: at('linked-before.json'),
     acceptLog: at('accept.log'),
+    /** Further runs of the acceptance command: with the old guarded files, and without the session's change. */
+    guardedLog: at('accept-base-guarded.log'),
+    proofLog: at('accept-base.log'),
+    /** The difference of the guarded files. */
+    guardedDiff: at('guarded.diff'),
     setupLog: at('setup.log'),
     /** Its project of the handover system, for its hooks. */
     handover: at('handover.json'),

@@ -81,6 +81,7 @@ function schemaOf(setting: Setting): z.ZodType {
       if (no === undefined) return z.string();
       return z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none');
     case 'labels':
+    case 'globs':
       return checked(z.array(z.string(), rule), (labels) => labels);
     case 'waves':
       return checked(z.array(z.union([z.string(), z.int().min(1).max(999_999)]), rule), (sizes: (string | number)[]) =>

@@ -1,6 +1,7 @@
 /** Facts for the runner. Callbacks only put them into its inbox; the loop handles them in order. */
 import type { Outcome } from '../claude/outcome.ts';
 import type { EventBody, ProcessIdentity, StopReason, Warning } from '../core/event.ts';
+import type { Evidence } from '../core/evidence.ts';
 import type { SessionFailure } from '../core/failure.ts';
 import type { Changes, SessionId, Usage, Workspace } from '../core/group.ts';
 import type { ItemRequest } from '../core/item.ts';
@@ -45,12 +46,27 @@ export type WorkerNews =
     };
 
 export type AcceptanceVerdict = { readonly warnings: readonly Warning[] } & (
-  | { readonly status: 'accepted'; readonly work?: Changes }
-  /** The command failed; `message` is a sentence, `output` the end of its output. */
-  | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
+  | { readonly status: 'accepted'; readonly work?: Changes; readonly evidence?: Evidence }
+  | ({ readonly status: 'rejected' } & Rejected)
+  /** It passes only with the session's changes of guarded files; a person decides. */
+  | { readonly status: 'guard-changed'; readonly request: ItemRequest; readonly evidence: Evidence }
   | { readonly status: 'failed'; readonly failure: SessionFailure }
   | { readonly status: 'stopped'; readonly reason: StopReason | 'host-lost' }
 );
+
+/** A check failed. */
+export interface Rejected {
+  readonly reason: 'not-accepted' | 'not-proven';
+  /** A sentence. */
+  readonly message: string;
+  /** The end of what the command printed. */
+  readonly output: string;
+  /** The next step for a person. */
+  readonly next: string;
+  /** Another turn of claude would not help. */
+  readonly isFinal?: true;
+  readonly evidence?: Evidence;
+}
 
 /** Its login was refused, which says nothing about its work. */
 export function isRefusedLogin(outcome: Outcome): outcome is Extract<Outcome, { status: 'failed' }> {

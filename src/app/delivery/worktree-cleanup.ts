@@ -1,5 +1,5 @@
 /** Removes worktrees and branches of sessions. What is in no other branch stays, unless the user says otherwise. */
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { advise, type CommandLine, commandText, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
@@ -23,7 +23,14 @@ import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { readIntent } from '../../git/worktrees/workspace.ts';
 import { listGroups } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
-import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths, workspaceName } from '../../store/paths.ts';
+import {
+  checkFolderName,
+  type GroupPaths,
+  groupPaths,
+  type SessionPaths,
+  sessionPaths,
+  workspaceName,
+} from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { plural } from '../../view/format.ts';
 import { safeLine } from '../../view/terminal-text.ts';
@@ -350,6 +357,8 @@ export async function removeLeftover(
   const top = topOf(leftover.doomed.path, workspaceName(basename(paths.folder), sessionId));
   const dropped = await removeUpstreams(context, { upstream });
   if (!dropped.ok) return dropped;
+  const check = top === null ? '' : join(dirname(top), checkFolderName(basename(paths.folder), sessionId));
+  if (check !== '' && files.entryKind(check) !== null) removeAround(context, check);
   const around = top === null ? ok([]) : removeAround(context, top);
   if (!around.ok) return around;
   try {

@@ -19,9 +19,7 @@ Example:
 
 export function defineInbox(command: Command, context: Context): void {
   command
-    .description(
-      'List permission requests and questions of sessions with "ask: wait", and waves to decide on, oldest first.',
-    )
+    .description('List what waits for you: permissions, questions, changed tests and waves, oldest first.')
     .argument('[group]', 'id, unique prefix or slug; all groups otherwise')
     .option('--json', 'one JSON document: {"items": [{"id", "group", "session", "kind", "text", "options", "since"}]}')
     .addHelpText('after', inboxExample)
@@ -42,11 +40,13 @@ export function defineInbox(command: Command, context: Context): void {
     );
 }
 
-function itemLines({ id, group, label, kind, text, options, since }: InboxItem, nowMs: number): string[] {
+function itemLines(item: InboxItem, nowMs: number): string[] {
+  const { id, group, label, kind, text, options, since, diff, logs = [] } = item;
   const age = formatAge(Math.max(0, nowMs - Date.parse(since)));
   const head = `${id}  ${label === '' ? group : `${group}/${label}`}  ${kind}, ${age}`;
-  const lines = [head, `  ${safeLine(text, columnsMax)}`];
-  if (kind === 'permission' || kind === 'wave') {
+  const files = diff === undefined ? [] : [`  Difference: ${diff}`, `  Output: ${logs.join(', ')}`];
+  const lines = [head, `  ${safeLine(text, columnsMax)}`, ...files];
+  if (kind !== 'question') {
     const words = kind === 'wave' ? options : ['allow', 'deny'];
     return [...lines, ...words.map((word) => `  ${commandText(['answer', id, word])}`)];
   }
@@ -66,7 +66,7 @@ export function defineAnswer(command: Command, context: Context): void {
   command
     .description(
       `Answer an item of the inbox. Only the first answer counts; a second one exits
-      with 2. Answer a permission with allow or deny, a wave with continue or stop,
+      with 2. Answer a permission or changed tests with allow or deny, a wave with continue or stop,
       and a question with a text or one option per question.`,
     )
     .argument('<item>', 'id or prefix, <group>/<session> if it has one item, or the group of a wave')

@@ -132,6 +132,7 @@ const placeholders: Partial<Record<Setting['kind'], string>> = {
   duration: 'time',
   choice: 'mode',
   labels: 'label',
+  globs: 'glob',
   host: 'name',
   systems: 'systems',
   object: 'json',
@@ -143,12 +144,13 @@ export function settingOption(name: string, setting: Setting): Option {
   const option = new Option(`--${optionOf(name, setting)}${placeholder}`, helpOf(setting));
   if (words !== undefined) return option.choices(words);
   if (kind === 'command') return option.argParser(parseCommand);
-  if (kind === 'rules' || kind === 'labels') return option.argParser(listParser(setting));
+  if (kind === 'rules' || kind === 'labels' || kind === 'globs') return option.argParser(listParser(setting));
   return kind === 'flag' || kind === 'object' || kind === 'text' ? option : option.argParser(parserOf(setting));
 }
 
 function helpOf({ kind, help, default: standard }: Setting): string {
   if (kind === 'labels') return `${help}; may be repeated`;
+  if (kind === 'globs') return `${help}; may be repeated (default: ${standard})`;
   if (kind === 'object') return `${help}; JSON, a file with it, or "-"`;
   if (standard === undefined || standard === false) return help;
   return standard === true ? `${help} (default)` : `${help} (default: ${standard})`;

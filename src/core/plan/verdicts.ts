@@ -98,13 +98,14 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
 export function waitsForAnswer({ group }: GroupState, { id, kind, text }: Item): WaitReason {
   const message = `It waits for an answer (item ${id}): ${text.replace(/(?<![.!?…])$/, '.')}`;
   const answer =
-    kind === 'permission'
+    kind !== 'question'
       ? [
           ['answer', id, 'allow'],
           ['answer', id, 'deny'],
         ]
       : [['inbox', group.id]];
-  return { reason: 'waits-for-answer', message, advice: advise('Answer with', ...answer) };
+  const reason = kind === 'guard' ? 'guard-changed' : 'waits-for-answer';
+  return { reason, message, advice: advise('Answer with', ...answer) };
 }
 
 function rests(state: GroupState, queued: boolean, hold: WaitReason): boolean {

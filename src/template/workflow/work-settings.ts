@@ -33,7 +33,7 @@ export function resolveWork(given: readonly GivenWork[], repository: SessionRepo
   const values: GivenWork = Object.assign({}, ...given.map(defined).toReversed());
   const mayHaveWorktree = values.isolate !== 'none' && repository !== null;
   const pointless: ReadonlySet<string> = new Set([
-    ...(values.accept ? [] : ['accept', 'acceptRetries', 'acceptTimeoutMs']),
+    ...(values.accept ? [] : ['accept', 'acceptRetries', 'acceptTimeoutMs', 'acceptIn', 'guard', 'prove']),
     ...(values.setup && mayHaveWorktree ? [] : ['setup', 'setupTimeoutMs']),
     ...(mayHaveWorktree && values.commit === false ? [] : ['commit']),
   ]);
@@ -61,7 +61,8 @@ export function workFaults(own: GivenWork, settings: ResolvedWork, repository: S
   if (settings.accept === undefined) {
     const why = 'means nothing without an accept command';
     if (own.acceptRetries !== undefined) refuse('acceptRetries', why);
-    if (own.acceptTimeoutMs !== undefined) refuse('acceptTimeoutMs', why);
+    for (const key of ['acceptTimeoutMs', 'acceptIn', 'guard'] as const) if (own[key] !== undefined) refuse(key, why);
+    if (own.prove === true) refuse('prove', why);
   }
   if (settings.setup === undefined && own.setupTimeoutMs !== undefined && typeof own.setup !== 'string') {
     refuse('setupTimeoutMs', 'means nothing without a setup command that is run');

@@ -19,16 +19,19 @@ import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/pa
 import type { World } from '../../system/world.ts';
 import { fillPrompt } from '../../template/fill-references.ts';
 import type { AcceptanceVerdict, Fact } from '../facts.ts';
-import type { HostedCommand } from '../host.ts';
+import { type HostedCommand, stoppedWaiting } from '../host.ts';
 import { gatherProcesses, reap } from '../reap.ts';
 import { sessionVariables } from '../session-variables.ts';
-import { commandFailure, type RunningCommand, runShellCommand } from '../shell-command.ts';
+import { type RunningCommand, runShellCommand, type ShellCommand } from '../shell-command.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
+import type { CheckContext, Checked, TimedEnd } from './checks.ts';
 import type { CommandSlots } from './command-slots.ts';
 import { sessionFailure, unexpectedFailure } from './outcomes.ts';
 
 export interface AcceptanceOptions {
   readonly record: SessionRecord;
+  readonly state: GroupState;
+  readonly worktrees: string;
   readonly attemptId: string;
   /** The prompt with quoted results filled in. */
   readonly task: () => string;
@@ -45,11 +48,6 @@ export interface AcceptanceOptions {
 /** Whether there is anything to do between claude's result and the end of the session. */
 export function needsAcceptance({ definition, isolated }: SessionRecord): boolean {
   return isolated === true || definition.accept !== undefined || definition.expectChanges === true;
-}
-
-interface Rejection {
-  readonly message: string;
-  readonly output: string;
 }
 
 const noChanges: Warning = {
@@ -111,14 +109,56 @@ export class Acceptance {
     if (work === null) await this.#lookForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(work.failure) });
-    const ran = await this.#commandInSlot();
-    if (!ran.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(ran.failure) });
-    const rejected = ran.value;
+    const checked = await this.#check(work?.value.commit);
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
-    if (rejected !== null) {
-      return this.#verdict({ status: 'rejected', ...rejected, logFile: this.#options.paths.acceptLog });
-    }
-    return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
+    if (!checked.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(checked.failure) });
+    if (checked.value !== null && checked.value.status !== 'accepted') return this.#verdict(checked.value);
+    const evidence = defined({ evidence: checked.value?.evidence });
+    return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }), ...evidence });
+  }
+
+  /** Null without a command. */
+  async #check(commit: string | undefined): Promise<Result<Checked | null>> {
+    const { record, state, paths, worktrees, env, git, slots } = this.#options;
+    const { id: sessionId, accept, acceptIn, commit: commits } = record.definition;
+    if (accept === undefined) return ok(null);
+    const allowed = record.items?.findLast(({ kind }) => kind === 'guard');
+    const isAllowed = allowed?.answer?.text === 'allow' && allowed.input.commit === commit;
+    if (isAllowed && record.evidence !== undefined) return ok({ status: 'accepted', evidence: record.evidence });
+    const { Checks, makeFresh, removeFresh } = await import('./checks.ts');
+    const context: CheckContext = {
+      ...{ git, state, record, paths, worktrees, env, commit },
+      run: (command) => this.#run(command),
+      runHere: (command) => this.#runCommand(command),
+    };
+    const onStop = (withdraw: () => void): void => {
+      this.#withdraw = withdraw;
+    };
+    const isLight = this.#options.elsewhere !== undefined;
+    const isFresh = commit !== undefined && !isLight && acceptIn !== 'worktree' && commits !== false;
+    const turn = { sessionId, command: 'checkout', turn: record.workspace?.repository ?? '', onStop } as const;
+    // Before the slot of the command: a checkout that waits for a slot while others wait for its turn would block all.
+    const made = isFresh ? await slots.take(turn, () => makeFresh(context, commit)) : ok(null);
+    if (made === null) return stoppedWaiting;
+    if (!made.ok) return made;
+    const checks = new Checks(context, accept, made.value);
+    // On another host it uses no slot here.
+    const judged = await slots.take({ sessionId, command: 'accept', isLight, onStop }, () => checks.judge());
+    this.#warnings.push(...checks.warnings);
+    if (made.value !== null && !this.#over) await removeFresh(context, made.value);
+    return judged ?? stoppedWaiting;
+  }
+
+  /** Fails when it cannot be started, where another turn of claude would not help, or was stopped. */
+  async #run(command: Omit<ShellCommand, 'mark'>): Promise<Result<TimedEnd>> {
+    if (this.#stopped) return stoppedWaiting;
+    const startedMs = this.#world.clock.now();
+    this.#command = runShellCommand(this.#world, { ...command, mark: this.#options.attemptId });
+    const end = await this.#command.ended;
+    this.#command = null;
+    if (this.#stopped) return stoppedWaiting;
+    if (end.unstarted !== undefined) return { ok: false, failure: end.unstarted };
+    return ok({ end, ms: Math.max(0, this.#world.clock.now() - startedMs) });
   }
 
   /** Files left by the command of a dead runner are not the session's work; changes of a later attempt are. */
@@ -185,41 +225,27 @@ export class Acceptance {
     if (stat?.ok && stat.value.files === 0) this.#warnings.push(noChanges);
   }
 
-  /** As #runCommand; also null without a command, or when it was stopped before it had a slot. */
-  async #commandInSlot(): Promise<Result<Rejection | null>> {
-    const { record, slots } = this.#options;
-    const { id: sessionId, accept } = record.definition;
-    if (accept === undefined) return ok(null);
-    const onStop = (withdraw: () => void): void => {
-      this.#withdraw = withdraw;
-    };
-    // On another host it uses no slot here.
-    const isLight = this.#options.elsewhere !== undefined;
-    const command = { sessionId, command: 'accept', isLight, onStop } as const;
-    return (await slots.take(command, () => this.#runCommand(accept))) ?? ok(null);
-  }
-
   /** As #runCommand. Files that the command leaves there are ignored. */
-  async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>) {
+  async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>): Promise<Result<TimedEnd>> {
     const { acceptTimeoutMs = defaultCommandTimeoutMs } = this.#options.record.definition;
+    const startedMs = this.#world.clock.now();
     const running = run(accept, acceptTimeoutMs);
     this.#command = { ...running, abandon: () => {}, halt: () => {} };
     const end = await running.ended;
     this.#command = null;
     if (end.unstarted !== undefined) {
       this.#stopped ??= 'host-lost';
-      return ok(null);
+      return stoppedWaiting;
     }
     const log = this.#world.files.openAppend(this.#options.paths.acceptLog);
     log.append(`$ ${accept}\n${end.tail}\n`);
     log.close();
-    const message = commandFailure('The acceptance command', accept, end, acceptTimeoutMs);
-    return ok(end.ok ? null : { message, output: end.tail });
+    return ok({ end, ms: Math.max(0, this.#world.clock.now() - startedMs) });
   }
 
-  /** Null when it succeeded. Fails when its worktree cannot be inspected or cleaned. */
-  async #runCommand(accept: string): Promise<Result<Rejection | null>> {
-    const { record, paths, env, attemptId, git, elsewhere } = this.#options;
+  /** Fails as #run does, and when its worktree cannot be inspected or cleaned. */
+  async #runCommand(accept: string): Promise<Result<TimedEnd>> {
+    const { record, state, paths, attemptId, git, elsewhere } = this.#options;
     if (elsewhere !== undefined) return this.#runElsewhere(accept, elsewhere);
     const { acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
     const worktree = record.workspace?.path;
@@ -231,18 +257,8 @@ export class Acceptance {
     }
     const output = worktree === undefined ? null : await this.#ignoredOutput(worktree);
     const cwd = record.workspace?.folder ?? projectPath;
-    const options = {
-      cwd,
-      env,
-      logFile: paths.acceptLog,
-      timeoutMs: acceptTimeoutMs,
-      mark: attemptId,
-    };
-    this.#command = runShellCommand(this.#world, { command: accept, ...options });
-    const end = await this.#command.ended;
-    this.#command = null;
-    // Another turn of claude would not help on a machine that cannot start a shell.
-    if (end.unstarted !== undefined) return { ok: false, failure: end.unstarted };
+    const env = { ...this.#options.env, ...sessionVariables(git, state, record) };
+    const ran = await this.#run({ command: accept, cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs });
     if (worktree !== undefined) {
       const tidied = await this.#tidy(worktree, before.value);
       if (!tidied.ok) return tidied;
@@ -252,8 +268,7 @@ export class Acceptance {
         await noteIgnored(git, worktree, paths.ignoredBefore, output);
       }
     }
-    const what = 'The acceptance command';
-    return ok(end.ok ? null : { message: commandFailure(what, accept, end, acceptTimeoutMs), output: end.tail });
+    return ran;
   }
 
   /** Files left by the command are not the session's work: new ones are removed, changed ones are reported. */
@@ -315,14 +330,13 @@ export class Acceptances {
     const { id: attemptId, stopping } = record.state.attempt;
     const { paths, needs, enqueue } = this.#options;
     const elsewhere = this.#options.elsewhere?.(sessionId);
-    const variables = sessionVariables(needs.git, state, record);
     const acceptance = new Acceptance(this.#world, {
       record,
+      state,
       attemptId,
       task: () => fillPrompt(record.definition, state, sessionPaths(paths, sessionId).inputs).prompt,
       paths: sessionPaths(paths, sessionId),
       ...needs,
-      env: { ...needs.env, ...variables },
       ...defined({ elsewhere }),
       report: (verdict) => {
         this.#running.delete(sessionId);

@@ -125,6 +125,16 @@ export async function removeUpstreams(
   return ok(undefined);
 }
 
+/** Notes a checkout that is about to be made for the session alone, so that every later clean-up removes it. */
+export function noteCheckout(files: Files, paths: SessionPaths, path: string, repository: string): void {
+  note(files, paths, { ...notedCheckouts(files, paths), [path]: { repository, commits: '', isReady: false } });
+}
+
+export async function removeCheckout(git: Git, paths: SessionPaths, path: string): Promise<Result<void>> {
+  const others = Object.keys(notedCheckouts(git.world.files, paths)).filter((one) => one !== path);
+  return removeUpstreams(git, paths, new Set(others));
+}
+
 function note(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>, noted: Noted): void {
   files.writeAtomic(upstream, `${JSON.stringify(noted, null, 2)}\n`, { durable: true });
 }

@@ -303,7 +303,7 @@ test('a session that was expected to change files and did not gets a warning', a
 
 test("files left by an acceptance command are not committed as the session's work", async () => {
   const accept = 'echo report > report.xml; echo changed >> base.txt; test -e ready.txt';
-  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', accept } }]);
+  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', accept, acceptIn: 'worktree' } }]);
   const run = group.run(rig.env);
   const first = await work(group, 'a', { 'new.txt': 'new' });
   git(first.hello.cwd, 'status');

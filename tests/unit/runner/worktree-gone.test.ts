@@ -93,7 +93,7 @@ test('uncommitted work of a missing worktree is lost: the user is warned once, c
 });
 
 test('after a missing worktree with committed work, the user and claude are told that nothing is lost', async () => {
-  const group = makeGroup({ accept: 'test -e ../ready', acceptRetries: 0 });
+  const group = makeGroup({ accept: 'test -e ../ready', acceptIn: 'worktree', acceptRetries: 0 });
   const run = group.run(rig.env);
   const { fake } = await begin(group);
   write(group, 'a-1.txt');

@@ -94,6 +94,14 @@ export class Invocation {
     }
   }
 
+  /** Waits for the answer to its request for a permission. */
+  async answer(): Promise<unknown> {
+    for (;;) {
+      const { type, response } = await this.input('an answer');
+      if (type === 'control_response') return (response as { response: unknown }).response;
+    }
+  }
+
   /** Prints raw text to its stdout; resolves when it was written. */
   async printRaw(text: string): Promise<void> {
     await this.#order({ do: 'print', text });

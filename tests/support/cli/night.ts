@@ -62,6 +62,17 @@ export class Night extends User {
     return fake;
   }
 
+  /** The session's claude requests a permission for a command. */
+  async asks(group: string, name: string, command: string): Promise<Invocation> {
+    const fake = await this.begun(group, name);
+    const request = { subtype: 'can_use_tool', tool_name: 'Bash', input: { command }, tool_use_id: `tool-${name}` };
+    const call = { type: 'tool_use', id: request.tool_use_id, name: 'Bash', input: { command } };
+    await fake.print({ type: 'assistant', message: { id: `m-${name}`, content: [call] } });
+    await fake.print({ type: 'control_request', request_id: `ask-${name}`, request });
+    await this.event(group, 'item_opened', (event) => 'text' in event && event.text === `Bash: ${command}`);
+    return fake;
+  }
+
   #isOf(event: GroupEvent, name: string): boolean {
     return 'sessionId' in event && event.sessionId === this.id(name);
   }

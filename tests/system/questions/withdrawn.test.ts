@@ -11,17 +11,6 @@ withNight();
 
 const asking = ['--ask', 'wait', '--ask-timeout', '1s', '--concurrent', '8', '--retries', '0'];
 
-/** The session's claude requests a permission. */
-async function asks(group: string, name: string, command: string): Promise<Invocation> {
-  const fake = await user.begun(group, name);
-  const request = { subtype: 'can_use_tool', tool_name: 'Bash', input: { command }, tool_use_id: `tool-${name}` };
-  const call = { type: 'tool_use', id: request.tool_use_id, name: 'Bash', input: { command } };
-  await fake.print({ type: 'assistant', message: { id: `m-${name}`, content: [call] } });
-  await fake.print({ type: 'control_request', request_id: `ask-${name}`, request });
-  await user.event(group, 'item_opened', (event) => 'text' in event && event.text === `Bash: ${command}`);
-  return fake;
-}
-
 interface Item {
   readonly id: string;
   readonly session: string;
@@ -39,14 +28,6 @@ async function restarted(group: string): Promise<Invocation> {
   return rig.nextFor(fresh);
 }
 
-/** What claude is answered. */
-async function answerTo(fake: Invocation): Promise<unknown> {
-  for (;;) {
-    const { type, response } = await fake.input('an answer');
-    if (type === 'control_response') return (response as { response: unknown }).response;
-  }
-}
-
 async function isWithdrawn(id: string | undefined): Promise<void> {
   const late = await user.run('answer', id ?? '', 'allow');
   expect(late).toMatchObject({ code: 2, stdout: '' });
@@ -57,7 +38,7 @@ test('words, a change, rules and a retry withdraw the question of a parked sessi
   const names = ['said', 'edited', 'allowed', 'retried', 'restarted'];
   const group = await user.group('ship', Object.fromEntries(names.map((name) => [name, []])), ...asking);
   const run = user.start('group', 'run', group, '--output', 'quiet');
-  await Promise.all(names.map((name) => asks(group, name, `deploy ${name}`)));
+  await Promise.all(names.map((name) => user.asks(group, name, `deploy ${name}`)));
   expect((await run.finished).code).toBe(3);
   const items = new Map<string, string | undefined>();
   for (const name of names) items.set(name, await itemOf(name));
@@ -107,19 +88,19 @@ test('a rule of the group answers the calls that it allows, and a failure withdr
   const group = await user.group('ship', sessions, ...asking.with(3, '1h'));
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const [first, same, other, failing] = await Promise.all([
-    asks(group, 'first', 'npm publish'),
-    asks(group, 'same', 'npm publish'),
-    asks(group, 'other', 'npm whoami'),
-    asks(group, 'failing', 'npm login'),
-    asks(group, 'parked', 'npm version 2'),
+    user.asks(group, 'first', 'npm publish'),
+    user.asks(group, 'same', 'npm publish'),
+    user.asks(group, 'other', 'npm whoami'),
+    user.asks(group, 'failing', 'npm login'),
+    user.asks(group, 'parked', 'npm version 2'),
   ]);
   const [failed, waiting] = [await itemOf('failing'), await itemOf('parked')];
   await user.ok('answer', (await itemOf('first')) ?? '', 'allow', '--always');
   for (const fake of [first, same]) {
-    expect(await answerTo(fake)).toMatchObject({ behavior: 'allow', updatedInput: { command: 'npm publish' } });
+    expect(await fake.answer()).toMatchObject({ behavior: 'allow', updatedInput: { command: 'npm publish' } });
   }
   await user.ok('group', 'allow', group, 'Bash(npm whoami:*)');
-  expect(await answerTo(other)).toMatchObject({ behavior: 'allow', updatedInput: { command: 'npm whoami' } });
+  expect(await other.answer()).toMatchObject({ behavior: 'allow', updatedInput: { command: 'npm whoami' } });
   failing.exit(1);
   await user.event(group, 'session_failed');
   await isWithdrawn(failed);

@@ -50,7 +50,8 @@ export function define(command: Command, context: Context): void {
         const { stdout } = context;
         const path = html === undefined || html === '-' ? undefined : resolve(context.cwd, html);
         if (path !== undefined) checkPageTarget(context, path, force === true);
-        const review = need(await readReview(context, need(loadReferredGroup(context, reference)), check));
+        const group = need(loadReferredGroup(context, reference));
+        const review = need(await readReview(context, group, check));
         if (json) return stdout.json(review);
         if (html !== undefined) {
           const { reviewPage } = await import('../../view/review/page.ts');
@@ -58,6 +59,10 @@ export function define(command: Command, context: Context): void {
           if (path === undefined) return stdout.write(page);
           context.world.files.writeAtomic(path, page);
           return stdout.line(path);
+        }
+        if (stdout.isTerminal && context.stdinIsTerminal) {
+          const { showReview } = await import('../review/review-screen.ts');
+          return showReview(context, group, review);
         }
         return stdout.lines(reviewLines(review, stdout.style));
       }),

@@ -71,7 +71,7 @@ export async function loadScreen(world: World): Promise<OpenScreen> {
 }
 
 /** React looks at NODE_ENV when it is loaded, and ink at DEV. Workers inherit our environment: it is put back. */
-async function asProduction<T>(action: () => Promise<T>): Promise<T> {
+export async function asProduction<T>(action: () => Promise<T>): Promise<T> {
   const restore = [setVariable('NODE_ENV', 'production'), setVariable('DEV', undefined)];
   try {
     return await action();

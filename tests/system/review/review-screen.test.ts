@@ -1,0 +1,69 @@
+/**
+ * Promises of the review in a real terminal: the list beside the details, keys that merge, send back, discard and say
+ * why they cannot; the terminal is restored.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { MergeUser } from '../../support/cli/merge-ground.ts';
+import { launcher } from '../../support/cli/user.ts';
+import { key, TestTerminal } from '../../support/terminal.ts';
+
+let user: MergeUser;
+let terminal: TestTerminal | undefined;
+beforeEach(() => {
+  user = new MergeUser();
+});
+afterEach(() => {
+  terminal?.close();
+  user.remove();
+});
+
+test('review: a person merges, sends back and discards work without leaving the screen', async () => {
+  const group = user.mergeGroup('night', [
+    { name: 'secret', repository: 'shop', tree: { 'a.js': "const key = 'AKIAIOSFODNN7EXAMPLE';\n" } },
+    { name: 'good', repository: 'shop', tree: { 'good.md': 'good\n' } },
+    { name: 'other', repository: 'shop', tree: { 'other.md': 'other\n' } },
+    { name: 'broken', repository: 'shop', status: 'failed' },
+  ]);
+  const before = user.tip('shop');
+  terminal = new TestTerminal([launcher, 'review', group.id], {
+    cwd: user.folder,
+    env: user.env,
+    columns: 120,
+    rows: 40,
+  });
+  await terminal.shows('3 of 4 sessions completed', 'Not completed', 'Look at this first', 'Safe to merge', 'q leave');
+  await terminal.shows('It ended without a result.');
+  terminal.type('m');
+  await terminal.shows('m merge: The session is not completed.');
+
+  terminal.type('j');
+  await terminal.shows('AWS access key', "+const key = 'AKIAIOSFODNN7EXAMPLE';", 'Do secret.', 'secret is done.');
+  terminal.type('d');
+  await terminal.shows('y: discard 001 secret?');
+  terminal.type('y');
+  await terminal.shows('Discarded 001 secret.');
+  expect(user.tip('shop', group.branch('secret'))).toBe(group.commit('secret'));
+  expect(group.state.sessions.has(group.session('secret'))).toBe(false);
+
+  await terminal.shows('good is done.');
+  terminal.type('m');
+  await terminal.shows('002 good: Merged into main.');
+  expect(group.mergedInto('good')).toBe('main');
+  expect(user.tip('shop')).not.toBe(before);
+
+  terminal.type('j');
+  await terminal.shows('other is done.');
+  terminal.type('b');
+  await terminal.shows('To 003 other:');
+  terminal.type('Shorter, please.');
+  await terminal.shows('To 003 other: Shorter, please.');
+  terminal.type(key.escape);
+  await terminal.until((text) => !text.includes('To 003 other'));
+  terminal.type('?');
+  await terminal.shows('send it back with words');
+  terminal.type('?');
+  terminal.type('q');
+  expect(await terminal.exited).toBe(0);
+  const { isAlternate, isCooked, showsCursor } = terminal;
+  expect({ isAlternate, isCooked, showsCursor }).toEqual({ isAlternate: false, isCooked: true, showsCursor: true });
+}, 120_000);

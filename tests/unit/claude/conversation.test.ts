@@ -1,6 +1,6 @@
 /**
- * Promises: what claude's own files tell of a conversation: whether it can be gone on with, whether its end is there,
- * what its totals are, and who waits for an answer. Runs on the real file system.
+ * Promises: claude's own files show whether a conversation can be resumed, whether its end is complete, its totals,
+ * and whether it waits for an answer. Uses the real file system.
  */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ describe('conversations', () => {
     full: title + said,
     empty: '',
     title,
-    // It begins with more than is read at once, and the type lies across the border.
+    // The line is longer than one read, and the read boundary splits the type.
     late: `${'x'.repeat(64 * 1024 - said.length + 10)}${said}`,
   };
   const config = () => join(folder, 'cfg');
@@ -52,18 +52,18 @@ describe('conversations', () => {
   });
   const kept = () => world.files.list(join(config(), 'projects/-work-api')).sort();
 
-  test('can be continued when a message is in their transcript', () => {
+  test('a conversation can be resumed when its transcript contains a message', () => {
     const exists = (id: string) => conversationExists(world, config(), id);
     expect(['full', 'late', 'empty', 'title', 'none'].map(exists)).toEqual([true, true, false, false, false]);
     expect(conversationExists(world, join(folder, 'nothing'), 'full')).toBe(false);
   });
 
-  test('are removed when they hold nothing, and only then', () => {
+  test('conversations without content are removed, and no others', () => {
     for (const id of [...Object.keys(transcripts), 'none']) removeEmptyConversation(world, config(), id);
     expect(kept()).toEqual(['full.jsonl', 'late.jsonl']);
   });
 
-  test('are cut off when the last message is missing', () => {
+  test('a conversation is cut off when its last message is missing', () => {
     const cut = (claudeSessionId?: string, ...last: string[]) =>
       isCutOff(world, [config()], defined({ claudeSessionId, lastMessageId: last[0] }));
     expect([cut('full', 'm1'), cut('full', 'm2'), cut('title', 'm1'), cut('none', 'm1')]).toEqual([
@@ -82,7 +82,7 @@ describe('totalsBefore', () => {
   const before = (minute: number, ...ids: string[]) =>
     totalsBefore(world, join(folder, 'cfg'), ids, Date.parse(at(minute)))?.costUsd;
 
-  test('are those of the last clean end before the process began', () => {
+  test('totalsBefore returns the totals of the last clean end before the process started', () => {
     write('cfg/projects/p/one.jsonl', [said(1), ended(0.1), said(5), said(6), ended(0.3), said(9), ''].join('\n'));
     expect([1, 3, 8, 10].map((minute) => before(minute, 'one'))).toEqual([undefined, 0.1, 0.3, 0.3]);
     expect(totalsBefore(world, join(folder, 'cfg'), ['one'], Date.parse(at(3)))?.models).toMatchObject({
@@ -90,18 +90,18 @@ describe('totalsBefore', () => {
     });
   });
 
-  test('are nothing where claude writes none, and unknown without a conversation', () => {
+  test('totalsBefore returns zero where claude writes none, and undefined without a conversation', () => {
     write('cfg/projects/p/plain.jsonl', `${said(1)}\n`);
     expect([before(2, 'plain'), before(2, 'gone'), before(2)]).toEqual([0, undefined, undefined]);
   });
 
-  test('are of the conversation that was gone on with, not of one that began later', () => {
+  test('totalsBefore reads the resumed conversation, not one that started later', () => {
     write('cfg/projects/p/old.jsonl', `${said(1)}\n${ended(0.2)}\n`);
     write('cfg/projects/p/cleared.jsonl', `${said(5)}\n${ended(0.9)}\n`);
     expect([before(3, 'old', 'cleared'), before(8, 'old', 'cleared')]).toEqual([0.2, 0.9]);
   });
 
-  test('are not taken from what a tool printed or a power cut tore', () => {
+  test('totalsBefore ignores text printed by tools and lines torn by a power cut', () => {
     const printed = JSON.stringify({ type: 'user', message: { content: `${ended(9)} ${said(59)}` }, timestamp: at(2) });
     write('cfg/projects/p/odd.jsonl', [said(1), ended(0.1), printed, ended(0.5).slice(0, 60), '{', said(4)].join('\n'));
     expect(before(5, 'odd')).toBe(0.1);
@@ -115,7 +115,7 @@ describe('totalsAtEnd', () => {
   const after = (minute: number, id: string) =>
     totalsAtEnd(world, join(folder, 'cfg'), id, Date.parse(at(minute)))?.costUsd;
 
-  test('are those behind all that an attempt has said', () => {
+  test('totalsAtEnd returns the totals written after everything that the attempt printed', () => {
     write('cfg/projects/p/one.jsonl', [said(1), ended(0.1), said(5), ended(0.3), '{}', ''].join('\n'));
     expect([1, 3, 5, 6].map((minute) => after(minute, 'one'))).toEqual([0.3, 0.3, 0.3, undefined]);
     write('cfg/projects/p/killed.jsonl', [said(1), ended(0.1), said(5), ended(0.3), said(6), ''].join('\n'));
@@ -124,7 +124,7 @@ describe('totalsAtEnd', () => {
   });
 });
 
-test('totals at an end say that there are guesses, and of a model that nobody knows they are none of less', () => {
+test('totalsAtEnd marks guessed prices, and gives no lower bound for unknown models', () => {
   const modelUsage = { 'opus-99': { inputTokens: 100_000, costUSD: 0.4 }, 'claude-haiku-4-5': { costUSD: 0.1 } };
   const state = { type: 'cost-state', totalCostUSD: 0.5, modelUsage, hasUnknownModelCost: true };
   const totals = readTotals(JSON.stringify(state)) ?? noTotals;
@@ -137,7 +137,7 @@ test('totals at an end say that there are guesses, and of a model that nobody kn
   expect(usageOf(stream, 0)).toMatchObject({ costUsd: dearestUsd + 0.1, estimated: true });
 });
 
-test('a conversation is blank when its files are there and empty', () => {
+test('a conversation is blank when its files exist and are empty', () => {
   const blank = (id: string) => isBlank(world, [join(folder, 'cfg')], id);
   write('cfg/projects/p/s.jsonl', '{"id":"m1"}\n');
   write('cfg/projects/p/blank.jsonl', '');

@@ -1,6 +1,6 @@
 /**
- * Promises: what is read from and written to disk for a worker: its config dir, the program that is run, and what a
- * project's settings may not say. Runs on the real file system.
+ * Promises: the files of a worker are right: its config folder, the claude program, and which project settings are
+ * refused. Uses the real file system.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
@@ -56,7 +56,7 @@ describe('prepareConfigDir', () => {
     mcp: null,
   });
 
-  test('writes the three files, for the owner alone, and replaces what was there', () => {
+  test('prepareConfigDir writes three files readable by the owner only and replaces earlier ones', () => {
     const { paths } = input();
     mkdirSync(paths.config, { recursive: true });
     writeFileSync(join(paths.config, 'settings.json'), '{"disableAllHooks":true}');
@@ -73,7 +73,7 @@ describe('prepareConfigDir', () => {
     });
   });
 
-  test('switches claude’s own words on Git off where ours are said, and nowhere else', () => {
+  test('claude’s own Git instructions are off only where the program gives its own', () => {
     const written = (more: Partial<ConfigDirInput['instructions']>, base = {}) => {
       const { paths, instructions, ...rest } = input();
       mkdirSync(paths.config, { recursive: true });
@@ -88,7 +88,7 @@ describe('prepareConfigDir', () => {
     expect(written({ git, own: false })).toEqual({});
   });
 
-  test('S12: without generateClaudeMd there is no CLAUDE.md; what templates say goes into the system prompt', () => {
+  test('without generateClaudeMd there is no CLAUDE.md, and text of templates goes into the system prompt', () => {
     const { paths, instructions, ...rest } = input();
     const file = join(paths.config, 'CLAUDE.md');
     mkdirSync(paths.config, { recursive: true });
@@ -104,7 +104,7 @@ describe('findClaude', () => {
   const packageRoot = () => join(folder, 'app');
   const pin = () => write('app/node_modules/@anthropic-ai/claude-code-linux-x64/claude');
 
-  test('takes the chosen one, then PATH, then that of the home folder, then the package’s own', () => {
+  test('findClaude prefers the configured path, then PATH, then the home folder, then the package’s own', () => {
     const pinned = pin();
     const onPath = write('bin/claude');
     const chosen = write('mine/claude');
@@ -124,7 +124,7 @@ describe('findClaude', () => {
     expect<unknown>(find({ PATH, CLAUDE_CODE_AGENT_CLAUDE }, true)).toEqual(found(chosen, 'CLAUDE_CODE_AGENT_CLAUDE'));
   });
 
-  test('names the line that installs it where there is none', () => {
+  test('findClaude reports the install command when claude is missing', () => {
     const found = findClaude(world, {}, { packageRoot: packageRoot(), ...forRehearsal });
     expect(found).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });
     expect(found).toMatchObject({
@@ -132,7 +132,7 @@ describe('findClaude', () => {
     });
   });
 
-  test('does not go on to another when the chosen one is missing', () => {
+  test('findClaude uses no other program when the configured one is missing', () => {
     pin();
     const caller = { CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' };
     const found = findClaude(world, caller, { packageRoot: packageRoot() });
@@ -142,7 +142,7 @@ describe('findClaude', () => {
   });
 });
 
-test('the model of the settings counts where neither the project nor the environment names one', () => {
+test('the model of the settings applies where neither the project nor the environment names one', () => {
   const model = (settings: object, env = {}) =>
     modelOfSettings(settings as Parameters<typeof modelOfSettings>[0], findSettings(world, folder), env);
   expect([model({ model: 'opus' }), model({}), model({ model: '' }), model({ model: 3 })]).toEqual([
@@ -154,17 +154,20 @@ test('the model of the settings counts where neither the project nor the environ
   expect(model({ model: 'opus' })).toBeUndefined();
 });
 
-describe('settings of a project', () => {
+describe('project settings', () => {
   const check = (env: Record<string, string> = {}) => checkFound(world, findSettings(world, folder), env);
 
-  test.each(['settings.json', 'settings.local.json'])('refuses what cannot be undone in %s', (name) => {
-    expect(check().ok).toBe(true);
-    write(`.claude/${name}`, JSON.stringify({ env: { ANTHROPIC_UNIX_SOCKET: '/s' } }));
-    expect(check()).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
-    expect(check({ ANTHROPIC_UNIX_SOCKET: '/s' }).ok).toBe(true);
-  });
+  test.each(['settings.json', 'settings.local.json'])(
+    'a project setting in %s that cannot be overridden is refused',
+    (name) => {
+      expect(check().ok).toBe(true);
+      write(`.claude/${name}`, JSON.stringify({ env: { ANTHROPIC_UNIX_SOCKET: '/s' } }));
+      expect(check()).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
+      expect(check({ ANTHROPIC_UNIX_SOCKET: '/s' }).ok).toBe(true);
+    },
+  );
 
-  test('lets pass what our settings undo, and what claude cannot read', () => {
+  test('project settings that the program overrides or claude cannot read are accepted', () => {
     write('.claude/settings.json', JSON.stringify({ env: { ANTHROPIC_BASE_URL: 'http://x', AWS_PROFILE: 'p' } }));
     write('.claude/settings.local.json', '{ broken');
     expect(check().ok).toBe(true);
@@ -172,7 +175,7 @@ describe('settings of a project', () => {
     expect(check({ CLAUDE_CODE_USE_BEDROCK: '1', AWS_PROFILE: 'mine' }).ok).toBe(true);
   });
 
-  test('refuses what switches compaction off, unless the user does so too, and lets pass what does not', () => {
+  test('project settings that disable compaction are refused unless the user disables it too', () => {
     const saying = (value: string) => {
       write('.claude/settings.json', JSON.stringify({ env: { DISABLE_COMPACT: value } }));
       return [check().ok, check({ DISABLE_COMPACT: '1' }).ok];
@@ -185,7 +188,7 @@ describe('settings of a project', () => {
     expect(['', '0', 'false', 'x'].map(saying)).toEqual(Array(4).fill([true, true]));
   });
 
-  describe('in a repository', () => {
+  describe('project settings in a repository', () => {
     const attack = JSON.stringify({ env: { LD_TRACE_LOADED_OBJECTS: '1' } });
     const refuses = (path: string) => !checkFound(world, findSettings(world, join(folder, path)), {}).ok;
     const git = (...args: string[]) => {
@@ -194,8 +197,8 @@ describe('settings of a project', () => {
       if (ran.exitCode !== 0) throw new Error(ran.stderr.toString());
     };
 
-    // claude reads them, whichever folder or worktree the session works in.
-    test('refuses what the main checkout says to one person, in its folders and worktrees', () => {
+    // claude reads them in every folder and worktree of the repository.
+    test('refused settings in the main checkout’s settings.local.json apply to its folders and worktrees', () => {
       write('repo/sub/deep/file', '');
       git('init', '--quiet');
       git('add', '.');
@@ -205,7 +208,7 @@ describe('settings of a project', () => {
       expect(places.filter(refuses)).toEqual([]);
       write('repo/.claude/settings.local.json', attack);
       expect(places.filter(refuses)).toEqual(places);
-      // Nobody reads these from below.
+      // Folders below do not read these.
       rmSync(join(folder, 'repo/.claude/settings.local.json'));
       write('repo/.claude/settings.json', attack);
       write('.claude/settings.local.json', attack);
@@ -213,14 +216,14 @@ describe('settings of a project', () => {
     });
   });
 
-  test('refuses a collector of its own where telemetry is on, and only there', () => {
+  test('a project’s telemetry collector is refused only where telemetry is on', () => {
     write('.claude/settings.json', JSON.stringify({ env: { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'http://x' } }));
     const on = { CLAUDE_CODE_ENABLE_TELEMETRY: '1' };
     const [same, another] = ['http://x', 'http://y'].map((OTEL_EXPORTER_OTLP_LOGS_ENDPOINT) => ({
       ...on,
       OTEL_EXPORTER_OTLP_LOGS_ENDPOINT,
     }));
-    // What the user has said is stated again, and wins.
+    // The user's value is set again in the worker's settings and wins.
     expect([{}, on, same, another].map((env) => check(env).ok)).toEqual([true, false, true, true]);
   });
 
@@ -240,18 +243,18 @@ describe('settings of a project', () => {
       '/data/.s/**/CLAUDE.md/',
     ],
     ...['!/nothing', 'x|/**/CLAUDE.md', '**/"CLAUDE.md"', '**/@(CLAUDE|x).md', '**/[[:upper:]]*.md', '**/{a,{b,c}}'],
-  ])('refuses %s, which may hide our instructions', (pattern) => {
+  ])('the project setting %s, which may hide the program’s instructions, is refused', (pattern) => {
     expect(hides(pattern)).toBe(true);
   });
 
   test.each([
     ...['CLAUDE.md', '**/vendor/CLAUDE.md', '/other/**', '**/{a,b}/AGENTS.md', '**/claude.md', '/data/.s', 5, ''],
     '**/node_modules/**',
-  ])('lets %p pass, which cannot', (pattern) => {
+  ])('the project setting %p, which cannot hide the program’s instructions, is accepted', (pattern) => {
     expect(hides(pattern)).toBe(false);
   });
 
-  test('follows links in the fixed part of a pattern, as claude does', () => {
+  test('symlinks in the fixed part of a pattern are followed, as claude does', () => {
     mkdirSync(join(folder, 'data'));
     symlinkSync(join(folder, 'data'), join(folder, 'link'));
     const env = { CLAUDE_CONFIG_DIR: join(realpathSync(folder), 'data') };
@@ -270,14 +273,14 @@ describe('checkLogin', () => {
   }
   const check = (script: string) => checkLogin(world, answering(script), { PATH: process.env.PATH ?? '' }, folder);
 
-  test('reads the answer, and asks exactly that', async () => {
+  test('checkLogin runs one status command and reads its answer', async () => {
     const asked = await check(
       'test "$*" = "auth status --json" && echo \'{"loggedIn":true,"authMethod":"oauth_token"}\'',
     );
     expect(asked).toEqual({ ok: true, value: { method: 'oauth_token' } });
   });
 
-  test('says what to do when logged out', async () => {
+  test('checkLogin names the next step when claude is logged out', async () => {
     const answer = await check('echo \'{"loggedIn":false,"authMethod":"none"}\'; exit 1');
     expect(answer).toMatchObject({
       ok: false,
@@ -285,7 +288,7 @@ describe('checkLogin', () => {
     });
   });
 
-  test('passes on what an answer of another kind says', async () => {
+  test('checkLogin passes on an unexpected answer', async () => {
     const version = '[ "$1" = --version ] && echo "2.1.331 (Claude Code)" && exit';
     const answer = await check(`${version}; echo "unknown command auth" >&2; exit 2`);
     const message = '`claude auth status` ended with exit code 2: unknown command auth.';

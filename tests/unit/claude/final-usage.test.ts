@@ -1,7 +1,7 @@
 /**
- * F2, F3. Promises: totals that claude reported are exact. After a kill no less than claude's files tell is counted,
- * and min(reserved − seen + m, n × m) is held: m is the larger of the most expensive message and a first message, n is
- * 1 and the running sub-agents. Where nothing tells how far the attempt went, all of the reservation is held.
+ * Promises: totals reported by claude are exact. After a kill, the usage in claude's files is counted, and
+ * min(reserved − seen + m, n × m) is held: m is the larger of the most expensive message and a first message, n is
+ * one plus the running sub-agents. If the extent of the attempt is unknown, its whole reservation is held.
  */
 import { expect, test } from 'bun:test';
 import type { KeptMessage } from '../../../src/claude/conversation.ts';
@@ -44,7 +44,7 @@ function usage(lines: readonly object[], messages: readonly KeptMessage[], more:
   return finalUsage({ ...ended, kept: () => messages, ...more }, 0);
 }
 
-test('a result is exact, whatever the files hold', () => {
+test('a result is exact, whatever claude’s files contain', () => {
   const { costUsd, heldUsd, estimated } = usage([init, message('a'), result], [kept('a', 90_000)]);
   expect({ costUsd, heldUsd, estimated }).toEqual({ costUsd: 0.011, heldUsd: undefined, estimated: undefined });
 });
@@ -55,14 +55,14 @@ test('totals that claude wrote as it ended are exact, and nothing is held', () =
   foldTotalAtEnd(stream, total);
   const { costUsd, heldUsd, estimated } = usage([], [kept('a', 90_000)], { stream });
   expect({ costUsd, heldUsd, estimated }).toEqual({ costUsd: 0.24, heldUsd: undefined, estimated: undefined });
-  // Answers to sub-agents arrive while claude ends, and are in no total.
+  // Answers to sub-agents that arrive while claude ends are in no total.
   const withAgent = streamOf([init, message('a'), task('t'), { ...result, subtype: 'error_max_budget_usd' }]);
   foldTotalAtEnd(withAgent, { costUsd: 0.015, models: {} });
   const late = usage([], [kept('a', 400), kept('b', 200)], { stream: withAgent });
   expect([late.costUsd, late.heldUsd, late.estimated]).toEqual([0.025, undefined, true]);
 });
 
-test('a killed attempt counts what claude has kept, and messages of other attempts do not count', () => {
+test('a killed attempt counts the messages in claude’s files, except those of other attempts', () => {
   const before = kept('z', 9_000, startedAtMs - 1);
   const { costUsd, heldUsd = 0, models, estimated } = usage([init, message('a')], [before, kept('a', 400)]);
   expect(costUsd - heldUsd).toBeCloseTo(0.015, 9);
@@ -77,7 +77,7 @@ test('the last total counts where it is larger than the messages in the files', 
   expect(costUsd - heldUsd).toBeCloseTo(0.5, 9);
 });
 
-test('a killed attempt holds a first message, or the most expensive one', () => {
+test('a killed attempt holds the price of a first message, or of its most expensive one', () => {
   expect(usage([init], []).heldUsd).toBeCloseTo(firstUsd, 9);
   expect(usage([init, message('a')], [kept('a', 400)]).heldUsd).toBeCloseTo(firstUsd, 9);
   const large = kept('y', 40_000, startedAtMs - 1);
@@ -91,7 +91,7 @@ test.each([
   expect(usage([init, message('a'), ...tasks], [kept('a', 400)]).heldUsd).toBeCloseTo(requests * firstUsd, 9);
 });
 
-test('held is min(reserved − seen + m, n × m), and never negative', () => {
+test('the held amount is min(reserved − seen + m, n × m) and never negative', () => {
   const of = (seenUsd: number, requests: number, reservedUsd?: number) => {
     const cap = reservedUsd === undefined ? {} : { reservedUsd };
     return heldAfterKill({ seenUsd, ...cap, mostExpensiveUsd: 0.1, model, requests, prices: {} });
@@ -104,7 +104,7 @@ test('held is min(reserved − seen + m, n × m), and never negative', () => {
   expect(of(0.5, Number.POSITIVE_INFINITY)).toBeCloseTo(firstUsd, 9);
 });
 
-test('a free model holds nothing for a message, and all where nothing tells how far it went', () => {
+test('a free model holds nothing for a message, and everything if the extent of the attempt is unknown', () => {
   const free = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
   const of = (requests: number) =>
     heldAfterKill({
@@ -121,7 +121,7 @@ test('an unknown model holds a first message at the highest known price', () => 
   expect([unknown, unknown >= of('claude-opus-4-8')]).toEqual([absent, true]);
 });
 
-test('where the output is lost, the files tell what is counted; where they are lost too, all is held', () => {
+test('without output the files are counted, and without both the whole reservation is held', () => {
   const { costUsd, heldUsd = 0 } = usage([], [kept('y', 9_000, startedAtMs - 1), kept('a', 400), kept('b', 200)]);
   expect(costUsd - heldUsd).toBeCloseTo(0.025, 9);
   expect(heldUsd).toBeGreaterThan(0.5);
@@ -130,7 +130,7 @@ test('where the output is lost, the files tell what is counted; where they are l
   expect(all.costUsd).toBe(all.heldUsd as number);
 });
 
-test('claude that printed nothing and kept nothing asked nothing, unless its files are blank', () => {
+test('an attempt without output and files made no request, unless its files are blank', () => {
   const silent = { hasBegun: false };
   expect(usage([], [], silent).costUsd).toBe(0);
   expect(usage([], [kept('y', 9_000, startedAtMs - 1)], silent).costUsd).toBe(0);
@@ -143,7 +143,7 @@ const odd = (id: string) => ({
 });
 const oddTotal = { ...result, total_cost_usd: Number.MAX_VALUE };
 
-test('F2: implausible figures do not count, and what is left of the reservation is held', () => {
+test('implausible figures are not counted, and the rest of the reservation is held', () => {
   for (const line of [odd('b'), oddTotal]) {
     const { costUsd, heldUsd = 0, tokens } = usage([init, message('a'), line], [kept('a', 400)]);
     expect(costUsd - heldUsd).toBeCloseTo(0.015, 9);
@@ -152,12 +152,12 @@ test('F2: implausible figures do not count, and what is left of the reservation 
   }
 });
 
-test('F2: a plausible total after implausible figures is exact', () => {
+test('a plausible total after implausible figures is exact', () => {
   const { costUsd, heldUsd, estimated } = usage([init, odd('a'), result], []);
   expect({ costUsd, heldUsd, estimated }).toEqual({ costUsd: 0.011, heldUsd: undefined, estimated: undefined });
 });
 
-test('F2: totals that go on from an implausible one hold nothing again: messages are counted', () => {
+test('totals that continue from an implausible one hold nothing more, and messages are counted', () => {
   const base = { type: 'control_response', response: { subtype: 'success', request_id: 'usage:base' } };
   const named = { ...base.response, response: { session: { total_cost_usd: Number.MAX_VALUE, model_usage: {} } } };
   const lines = [{ ...base, response: named }, init, message('a'), oddTotal];
@@ -166,7 +166,7 @@ test('F2: totals that go on from an implausible one hold nothing again: messages
   expect(costUsd).toBeCloseTo(0.015, 9);
 });
 
-test('what sub-agents said after the last result is counted, though it is not printed', () => {
+test('sub-agent messages after the last result are counted, though they are not printed', () => {
   const over = { ...result, subtype: 'error_max_budget_usd', is_error: true };
   const messages = [kept('y', 9_000, startedAtMs - 1), kept('a', 400), kept('b', 200), kept('c', 200)];
   const { costUsd, heldUsd = 0 } = usage([init, message('a'), task('t'), over], messages);

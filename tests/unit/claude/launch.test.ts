@@ -1,7 +1,7 @@
 /**
- * Promises: what a worker is started with. Arguments hold neither prompt nor secret and swallow nothing; the
- * environment holds one login and no trace of a surrounding claude, that of the user's own commands no login at all;
- * every line into its stdin is one line.
+ * Promises: a worker starts with the right arguments and environment. Arguments contain neither prompt nor secret,
+ * the environment contains exactly one login and no trace of a surrounding claude, the user's commands get no login,
+ * and each message on stdin is one line.
  */
 import { describe, expect, test } from 'bun:test';
 import { interruptRequest, isSlashCommand, usageRequest, userMessage } from '../../../src/claude/control.ts';
@@ -23,7 +23,7 @@ const args: WorkerArgsInput = {
 };
 
 describe('workerArgs', () => {
-  test('a first start', () => {
+  test('workerArgs of a first start', () => {
     expect(workerArgs(args)).toEqual([
       ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
       ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
@@ -33,7 +33,7 @@ describe('workerArgs', () => {
     ]);
   });
 
-  test('a resume says everything again', () => {
+  test('workerArgs of a resume repeat all settings', () => {
     const words = workerArgs({
       ...args,
       conversation: { kind: 'resume', claudeSessionId: 'ID' },
@@ -69,7 +69,7 @@ describe('workerEnvironment', () => {
   const environment = (caller: Record<string, string | undefined>) =>
     workerEnvironment({ ...fixed, caller, login: chooseLogin(caller) });
 
-  test('is the caller’s, with the mark and the fixed extras', () => {
+  test('the environment of a worker is the caller’s plus the mark and fixed extras', () => {
     expect(
       environment({ PATH: '/bin', HOME: '/h', NODE_ENV: 'test', GONE: undefined, ANTHROPIC_API_KEY: 'k' }),
     ).toEqual({
@@ -98,7 +98,7 @@ describe('workerEnvironment', () => {
     ...['CLAUDE_CODE_CHILD_SESSION', 'CLAUDE_CODE_EXECPATH', 'CLAUDE_CODE_SIMPLE', 'CLAUDE_PROJECT_DIR'],
     ...['CLAUDE_PLUGIN_ROOT', 'CLAUDE_ENV_FILE', 'BUN_OPTIONS', 'BUN_INSPECT', 'CLAUDE_CODE_SSE_PORT'],
     ...['BUN_INSPECT_PRELOAD', 'BUN_CONFIG_VERBOSE_FETCH', 'CLAUDE_CODE_DISABLE_CLAUDE_MDS'],
-  ])('%s is a trace and is dropped', (name) => {
+  ])('%s is a trace of a surrounding claude and is removed', (name) => {
     expect(environment({ [name]: '1' })[name]).toBeUndefined();
   });
 
@@ -106,11 +106,11 @@ describe('workerEnvironment', () => {
     ...['CLAUDE_CODE_MAX_OUTPUT_TOKENS', 'CLAUDE_CODE_SUBAGENT_MODEL', 'CLAUDE_CODE_USE_BEDROCK', 'AWS_PROFILE'],
     ...['CLAUDE_CODE_MAX_RETRIES', 'CLAUDE_CODE_SHELL', 'CLAUDE_CODE_AGENT_HOME', 'ANTHROPIC_MODEL', 'BUN_INSTALL'],
     ...['ANTHROPIC_BASE_URL', 'HTTPS_PROXY', 'DISABLE_AUTO_COMPACT', 'CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS'],
-  ])('%s is set on purpose and stays', (name) => {
+  ])('%s is set by the user and is kept', (name) => {
     expect(environment({ [name]: '1' })[name]).toBe('1');
   });
 
-  test('what the user has set for claude stays, and within a claude what users set', () => {
+  test('claude variables set by the user are kept, and inside claude only those that users set', () => {
     const set = { CLAUDE_CODE_SOMETHING_NEW: '1', CLAUDE_CODE_PROMPT_CACHE_TTL: '1h' };
     expect(environment(set)).toMatchObject(set);
     const within = environment({ ...set, CLAUDECODE: '1' });
@@ -118,7 +118,7 @@ describe('workerEnvironment', () => {
     expect(within.CLAUDE_CODE_SOMETHING_NEW).toBeUndefined();
   });
 
-  test('what is dropped of it is named', () => {
+  test('removed variables are named', () => {
     const caller = {
       ...{ CLAUDE_CODE_SIMPLE: '1', CLAUDE_CODE_TMPDIR: '/big', CLAUDE_CODE_SSE_PORT: '5', CLAUDE_CODE_NEW: '1' },
       ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', CLAUDE_CODE_AGENT_FLEET: 'x', CLAUDE_CODE_OAUTH_TOKEN: 't' },
@@ -127,7 +127,7 @@ describe('workerEnvironment', () => {
     expect(droppedVariables({ ...caller, CLAUDECODE: '1' }, {})).toEqual([]);
   });
 
-  test('a stored login is read by claude, which the switch for other logins would forbid', () => {
+  test('a stored login works, although claude’s switch for other logins would forbid it', () => {
     const stored = environment({ HOME: '/h' });
     expect(stored.CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST).toBeUndefined();
     expect(stored.CLAUDE_CODE_HOST_AUTH_ENV_VAR).toBe('CLAUDE_CODE_AGENT_NO_LOGIN_HERE');
@@ -135,7 +135,7 @@ describe('workerEnvironment', () => {
     expect(environment({ CLAUDE_CODE_OAUTH_TOKEN: 't' })).toMatchObject({ CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1' });
   });
 
-  test('a rehearsal starts from nothing', () => {
+  test('the environment of a rehearsal starts empty', () => {
     const caller = {
       PATH: '/bin',
       HOME: '/home/me',
@@ -166,7 +166,7 @@ describe('workerEnvironment', () => {
   });
 });
 
-describe('a caller within a repository', () => {
+describe('a caller inside a repository', () => {
   const call = {
     ...{ GIT_DIR: '.git', GIT_WORK_TREE: '/x', GIT_INDEX_FILE: '.git/index', GIT_COMMON_DIR: '/x', GIT_PREFIX: 'a/' },
     ...{ GIT_OBJECT_DIRECTORY: '/x', GIT_ALTERNATE_OBJECT_DIRECTORIES: '/x', GIT_QUARANTINE_PATH: '/x' },
@@ -174,7 +174,7 @@ describe('a caller within a repository', () => {
   };
   const wishes = { GIT_AUTHOR_NAME: 'Ann', GIT_SSH_COMMAND: 'ssh -v', GIT_CONFIG_COUNT: '0', GIT_EDITOR: 'vi' };
 
-  test('such as a hook of git gives its repository to no worker and no command, but its wishes', () => {
+  test('a git hook’s repository variables reach no worker and no command, but its settings do', () => {
     const caller = { ...call, ...wishes, ANTHROPIC_API_KEY: 'k' };
     const paths = { attemptId: 'A', configDir: '/c', tmpDir: '/t' };
     for (const env of [
@@ -195,7 +195,7 @@ describe('chooseLogin', () => {
     CLAUDE_CONFIG_DIR: '/mine',
   };
 
-  test('takes the first of provider, key, OAuth token and store', () => {
+  test('chooseLogin prefers provider, key, OAuth token and store, in this order', () => {
     expect(chooseLogin({ ...all, CLAUDE_CODE_USE_VERTEX: 'true' })).toMatchObject({
       kind: 'provider',
       source: 'CLAUDE_CODE_USE_VERTEX',
@@ -257,11 +257,11 @@ describe('credentials of other logins', () => {
     expect(left(caller)).toEqual(keys);
   });
 
-  test('a worker with an OAuth token keeps what renews it', () => {
+  test('a worker with an OAuth token keeps the variables that renew it', () => {
     expect(left(without(...keys))).toEqual(['CLAUDE_CODE_OAUTH_TOKEN', refresh]);
   });
 
-  test('a worker with the user’s own login keeps what claude may take instead of the store', () => {
+  test('a worker with the user’s own login keeps credentials that claude may use instead of the store', () => {
     expect(left(without(...keys, 'CLAUDE_CODE_OAUTH_TOKEN'))).toEqual([refresh, ...besideStore]);
   });
 
@@ -277,7 +277,7 @@ describe('credentials of other logins', () => {
   });
 
   test.each(['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_GATEWAY', 'UNRELATED'])(
-    'the user’s commands get none, also with %s',
+    'the user’s commands get no credentials, also with %s',
     (name) => {
       const more = { ANTHROPIC_CUSTOM_HEADERS: 'x-auth: secret', CLAUDE_CODE_CLIENT_KEY_PASSPHRASE: 'secret' };
       const later = { ANTHROPIC_NEW_SECRET: 'secret', CLAUDE_BRIDGE_OAUTH_TOKEN: 'secret' };
@@ -288,8 +288,8 @@ describe('credentials of other logins', () => {
   );
 });
 
-describe('lines into stdin', () => {
-  test('are one line each, whatever the text', () => {
+describe('stdin lines', () => {
+  test('a message on stdin is one line, whatever the text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const line = userMessage(text);
@@ -303,7 +303,7 @@ describe('lines into stdin', () => {
   });
 });
 
-test('a slash command is sent as it is, and a path as words', () => {
+test('a slash command is sent unchanged, and a path as plain text', () => {
   for (const text of ['/fix-issue 12', '/plugin:deploy', '/deploy\nnow']) {
     expect(JSON.parse(userMessage(text)).message.content).toBe(text);
     expect(resumePrompt({ task: text, kind: 'start', continues: false })).toBe(text);
@@ -314,11 +314,11 @@ test('a slash command is sent as it is, and a path as words', () => {
 });
 
 describe('resumePrompt', () => {
-  test('a first attempt is the task itself', () => {
+  test('resumePrompt of a first attempt is the task itself', () => {
     expect(resumePrompt({ task: 'T', kind: 'start', continues: false })).toBe('The task of this session:\n\nT');
   });
 
-  test('every new conversation begins with the same 21 characters, because claude puts a digest of them first', () => {
+  test('every new conversation begins with the same 21 characters, because claude starts with a digest of them', () => {
     const prompts = (['start', 'resume', 'retry'] as const).map((kind) =>
       resumePrompt({ task: `${kind} this`, kind, continues: false }),
     );
@@ -327,7 +327,7 @@ describe('resumePrompt', () => {
     expect(resumePrompt({ task: 'T', kind: 'resume', continues: true })).not.toContain(first.slice(0, 21));
   });
 
-  test('in a new conversation the task follows its announcement, then comes what happened before', () => {
+  test('in a new conversation the task comes after its announcement, followed by what happened before', () => {
     const opening = 'The task of this session:\n\nT\n\n';
     const end = '\n\nYou do not have the earlier conversation, but its changes may be in the files already.';
     const fresh = { task: 'T', continues: false } as const;
@@ -343,13 +343,13 @@ describe('resumePrompt', () => {
     );
   });
 
-  test('what nobody has heard is not said again, only what was added', () => {
+  test('in a resumed conversation only text that claude has not received is sent', () => {
     expect(repeatPrompt({ messages: ['Hurry.'] })).toMatch(
       /^The API did not answer[\s\S]*still holds[\s\S]*adds:\n\nHurry\.$/,
     );
   });
 
-  test('whoever does not know that its worktree was made again is told what of its work is there', () => {
+  test('a conversation with an outdated view of its worktree is told which work exists', () => {
     const resume = { task: 'T', kind: 'resume', continues: true } as const;
     const words = (kept: 'all' | 'commits' | 'nothing') => resumePrompt({ ...resume, loss: { branch: 'b', kept } });
     expect(words('all')).toMatch(/was gone.* branch b\. All of your work .*nothing of it is lost[\s\S]*\n\nT$/);
@@ -362,14 +362,14 @@ describe('resumePrompt', () => {
     expect(resumePrompt(resume)).not.toContain('was gone');
   });
 
-  test('in a known one it says what happened, and ends with the task', () => {
+  test('in a known conversation the prompt says what happened and ends with the task', () => {
     const resumed = resumePrompt({ task: 'T', kind: 'resume', continues: true });
     expect(resumed).toMatch(/Nobody rejected anything[\s\S]*may have taken effect[\s\S]*\n\nT$/);
     const retry = resumePrompt({ task: 'T', kind: 'retry', continues: true, failure: 'The API answered 529.' });
     expect(retry).toMatch(/failed.*The reason: The API answered 529\.[\s\S]*\n\nT$/);
   });
 
-  test('a conversation whose end is missing is told so, a new one has none', () => {
+  test('a conversation without its end is told so, and a new one is not', () => {
     const cut = { task: 'T', kind: 'resume', isCutOff: true } as const;
     const missing = 'The end of the conversation was not written down';
     expect(resumePrompt({ ...cut, continues: true })).toContain(missing);

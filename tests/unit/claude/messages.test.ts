@@ -1,6 +1,4 @@
-/**
- * Promises: every kind of line that is used is read as documented, and no line whatever makes the reader throw.
- */
+/** Promises: every kind of line that is used is read as documented, and no line makes the reader throw. */
 import { describe, expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { isImplausibleTotal } from '../../../src/claude/spending.ts';
@@ -10,7 +8,7 @@ import { fc } from '../../support/property.ts';
 const read = (value: unknown) => parseLine(JSON.stringify(value));
 
 describe('parseLine', () => {
-  test('reads an assistant message with its blocks and the usage at its begin', () => {
+  test('parseLine reads an assistant message with its blocks and the usage at its start', () => {
     const content = [
       { type: 'thinking', thinking: 'hm' },
       { type: 'text', text: 'calling' },
@@ -34,7 +32,7 @@ describe('parseLine', () => {
     });
   });
 
-  test('reads tool results, whose content is a text or a list of blocks, and cuts them', () => {
+  test('parseLine reads tool results as text or a list of blocks, and truncates them', () => {
     const content = [
       { type: 'tool_result', tool_use_id: 'a', content: 'x'.repeat(600), is_error: true },
       { type: 'tool_result', tool_use_id: 'b', content: [{ type: 'text', text: 'one' }, { type: 'image' }] },
@@ -52,7 +50,7 @@ describe('parseLine', () => {
     expect(read({ type: 'user', message: { content: 'plain text' } })).toEqual({ kind: 'user', toolResults: [] });
   });
 
-  test('reads a result; its tokens are the sum over the models', () => {
+  test('parseLine reads a result, whose tokens are the sum over its models', () => {
     const modelUsage = {
       a: { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4, costUSD: 0.5 },
       b: {
@@ -104,7 +102,7 @@ describe('parseLine', () => {
     });
   });
 
-  test('reads the short ones', () => {
+  test('parseLine reads the short kinds of lines', () => {
     const retry = { type: 'system', subtype: 'api_retry', attempt: 2, error_status: null, error: 'overloaded' };
     expect(read(retry)).toEqual({ kind: 'api-retry', attempt: 2, error: 'overloaded', errorStatus: null });
     const info = { status: 'rejected', resetsAt: 1795310320, rateLimitType: 'five_hour', utilization: 1 };
@@ -156,11 +154,11 @@ describe('parseLine', () => {
     ['task_updated', { patch: { status: 'running' } }, { kind: 'other', type: 'system/task_updated' }],
     ['task_updated', {}, { kind: 'other', type: 'system/task_updated' }],
     ['task_progress', {}, { kind: 'other', type: 'system/task_progress' }],
-  ] as const)('%s %j is %j', (subtype, more, expected) => {
+  ] as const)('parseLine: %s %j is %j', (subtype, more, expected) => {
     expect<unknown>(task(subtype, more)).toEqual(expected);
   });
 
-  test('reads answers to control requests', () => {
+  test('parseLine reads answers to control requests', () => {
     const answer = (response: object) => read({ type: 'control_response', response });
     expect(answer({ subtype: 'error', request_id: 'x', error: 'no' })).toEqual({
       kind: 'control-response',
@@ -187,11 +185,11 @@ describe('parseLine', () => {
     ['{"type":42}', { kind: 'other', type: '' }],
     ['{"type":"system"}', { kind: 'notice', code: 'unknown-line', text: 'something that is not known here (system/)' }],
     ['{"type":"brand_new","session_id":"s"}', { kind: 'other', type: 'brand_new', claudeSessionId: 's' }],
-  ])('%j is %j', (line, expected) => {
+  ])('parseLine: %j is %j', (line, expected) => {
     expect<unknown>(parseLine(line)).toEqual(expected);
   });
 
-  test('takes counts that are none for zero, infinite ones for the highest, and odd model names for names', () => {
+  test('parseLine reads invalid counts as zero, infinite ones as the maximum, and odd model names as names', () => {
     const models = '{"__proto__":{"inputTokens":2,"costUSD":"x"}}';
     const line = `{"type":"result","total_cost_usd":1e999,"num_turns":-3,"modelUsage":${models}}`;
     const message = parseLine(line);
@@ -199,8 +197,8 @@ describe('parseLine', () => {
     expect(({} as Record<string, unknown>).inputTokens).toBeUndefined();
   });
 
-  // JSON writes NaN as null; as nothing it would wipe out what is known already.
-  test.each(['-5', 'null', '"0.75"', '{}', 'true'])('takes a total of %s for one that cannot be true', (total) => {
+  // JSON writes NaN as null; read as zero it would erase the known total.
+  test.each(['-5', 'null', '"0.75"', '{}', 'true'])('parseLine rejects a total of %s as implausible', (total) => {
     for (const line of [
       `{"type":"result","total_cost_usd":${total}}`,
       `{"type":"result","total_cost_usd":0.1,"modelUsage":{"m":{"inputTokens":1,"costUSD":${total}}}}`,
@@ -212,7 +210,7 @@ describe('parseLine', () => {
     expect(without.kind === 'result' && isImplausibleTotal(without)).toBe(false);
   });
 
-  test('knows what was written for an hour', () => {
+  test('parseLine reads tokens written to the one-hour cache', () => {
     const usage = { cache_creation_input_tokens: 5, cache_creation: { ephemeral_1h_input_tokens: 3 } };
     const message = read({ type: 'assistant', message: { id: 'm', content: [], usage } });
     expect(message.kind === 'assistant' && message.usage).toMatchObject({ cacheCreation: 5, hourly: 3 });
@@ -234,7 +232,7 @@ describe('parseLine', () => {
     'errors',
   ];
 
-  test('never throws, whatever the fields hold', () => {
+  test('parseLine never throws, whatever the fields contain', () => {
     const body = fc.dictionary(fc.constantFrom(...fields), fc.jsonValue());
     fc.assert(
       fc.property(fc.constantFrom(...types), fc.constantFrom(...subtypes), body, (type, subtype, more) => {

@@ -1,6 +1,6 @@
 /**
- * Promises: every way an attempt can end gets one status and one reason code; nothing is `completed` without a success
- * that claude printed; every sentence says what happened and what to do.
+ * Promises: each way in which an attempt can end has one status and one reason code. Only a success printed by claude
+ * gives `completed`, and every message says what happened and what to do.
  */
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -61,8 +61,8 @@ const rows: Row[] = [
   ['success, it hung and we killed it', [init, success], { exit: signal('SIGKILL'), endedByUs: true }, 'completed'],
   ['success, exit 1', [init, success], { exit: code(1) }, 'failed', 'exit-nonzero'],
   ['success, we ended it, exit 1', [init, success], { exit: code(1), endedByUs: true }, 'failed', 'exit-nonzero'],
-  ['success, exit 143 by others', [init, success], { exit: code(143) }, 'failed', 'exit-nonzero'],
-  ['success, killed by others', [init, success], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
+  ['success, exit 143 by an outside signal', [init, success], { exit: code(143) }, 'failed', 'exit-nonzero'],
+  ['success, killed from outside', [init, success], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
   [
     'success, crash while we ended it',
     [init, success],
@@ -90,7 +90,13 @@ const rows: Row[] = [
   ['silent, the API is gone', [init, answered, asksAgain(529, 'overloaded')], stop('stall'), 'failed', 'api-error'],
   ['too long, throttled', [init, asksAgain(429, 'rate_limit')], stop('timeout'), 'paused', 'limit'],
   ['too long, no login', [init, asksAgain(401, 'authentication_failed')], stop('timeout'), 'paused', 'timeout'],
-  ['too long, answered since', [init, asksAgain(529, 'overloaded'), answered], stop('timeout'), 'paused', 'timeout'],
+  [
+    'too long, answered since then',
+    [init, asksAgain(529, 'overloaded'), answered],
+    stop('timeout'),
+    'paused',
+    'timeout',
+  ],
   ['paused, the API is gone', [init, asksAgain(529, 'overloaded')], stop('user'), 'paused', 'user'],
 
   ['budget', [init, result({ subtype: 'error_max_budget_usd' })], { exit: code(1) }, 'paused', 'budget'],
@@ -132,7 +138,7 @@ const rows: Row[] = [
     'paused',
     'user',
   ],
-  ['an end that is not known', [init, { ...success, terminal_reason: 'fell_asleep' }], {}, 'completed'],
+  ['an unknown kind of end', [init, { ...success, terminal_reason: 'fell_asleep' }], {}, 'completed'],
   [
     'refused',
     [init, result({ stop_reason: 'refusal', result: 'API Error: It was flagged.' })],
@@ -140,8 +146,8 @@ const rows: Row[] = [
     'failed',
     'refused',
   ],
-  ['a Stop hook that is never content', [init, endForced, success], {}, 'failed', 'hook-stopped'],
-  ['a Stop hook that was content in the next turn', [init, endForced, success, init, success], {}, 'completed'],
+  ['a Stop hook that never passes', [init, endForced, success], {}, 'failed', 'hook-stopped'],
+  ['a Stop hook that passed in the next turn', [init, endForced, success, init, success], {}, 'completed'],
   [
     'unknown id',
     [
@@ -156,45 +162,45 @@ const rows: Row[] = [
     'failed',
     'claude-error',
   ],
-  ['interrupted by others', [init, ede], { exit: code(1) }, 'failed', 'claude-error'],
-  ['an error of no kind', [init, result({ result: '' })], {}, 'failed', 'claude-error'],
+  ['interrupted from outside', [init, ede], { exit: code(1) }, 'failed', 'claude-error'],
+  ['an error without a kind', [init, result({ result: '' })], {}, 'failed', 'claude-error'],
 
   ['no result, exit 0', [init], {}, 'failed', 'no-result'],
   ['no result, on a full disk', [init], { isDiskFull: true }, 'paused', 'disk'],
   ['no output at all', [], { exit: code(1) }, 'failed', 'no-result'],
-  ['no result of one that was taken over', [init], { exit: unknown }, 'paused', 'interrupted'],
+  ['no result from an adopted worker', [init], { exit: unknown }, 'paused', 'interrupted'],
   ['no result, signal', [init], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
   ['no result, claude caught SIGTERM', [init], { exit: code(143) }, 'failed', 'signalled'],
   ['no result, after a crash', [init], { exit: unknown, found: 'after-crash' }, 'paused', 'interrupted'],
 ];
 
-describe('the tables of the contract say what becomes of a session', () => {
+describe('tables of the contract', () => {
   const contract = readFileSync(join(import.meta.dir, '../../../docs/claude-contract.md'), 'utf8').split('\n### ');
   /** The rows of the table below this title. */
   const rowsOf = (title: string) => {
     const section = contract.find((part) => part.startsWith(title))?.split('\n## ')[0] ?? '';
     return [...section.matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].slice(1).map(([, name = '', told = '']) => [name, told]);
   };
-  /** As the tables tell it. */
+  /** The outcome in the words of the tables. */
   const fate = (lines: object[]) => {
     const outcome = judged([init, ...lines]);
     const warned = outcome.warnings.map(({ code }) => `, with the warning \`${code}\``).join('');
     return `${outcome.status === 'completed' ? 'result' : `${outcome.status}, \`${outcome.reason}\``}${warned}`;
   };
 
-  test('by the reason why the turn ended', () => {
+  test('the table of turn ends lists all of them with their outcomes', () => {
     const rows = rowsOf('How a turn ends');
     expect(rows.map(([name]) => name)).toEqual(Object.keys(endings));
     for (const [terminal_reason, told] of rows) expect(fate([{ ...success, terminal_reason }])).toBe(told ?? '');
   });
 
-  test('by the reason why the model ended', () => {
+  test('the table of stop reasons lists all of them with their outcomes', () => {
     const rows = rowsOf('How the model ends');
     expect(rows.map(([name]) => name)).toEqual(Object.keys(stopReasons));
     for (const [stop_reason, told] of rows) expect(fate([{ ...success, stop_reason }])).toBe(told ?? '');
   });
 
-  test('by the kind of the result', () => {
+  test('the table of result kinds lists their outcomes', () => {
     const rows = rowsOf('Kinds of results');
     expect(rows.length).toBeGreaterThan(4);
     for (const [subtype, told] of rows) {
@@ -204,7 +210,7 @@ describe('the tables of the contract say what becomes of a session', () => {
     expect(fate([result({ subtype: 'error_of_tomorrow' })])).toBe('failed, `claude-error`');
   });
 
-  test('by lines that have no effect, and any other is a warning', () => {
+  test('the table of system lines lists those without effect, and any other line is a warning', () => {
     const [section = ''] = contract.filter((part) => part.startsWith('Kinds of system lines'));
     const [, used = '', quiet = ''] = /^\| read[^|]*\| (.*) \|\n\| without effect \| (.*) \|$/m.exec(section) ?? [];
     const names = (text: string) => [...text.matchAll(/`(\w+)`/g)].map(([, name = '']) => name);
@@ -221,7 +227,7 @@ describe('the tables of the contract say what becomes of a session', () => {
     ]);
   });
 
-  test('by what claude asks of a host, which is refused', () => {
+  test('the table of requests from claude lists those that are refused with a warning', () => {
     const rows = rowsOf('What claude asks');
     expect(rows.length).toBeGreaterThan(8);
     for (const [subtype] of rows) {
@@ -231,7 +237,7 @@ describe('the tables of the contract say what becomes of a session', () => {
     }
   });
 
-  test('a model that claude does not take is shown', () => {
+  test('a model that claude refuses is shown as a warning', () => {
     const response = { subtype: 'error', request_id: 'model:opus-9', error: 'no such model' };
     expect(judged([init, { type: 'control_response', response }, success]).warnings).toEqual([
       {
@@ -241,7 +247,7 @@ describe('the tables of the contract say what becomes of a session', () => {
     ]);
   });
 
-  test('what claude could not do is shown', () => {
+  test('failed actions of claude are shown as warnings', () => {
     const shown = (line: object) => judged([init, { type: 'system', ...line }, success]).warnings.map((w) => w.message);
     expect(shown({ subtype: 'status', compact_result: 'failed', compact_error: 'too long' })).toEqual([
       'claude reports: The conversation could not be compacted: too long.',
@@ -268,17 +274,17 @@ describe('judge', () => {
       if (outcome.status === 'failed') expect(outcome.next).toMatch(/^[A-Z].*\.$/);
     });
 
-  /** A retry goes on in the conversation that is there. */
+  /** A retry continues the existing conversation. */
   test.each([
     ['window', [init, result({ terminal_reason: 'prompt_too_long' })]],
     ['refusal', [init, result({ api_error_status: 400 })]],
     ['id', [result({ num_turns: 0, errors: ['No conversation found with session ID: x'], result: undefined })]],
-  ])('what goes on in the same conversation in vain is told to leave it: %s', (_, lines) => {
+  ])('a failure that the same conversation would repeat suggests a new conversation: %s', (_, lines) => {
     const outcome = judged(lines);
     expect(outcome.status === 'failed' ? outcome.next : '').toMatch(/begin a new (one|conversation)/);
   });
 
-  test('what another setting cures is not to be removed', () => {
+  test('a failure that another setting fixes does not suggest removing the session', () => {
     const next = (lines: object[]) => {
       const outcome = judged(lines);
       return outcome.status === 'failed' ? outcome.next : '';
@@ -287,20 +293,20 @@ describe('judge', () => {
     expect(next([init, refused, denied])).toBe('Choose what to allow.');
   });
 
-  test('names exit code and the last words on stderr', () => {
+  test('a failure message has the exit code and the end of stderr', () => {
     expect(judged([], { exit: code(1), stderrTail: 'Error: Session ID x is already in use.\u001b[0m' })).toMatchObject({
       message: 'claude ended with exit code 1 without a result; its last words: Error: Session ID x is already in use.',
     });
   });
 
-  test('says when a limit is lifted', () => {
+  test('a usage limit message has the time of the reset', () => {
     const lines = [init, rejected, result({ api_error_status: 429, result: 'limit' })];
     expect(judged(lines)).toMatchObject({
       message: 'A usage or rate limit was reached: limit. It is lifted at 2026-11-22T01:18:40Z.',
     });
   });
 
-  test('quotes claude on one line without control characters, cut', () => {
+  test('claude is quoted on one line without control characters, truncated', () => {
     const outcome = judged([
       init,
       result({ api_error_status: 500, result: `API Error:\u001b[2J\n${'x'.repeat(5000)}` }),
@@ -316,39 +322,39 @@ describe('judge', () => {
     [{ api_error_status: 500 }, { transient: true, outage: undefined }],
     [{ api_error_status: 408 }, { transient: true, outage: undefined }],
     [{ api_error_status: 413 }, { transient: undefined, outage: undefined }],
-  ])('%j: whether it passes, and whether all requests meet it', (fields, expected) => {
+  ])('%j: whether it is transient, and whether it affects all requests', (fields, expected) => {
     const { transient, outage } = judged([init, result(fields)]) as { transient?: true; outage?: true };
     expect({ transient, outage }).toEqual(expected as { transient: true; outage: true });
   });
 
-  test('cuts an endless answer', () => {
+  test('an endless answer is truncated', () => {
     const outcome = judged([init, { ...success, result: 'y'.repeat(2_000_000) }]);
     expect(outcome.status === 'completed' && outcome.result.length).toBe(50_000);
   });
 
-  test('is no success of a session whose settings claude ignored', () => {
+  test('a session whose settings claude ignored does not succeed', () => {
     const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
     expect(judged([init, success], { expectHook: true })).toMatchObject({ status: 'failed', reason: 'config-invalid' });
     expect(judged([hook, init, success], { expectHook: true })).toMatchObject({ status: 'completed' });
-    // Nobody waits for its result.
+    // There is no result to wait for.
     expect(judged([init], { expectHook: true, endedByUs: true })).toMatchObject({ reason: 'config-invalid' });
     expect(judged([hook, init], { expectHook: true, endedByUs: true })).toMatchObject({ reason: 'no-result' });
   });
 
-  test('F9: a hook that was reported too late is why it was ended, whatever claude says while it dies', () => {
+  test('a late hook report is the reason of a session that was ended for it, whatever claude prints then', () => {
     const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
     const why = { status: 'failed', reason: 'config-invalid', message: expect.stringContaining('SessionStart hook') };
     const ended = { expectHook: true, endedByUs: true, exit: { kind: 'signalled', signal: 'SIGTERM' } } as const;
     expect(judged([init, hook], ended)).toMatchObject(why);
     expect(judged([init, hook], { ...ended, exit: { kind: 'exited', code: 143 } })).toMatchObject(why);
     expect(judged([init, hook, result({ is_error: true, result: 'Aborted' })], ended)).toMatchObject(why);
-    // What it had finished by then is finished.
+    // A result finished by then counts.
     expect(judged([init, hook, success], ended)).toMatchObject({ status: 'completed' });
-    // A signal of somebody else is one still.
+    // A signal from outside stays one.
     expect(judged([init, hook], { ...ended, endedByUs: false })).toMatchObject({ reason: 'signalled' });
   });
 
-  test('an answer without text is replaced by the last words, and both are told', () => {
+  test('an answer without text is replaced by the last text, and a warning says so', () => {
     const content = [{ type: 'text', text: 'The fix is in api.ts.' }];
     const said = { type: 'assistant', message: { id: 'm', model: 'claude-opus-4-8', content } };
     const empty = { ...success, result: '' };
@@ -362,7 +368,7 @@ describe('judge', () => {
     expect(judged([init, empty]).warnings).toMatchObject([{ code: 'empty-result' }]);
   });
 
-  test('a refused login may be tried again when the API said so, and 403 names what may have blocked it', () => {
+  test('a refused login may be retried when the API said so, and 403 names possible causes', () => {
     const said = (status: number) =>
       judged([init, trouble('authentication_failed'), result({ api_error_status: status })]);
     expect(said(401)).toMatchObject({ reason: 'not-logged-in', transient: true });
@@ -374,7 +380,7 @@ describe('judge', () => {
     expect(judged([init, result({ result: 'Not logged in' })])).not.toHaveProperty('transient');
   });
 
-  test('an end by a hook is told in the words of the hook', () => {
+  test('an end by a hook has the message of the hook', () => {
     const hook = { type: 'system', subtype: 'hook_response', hook_event: 'Stop', hook_name: 'Stop', exit_code: 0 };
     const words = (more: object) =>
       judged([init, { ...hook, ...more }, { ...success, terminal_reason: 'hook_stopped' }]);
@@ -385,7 +391,7 @@ describe('judge', () => {
     expect(words({ stdout: 'no JSON' })).toMatchObject({ message: `${what}.` });
   });
 
-  test('warns of what does not change the outcome', () => {
+  test('conditions that do not change the outcome are warnings', () => {
     const codes = (lines: object[], more: Partial<JudgeInput> = {}) => judged(lines, more).warnings.map((w) => w.code);
     const hook = { type: 'system', subtype: 'hook_response', hook_event: 'SessionStart', outcome: 'success' };
     expect(codes([init, success])).toEqual([]);
@@ -398,7 +404,7 @@ describe('judge', () => {
     const other = { original_model: 'opus', fallback_model: 'sonnet' };
     expect(codes([init, { type: 'system', subtype: 'model_fallback', ...other }, success])).toEqual(['other-model']);
     expect(codes([init, { ...success, stop_reason: 'pause_turn' }])).toEqual(['unfinished-answer']);
-    // A process that never began had no chance to run the hook.
+    // A process that never started had no chance to run the hook.
     expect(codes([], { expectHook: true })).toEqual([]);
     const stream = streamOf(init, success);
     foldMessage(foldMessage(stream, { kind: 'malformed', text: '' }), { kind: 'malformed', text: '' });

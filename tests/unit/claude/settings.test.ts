@@ -1,6 +1,6 @@
 /**
- * Promises: what the two settings files of a worker say, that neither holds a secret, and that a file which claude
- * would silently ignore is refused. That claude obeys them is in payer.test.ts.
+ * Promises: the two settings files of a worker state its settings and contain no secret, and a file that claude would
+ * silently ignore is refused. Their effect on claude is tested in `payer.test.ts`.
  */
 import { describe, expect, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import {
   workerSettings,
 } from '../../../src/claude/launch/settings.ts';
 
-/** What a shell sets by itself. */
+/** Variables that a shell sets by itself. */
 const shellNames = new Set(['PWD', 'OLDPWD', 'SHLVL', '_']);
 
 const env = {
@@ -31,7 +31,7 @@ const env = {
 const stated = (settings: Readonly<Record<string, unknown>>) => settings.env as Record<string, string>;
 
 describe('workerSettings', () => {
-  test('states what is set and what is not', () => {
+  test('worker settings state both set and unset options', () => {
     expect(stated(workerSettings(env))).toMatchObject({
       CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
       CLAUDE_CONFIG_DIR: '/s/claude-config',
@@ -46,7 +46,7 @@ describe('workerSettings', () => {
     });
   });
 
-  test('says whether and where telemetry goes as the user or a template does, and otherwise that it is off', () => {
+  test('worker settings send telemetry where the user or a template says, and otherwise disable it', () => {
     const telemetry = (settings: object) =>
       Object.fromEntries(Object.entries(settings).filter(([name]) => /OTEL|TELEMETRY|TRACING/.test(name)));
     const off = telemetry(stated(workerSettings(env)));
@@ -65,19 +65,19 @@ describe('workerSettings', () => {
     expect(telemetry(stated(withOwn))).toEqual({ ...off, ...on, CLAUDE_CODE_ENABLE_TELEMETRY: '0' });
   });
 
-  test('says a proxy in both spellings, for there are tools that look at one of them only', () => {
+  test('a proxy is set in both spellings, because some tools read only one', () => {
     const proxies = { HTTPS_PROXY: 'http://proxy:1', no_proxy: 'localhost' };
     expect(stated(workerSettings(proxies))).toMatchObject({
       ...{ HTTPS_PROXY: 'http://proxy:1', https_proxy: 'http://proxy:1', NO_PROXY: 'localhost', no_proxy: 'localhost' },
       ...{ HTTP_PROXY: '', http_proxy: '', ALL_PROXY: '', all_proxy: '' },
     });
-    // With a password in it neither is written down, and a project may name neither.
+    // A proxy with a password is not written in either spelling, and projects cannot set either.
     const secret = { HTTPS_PROXY: 'http://me:word@proxy:1' };
     expect(Object.keys(stated(workerSettings(secret)))).not.toContain('https_proxy');
     expect(unprotectedVariables(secret)).toEqual(expect.arrayContaining(['HTTPS_PROXY', 'https_proxy']));
   });
 
-  test('writes no secret, and then says nothing rather than empty', () => {
+  test('worker settings contain no secret and omit empty values', () => {
     const settings = workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
     expect(JSON.stringify(settings)).not.toContain('secret');
     for (const name of ['ANTHROPIC_API_KEY', 'ANTHROPIC_CUSTOM_HEADERS', 'HTTPS_PROXY', 'AWS_SECRET_ACCESS_KEY']) {
@@ -85,13 +85,13 @@ describe('workerSettings', () => {
     }
   });
 
-  test('touches the cloud’s variables only when a provider is used: tools break on empty ones', () => {
+  test('cloud variables are set only for a provider, because tools fail on empty ones', () => {
     expect(stated(workerSettings(env)).AWS_PROFILE).toBeUndefined();
     const provider = stated(workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' }));
     expect([provider.AWS_PROFILE, provider.AWS_REGION]).toEqual(['work', undefined]);
   });
 
-  test('lets the user preload a library and switch compaction off, but nobody else', () => {
+  test('only the user can preload a library or disable compaction', () => {
     const users = workerSettings({ ...env, LD_PRELOAD: '/lib/jemalloc.so', DISABLE_AUTO_COMPACT: '1' });
     expect(stated(users)).toMatchObject({ LD_PRELOAD: '/lib/jemalloc.so', DISABLE_AUTO_COMPACT: '1' });
     expect(stated(workerSettings(env))).toMatchObject({ LD_PRELOAD: '', DISABLE_AUTO_COMPACT: '' });
@@ -99,7 +99,7 @@ describe('workerSettings', () => {
     expect(workerSettings(env, { base: { autoCompactEnabled: false } }).autoCompactEnabled).toBe(false);
   });
 
-  test('keeps our hooks on, silences credential programs and denies', () => {
+  test('worker settings keep the program’s hooks on, silence credential programs, and deny rules', () => {
     const settings = workerSettings(env, { deny: ['Bash(git push:*)'] });
     expect(settings).toMatchObject({
       disableAllHooks: false,
@@ -112,11 +112,11 @@ describe('workerSettings', () => {
   });
 });
 
-describe('unprotectedVariables', () => {
-  test('are a socket, secrets of the user, and with a provider the cloud’s variables that are not set', () => {
+describe('unprotected variables', () => {
+  test('unprotected variables are a socket, the user’s secrets, and unset cloud variables of a provider', () => {
     expect(unprotectedVariables({})).toEqual(['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS']);
     expect(unprotectedVariables(env)).toContain('ANTHROPIC_CUSTOM_HEADERS');
-    // claude keeps settings files off proxies only where it is told that its host has chosen the provider.
+    // claude refuses proxies from settings files only if its host has chosen the provider.
     expect(unprotectedVariables(env)).toContain('HTTPS_PROXY');
     expect(unprotectedVariables({ ...env, CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1' })).not.toContain('HTTPS_PROXY');
     const provider = unprotectedVariables({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
@@ -127,7 +127,7 @@ describe('unprotectedVariables', () => {
 });
 
 describe('inCleanEnvironment', () => {
-  test('what takes the place of a program that is gone, or that cannot start in a deleted folder', () => {
+  test('a clean environment command replaces a missing program and works in a deleted folder', () => {
     const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca clean ')));
     try {
       const place = join(folder, 'place');
@@ -152,7 +152,7 @@ describe('inCleanEnvironment', () => {
     }
   });
 
-  test('hands a program nothing but our mark, its config dir and what the user needs to load programs', () => {
+  test('a clean environment passes the mark, the config folder and the variables for loading programs', () => {
     const worker = { ...env, BUN_INSPECT_PRELOAD: '/x', LD_LIBRARY_PATH: '/a=b lib' };
     const program = { program: process.execPath, args: ['-e', 'console.log(JSON.stringify(process.env))'] };
     const hook = inCleanEnvironment(program, worker, '/my project');
@@ -171,7 +171,7 @@ describe('configSettings', () => {
   const program = { program: '/bun', args: ['--no-install', '/app/hook-main.ts', 'task', 'session-start'] };
   const hooks = [{ event: 'SessionStart', program }] as const;
 
-  test('holds our hook in exec form, for every way a conversation begins', () => {
+  test('config settings contain the program’s hook in exec form for every way a conversation starts', () => {
     expect(mergedSettings({ hooks })).toEqual({
       hooks: {
         SessionStart: [
@@ -185,7 +185,7 @@ describe('configSettings', () => {
     expect(mergedSettings({})).toEqual({});
   });
 
-  test('puts ours after what a template says', () => {
+  test('the program’s hooks come after those of a template', () => {
     const theirs = { hooks: [{ type: 'command', command: 'x', timeout: 1 }] };
     const base = {
       model: 'opus',
@@ -218,13 +218,13 @@ describe('readBackCheck', () => {
     [hook({ type: 'command' }), 'a command is missing'],
     [hook({ type: 'command', command: 'x', timeout: 0 }), '.timeout'],
   ];
-  test.each(faults)('%j is refused', (settings, what) => {
+  test.each(faults)('a settings file with %j is refused', (settings, what) => {
     const checked = readBackCheck('/f', JSON.stringify(settings));
     expect(checked).toMatchObject({ ok: false, failure: { reason: 'write-failed' } });
     expect(!checked.ok && checked.failure.message).toContain(what);
   });
 
-  test('refuses what is no JSON and what is not there', () => {
+  test('a settings file that is missing or no JSON is refused', () => {
     expect(readBackCheck('/f', '{"a":1,}')).toMatchObject({ ok: false });
     expect(readBackCheck('/f', null)).toMatchObject({ ok: false });
   });

@@ -1,6 +1,6 @@
 /**
- * Promises: claude's own figures win over an estimate as soon as they hold the tokens it was made from, whatever the
- * price table says; what they do not hold is not lost. Not covered: what claude names in which message, see stream.
+ * Promises: claude's own figures replace an estimate as soon as they contain the same tokens, at any price. Tokens
+ * missing from them stay counted. Which message names which figures is tested in `stream.test.ts`.
  */
 import { expect, test } from 'bun:test';
 import { estimateCost } from '../../../src/claude/pricing.ts';
@@ -20,14 +20,14 @@ const seen = (before: ClaudeSpending, tokens: Tokens): ClaudeSpending =>
 const claim = (before: ClaudeSpending, costUsd: number, tokens: Tokens, model = 'nonsense'): ClaudeSpending =>
   addReportedTotal(before, { costUsd, models: { [model]: { costUsd, tokens } } }, dear);
 
-test('an estimate that was too high gives way to what claude says of the same tokens', () => {
+test('an estimate that was too high is replaced by claude’s figures for the same tokens', () => {
   const guessed = seen(seen(emptySpending(), input(1_000)), input(1_000));
   expect(guessed).toMatchObject({ costUsd: 0.1, estimated: true });
   const told = claim(guessed, 0.02, { ...input(2_000), output: 400 });
   expect(told).toMatchObject({ costUsd: 0.02, estimated: false, tokens: { input: 2_000, output: 400 } });
 });
 
-test('of a model whose price claude guesses the table counts, or the dearest that is known', () => {
+test('where claude guesses the price, the table or the highest known price counts', () => {
   const tokens = { ...noTokens, input: 100_000, output: 10_000 };
   const guessed = (costUsd: number, model: string, base = 0) => {
     const before = { costUsd: base, models: { [model]: { costUsd: base, tokens: input(base * 1_000) } } };
@@ -44,13 +44,13 @@ test('of a model whose price claude guesses the table counts, or the dearest tha
   expect(guessed(9, 'nonsense')).toBeCloseTo(110_000 * 50e-6, 9);
 });
 
-test('what claude guesses for what is booked is no more of it, and what is not booked is found by its tokens', () => {
+test('claude’s guess adds nothing to recorded spending, and unrecorded spending is found by its tokens', () => {
   const guess = (costUsd: number, tokens: Tokens) => ({
     ...{ costUsd, models: { 'quartz-9': { costUsd, tokens } } },
   });
   const booked = (costUsd: number) => ({ costUsd, models: { 'quartz-9': { costUsd, tokens: input(100_000) } } });
   const cheap = { 'quartz-9': { input: 1, output: 1, cacheCreation: 1, cacheRead: 1 } };
-  // By a price of the user's, by the dearest that is known, and by an earlier program.
+  // By the user's price, by the highest known price, and by an earlier program.
   expect(initialSpending(guess(0.4, input(100_000)), booked(0.1), cheap).costUsd).toBe(0);
   expect(initialSpending(guess(0.4, input(100_000)), booked(1.5), {}).costUsd).toBe(0);
   expect(initialSpending(guess(0.4, input(100_000)), booked(0.4), {}).costUsd).toBe(0);
@@ -59,7 +59,7 @@ test('what claude guesses for what is booked is no more of it, and what is not b
   expect(initialSpending(guess(0.6, input(150_000)), booked(1.5), {}).costUsd).toBeCloseTo(dearestUsd, 9);
 });
 
-test('what a guessed model has written for an hour costs what that does, and is no part of what is told', () => {
+test('one-hour cache writes of a model with a guessed price are charged and not reported as claude’s', () => {
   const hourly = { ...noTokens, cacheCreation: 100_000, hourly: 100_000 };
   const claimed = { costUsd: 0.8, models: { 'quartz-9': { costUsd: 0.8, tokens: hourly } }, unpriced: ['quartz-9'] };
   const told = addReportedTotal(emptySpending(), claimed, {});
@@ -67,27 +67,27 @@ test('what a guessed model has written for an hour costs what that does, and is 
   expect(told.models['quartz-9']?.tokens).toEqual({ ...noTokens, cacheCreation: 100_000 });
 });
 
-test('a total of guesses does not fall below what was estimated, so a cap that is reached stays reached', () => {
+test('a total of guesses never falls below the estimate, so a reached cap stays reached', () => {
   const tokens = { ...noTokens, input: 100_000 };
   const before = addSeenMessage(emptySpending(), 'quartz-9', tokens, {});
   const models = { 'quartz-9': { costUsd: 0.4, tokens } };
   expect(addReportedTotal(before, { costUsd: 0.4, models, unpriced: ['quartz-9'] }, {}).costUsd).toBe(before.costUsd);
 });
 
-test('tokens that claude does not count, of an answer that was aborted, stay paid', () => {
+test('tokens of an aborted answer, which claude does not count, stay counted', () => {
   const aborted = seen(claim(seen(emptySpending(), input(1_000)), 0.01, input(1_000)), input(1_000));
   const told = claim(aborted, 0.01, input(1_000));
   expect(told.costUsd).toBeCloseTo(0.06);
   expect(told).toMatchObject({ estimated: true, tokens: { input: 2_000 } });
 });
 
-test.each(['cacheRead', 'cacheCreation'] as const)('%s that is missing is as good as missing input', (kind) => {
+test.each(['cacheRead', 'cacheCreation'] as const)('missing %s means the figures lack the input', (kind) => {
   const told = claim(seen(emptySpending(), { ...input(100), [kind]: 1_000 }), 0.001, input(5_000));
   expect(told.costUsd).toBeCloseTo(0.051);
   expect(told).toMatchObject({ estimated: true, tokens: { input: 5_000, [kind]: 1_000 } });
 });
 
-test('what was written for an hour keeps its price until claude counts it, and is no part of what is told', () => {
+test('one-hour cache writes keep their price until claude counts them, and are not reported as claude’s', () => {
   const list = { nonsense: { input: 10, output: 0, cacheCreation: 12.5, cacheRead: 1 } };
   const hourly = { ...noTokens, cacheCreation: 1_000, hourly: 1_000 };
   const once = addSeenMessage(emptySpending(), 'nonsense', hourly, list);
@@ -103,14 +103,14 @@ test('what was written for an hour keeps its price until claude counts it, and i
   expect(told.costUsd).toBeCloseTo(0.01 + 0.03, 9);
 });
 
-test('what was missing is counted once, when claude counts it later', () => {
+test('missing tokens are counted once when claude counts them later', () => {
   const partly = claim(seen(emptySpending(), input(1_000)), 0.001, input(200));
   expect(partly.costUsd).toBeCloseTo(0.041);
   const told = claim(partly, 0.02, input(1_000));
   expect(told).toMatchObject({ costUsd: 0.02, estimated: false, tokens: { input: 1_000 } });
 });
 
-test('what was aborted stays in the sum when claude counts further answers', () => {
+test('an aborted answer stays in the sum when claude counts further answers', () => {
   const aborted = seen(claim(seen(emptySpending(), input(1_000)), 0.01, input(1_000)), input(1_000));
   const more = claim(seen(claim(aborted, 0.01, input(1_000)), input(500)), 0.02, input(1_500));
   expect(more.costUsd).toBeCloseTo(0.07);

@@ -1,5 +1,5 @@
 /**
- * Promises: what a person has done in claude's own terminal is counted once, whichever of its files is read first.
+ * Promises: the cost of a user's work in claude's own terminal is counted once, whichever of its files is read first.
  */
 import { describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -43,19 +43,19 @@ const branchOf = (sessionId: string) => ({ forkedFrom: { sessionId, messageUuid:
 describe.each([
   ['a', 'before'],
   ['z', 'behind'],
-])('a branch whose file sorts as %s, %s the original', (branch) => {
-  test('what was said before it counts once, where the original tells its total', () => {
+])('a fork whose file sorts as %s, %s the original', (branch) => {
+  test('messages before a fork count once when the original has its total', () => {
     keep('m', said('m1', 1), said('m2', 2), total(0.02));
     keep(branch, said('m1', 1, branchOf('m')), said('m2', 2, branchOf('m')), said('m3', 3));
     expect(spent()).toBeCloseTo(0.03, 9);
   });
-  test('so does a branch of the branch, when no total was written', () => {
+  test('messages before a fork of a fork count once when no total was written', () => {
     keep('m', said('m1', 1));
     keep(branch, said('m1', 1, branchOf('m')), said('m2', 2));
     keep(`${branch}${branch}`, said('m1', 1, branchOf(branch)), said('m2', 2, branchOf(branch)), said('m3', 3));
     expect(spent()).toBeCloseTo(0.03, 9);
   });
-  test('a total of the branch is its own', () => {
+  test('a total of the fork is its own', () => {
     keep('m', said('m1', 1), total(0.01));
     keep(branch, said('m1', 1, branchOf('m')), said('m2', 2), total(0.01));
     expect(spent()).toBeCloseTo(0.02, 9);

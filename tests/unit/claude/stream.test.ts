@@ -1,7 +1,7 @@
 /**
- * Promises: the fold over a stream knows what runs, what was done and what it cost, also with several results, results
- * that come late and answers to get_usage; claude's own figures win, what they leave out is estimated, nothing is
- * counted twice, and any lines give some state.
+ * Promises: the fold of a stream yields what runs, what was done and what it cost, also with several or late results.
+ * claude's own figures take precedence, missing parts are estimated, nothing is counted twice, and any lines give a
+ * state.
  */
 import { describe, expect, test } from 'bun:test';
 import { type ClaudeMessage, parseLine } from '../../../src/claude/messages.ts';
@@ -49,13 +49,13 @@ const hook = (outcome: string, event = 'SessionStart') => ({
 });
 
 describe('foldMessage', () => {
-  test('knows who claude is, and every session id in order', () => {
+  test('foldMessage keeps the conversation’s init data and every session id in order', () => {
     const s = fold({ ...hook('success'), session_id: 's0' }, init, { type: 'x', session_id: 's2' }, init);
     expect(s).toMatchObject({ sawInit: true, claudeSessionId: 's1', model: 'claude-opus-4-8[1m]', lines: 4 });
     expect(s.claudeSessionIds).toEqual(['s0', 's1', 's2']);
   });
 
-  test('shows the tool that runs, and the caller again when a sub-agent’s tool is done', () => {
+  test('foldMessage shows the running tool, and the calling tool again after a sub-agent’s tool', () => {
     const agent = says('m1', [call('a', 'Agent', { description: 'look around' })]);
     const inner = says('m2', [call('b', 'Edit', { file_path: '/p/src/a.ts' })], { parent_tool_use_id: 'a' });
     expect(fold(init, agent).currentTool).toBe('Agent look around');
@@ -66,7 +66,7 @@ describe('foldMessage', () => {
     expect([done.toolsDone, done.toolErrors, done.openTools.size]).toEqual([1, 1, 0]);
   });
 
-  test('shows no control characters and at most 80 and 200 characters', () => {
+  test('displayed text has no control characters and at most 80 or 200 characters', () => {
     const command = `\u001b[31mnpm\u0007 test\n${'x'.repeat(500)}`;
     const s = fold(
       says('m1', [text(`\u001b]0;title\u0007hello\u202e ${'y'.repeat(900)}`), call('a', 'Bash', { command })]),
@@ -77,25 +77,25 @@ describe('foldMessage', () => {
     expect(s.lastText?.length).toBe(200);
   });
 
-  test('clears what runs at the end of a turn: interrupted calls get no answer', () => {
+  test('the end of a turn clears running tools, because interrupted calls get no result', () => {
     const s = fold(init, says('m1', [call('a', 'Bash', { command: 'sleep 9' })]), result(0.01));
     expect([s.currentTool, s.openTools.size]).toEqual([undefined, 0]);
   });
 
-  test('counts tasks that are open', () => {
+  test('foldMessage counts open tasks', () => {
     const started = { type: 'system', subtype: 'task_started', task_id: 't' };
     const ended = { type: 'system', subtype: 'task_notification', task_id: 't' };
     expect([...fold(started, started).openTasks.keys()]).toEqual(['t']);
     expect(fold(started, ended, ended).openTasks.size).toBe(0);
   });
 
-  test('believes a hook only when a SessionStart succeeded', () => {
+  test('only a successful SessionStart proves the hook', () => {
     expect(fold(hook('error'))).toMatchObject({ hookSeen: true, hookOk: false });
     expect(fold(hook('success', 'PreToolUse'))).toMatchObject({ hookSeen: false, hookOk: false });
     expect(fold(hook('error'), hook('success'))).toMatchObject({ hookSeen: true, hookOk: true });
   });
 
-  test('remembers trouble until the model answers', () => {
+  test('a transient failure is shown until the model answers', () => {
     const retry = {
       type: 'system',
       subtype: 'api_retry',
@@ -116,7 +116,7 @@ describe('foldMessage', () => {
     expect(fold(init, synthetic)).toMatchObject({ authError: 'billing_error', costUsd: 0 });
   });
 
-  test('a task is at work until its end is told, or it is no longer named among those in the background', () => {
+  test('a background task runs until its end is reported or it leaves the list of background tasks', () => {
     const task = (subtype: string, id: string) => ({ type: 'system', subtype: `task_${subtype}`, task_id: id });
     const background = (...ids: readonly string[]) => {
       return { type: 'system', subtype: 'background_tasks_changed', tasks: ids.map((id) => ({ task_id: id })) };
@@ -130,7 +130,7 @@ describe('foldMessage', () => {
     expect(open(...begun, background('back', 'front'), background())).toEqual([]);
   });
 
-  test('counts compactions, malformed lines and denials', () => {
+  test('foldMessage counts compactions, malformed lines and denials', () => {
     const s = fold(
       { type: 'system', subtype: 'compact_boundary' },
       result(0, { permission_denials: [{ tool_use_id: 'a', tool_name: 'Write' }] }),
@@ -144,7 +144,7 @@ describe('foldMessage', () => {
 describe('results', () => {
   const failing = { is_error: true, subtype: 'error_during_execution' };
 
-  test('the last one decides, and turns are summed', () => {
+  test('the last result decides, and turns are summed', () => {
     const s = fold(init, result(0.01, { result: 'one' }), init, result(0.02, { result: 'two', num_turns: 3 }));
     expect(s.lastResult?.result).toBe('two');
     expect(usageOf(s, 5)).toMatchObject({ costUsd: 0.02, turns: 4, durationMs: 5 });
@@ -156,34 +156,34 @@ describe('results', () => {
     expect(s).toMatchObject({ lastResult: { isError: true }, costUsd: 0.02, successBeforeAnswer: false });
   });
 
-  test('a success counts as finished work only while nothing goes on after it', () => {
+  test('a success completes the work only if no turn follows it', () => {
     const task = { type: 'system', subtype: 'task_started', task_id: 't' };
     expect(fold(task, result(0)).successBeforeAnswer).toBe(false);
     expect(fold(result(0), init).successBeforeAnswer).toBe(false);
     expect(fold(result(0), interrupted, init).successBeforeAnswer).toBe(true);
   });
 
-  test('claude is idle when it last said so', () => {
+  test('claude is idle when its last report says so', () => {
     const state = (name: string) => ({ type: 'system', subtype: 'session_state_changed', state: name });
     const idleAfter = (...names: readonly string[]) => fold(...names.map(state)).isIdle;
     expect([idleAfter(), idleAfter('running', 'idle'), idleAfter('idle', 'running')]).toEqual([false, true, false]);
   });
 
-  test('a success counts as finished work only before the answer to an interrupt', () => {
+  test('a success completes the work only before the answer to an interrupt', () => {
     expect(fold(result(0), interrupted)).toMatchObject({ interruptAnswered: true, successBeforeAnswer: true });
     expect(fold(interrupted, result(0))).toMatchObject({ interruptAnswered: true, successBeforeAnswer: false });
     expect(fold(result(0, failing), interrupted).successBeforeAnswer).toBe(false);
     expect(fold(usage(0.01)).interruptAnswered).toBe(false);
   });
 
-  test('isSuccess needs a turn', () => {
+  test('isSuccess requires a turn', () => {
     const s = fold(result(0, { num_turns: 0 }));
     expect(s.lastResult !== undefined && isSuccess(s.lastResult)).toBe(false);
   });
 });
 
 describe('cost', () => {
-  test('is estimated from distinct messages until claude names it', () => {
+  test('cost is estimated from distinct messages until claude reports it', () => {
     const s = fold(init, says('m1', [text('a')]), says('m1', [text('b')]), says('m2', [text('c')]));
     expect(s).toMatchObject({ estimated: true, tokens: { input: 2000, output: 2 } });
     expect(s.costUsd).toBeCloseTo(0.01005, 8);
@@ -191,7 +191,7 @@ describe('cost', () => {
     expect(usageOf(s, 0)).toMatchObject({ estimated: true, turns: 2 });
   });
 
-  test('is claude’s own once named, plus what began since', () => {
+  test('cost is claude’s figure once reported, plus later messages', () => {
     const named = fold(init, says('m1', [text('a')]), usage(0.01));
     expect(named).toMatchObject({ costUsd: 0.01, estimated: false, tokens: { input: 1000, output: 200 } });
     expect(usageOf(named, 0).estimated).toBeUndefined();
@@ -200,23 +200,23 @@ describe('cost', () => {
     expect(since.costUsd).toBeCloseTo(0.015025, 8);
   });
 
-  test('keeps a higher get_usage than the result of a turn that was held back', () => {
+  test('cost keeps a get_usage figure that is higher than the result of a delayed turn', () => {
     const s = fold(init, usage(0.05, models(0.05, 5000)), result(0.02));
     expect(s).toMatchObject({ costUsd: 0.05, tokens: { input: 5000 }, estimated: false });
   });
 
-  test('takes the newer figures per model of a result whose total is old', () => {
+  test('cost uses the newer figures per model of a result with an outdated total', () => {
     const s = fold(init, result(0.02, { modelUsage: models(0.04, 4000) }));
     expect(s).toMatchObject({ costUsd: 0.04, tokens: { input: 4000 } });
   });
 
-  test('keeps the input of an answer that was cut off, which claude counts as nothing', () => {
+  test('cost keeps the input of an aborted answer, which claude counts as zero', () => {
     const s = fold(init, says('m1', [text('a')]), result(0, { modelUsage: {} }));
     expect(s.costUsd).toBeCloseTo(0.005025, 8);
     expect(s.estimated).toBe(true);
   });
 
-  test('adds nothing for what claude wrote itself', () => {
+  test('lines that claude wrote itself cost nothing', () => {
     expect(fold(init, says('m1', [text('a')], {}, '<synthetic>'))).toMatchObject({ costUsd: 0, estimated: false });
   });
 
@@ -228,7 +228,7 @@ describe('cost', () => {
     fc.dictionary(fc.constantFrom('type', 'subtype', 'message', 'task_id', 'modelUsage'), fc.jsonValue()),
   );
 
-  test('only falls when claude names it, never below what it named, and the same lines give the same state', () => {
+  test('cost falls only to a figure of claude, never below its last one, and the fold is deterministic', () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 60 }), (lines) => {
         const s = emptyStream();
@@ -249,32 +249,32 @@ describe('cost', () => {
 
   const dear: PriceTable = { opus: { input: 50, output: 50, cacheCreation: 50, cacheRead: 50 } };
 
-  test('is claude’s also where our prices are higher', () => {
+  test('cost is claude’s figure even where the price table is higher', () => {
     const s = foldWith(dear, init, says('m1', [text('a')]), result(0.01));
     expect(s).toMatchObject({ costUsd: 0.01, estimated: false, tokens: { input: 1000, output: 200 } });
     const unknown = { ...init, model: 'nonsense' };
     const modelUsage = { nonsense: { inputTokens: 1000, outputTokens: 200, costUSD: 0.01 } };
     const named = fold(unknown, says('m1', [text('a')], {}, 'nonsense'), result(0.01, { modelUsage }));
     expect(named).toMatchObject({ costUsd: 0.01, estimated: false });
-    // A result that came before the last request leaves that to us.
+    // A result that arrived before the last request leaves that to the estimate.
     const since = foldWith(dear, init, says('m1', [text('a')]), result(0.01), says('m2', [text('b')]));
     expect(since).toMatchObject({ costUsd: expect.closeTo(0.01 + 0.05005, 8), estimated: true });
   });
 
-  test('is counted once where the API answers by another name than claude asked by', () => {
+  test('cost is counted once when the API reports another model name than claude requested', () => {
     for (const name of ['claude-opus-4-8-20260101', 'my-gateway']) {
       const s = foldWith(dear, init, says('m1', [text('a')], {}, name), result(0.01));
       expect(s).toMatchObject({ costUsd: 0.01, estimated: false });
     }
   });
 
-  test('a message goes on after what came in between', () => {
+  test('a message continues after the lines between its parts', () => {
     const late = result(0.001, { origin: { kind: 'task-notification' }, modelUsage: {} });
     const s = fold(init, says('m1', [text('a')]), late, says('m2', [text('b')]), says('m1', [text('c')]));
     expect(s).toMatchObject({ messages: 2, tokens: { input: 2000 } });
   });
 
-  test('what claude cannot count stays counted, whatever it counts later', () => {
+  test('tokens that claude cannot count stay counted, whatever it counts later', () => {
     const cut = [init, says('m1', [text('a')]), result(0, { modelUsage: {} })];
     const later = [says('m2', [text('b')]), result(0.01), says('m3', [text('c')])];
     expect(fold(...cut, ...later).costUsd).toBeCloseTo(0.005 + 0.01 + 0.005, 4);
@@ -288,14 +288,14 @@ describe('cost', () => {
     input: fc.integer({ min: 1, max: 5000 }),
     cacheRead: fc.nat({ max: 50_000 }),
     output: fc.integer({ min: 1, max: 900 }),
-    /** A line of it is printed. */
+    /** One line of it is printed. */
     seen: fc.boolean(),
-    /** The API bills its input, claude nothing. */
+    /** The API bills its input, claude does not. */
     cutOff: fc.boolean(),
     asked: fc.constantFrom('never', 'before its end', 'after its end'),
   });
 
-  test('is claude’s total and our estimate of what was cut off, whatever our prices are', () => {
+  test('cost is claude’s total plus the estimate of aborted answers, whatever the price table', () => {
     fc.assert(
       fc.property(fc.array(oneCall, { maxLength: 20 }), fc.constantFrom(0.1, 1, 10), (calls, factor) => {
         const price = { input: 5 * factor, output: 25 * factor, cacheCreation: 0, cacheRead: 0.5 * factor };
@@ -335,8 +335,8 @@ describe('cost', () => {
   });
 });
 
-describe('totals that go on with those of an earlier process', () => {
-  test('count for what they grew by, per model as well', () => {
+describe('totals that continue from an earlier process', () => {
+  test('continued totals count by their growth, in total and per model', () => {
     const s = fold(
       base(0.4),
       init,
@@ -350,11 +350,11 @@ describe('totals that go on with those of an earlier process', () => {
     expect(s.estimated).toBe(false);
   });
 
-  test('that begin with nothing count as a whole', () => {
+  test('totals that start at zero count as a whole', () => {
     expect(fold(base(0, {}), init, result(0.4))).toMatchObject({ costUsd: 0.4, tokens: { input: 1000, output: 200 } });
   });
 
-  test('of which a part is booked nowhere count that part: a full disk had taken what was said of it', () => {
+  test('the unrecorded part of continued totals counts: a full disk lost its record', () => {
     const tokens = { input: 500, output: 0, cacheRead: 0, cacheCreation: 0 };
     const booked: ReportedTotals = { costUsd: 0.25, models: { 'claude-opus-4-8[1m]': { costUsd: 0.25, tokens } } };
     const on = (known: ReportedTotals, ...lines: object[]) =>
@@ -370,7 +370,7 @@ describe('totals that go on with those of an earlier process', () => {
     });
     expect(s.tokens).toMatchObject({ input: 2500 });
     expect(s.models['claude-opus-4-8[1m]']?.costUsd).toBeCloseTo(0.2, 9);
-    // An estimate was higher, sums differ in their last digits, or the figure cannot be true: nothing is added.
+    // The estimate was higher, sums differ in their last digits, or the figure is implausible: nothing is added.
     for (const costUsd of [0.4, 0.5, 0.4 - 5e-7]) {
       expect(on({ ...booked, costUsd }, ...lines)).toMatchObject({
         costUsd: expect.closeTo(0.05, 9),
@@ -382,7 +382,7 @@ describe('totals that go on with those of an earlier process', () => {
     expect(odd).toMatchObject({ costUsd: expect.closeTo(0.15, 9) });
   });
 
-  test('leave a message open that they do not hold yet', () => {
+  test('a message that continued totals do not contain yet stays open', () => {
     const s = fold(base(0.4), init, says('m1', []), usage(0.4));
     expect(s).toMatchObject({
       costUsd: estimateCost('claude-opus-4-8', { input: 1000, output: 1, cacheRead: 0, cacheCreation: 0 }),
@@ -390,7 +390,7 @@ describe('totals that go on with those of an earlier process', () => {
     });
   });
 
-  test('of an attempt that did not ask are looked up once, and only when a total is named', () => {
+  test('totals from before an attempt are looked up once, and only when a total is reported', () => {
     let asked = 0;
     const findBase = () => {
       asked += 1;
@@ -404,7 +404,7 @@ describe('totals that go on with those of an earlier process', () => {
     expect(asked).toBe(1);
   });
 
-  test('begin anew with a new conversation, or go on with the old one, and nothing is lost either way', () => {
+  test('totals restart or continue with the conversation, and nothing is lost either way', () => {
     const cleared = { ...init, session_id: 's2' };
     const before = [base(0.4), init, says('m1', []), result(0.45, { modelUsage: models(0.45, 2000) })];
     const anew = fold(...before, cleared, result(0, { modelUsage: {} }), says('m2', []), result(0.02));
@@ -420,7 +420,7 @@ describe('totals that go on with those of an earlier process', () => {
     expect(anew.claudeSessionIds).toEqual(['s1', 's2']);
   });
 
-  test('never take anything off, whatever their order and sums are', () => {
+  test('totals never reduce the cost, whatever their order and sums', () => {
     const usd = fc.double({ min: 0, max: 10, noNaN: true });
     fc.assert(
       fc.property(usd, fc.array(usd), (first, later) => {

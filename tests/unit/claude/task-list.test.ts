@@ -1,4 +1,4 @@
-/** Promises: what claude still had on its list when it said that it is done is told; nothing else makes noise. */
+/** Promises: tasks still open on claude's list when it reports success cause a warning, and nothing else does. */
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
 import { judgeAttempt } from '../../../src/claude/outcome.ts';
@@ -14,7 +14,7 @@ const created = (id: string, subject: string) => tool({ task: { id, subject } })
 const moved = (taskId: string, to: string) => tool({ success: true, taskId, statusChange: { from: 'pending', to } });
 const done = { type: 'result', subtype: 'success', is_error: false, num_turns: 2, total_cost_usd: 0, result: 'Done.' };
 
-/** The warning about the list after these lines and a result; undefined when there is none. */
+/** The warning about the list after these lines and a result, or undefined. */
 function warningAfter(lines: readonly object[], result: object = done): string | undefined {
   const stream = [...lines, result].map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());
   const exit = { kind: 'exited', code: 0 } as const;
@@ -38,18 +38,18 @@ test('a task that was never completed is named', () => {
   );
 });
 
-test('a list that is done, or given up, is not', () => {
+test('a completed or abandoned task list causes no warning', () => {
   expect(warningAfter([created('1', 'A'), moved('1', 'completed')])).toBeUndefined();
   expect(warningAfter([created('1', 'A'), moved('1', 'deleted')])).toBeUndefined();
   expect(warningAfter([])).toBeUndefined();
 });
 
-test('a whole list replaces what was known', () => {
+test('a complete list replaces the known tasks', () => {
   const tasks = [{ id: '7', subject: 'C', status: 'in_progress', blockedBy: [] }];
   expect(warningAfter([created('1', 'A'), tool({ tasks })])).toBe('1 task of its list was not completed: C.');
 });
 
-test('a sub-agent’s list, a failed session and results of other tools are no matter', () => {
+test('a sub-agent’s list, a failed session and results of other tools cause no task warning', () => {
   expect(warningAfter([tool({ task: { id: '1', subject: 'A' } }, { parent_tool_use_id: 'x' })])).toBeUndefined();
   expect(warningAfter([created('1', 'A')], { ...done, is_error: true })).toBeUndefined();
   for (const value of ['text', null, 7, { tasks: 'no' }, { task: 1 }, { task: { id: 1 } }, { taskId: 'x' }]) {
@@ -57,7 +57,7 @@ test('a sub-agent’s list, a failed session and results of other tools are no m
   }
 });
 
-test('escape codes and endless lists are cut down', () => {
+test('escape codes are removed from task names and long lists are truncated', () => {
   const many = Array.from({ length: 2_000 }, (_, index) =>
     created(String(index), `\u001b[31mtask ${index} ${'x'.repeat(500)}`),
   );

@@ -1,4 +1,7 @@
-/** Promises: from the lines of a transcript comes what people want to read, once; no line makes the reader fail. */
+/**
+ * Promises: transcript lines become the entries that people want to read, each once, and no line makes the reader
+ * throw.
+ */
 import { expect, test } from 'bun:test';
 import { TranscriptReader } from '../../../src/claude/transcript-entries.ts';
 import type { TranscriptEntry } from '../../../src/core/transcript.ts';
@@ -22,7 +25,7 @@ const answer = (id: string, content: unknown, more: object = {}) => ({
   ...more,
 });
 
-test('an edit is what claude says it changed', () => {
+test('an edit entry shows the change that claude reported', () => {
   const input = { file_path: '/p/a.ts', old_string: 'one\ntwo\nthree', new_string: 'one\n2\nthree' };
   const patch = [{ oldStart: 4, newStart: 5, lines: [' a', '-two', '+2'] }];
   const entries = read(
@@ -48,7 +51,7 @@ test('an edit is what claude says it changed', () => {
   ]);
 });
 
-test('sub-agents lie as deep as the calls that run them', () => {
+test('sub-agent entries are nested as deep as the calls that run them', () => {
   const entries = read(
     call('a', 'Agent', { description: 'outer' }),
     { type: 'user', parent_tool_use_id: 'a', message: { content: [{ type: 'text', text: 'Look around.' }] } },
@@ -67,7 +70,7 @@ test('sub-agents lie as deep as the calls that run them', () => {
   ]);
 });
 
-test('what programs say to each other, and what is said twice, is left out', () => {
+test('protocol messages and repeated text have no entry', () => {
   const said = { ...assistant({ type: 'text', text: 'Done.' }), uuid: 'u' };
   const entries = read(
     { type: 'system', subtype: 'hook_started', hook_name: 'SessionStart:startup', hook_event: 'SessionStart' },
@@ -90,7 +93,7 @@ test('what programs say to each other, and what is said twice, is left out', () 
   expect(entries[1]).not.toHaveProperty('text');
 });
 
-test('compactions, interruptions, limits and fallbacks are told', () => {
+test('compactions, interruptions, limits and fallbacks have entries', () => {
   const entries = read(
     {
       type: 'system',
@@ -111,14 +114,14 @@ test('compactions, interruptions, limits and fallbacks are told', () => {
   ]);
 });
 
-test('a new process knows nothing of what an earlier one left open', () => {
+test('a new process does not continue open entries of an earlier one', () => {
   const reader = new TranscriptReader();
   reader.read(JSON.stringify(call('a', 'Bash', { command: 'ls' })));
   reader.restart();
   expect(reader.read(JSON.stringify(answer('a', 'late')))).toMatchObject([{ kind: 'outcome', tool: '', text: 'late' }]);
 });
 
-test('no line makes the reader fail, whatever has the place of what', () => {
+test('no line makes the transcript reader throw, whatever its field types', () => {
   const key = fc.constantFrom(
     ...['type', 'subtype', 'message', 'content', 'id', 'name', 'input', 'tool_use_id', 'edits', 'uuid', 'text'],
     ...['structuredPatch', 'lines', 'tool_use_result', 'parent_tool_use_id', 'compact_metadata', 'thinking'],
@@ -150,7 +153,7 @@ test('no line makes the reader fail, whatever has the place of what', () => {
   );
 });
 
-test('a denied call is told when it happens, or with the result, and not twice', () => {
+test('a denied call has one entry, when it happens or with the result', () => {
   const now = { type: 'system', subtype: 'permission_denied', tool_name: 'Bash', tool_use_id: 'a', message: 'No.' };
   const later = [
     { tool_name: 'Bash', tool_use_id: 'a' },

@@ -1,4 +1,4 @@
-/** Promises: trust, approved servers and the login are what the user decided in plain claude. */
+/** Promises: trust, approved servers and the login are those that the user chose in plain claude. */
 
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
@@ -28,7 +28,7 @@ function user(state: object, settings: object = {}) {
 describe('trust', () => {
   const trusted = { hasTrustDialogAccepted: true };
 
-  test('in the project or a folder above holds for all below, and for worktrees of it', () => {
+  test('trust in the project or a folder above applies to all folders below and their worktrees', () => {
     const worktree = join(home, 'elsewhere/app');
     writeTree(worktree, { '.git': `gitdir: ${app}/.git/worktrees/app\n` });
     writeTree(app, { '.git/worktrees/app/commondir': '../..\n', 'packages/sub/file': '' });
@@ -40,7 +40,7 @@ describe('trust', () => {
     }
   });
 
-  test('is given by an option, and taken by the opposite one', () => {
+  test('an option grants trust, and the opposite option withdraws it', () => {
     const [none, one] = [user({}), user({ projects: { [app]: trusted } })];
     expect(isTrusted(world, none, { projectPath: app })).toBe(false);
     expect(isTrusted(world, none, { projectPath: app, trust: true })).toBe(true);
@@ -56,7 +56,7 @@ describe('servers of a project', () => {
     return [Object.keys(found.approved), found.leftOut];
   };
 
-  test('start when they were approved, wherever claude notes that', () => {
+  test('servers approved in any of claude’s files start', () => {
     writeTree(app, { '.mcp.json': named('a', 'b', 'c') });
     expect(servers(user({}))).toEqual([[], ['a', 'b', 'c']]);
     expect(servers(user({ projects: { [app]: { enabledMcpjsonServers: ['a'] } } }))).toEqual([['a'], ['b', 'c']]);
@@ -65,14 +65,14 @@ describe('servers of a project', () => {
     expect(servers(user({}, all))).toEqual([['a', 'b'], []]);
   });
 
-  test('are approved by the project itself only where it is trusted', () => {
+  test('a project can approve its own servers only where it is trusted', () => {
     const settings = JSON.stringify({ enableAllProjectMcpServers: true });
     writeTree(app, { '.mcp.json': named('a'), '.claude/settings.local.json': settings });
     expect(servers(user({}))).toEqual([[], ['a']]);
     expect(servers(user({ projects: { [app]: { hasTrustDialogAccepted: true } } }))).toEqual([['a'], []]);
   });
 
-  test('start as an option says, in an untrusted project never', () => {
+  test('an option starts servers, but never in an untrusted project', () => {
     writeTree(app, { '.mcp.json': named('a', 'b') });
     const one = user({ projects: { [app]: { disabledMcpjsonServers: ['b'] } } });
     expect(servers(one, { projectMcp: 'all' })).toEqual([['a'], []]);
@@ -80,7 +80,7 @@ describe('servers of a project', () => {
     expect(servers(one, { projectMcp: 'all', untrusted: true })[0]).toEqual([]);
   });
 
-  test('of a package are those of the repository too, the nearest of one name', () => {
+  test('a package uses the servers of its repository too, and the nearest of the same name', () => {
     writeTree(app, { '.mcp.json': named('root', 'both'), 'packages/sub/.mcp.json': '{"mcpServers":{"both":{"x":1}}}' });
     const sub = join(app, 'packages/sub');
     const found = projectServers(world, user({}), { projectPath: sub, projectMcp: 'all' }, []);
@@ -89,7 +89,7 @@ describe('servers of a project', () => {
 });
 
 describe('the login', () => {
-  test('in the user’s settings counts before the environment, without what else stands there', () => {
+  test('a login in the user’s settings takes precedence over the environment', () => {
     const env = { ANTHROPIC_BASE_URL: 'http://gateway', ANTHROPIC_DEFAULT_OPUS_MODEL: 'big', EDITOR: 'vi' };
     user({}, { env });
     const { caller, login } = loginOf(world, {
@@ -102,7 +102,7 @@ describe('the login', () => {
     expect(login.kind).toBe('api-key');
   });
 
-  test('of the settings may be a helper; models and the rest of them alone change nothing', () => {
+  test('a login in settings may be a helper; models and other keys alone change nothing', () => {
     user({}, { apiKeyHelper: 'print-key', otelHeadersHelper: 'other' });
     expect(loginOf(world, { HOME: home }).login).toMatchObject({
       kind: 'helper',

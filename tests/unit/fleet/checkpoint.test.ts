@@ -1,4 +1,7 @@
-/** Promises: a checkpoint tells what is new since the last: whole lines of a conversation, other files as they are. */
+/**
+ * Promises: a checkpoint reports what is new since the last one: whole lines of a conversation, and other files
+ * completely.
+ */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +31,7 @@ const write = (path: string, text: string): void => {
 };
 const there = (path: string): string => readFileSync(join(other.session, path), 'utf8');
 
-test('what was there before is not told; what is new comes to the other end as it is here', () => {
+test('a checkpoint omits known data and transfers new data unchanged', () => {
   write('prompt.md', 'old');
   const session = new SessionFiles(world.files, places);
   session.noteAll();
@@ -54,11 +57,11 @@ test('what was there before is not told; what is new comes to the other end as i
   expect(there('claude-config/projects/-two/talk.jsonl')).toBe('{"a":1}\n{"b":2}\n{"half"}\n{"c":3}\n');
 });
 
-test('what is more than can be sent is not read, and sent when it has become less', () => {
+test('data beyond the send limit is not read, and is sent once there is room', () => {
   const session = new SessionFiles(world.files, places);
   write(talk, 'one\n');
   write('claude-config/endless', '');
-  // Nothing of it lies on the disk.
+  // None of it is on the disk.
   truncateSync(join(places.session, 'claude-config/endless'), 3 * 1024 ** 3);
   const tooMuch = session.changed();
   expect(tooMuch.ok || tooMuch.failure.message).toStartWith('4301 MB would have to be sent to another host');
@@ -66,7 +69,7 @@ test('what is more than can be sent is not read, and sent when it has become les
   expect(unwrap(session.changed())?.files).toMatchObject([{ data: Buffer.from('one\n').toString('base64') }]);
 });
 
-test('what could not be kept for sending is told again', () => {
+test('data that could not be stored for sending is reported again', () => {
   const session = new SessionFiles(world.files, places);
   write(talk, 'one\n');
   session.changed();
@@ -78,7 +81,7 @@ test('what could not be kept for sending is told again', () => {
   expect(unwrap(session.changed())).toBeNull();
 });
 
-test('a conversation that is shorter, or another file by now, is told as a whole', () => {
+test('a conversation that shrank or was replaced is sent completely', () => {
   const session = new SessionFiles(world.files, places);
   write(talk, 'one\ntwo\n');
   session.changed();
@@ -90,7 +93,7 @@ test('a conversation that is shorter, or another file by now, is told as a whole
   expect(unwrap(session.changed())).toBeNull();
 });
 
-describe('of a worktree', () => {
+describe('worktree checkpoints', () => {
   const git = { world, env: { PATH: basePath, HOME: '/nowhere' } };
   const run = (cwd: string, ...args: string[]): string => {
     const identity = ['-c', 'user.name=T', '-c', 'user.email=t@localhost'];
@@ -99,7 +102,7 @@ describe('of a worktree', () => {
     return ran.stdout.toString().trim();
   };
 
-  test('commits and what is not committed are told once, and the index of the session stays as it is', async () => {
+  test('commits and uncommitted changes are reported once, and the session’s index is unchanged', async () => {
     const [repository, path] = [join(temp.path, 'bare'), join(temp.path, 'tree')];
     mkdirSync(repository);
     run(repository, 'init', '--bare', '--quiet', '--initial-branch=main');

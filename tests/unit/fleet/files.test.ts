@@ -1,7 +1,6 @@
 /**
- * Promises: what a host keeps of a fleet lies in files of its owner's alone, and is refused in one sentence when
- * others may read it, when it is damaged and when a newer version wrote it. A join line says what is wrong with it, and
- * nothing of what it holds. Not covered: whether Redis is there.
+ * Promises: fleet files of a host are readable by their owner only. Files that others can read, damaged files and
+ * files of a newer version are refused in one sentence. Errors in join lines do not show their contents.
  */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -31,7 +30,7 @@ const { files } = createRealWorld();
 const keys = newFleetKeys();
 const fleet: FleetConfig = { version: 1, redis: 'redis://runner:one@127.0.0.1:6379', ...keys, leaseMs: 60_000 };
 const host: HostConfig = { ...ticketOf(fleet), name: 'gpu1', slots: 2, labels: ['gpu'] };
-/** Of Redis, and the two that nobody else may have. */
+/** Of Redis, and of the two that others must not have. */
 const secrets = ['one', 'two', keys.sealingKey, keys.signingKey];
 
 const temp = withTempFolder();
@@ -57,8 +56,8 @@ function write(path: string, content: string, mode = 0o600): void {
   chmodSync(path, mode);
 }
 
-describe('the files of a fleet', () => {
-  test('are read as they were written, and nobody else may read them', () => {
+describe('fleet files', () => {
+  test('fleet files are read as they were written, and only by their owner', () => {
     unwrap(writeFleet(files, root, fleet));
     unwrap(writeHost(files, root, host));
     unwrap(writeAdded(files, root, { gpu1: { ssh: 'me@gpu1', program: '/data/host' } }));
@@ -70,20 +69,20 @@ describe('the files of a fleet', () => {
     for (const name of readdirSync(folder)) expect(statSync(`${folder}/${name}`).mode & 0o777).toBe(0o600);
   });
 
-  test('are none where there is no fleet', () => {
+  test('without a fleet there are no fleet files', () => {
     expect(unwrap(readFleet(files, root))).toBeUndefined();
     expect(unwrap(readHost(files, root))).toBeUndefined();
     expect(unwrap(readAdded(files, root))).toEqual({});
     expect(loginNames(files, root)).toEqual([]);
   });
 
-  test('CLAUDE_CODE_AGENT_FLEET stands above the address that is kept', () => {
+  test('CLAUDE_CODE_AGENT_FLEET takes precedence over the stored address', () => {
     unwrap(writeFleet(files, root, fleet));
     expect(unwrap(readFleet(files, root, 'rediss://other:6380'))?.redis).toBe('rediss://other:6380');
     expect(unwrap(readFleet(files, root, ''))?.redis).toBe(fleet.redis);
   });
 
-  test.each([0o640, 0o604, 0o620, 0o666])('that others have rights to (%o) are refused', (mode) => {
+  test.each([0o640, 0o604, 0o620, 0o666])('fleet files that others can access (%o) are refused', (mode) => {
     write(fleetPaths(root).config, JSON.stringify(fleet), mode);
     expect(refusal(readFleet(files, root))).toContain(`chmod 600 ${shellWord(fleetPaths(root).config)}`);
   });
@@ -92,35 +91,35 @@ describe('the files of a fleet', () => {
     ['no JSON', '{'],
     ['an empty file', ''],
     ['another form', '{"version":1}'],
-    ['a key that is none', JSON.stringify({ ...fleet, sealingKey: '?' })],
-    ['a lease below what can be kept', JSON.stringify({ ...fleet, leaseMs: 10 })],
-  ])('that are damaged are refused: %s', (_, content) => {
+    ['an invalid key', JSON.stringify({ ...fleet, sealingKey: '?' })],
+    ['a lease below the minimum', JSON.stringify({ ...fleet, leaseMs: 10 })],
+  ])('damaged fleet files are refused: %s', (_, content) => {
     write(fleetPaths(root).config, content);
     expect(refusal(readFleet(files, root))).toContain('is damaged');
   });
 
-  test('of a newer version are refused as such', () => {
+  test('fleet files of a newer version are refused with that reason', () => {
     write(fleetPaths(root).host, JSON.stringify({ ...host, version: 2 }));
     expect(refusal(readHost(files, root))).toContain('newer version');
   });
 
-  test('that are no files are refused', () => {
+  test('fleet files that are not regular files are refused', () => {
     mkdirSync(fleetPaths(root).config, { recursive: true });
     expect(refusal(readFleet(files, root))).toContain('is no file');
   });
 });
 
-describe('a login', () => {
+describe('login files', () => {
   const path = () => `${fleetPaths(root).logins}/team-a.env`;
 
-  test('is lines of NAME=value, of which blank ones and comments say nothing', () => {
+  test('a login file has lines of NAME=value, blank lines and comments', () => {
     const variables = { ANTHROPIC_API_KEY: 'a=b "c" #d', ANTHROPIC_BASE_URL: 'http://127.0.0.1:1' };
     write(path(), `# of the team\n\nexport ${loginText(variables)}`);
     expect(unwrap(readLogin(files, root, 'team-a'))).toEqual(variables);
     expect(loginNames(files, root)).toEqual(['team-a']);
   });
 
-  test('that is not there is none, and a name that leads elsewhere names none', () => {
+  test('a missing login file is refused, and so is a name that leads elsewhere', () => {
     write(`${root}/fleet/secret.env`, 'A=b\n');
     for (const name of ['team-b', '../secret', '/etc/passwd', '']) {
       expect(unwrap(readLogin(files, root, name))).toBeUndefined();
@@ -130,25 +129,25 @@ describe('a login', () => {
   test.each([
     ['a line that is no variable', 'ANTHROPIC_API_KEY=x\nsecret-of-mine\n', 'Line 2'],
     ['nothing', '# empty\n', 'names no variable'],
-  ])('is refused, and nothing of it is shown: %s', (_, content, said) => {
+  ])('a bad login file is refused without showing its contents: %s', (_, content, said) => {
     write(path(), content);
     const message = refusal(readLogin(files, root, 'team-a'));
     expect(message).toContain(said);
     expect(message).not.toContain('secret-of-mine');
   });
 
-  test('that others may read is refused', () => {
+  test('a login file that others can read is refused', () => {
     write(path(), 'A=b\n', 0o644);
     expect(refusal(readLogin(files, root, 'team-a'))).toContain('chmod 600');
   });
 });
 
-describe('a join line', () => {
+describe('join lines', () => {
   const whole = { ...fleet, ca: 'PEM', insecure: false };
   const line = joinLine(ticketOf(whole));
   const made = (ticket: object) => `cca-join:${Buffer.from(JSON.stringify(ticket)).toString('base64url')}`;
 
-  test('says all that a host needs, and nothing with which it could start anything', () => {
+  test('a join line has everything that a host needs, and no login', () => {
     const ticket = unwrap(parseJoinLine(` ${line}\n`));
     expect(ticket).toEqual(ticketOf(whole));
     expect(ticket.redis).toBe(whole.redis);
@@ -160,17 +159,17 @@ describe('a join line', () => {
 
   test.each([
     ['nothing', '', 'not a whole join line'],
-    ['something else', 'redis://127.0.0.1:6379', 'not a whole join line'],
-    ['a line that was wrapped', `${line.slice(0, 60)}\n${line.slice(60)}`, 'one line, in quotes'],
-    ['a line that was cut off', line.slice(0, -20), 'not a whole join line'],
+    ['other text', 'redis://127.0.0.1:6379', 'not a whole join line'],
+    ['a wrapped line', `${line.slice(0, 60)}\n${line.slice(60)}`, 'one line, in quotes'],
+    ['a truncated line', line.slice(0, -20), 'not a whole join line'],
     ['JSON that is no object', made([1]), 'not a whole join line'],
-    ['one of a newer version', made({ ...ticketOf(whole), version: 2 }), 'newer version'],
+    ['a line of a newer version', made({ ...ticketOf(whole), version: 2 }), 'newer version'],
     ['no key', made({ ...ticketOf(whole), sealingKey: undefined }), 'not a whole join line'],
     ['a short key', made({ ...ticketOf(whole), sealingKey: 'AAAA' }), 'not a whole join line'],
-    ['nobody who may give orders', made({ ...ticketOf(whole), runnerKeys: [] }), 'not a whole join line'],
+    ['no trusted client', made({ ...ticketOf(whole), runnerKeys: [] }), 'not a whole join line'],
     ['no address', made({ ...ticketOf(whole), redis: 'two' }), 'address of Redis'],
     ['another host without encryption', made({ ...ticketOf(whole), redis: 'redis://h:two@r:1' }), 'encrypt'],
-  ])('that is bad is refused in a sentence: %s', (_, bad, said) => {
+  ])('a bad join line is refused in one sentence: %s', (_, bad, said) => {
     expect(refusal(parseJoinLine(bad))).toContain(said);
   });
 });

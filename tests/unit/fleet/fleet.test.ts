@@ -1,6 +1,6 @@
 /**
- * Promises: slots that nobody uses are given back; a
- * machine that nothing is heard of is told of, unless it is to be waited for. Engine and hosts are made up.
+ * Promises: unused slots are released, and a silent host is reported unless the run waits for it. Engine and hosts
+ * are fake.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { SlotLease } from '../../../src/core/event.ts';
@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 
 function open(leaseMs: number): void {
-  // The first names the run, the others slots.
+  // The first key names the run, the others slots.
   let names = 0;
   const uuid = (): string => `job${names++}`;
   fleet = new Fleet({ ...world, random: { ...world.random, uuid } }, link, {
@@ -55,7 +55,7 @@ async function seconds(count: number): Promise<void> {
   }
 }
 
-test('a host with a short lease is not taken for silent between two of its heartbeats', async () => {
+test('a host with a short lease is not reported as silent between two heartbeats', async () => {
   await fleet.close();
   open(8_000);
   link.has('one');
@@ -66,7 +66,7 @@ test('a host with a short lease is not taken for silent between two of its heart
   }
 });
 
-test('a slot that was granted is shown until it is used, and given back when it is not wanted any more', async () => {
+test('a granted slot is shown until it is used, and released when it is no longer needed', async () => {
   link.has('one');
   await seconds(5);
   fleet.want([wish(a), wish(b)]);
@@ -79,12 +79,12 @@ test('a slot that was granted is shown until it is used, and given back when it 
   fleet.take(a);
   fleet.want([]);
   expect(link.held).toEqual([first as string]);
-  // Its host knows of none of them.
+  // Its host knows none of them.
   expect(link.said).toEqual([]);
   expect(fleet.view.granted.size).toBe(0);
 });
 
-test('a host whose login was refused is told of, and gets nothing more before its login is another', async () => {
+test('a host with a refused login is reported and gets no more slots until its login changes', async () => {
   const unanswered = Promise.withResolvers<void>();
   const { refuseLogin } = link;
   link.refuseLogin = async (...refused) => {
@@ -118,14 +118,14 @@ function inputOf(waits: boolean): RemoteInput {
   };
 }
 
-test('a host whose lease is over is lost 20 seconds later, and its attempt ends', async () => {
+test('a host with an expired lease is lost 20 seconds later, and its attempt ends', async () => {
   const attempt = fleet.attempt(inputOf(false));
   const ends: string[] = [];
   attempt.onExit((end) => ends.push(end.kind));
   await seconds(30);
   expect(lost).toEqual([]);
   link.left = null;
-  // The lock went before its time, so a whole lease is added.
+  // The lock went early, so a whole lease is added.
   await seconds(80);
   expect(lost).toEqual([]);
   await seconds(2);
@@ -133,7 +133,7 @@ test('a host whose lease is over is lost 20 seconds later, and its attempt ends'
   expect(ends).toEqual(['lost']);
 });
 
-test('one that is to be waited for is never lost', async () => {
+test('a host that the run waits for is never lost', async () => {
   fleet.attempt(inputOf(true));
   await seconds(5);
   link.left = null;
@@ -141,7 +141,7 @@ test('one that is to be waited for is never lost', async () => {
   expect(lost).toEqual([]);
 });
 
-test('while the engine does not answer nothing is lost', async () => {
+test('no host is lost while the engine does not answer', async () => {
   fleet.attempt(inputOf(false));
   await seconds(5);
   link.left = 'unreachable';
@@ -149,7 +149,7 @@ test('while the engine does not answer nothing is lost', async () => {
   expect(lost).toEqual([]);
 });
 
-/** As the host would that was just asked. */
+/** As the host that was just asked would. */
 function answerHello(attempts: Extract<ToGroup, { kind: 'here' }>['attempts']): void {
   fleet.hello('one');
   link.hear({ kind: 'here', host: 'one', asker: link.asker, attempts });
@@ -157,12 +157,12 @@ function answerHello(attempts: Extract<ToGroup, { kind: 'here' }>['attempts']): 
 
 test.each([
   [
-    'by a signal: the earlier runner did that, and it is begun again',
+    'by a signal: the earlier runner sent it, and the attempt starts again',
     { kind: 'signalled', signal: 'SIGTERM' },
     'restart',
   ],
-  ['by itself: why it failed is told', { kind: 'exited', code: 1 }, 'adopt'],
-] as const)('one that was never told its task and has ended %s', async (_, status, then) => {
+  ['by itself: the reason of its failure is reported', { kind: 'exited', code: 1 }, 'adopt'],
+] as const)('an attempt that never received its task and ended %s', async (_, status, then) => {
   const attempt = fleet.recall(inputOf(false));
   const process = { pid: 7, startTime: '1', host: 'one', bootId: 'boot' };
   const found = attempt.takeOver({ id: 'attempt', number: 1, kind: 'start', offset: 0, process } as never);
@@ -174,7 +174,7 @@ test.each([
   expect(await found).toMatchObject({ do: then });
 });
 
-test('what is too large for the way fails the session, and it is told where it lies', async () => {
+test('a session whose data is too large to transfer fails, and the message names its place', async () => {
   const attempt = fleet.attempt(inputOf(false));
   const exited = new Promise((resolve) => attempt.onExit(resolve));
   const status = { kind: 'exited', code: 0 } as const;
@@ -189,7 +189,7 @@ test('what is too large for the way fails the session, and it is told where it l
   expect(failure?.message).toEndWith('300 MB would have to be sent. It lies there in /there/session.');
 });
 
-test('what a full disk keeps back on a host has the session go on elsewhere, and nothing new goes there', async () => {
+test('a session on a host with a full disk continues on another host, and that host gets no new ones', async () => {
   link.has('one');
   await seconds(5);
   const attempt = fleet.attempt(inputOf(false));

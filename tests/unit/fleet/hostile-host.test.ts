@@ -1,6 +1,6 @@
 /**
- * Promises: what a host that was stolen says of its own sessions reaches nothing else here: no other ref of the
- * repository, no file that claude runs or this program believes, no name that a terminal obeys; and the run goes on.
+ * Promises: a compromised host can only affect its own sessions here: no other ref of the repository, no file that
+ * claude runs or this program trusts, no name with terminal controls. The run continues.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -24,8 +24,8 @@ const blob: Blob = { id: 'files', pieces: 1, size: 1, digest: 'a'.repeat(64) };
 const said = (news: object, host = 'one') =>
   toGroup.safeParse({ kind: 'attempt', host, token: 't', attemptId: 'a', n: 1, news }).success;
 
-describe('what is no message', () => {
-  test('a commit with more than its id, which would go into what git is told', () => {
+describe('invalid messages of a host', () => {
+  test('a commit id with extra text, which would reach git, is refused', () => {
     expect(said({ say: 'checkpoint', n: 1, prints: 0, head: hash, snapshot: hash })).toBe(true);
     for (const head of [`${hash}\ndelete refs/heads/main`, `${hash} `, 'HEAD', '', hash.slice(1), hash.toUpperCase()]) {
       expect(said({ say: 'checkpoint', n: 1, prints: 0, head, snapshot: hash })).toBe(false);
@@ -33,7 +33,7 @@ describe('what is no message', () => {
     }
   });
 
-  test('bytes in more pieces than anybody could want, or under a name that is none', () => {
+  test('bytes in too many pieces or under an invalid name are refused', () => {
     for (const files of [
       { ...blob, pieces: 1e15 },
       { ...blob, id: '../x' },
@@ -43,7 +43,7 @@ describe('what is no message', () => {
       expect(said({ say: 'checkpoint', n: 1, prints: 0, files })).toBe(false);
   });
 
-  test('a reason that is no word, and names of hosts that nobody could have joined with', () => {
+  test('an invalid reason and invalid host names are refused', () => {
     const refused = (reason: string) => ({ say: 'refused', failure: { reason, message: '', next: '' } });
     expect(said(refused('not-logged-in'))).toBe(true);
     for (const reason of ['__proto__', 'a\u001b[2J', '', 'a b']) expect(said(refused(reason))).toBe(false);
@@ -51,7 +51,7 @@ describe('what is no message', () => {
       expect(said({ say: 'ran', id: '1', exitCode: 0, timedOut: false, output: '' }, host)).toBe(false);
   });
 
-  test('a host that lists itself under such a name, or with such labels', () => {
+  test('a host that registers with an invalid name or invalid labels is refused', () => {
     const abilities = { wire: 1, version: '1', claudeVersion: '2' };
     const times = { leaseMs: 1, since: 1, seenAt: 1, isDrained: false, isGuarded: true };
     const entry = { name: 'one', labels: ['gpu'], slots: 1, used: 0, abilities, ...times };
@@ -60,7 +60,7 @@ describe('what is no message', () => {
     expect(hostEntry.safeParse({ ...entry, labels: ['a+host=two'] }).success).toBe(false);
   });
 
-  test('an order for an attempt whose id would lead elsewhere', () => {
+  test('an order for an attempt whose id would leave its folder is refused', () => {
     const work = { repository: 'abc', head: hash, snapshot: hash, branch: 'b', settings: [] };
     const rest = { attempt: 1, groupId: 'g', sessionId: 's', args: [], cwd: '.', untrusted: false, files: blob, work };
     const order = (attemptId: string) => ({ do: 'order', order: { ...rest, attemptId } });
@@ -71,7 +71,7 @@ describe('what is no message', () => {
   });
 });
 
-test('of what a host says in words no more than 64 KB is kept in the log', () => {
+test('the log keeps at most 64 KB of text that a host sends', () => {
   const long = 'x'.repeat(10_000_000);
   const failure = { reason: 'usage', message: long, next: long };
   const rest = {
@@ -137,7 +137,7 @@ describe('files of a checkpoint', () => {
     return { taken, has: (path: string) => existsSync(join(paths.folder, path)), paths };
   }
 
-  test('the conversation comes; what claude obeys and what this program believes does not', async () => {
+  test('the conversation of a checkpoint is stored; files that claude or this program trusts are not', async () => {
     const talk = 'claude-config/projects/{{cca:slug}}/talk.jsonl';
     const others = [
       ...[
@@ -160,7 +160,7 @@ describe('files of a checkpoint', () => {
     expect(others.filter(has)).toEqual([]);
   });
 
-  test('paths that lead out, into a repository, or are too long, are refused with all that comes along', async () => {
+  test('a checkpoint with a path outside, into a repository or too long is refused completely', async () => {
     for (const path of [
       ...['claude-config/projects/../../../x', 'claude-config/projects/.git/hooks/post-checkout'],
       ...['claude-config/projects/.GIT/config', 'claude-config/projects/a\\b', 'claude-config/projects/a\0b'],
@@ -172,7 +172,7 @@ describe('files of a checkpoint', () => {
   });
 });
 
-describe('commits', () => {
+describe('commits of a host', () => {
   const own: Git = { world: createRealWorld(), env: process.env };
   let temp: ReturnType<typeof makeTempFolder>;
   let repository: Repository;
@@ -205,7 +205,7 @@ describe('commits', () => {
   });
   afterEach(() => temp.remove());
 
-  /** What the host has made of the repository; `args`: of git there, for each commit that is to come. */
+  /** What the host made of the repository; `args`: for git there, for each incoming commit. */
   async function comes(make: (there: string) => string) {
     const there = join(temp.path, 'there');
     git(temp.path, 'clone', '--quiet', repository.folder, there);
@@ -218,14 +218,14 @@ describe('commits', () => {
       workRefs(sid(2)).head.slice('refs/'.length),
     ];
     for (const ref of refs) git(there, 'update-ref', `refs/${ref}`, head);
-    // Where the runner looks for it, whatever else is there.
+    // Where the runner looks for it.
     const shipped = unwrap(await code.ship(sid(1), { ...folders, branch: 'work', base }, 'one'));
     git(there, 'push', '--quiet', '--force', join(temp.path, 'repositories', shipped.repository), '+refs/*:refs/*');
     const taken = await mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, head, snapshot: head });
     return { head, taken, settled: await mirror.settle() };
   }
 
-  /** All that git goes by in the repository, but the branch of the session and what is kept for it. */
+  /** Everything that controls git in the repository, except the session's branch and its refs. */
   function goesBy(): string {
     const refs = git(repository.folder, 'for-each-ref', '--format=%(refname) %(objectname)').split('\n');
     const others = refs.filter((ref) => !ref.startsWith('refs/heads/work ') && !ref.includes(`/${sid(1)}/`));
@@ -239,7 +239,7 @@ describe('commits', () => {
     return [...others, ...files, git(repository.folder, 'status', '--porcelain')].join('\n');
   }
 
-  /** A tree that git itself would not make. */
+  /** A tree that git itself would not create. */
   function tree(there: string, ...entries: readonly (readonly [mode: string, name: string, id: string])[]): string {
     const parts = entries.map(([mode, name, id]) =>
       Buffer.concat([Buffer.from(`${mode} ${name}\0`), Buffer.from(id, 'hex')]),
@@ -254,7 +254,7 @@ describe('commits', () => {
   };
   const commitOf = (there: string, id: string): string => git(there, 'commit-tree', '-p', 'HEAD', '-m', 'made', id);
 
-  test('that come with refs of other branches, tags and sessions change that of their session alone', async () => {
+  test('commits that arrive with refs of other branches, tags and sessions change only their session', async () => {
     const before = goesBy();
     const { head, settled } = await comes((there) => {
       writeFileSync(join(there, 'made.txt'), 'made\n');
@@ -268,7 +268,7 @@ describe('commits', () => {
     expect(goesBy()).toBe(before);
   });
 
-  test('with a folder .git, or a file below a link, write nothing where it leads', async () => {
+  test('commits with a folder .git, or a file below a symlink, write nothing outside', async () => {
     const outside = join(temp.path, 'outside');
     mkdirSync(outside);
     const before = goesBy();

@@ -1,4 +1,4 @@
-/** Promises: what a host tells of an attempt is taken in once and in order, whatever is lost or told again. */
+/** Promises: the reports of a host about an attempt are processed once and in order, whatever is lost or repeated. */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ function intakeOf(isOpen = true, isRefused: () => boolean = () => false) {
         return true;
       },
       have: (bytes, last) => {
-        // What is told to be here is here.
+        // Records what the runner acknowledged.
         expect(readFileSync(path, 'utf8')).toBe(whole.slice(0, bytes));
         had.push([bytes, last]);
       },
@@ -46,7 +46,7 @@ function intakeOf(isOpen = true, isRefused: () => boolean = () => false) {
   return { intake, taken, had, asked: () => asked, text: () => readFileSync(path, 'utf8') };
 }
 
-test('what is told again, whole or in part, is taken once', async () => {
+test('a report that is repeated in whole or in part is processed once', async () => {
   const { intake, taken, had, asked, text } = intakeOf();
   for (const news of [printed(0, 7), printed(0, 7), printed(4, 13), checkpoint(1, 13), checkpoint(1, 13)]) {
     intake.hear(news);
@@ -58,7 +58,7 @@ test('what is told again, whole or in part, is taken once', async () => {
   expect(asked()).toBe(0);
 });
 
-test('what comes after something that was lost is not taken, and the host is asked once', async () => {
+test('a report after a gap is not processed, and the host is asked once to repeat', async () => {
   const { intake, taken, had, asked, text } = intakeOf();
   intake.hear(printed(0, 3));
   intake.hear(printed(7, 13));
@@ -70,7 +70,7 @@ test('what comes after something that was lost is not taken, and the host is ask
   expect([text(), taken, had.at(-1), asked()]).toEqual(['one two three', ['checkpoint 1'], [13, 1], 1]);
 });
 
-test('what cannot be taken in now is asked for again', async () => {
+test('a report that cannot be processed now is requested again', async () => {
   let isRefused = true;
   const { intake, taken, had, asked } = intakeOf(true, () => isRefused);
   intake.hear(printed(0, 3));
@@ -83,7 +83,7 @@ test('what cannot be taken in now is asked for again', async () => {
   expect([taken, had.at(-1)]).toEqual([['checkpoint 1'], [3, 1]]);
 });
 
-test('what was said to an earlier runner is nothing to go by, and once it is closed nothing is taken', async () => {
+test('reports to an earlier runner are ignored, and after closing nothing is processed', async () => {
   const { intake, taken } = intakeOf(false);
   intake.hear(checkpoint(1, 0));
   await settled();

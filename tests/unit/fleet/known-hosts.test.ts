@@ -1,4 +1,4 @@
-/** Promises: of the hosts that could serve a session it is said how they stand, and what helps when none can. */
+/** Promises: the state of each host that could serve a session is shown, with the remedy when none can. */
 import { expect, test } from 'bun:test';
 import { adviceText } from '../../../src/core/advice.ts';
 import { ok } from '../../../src/core/failure.ts';
@@ -42,39 +42,39 @@ test.each<[string, RegisteredHost[], Needs, string, string | undefined]>([
   ['lost', [host('a', ['gpu'], lost), host('b', ['gpu'], lost)], gpu, 'nothing is heard of a, b', 'host list'],
   ['none', [], {}, 'no host has joined the fleet', 'host add NAME --ssh USER@HOST'],
   [
-    'no such label',
+    'an unknown label',
     [host('a', ['gpu', 'big']), host('b', ['gpu'])],
     { requires: ['tpu'] },
     'no host of the fleet has that; the labels there are: big, gpu',
     'host add NAME --ssh USER@HOST --label tpu',
   ],
   [
-    'no such host',
+    'an unknown host',
     [host('a', []), host('b', [])],
     { host: 'c' },
     'no host has that name; there is a, b',
     'host add c --ssh USER@HOST',
   ],
   [
-    'a host without it',
+    'a host without the required guard',
     [host('a', [])],
     { host: 'a', requires: ['gpu'] },
     'that host does not have it; none has any label',
     'host add a --ssh USER@HOST --label gpu',
   ],
-])('%s', (_, hosts, needs, text, command) => {
+])('the message for a session that no host can serve: %s', (_, hosts, needs, text, command) => {
   const said = describeHosts(hosts, needs);
   expect(said.text).toBe(text);
   if (command === undefined) expect(said.cure).toBeUndefined();
   else expect(adviceText(said.cure ?? { sentence: '', commands: [] })).toEndWith(`: claude-code-agent ${command}`);
 });
 
-test('what is not known yet is said to be so', () => {
+test('hosts whose state is not known yet are shown so', () => {
   expect(describeHosts(null, gpu)).toMatchObject({ isUnknown: true });
   expect(withoutLogin(null, gpu)).toEqual([]);
 });
 
-test('a login that was refused keeps a group waiting as long as another host may serve, or come back', () => {
+test('after a refused login a group waits while another host may serve it or return', () => {
   const broken = [host('a', ['gpu'], refused), host('b', ['gpu'], refused)];
   expect(withoutLogin(broken, gpu)).toEqual(['a', 'b']);
   expect(withoutLogin([...broken, host('c', ['gpu'], drained), host('d', [])], gpu)).toEqual(['a', 'b']);
@@ -82,7 +82,7 @@ test('a login that was refused keeps a group waiting as long as another host may
   expect(withoutLogin([host('c', [])], gpu)).toEqual([]);
 });
 
-test('a refused login is known before and after that is on record; another one is taken', async () => {
+test('a refused login is known before and after it is logged, and another login is accepted', async () => {
   const abilities = (loginKey: string) => ({ loginKey }) as HostAbilities;
   let has = 'first';
   let onRecord: RefusedLogin | null = null;

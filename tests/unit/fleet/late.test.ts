@@ -1,4 +1,4 @@
-/** Promises: what a lost host tells late is taken in once, and nothing that it tells keeps its cost unbooked. */
+/** Promises: late results of a lost host are processed once, and their cost is always recorded. */
 import { expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const file = (path: string, text: string): ParcelFile => ({
   ...{ path, isText: false, data: Buffer.from(text).toString('base64') },
 });
 
-/** What is told by parcels, and its end; `null` = one that is gone. */
+/** The contents of the parcels and their end; `null` is a missing parcel. */
 async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
   const paths = sessionPaths(groupPaths(temp.path, groupId), sid(1));
   mkdirSync(paths.folder, { recursive: true });
@@ -58,7 +58,7 @@ async function tell(...parcels: readonly (readonly ParcelFile[] | null)[]) {
   return { end, tries, kept };
 }
 
-test('parts of a conversation come together, and what is gone or leads out changes nothing else', async () => {
+test('parts of a late conversation are joined, and missing or invalid parts change nothing else', async () => {
   const part = { ...file(talk, '{"b":2}\n'), offset: 508 };
   const out = file('claude-config/projects/../../x.jsonl', 'out\n');
   const settings = file('claude-config/settings.json', '{}');

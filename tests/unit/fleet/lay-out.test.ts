@@ -1,4 +1,4 @@
-/** Promises: what comes for a session is laid out in its folder and nowhere else, with the paths of this host. */
+/** Promises: files that arrive for a session are stored only in its folder, with the paths of this host. */
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ const file = (path: string, content: string, more: Partial<ParcelFile> = {}): Pa
 const at = (path: string): string => join(places.session, path);
 const text = (path: string): string => readFileSync(at(path), 'utf8');
 
-test('texts get the paths of this host, other bytes stay, and a conversation lies where claude looks for it', () => {
+test('texts get the paths of this host, other bytes are unchanged, and claude finds its conversation', () => {
   const all = '{{cca:bun}} {{cca:package}}/bin {{cca:session}}/x {{cca:worktree}}';
   const parcel = [
     file('a/settings.json', all),
@@ -44,7 +44,7 @@ test('texts get the paths of this host, other bytes stay, and a conversation lie
   expect(projectSlug('/srv/a.b/ü_1')).toBe('-srv-a-b---1');
 });
 
-test('laid out again it is the same, and a piece goes to its place in what is there', () => {
+test('storing the files again gives the same result, and a piece goes to its place in an existing file', () => {
   const whole = file('talk.jsonl', 'one\ntwo\n', { isText: false });
   for (let time = 0; time < 2; time += 1) layOut(files, { files: [whole] }, places);
   layOut(files, { files: [file('talk.jsonl', 'TWO\nthree\n', { isText: false, offset: 4 })] }, places);
@@ -65,7 +65,7 @@ test.each([
   expect(readdirSync(temp.path)).toEqual(['session']);
 });
 
-test('a conversation that its runner does not know is removed, and nothing that a link leads to', () => {
+test('a conversation that the runner does not know is removed, and targets of symlinks stay', () => {
   const known = file('claude-config/projects/{{cca:slug}}/known.jsonl', 'x');
   const outside = join(temp.path, 'outside');
   mkdirSync(outside);
@@ -79,7 +79,7 @@ test('a conversation that its runner does not know is removed, and nothing that 
   expect([text('claude-config/settings.json'), readdirSync(outside)]).toEqual(['x', ['precious.jsonl']]);
 });
 
-test('no link that a session has made leads to anything else', () => {
+test('symlinks made by a session are not followed', () => {
   const outside = join(temp.path, 'outside');
   mkdirSync(outside);
   writeFileSync(join(outside, 'precious'), 'precious');

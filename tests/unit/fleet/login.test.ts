@@ -1,4 +1,4 @@
-/** Promises: a session of somebody else gets the login that its order names, from a private file, and no other one. */
+/** Promises: a session of another user gets only the login that its order names, from a private file. */
 import { beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ function environment(ownLogin?: string) {
   return environmentFor(files, { root: temp.path, agentEnv, ownLogin, order, paths, programs: '/opt/bin' });
 }
 
-test('the named login replaces all that the agent would pay with; what the host needs stays', () => {
+test('the named login replaces all logins of the agent, and other variables of the host stay', () => {
   login('team-a', '# of team a\nCLAUDE_CODE_OAUTH_TOKEN=of-team-a\n');
   const made = environment('team-a');
   const env = made.ok ? made.value : {};
@@ -44,17 +44,17 @@ test('the named login replaces all that the agent would pay with; what the host 
   expect(env.CLAUDE_CODE_USE_BEDROCK).toBeUndefined();
 });
 
-test('without a name it is the login of the agent', () => {
+test('without a name the session gets the agent’s own login', () => {
   const made = environment();
   expect(made.ok && made.value.ANTHROPIC_API_KEY).toBe('of-the-agent');
 });
 
 test.each([
-  ['one that is not there', 'team-b', 'The host has no login "team-b".'],
-  ['one that would be another file', '../host', 'The host has no login "../host".'],
-  ['one that others may read', 'open', 'other users of this host may read it'],
-  ['one that says nothing', 'empty', 'names no variable'],
-])('%s is refused in one sentence that shows nothing of it', (_, name, sentence) => {
+  ['a missing login', 'team-b', 'The host has no login "team-b".'],
+  ['a name that leads to another file', '../host', 'The host has no login "../host".'],
+  ['a login file that others can read', 'open', 'other users of this host may read it'],
+  ['an empty login', 'empty', 'names no variable'],
+])('%s is refused in one sentence that does not show its contents', (_, name, sentence) => {
   login('open', 'ANTHROPIC_API_KEY=secret\n', 0o644);
   login('empty', '# secret\n');
   const made = environment(name);
@@ -63,7 +63,7 @@ test.each([
   expect(JSON.stringify(made)).not.toContain('secret');
 });
 
-test('the name of a login changes with what is kept of it, and one that cannot be read has a name as well', () => {
+test('the fingerprint of a login changes with its contents, and an unreadable login has one too', () => {
   const store = join(temp.path, '.claude', '.credentials.json');
   mkdirSync(join(temp.path, '.claude'));
   const key = (from: typeof files) =>

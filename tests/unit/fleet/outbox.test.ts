@@ -1,4 +1,4 @@
-/** Promises: what an attempt tells is sent until its runner has it, what it printed first and its end last. */
+/** Promises: reports of an attempt are sent until the runner has them, output first and the end last. */
 import { beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -54,7 +54,7 @@ beforeEach(() => {
 let blob: Blob;
 const print = (text: string) => appendFileSync(slot.paths.transcript, text);
 
-test('the end is said when the runner has all else, a checkpoint when it has what was printed', async () => {
+test('the end is sent after all other reports, and a checkpoint after the output before it', async () => {
   print('abc');
   const kept = outbox.keepBlob(Buffer.from('files'));
   if (!kept.ok) throw new Error(kept.failure.message);
@@ -72,7 +72,7 @@ test('the end is said when the runner has all else, a checkpoint when it has wha
   expect(readdirSync(slot.folder)).toEqual(['slot.json']);
 });
 
-test('a blob is kept until the runner has it, also by the record of the slot', async () => {
+test('a blob is kept until the runner has it, also in the slot’s record', async () => {
   const kept = outbox.keepBlob(Buffer.from('files'));
   if (!kept.ok) throw new Error(kept.failure.message);
   slot.note({ checkpoints: [{ say: 'checkpoint', n: 1, prints: 0, files: kept.value }] });
@@ -83,7 +83,7 @@ test('a blob is kept until the runner has it, also by the record of the slot', a
   expect(existsSync(path)).toBe(false);
 });
 
-test('what the runner does not have is sent again, from where it has it', async () => {
+test('missing reports are sent again from the first missing byte', async () => {
   print('abcdef');
   await outbox.send();
   outbox.have(4, 0);
@@ -92,7 +92,7 @@ test('what the runner does not have is sent again, from where it has it', async 
   expect(said).toEqual(['0 abcdef', '4 ef']);
 });
 
-test('while the engine does not answer, nothing counts as sent', async () => {
+test('nothing counts as sent while the engine does not answer', async () => {
   print('abc');
   isDown = true;
   await outbox.send();

@@ -1,4 +1,4 @@
-/** Promises: what goes along with an order is the session's own, and never a login, wherever a person has left one. */
+/** Promises: an order carries only the session's own files, and never a login that a user left there. */
 import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,14 +28,14 @@ const packed = (): Record<string, string> => {
   return Object.fromEntries(files.map(({ path, data }) => [path, Buffer.from(data, 'base64').toString()]));
 };
 
-test('what a person has told claude to log in with while attached stays on its host', () => {
+test('a login typed while attached stays on its host', () => {
   const config = join(temp.path, 'claude-config');
   answerFirstRun(world, config, join(temp.path, 'worktree'), { ANTHROPIC_API_KEY: 'a-key-of-mine' });
   const state = JSON.parse(world.files.readText(join(config, '.claude.json')) ?? '');
   expect(JSON.stringify(state)).toContain('a-key-of-mine');
   const more = { ...state, primaryApiKey: 'a-key-of-mine', oauthAccount: { emailAddress: 'me@mine' } };
   writeFileSync(join(config, '.claude.json'), JSON.stringify(more));
-  // What claude puts aside of it, where it did so once and where it does so now.
+  // The copies of it that claude writes now, and those of earlier versions.
   mkdirSync(join(config, 'backups'));
   for (const copy of ['backups/.claude.json.backup.17', 'backups/.claude.json.corrupted.18', '.claude.json.backup'])
     writeFileSync(join(config, copy), JSON.stringify(more));
@@ -47,7 +47,7 @@ test('what a person has told claude to log in with while attached stays on its h
   expect(files['claude-config/.claude.json']).toContain('hasTrustDialogAccepted');
 });
 
-test('one that is damaged tells nothing, and no link leads to a login of the user', () => {
+test('a damaged login file and symlinks to the user’s login are not sent', () => {
   const config = join(temp.path, 'claude-config');
   writeFileSync(join(config, '.claude.json'), '{"primaryApiKey":"a-key-of-mine"');
   writeFileSync(join(temp.path, 'prompt.md'), 'x');

@@ -1,4 +1,4 @@
-/** Promises: sessions get free slots where they may work, and nothing is kept for nobody. */
+/** Promises: sessions get free slots on hosts where they may run, and no slot is kept without need. */
 import { beforeEach, expect, test } from 'bun:test';
 import { fail, ok } from '../../../src/core/failure.ts';
 import type { SlotWish } from '../../../src/core/plan/decision.ts';
@@ -11,7 +11,7 @@ import { sid } from '../../support/core-events.ts';
 let nowMs: number;
 let hosts: RegisteredHost[] | null;
 let isDown: boolean;
-/** What Redis has: token → host. */
+/** The locks of Redis: token → host. */
 let held: Map<string, string>;
 let renewed: string[];
 let grants: number;
@@ -72,7 +72,7 @@ async function tick(ms: number): Promise<boolean> {
   return hasLong;
 }
 
-test('sessions are spread over the hosts that have the most free slots, and the rest waits for a slot', async () => {
+test('sessions are spread over the hosts with the most free slots, and the rest wait for a slot', async () => {
   hosts = [host('one', { used: 1 }), host('two')];
   held.set('of another runner', 'one');
   await want(wish(1), wish(2), wish(3), wish(4));
@@ -86,7 +86,7 @@ test('sessions are spread over the hosts that have the most free slots, and the 
   expect(granted()).toEqual(['4 one']);
 });
 
-test('one host is asked alone for some seconds, then any', async () => {
+test('the preferred host is tried alone for some seconds, then any other', async () => {
   held = new Map([
     ['x', 'one'],
     ['y', 'one'],
@@ -100,25 +100,25 @@ test('one host is asked alone for some seconds, then any', async () => {
 });
 
 test.each<[string, RegisteredHost[]]>([
-  ['not there', [host('two')]],
+  ['missing', [host('two')]],
   ['drained', [host('one', { isDrained: true }), host('two')]],
   ['silent', [host('one', { silentMs: 13_000 }), host('two')]],
   ['without a guard', [host('one', { isGuarded: false }), host('two')]],
   ['refusing', [host('one', { loginTrouble: 'Not logged in.' }), host('two')]],
   ['of another version', [host('one', { abilities: { wire: wireVersion + 1 } as never }), host('two')]],
-])('a host that is %s gets nothing and is not waited for', async (_, seen) => {
+])('a host that is %s gets no session and is not waited for', async (_, seen) => {
   hosts = seen;
   await want(wish(1, { prefer: 'one' }));
   expect(granted()).toEqual(['1 two']);
 });
 
-test('a session works only where it may', async () => {
+test('a session runs only on hosts where it may', async () => {
   hosts = [host('one', { labels: ['gpu'] }), host('two'), host('three', { labels: ['gpu'] })];
   await want(wish(1, { needs: { requires: ['gpu'], host: 'three' } }), wish(2, { needs: { requires: ['tpu'] } }));
   expect(granted()).toEqual(['1 three']);
 });
 
-test('what is wanted no more is given back; what its host was told of is not', async () => {
+test('a slot that is no longer needed is released, unless its host already has the order', async () => {
   await want(wish(1), wish(2));
   const [first, second] = [leaseOf(1), leaseOf(2)];
   placement.take(sid(1));
@@ -134,7 +134,7 @@ test('what is wanted no more is given back; what its host was told of is not', a
   expect([...held.keys()]).toEqual([first.token]);
 });
 
-test('while the engine does not answer, or no host is known, it is tried again', async () => {
+test('placement retries while the engine does not answer or no host is known', async () => {
   isDown = true;
   await want(wish(1));
   isDown = false;
@@ -146,7 +146,7 @@ test('while the engine does not answer, or no host is known, it is tried again',
   expect(granted()).toEqual(['1 one']);
 });
 
-test('a slot that was taken for what is wanted no more by then is free again at the end', async () => {
+test('a slot granted for a request that was withdrawn meanwhile is released', async () => {
   placement.want([wish(1)]);
   await placement.close();
   await settled();

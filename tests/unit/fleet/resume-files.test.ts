@@ -1,4 +1,4 @@
-/** Promises: of the files that git ignores resume files alone go between hosts, and a host can put no other. */
+/** Promises: of all ignored files only resume files travel between hosts, and a host cannot send any other. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -35,7 +35,7 @@ const file = (path: string, more: Partial<ParcelFile> = {}): ParcelFile => ({
   ...more,
 });
 
-test('those that git ignores are found, none that it knows, that is too large, or that lies elsewhere', async () => {
+test('ignored resume files are found, except unchanged, too large and outside ones', async () => {
   write(further, 'x'.repeat(1024 * 1024 + 1));
   mkdirSync(join(temp.path, 'elsewhere'));
   writeFileSync(join(temp.path, 'elsewhere', 'resume-context.md'), text);
@@ -44,21 +44,21 @@ test('those that git ignores are found, none that it knows, that is too large, o
   expect(await ignoredResumeFiles(git, top, top)).toEqual([ignored]);
 });
 
-test('with an order they come to the same place, and nothing else does that way', () => {
+test('resume files travel with an order to the same place, and no other file does', () => {
   const sent = sentResumeFiles([ignored], () => Buffer.from('text'));
   expect(takeSent([...sent, file(known), { ...file('x'), path: 'handover/tool.sh' }])).toMatchObject([
     { path: `worktree/${ignored}`, data: Buffer.from('text').toString('base64') },
   ]);
 });
 
-test('what a host says of files that git knows, or of any others, is not taken', async () => {
+test('tracked files and other paths that a host sends as resume files are refused', async () => {
   const others = [file('notes.md'), file(known), file(`${ignored}.bak`), file('../resume-context.md')];
   const odd = [file(ignored, { offset: 3 }), file(ignored, { isText: true })];
   const taken = await comeBack(git, top, [...others, ...odd, file(ignored), file(further)]);
   expect(taken.map(({ path }) => path)).toEqual([`worktree/${ignored}`, `worktree/${further}`]);
 });
 
-test('where a file, a link or a folder is in the way until the work has come, nothing is taken', async () => {
+test('resume files are not stored over a file, symlink or folder before the work has arrived', async () => {
   mkdirSync(join(temp.path, 'elsewhere'));
   mkdirSync(join(top, further), { recursive: true });
   write('3-file');

@@ -1,4 +1,4 @@
-/** Promises: what goes through Redis is read and made up by nobody who lacks the keys, and holds for its place only. */
+/** Promises: data in Redis can only be read and written with the keys, and is valid only at its place. */
 import { expect, test } from 'bun:test';
 import { newFleetKeys, Seal, Signer, Verifier } from '../../../src/fleet/seal.ts';
 
@@ -7,7 +7,7 @@ const { sealingKey, signingKey, publicKey } = newFleetKeys();
 const seal = new Seal(sealingKey, random);
 const secret = Buffer.from('a prompt of which nobody is to know');
 
-test('what was sealed is opened with the same key at the same place, and shows nothing of itself', () => {
+test('sealed data opens with the same key at the same place, and reveals nothing', () => {
   const sealed = seal.seal('cca:h:one', secret);
   expect(seal.open('cca:h:one', sealed)?.toString()).toBe(secret.toString());
   expect(sealed.includes('prompt')).toBe(false);
@@ -15,7 +15,7 @@ test('what was sealed is opened with the same key at the same place, and shows n
   expect(seal.open('cca:h:one', seal.seal('cca:h:one', Buffer.alloc(0)))?.length).toBe(0);
 });
 
-test('at another place, with another key or after any change it is not opened', () => {
+test('sealed data does not open at another place, with another key or after a change', () => {
   const sealed = seal.seal('cca:h:one', secret);
   expect(seal.open('cca:h:two', sealed)).toBeNull();
   expect(new Seal(newFleetKeys().sealingKey, random).open('cca:h:one', sealed)).toBeNull();
@@ -33,7 +33,7 @@ test('a key of another length is refused', () => {
   expect(() => new Seal(Buffer.alloc(16).toString('base64'), random)).toThrow('32 bytes');
 });
 
-test('what a runner signed is known by its public key, at its place only', () => {
+test('data signed by a runner is verified by its public key, at its place only', () => {
   const other = newFleetKeys();
   const signed = new Signer(signingKey).sign('cca:h:one', '{"kind":"hello"}');
   expect(new Verifier([other.publicKey, publicKey]).verify('cca:h:one', signed)).toBe('{"kind":"hello"}');

@@ -1,4 +1,4 @@
-/** Promises: what a host must know of a slot is there again after its agent was killed. */
+/** Promises: the state of a slot survives a kill of its agent. */
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { withTempFolder } from '../../support/temp-folder.ts';
 const world = createRealWorld();
 const temp = withTempFolder();
 
-test('a slot that was taken is recalled, and one whose taking was cut short is not', () => {
+test('an occupied slot is restored, and one whose start was cut short is not', () => {
   const fleet = fleetPaths(temp.path);
   world.files.makeFolder(fleet.slots);
   const slot = Slot.of(world, fleet, { token: 'one:x', ...slotOrder }) as Slot;
@@ -24,7 +24,7 @@ test('a slot that was taken is recalled, and one whose taking was cut short is n
   expect(world.files.list(fleet.slots)).toEqual([]);
 });
 
-test('names that no folder can bear make no slot', () => {
+test('names that are invalid for folders make no slot', () => {
   const bad = { ...slotOrder, groupId: '../../elsewhere' };
   expect(Slot.of(world, fleetPaths(temp.path), { token: 'one:x', ...bad })).toBeNull();
 });

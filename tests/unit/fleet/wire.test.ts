@@ -1,4 +1,4 @@
-/** Promises: what claude printed comes as it was, to the byte; what is no message is none. */
+/** Promises: claude's output arrives unchanged to the byte, and invalid messages are rejected. */
 import { expect, test } from 'bun:test';
 import { packed, type ToGroup, unpacked } from '../../../src/fleet/wire.ts';
 
@@ -8,15 +8,15 @@ const printed = (data: Uint8Array): ToGroup => ({ ...attempt, news: { say: 'prin
 test.each([
   ['nothing', []],
   ['lines', [...Buffer.from('{"type":"a"}\n{"type":"b"}\n\n')]],
-  ['bytes that are no text', [0, 255, 10, 128, 10, 0]],
-])('printed: %s', (_, values) => {
+  ['bytes that are not text', [0, 255, 10, 128, 10, 0]],
+])('output arrives unchanged: %s', (_, values) => {
   const message = printed(Uint8Array.from(values));
   const read = unpacked(packed(message));
   expect(read?.kind === 'attempt' && read.news.say === 'printed' && [...read.news.data]).toEqual(values);
   expect(read).toMatchObject({ ...attempt, news: { say: 'printed', offset: 7 } });
 });
 
-test('a line break in what is said else splits nothing', () => {
+test('a line break in other fields splits no message', () => {
   const failure = { reason: 'usage', message: 'two\nlines', next: '' };
   const message: ToGroup = { ...attempt, news: { say: 'refused', failure } };
   expect(unpacked(packed(message))).toEqual(message);
@@ -31,6 +31,6 @@ test.each([
   '{"kind":"attempt"}\nabc',
   JSON.stringify({ ...attempt, news: { say: 'printed', offset: 7, data: 'no base64!' } }),
   JSON.stringify({ ...attempt, news: { say: 'printed', offset: -1 } }),
-])('no message: %p', (text) => {
+])('not a message: %p', (text) => {
   expect(unpacked(Buffer.from(text))).toBeNull();
 });

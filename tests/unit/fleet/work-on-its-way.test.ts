@@ -1,7 +1,6 @@
 /**
- * Promises: work comes whole to where it is wanted. A checkpoint that is being taken in when its host is lost is
- * taken in with its files and its work; sessions of one repository are laid out on a host one after another. What
- * was taken in by half is taken for nothing at either end.
+ * Promises: work arrives completely. A checkpoint in progress when its host is lost is completed with files and work,
+ * sessions of one repository are set up on a host one at a time, and a partial transfer is discarded at both ends.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,7 +26,7 @@ const own: Git = { world, env: process.env };
 let temp: ReturnType<typeof makeTempFolder>;
 let repository: Repository;
 let base: string;
-/** Pushes to a host's folder of repositories, which is a folder here. */
+/** Pushes to a host's folder of repositories, which is a local folder here. */
 let code: WorkCode;
 
 beforeEach(() => {
@@ -42,7 +41,7 @@ const files = { id: 'files', pieces: 1, size: 1 };
 const blobsOf = (parcel: object): BlobStore =>
   ({ getBlob: async () => ok(new Uint8Array(Buffer.from(JSON.stringify(parcel)))) }) as unknown as BlobStore;
 
-/** A file that is not committed, as the host made it: its commits are pushed there by `arrive`. */
+/** An uncommitted file from the host, whose commits `arrive` pushes. */
 async function madeOnHost(name: string) {
   const folder = join(temp.path, `elsewhere ${name}`);
   git(temp.path, 'clone', '--quiet', repository.folder, folder);
@@ -56,7 +55,7 @@ async function madeOnHost(name: string) {
   return { head, snapshot, arrive };
 }
 
-/** What lies here of a session that works elsewhere and was sent the base. */
+/** The local data of a session that runs on another host and has the base. */
 async function mirrorOf(talk: object, before: () => Promise<void> = async () => {}) {
   const sessionId = sid(1);
   const paths = sessionPaths(groupPaths(temp.path, groupId), sessionId);
@@ -90,13 +89,13 @@ const talk = {
   data: Buffer.from('{"done":1}\n').toString('base64'),
 };
 
-test('a checkpoint that is being taken in when its host is lost is taken in whole', async () => {
+test('a checkpoint in progress when its host is lost is completed', async () => {
   const arrives = Promise.withResolvers<void>();
   const { mirror, paths } = await mirrorOf(talk, () => arrives.promise);
   const { head, snapshot, arrive } = await madeOnHost('made.txt');
   const taken = mirror.checkpoint({ say: 'checkpoint', n: 1, prints: 0, files, head, snapshot });
   const settled = mirror.settle();
-  // Nothing of the conversation is here before the work is.
+  // No part of the conversation is stored before the work is.
   const conversation = join(paths.config, 'projects', '-here', 'talk.jsonl');
   await new Promise<void>((resolve) => setTimeout(resolve, 0));
   expect(existsSync(conversation)).toBe(false);
@@ -108,7 +107,7 @@ test('a checkpoint that is being taken in when its host is lost is taken in whol
   expect(readFileSync(conversation, 'utf8')).toBe('{"done":1}\n');
 });
 
-test('a host that was ended while it made a worktree makes it anew', async () => {
+test('a host that was killed while it made a worktree makes it again', async () => {
   const sessionId = sid(1);
   const host = join(temp.path, 'host');
   const paths = sessionPaths(groupPaths(host, groupId), sessionId);
@@ -120,34 +119,34 @@ test('a host that was ended while it made a worktree makes it anew', async () =>
   const order = { sessionId, groupId, work } as unknown as Order;
   const layOut = () => layOutWork(own, fleetPaths(host), order, paths);
   const { repository: there } = unwrap(await layOut());
-  // As git leaves it, which locks it until it is done.
+  // As git leaves it, which locks the worktree until it is complete.
   writeFileSync(join(there, 'worktrees', 'worktree', 'locked'), 'initializing');
   rmSync(join(paths.folder, 'remote-worktree.json'));
   unwrap(await layOut());
   const worktree = worktreeOf(paths);
   expect(readFileSync(join(worktree, 'kept.txt'), 'utf8')).toBe('kept\n');
-  // What a session can ask git there is what it could ask in the user's checkout.
+  // Git answers the session there as in the user's checkout.
   expect(git(worktree, 'describe', '--tags')).toBe('v1');
   expect(git(worktree, 'rev-parse', '--abbrev-ref', 'HEAD')).toBe('work');
   expect(git(worktree, 'rev-parse', 'main')).toBe(base);
   expect(git(worktree, 'remote', 'get-url', 'origin')).toBe('https://example.org/x.git');
 });
 
-test('a checkpoint whose work is not there is not had, and comes again', async () => {
+test('a checkpoint without its work is not acknowledged, and is sent again', async () => {
   const { mirror, paths } = await mirrorOf(talk);
   const { head, snapshot, arrive } = await madeOnHost('made.txt');
   const made = { say: 'checkpoint', n: 1, prints: 0, head, snapshot } as const;
   expect((await mirror.checkpoint(made)).ok).toBe(false);
   arrive();
   unwrap(await mirror.checkpoint(made));
-  // Of what is here by now nothing else is needed.
+  // None of the rest is needed anymore.
   rmSync(join(temp.path, 'host'), { recursive: true });
   unwrap(await mirror.checkpoint(made));
   unwrap(await mirror.settle());
   expect(readFileSync(join(worktreeOf(paths), 'made.txt'), 'utf8')).toBe('made.txt\n');
 });
 
-test('without ssh to the host work goes by way of a remote that both reach, and comes back by it', async () => {
+test('without ssh to the host, work travels both ways through a remote that both sides reach', async () => {
   const server = join(temp.path, 'server.git');
   git(temp.path, 'init', '--quiet', '--bare', server);
   git(repository.folder, 'remote', 'add', 'origin', server);
@@ -167,11 +166,11 @@ test('without ssh to the host work goes by way of a remote that both reach, and 
   const made = unwrap(await snapshotWork(own, laidOut, sessionId, { told, remote: work.remote }));
   unwrap(await remote.fetch(sessionId, workspace, 'one', made as Snapshot));
   expect(git(repository.folder, 'show', `${workRefs(sessionId).checkpoint}:made.txt`)).toBe('made');
-  // No branch of anyone is made or moved there.
+  // No branch is created or moved there.
   expect(git(server, 'for-each-ref', 'refs/heads', 'refs/tags')).toBe('');
 });
 
-test('a remote is needed where neither ssh nor a remote reaches the host', async () => {
+test('a remote is required where neither ssh nor a shared remote reaches the host', async () => {
   const folders = { path: repository.folder, folder: repository.folder, repository: join(repository.folder, '.git') };
   const shipped = await new WorkCode(own, () => undefined).ship(sid(1), { ...folders, branch: 'work', base }, 'one');
   expect(shipped).toMatchObject({ ok: false, failure: { reason: 'worktree-failed' } });

@@ -129,8 +129,8 @@ test('a live runner adds them to a session that waits, whoever adds others at on
 test('what is no rule, and nothing to allow, is refused', async () => {
   const group = await user.group('auth', { api: [] });
   for (const [rules, words] of [
-    [['--', '--mcp-config'], 'is no permission rule'],
-    [['Bash(('], 'is no permission rule'],
+    [['--', '--mcp-config'], 'is not a permission rule'],
+    [['Bash(('], 'is not a permission rule'],
     [['--denied'], 'No calls of'],
     [['--json', '--retry'], '--json and --retry cannot'],
   ] as const) {

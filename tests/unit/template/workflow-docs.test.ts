@@ -31,11 +31,12 @@ test('its examples are workflows', () => {
 test('the example with a matrix makes the sessions that are named below it', () => {
   const examples = [...docs.matchAll(/```yaml\n(.*?)```/gs)].map(([, one]) => one ?? '');
   const text = examples.find((one) => one.includes('side: [server, client]')) ?? '';
-  const names = /group of seven sessions: (.*)\./.exec(docs)?.[1]?.match(/[\w-]+(?=`)/g) ?? [];
+  const names = /group of seven sessions, (.*)\./.exec(docs)?.[1]?.match(/[\w-]+(?=`)/g) ?? [];
+  expect(names.length).toBeGreaterThan(1);
   const two = text.replaceAll('../services/*', '../services/{api,web}');
   const keys = folder.draft(two, {}).sessions.map(({ key }) => key);
   expect(keys).toHaveLength(7);
-  expect(new Set(keys)).toEqual(new Set(names));
+  expect(keys).toEqual(expect.arrayContaining(names));
 });
 
 test('every key is in the reference', async () => {

@@ -1,4 +1,4 @@
-/** Promises: of the money of all groups that counts for a day which attempts ended in since midnight, local time. */
+/** Promises: the money of a day includes all groups, from attempts that ended since local midnight. */
 import { afterEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -13,7 +13,7 @@ import { SteppedClock, temporaryFolder } from '../../support/store-world.ts';
 const folder = temporaryFolder();
 afterEach(() => folder.remove());
 
-test('what was spent before midnight counts no more; what runs is reserved for its own group', () => {
+test('spending before midnight does not count for the day, and running attempts count in their own group', () => {
   const clock = new SteppedClock();
   const world = { ...createRealWorld(), clock };
   const log = new CoreLog({ maxBudgetUsd: 10 });

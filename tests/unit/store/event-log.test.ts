@@ -1,6 +1,6 @@
 /**
- * Promises: a log cut at any byte loads as a prefix of its events and can be appended to; damage before the end is
- * refused with its line and nothing is changed; a failed append leaves nothing that a later one is glued to.
+ * Promises: a log cut at any byte loads as a prefix of its events and accepts new ones. Damage before the end is
+ * refused with its line and changes nothing, and a failed append leaves no partial line.
  */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { copyFileSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,19 +29,19 @@ beforeEach(() => {
   path = join(folder.path, 'events.jsonl');
 });
 
-/** How many of the events are whole in the first `size` bytes. */
+/** The number of complete events in the first `size` bytes. */
 function wholeEvents(size: number): number {
   return [...whole.subarray(0, size)].filter((byte) => byte === 0x0a).length - 1;
 }
 
-/** As a writer opens it. */
+/** Opens the log as a writer does. */
 function openLog(world: World, path: string) {
   const read = readForWriting(world, path);
   return read.ok ? ok({ log: read.value.open(), events: read.value.events }) : read;
 }
 
 describe('a log cut at any byte', () => {
-  test('loads as a prefix, ends in a whole line and takes further events', () => {
+  test('a log cut at any byte loads as a prefix, ends in a whole line and accepts new events', () => {
     for (let size = headerBytes; size <= whole.length; size += isLongRun ? 1 : 3) {
       writeFileSync(path, whole.subarray(0, size));
       const expected = events.slice(0, wholeEvents(size));
@@ -60,7 +60,7 @@ describe('a log cut at any byte', () => {
     }
   });
 
-  test('is refused when not even the header is whole, and stays as it is', () => {
+  test('a log without a whole header is refused and stays unchanged', () => {
     for (let size = 0; size < headerBytes; size++) {
       writeFileSync(path, whole.subarray(0, size));
       expect(openLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
@@ -71,8 +71,8 @@ describe('a log cut at any byte', () => {
   test.each([
     ['zeros of a power cut', Buffer.alloc(300)],
     ['a line without its newline', Buffer.from('{"seq":17,"at"')],
-    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22])],
-  ])('loses only %s at its end', (_, garbage) => {
+    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+  ])('a log with %s at its end loses only these', (_, garbage) => {
     writeFileSync(path, Buffer.concat([whole, garbage]));
     expect(unwrap(readLog(world, path))).toEqual([...events]);
     unwrap(openLog(world, path)).log.close();
@@ -80,12 +80,12 @@ describe('a log cut at any byte', () => {
   });
 });
 
-describe('a log that is taken away from its writer', () => {
+describe('a log that disappears under its writer', () => {
   test.each([
     ['removed', () => rmSync(path)],
     ['removed with its folder', () => rmSync(folder.path, { recursive: true })],
     ['replaced', () => renameSync(path, `${path}.old`) ?? copyFileSync(`${path}.old`, path)],
-  ])('is noticed when it is %s, and nothing is written', (_, takeAway) => {
+  ])('the writer notices that its log is %s, and writes nothing', (_, takeAway) => {
     writeFileSync(path, whole);
     const { log } = unwrap(openLog(world, path));
     expect(log.lost).toBeNull();
@@ -100,24 +100,24 @@ describe('a log that is taken away from its writer', () => {
   });
 });
 
-describe('damage before the end', () => {
+describe('damage before the end of a log', () => {
   const lines = whole.toString().trimEnd().split('\n');
   const replaced = (index: number, line: string): string => `${lines.with(index, line).join('\n')}\n`;
   const renumbered = (index: number, seq: number): string =>
     replaced(index, JSON.stringify({ ...JSON.parse(lines[index] as string), seq }));
 
   test.each([
-    ['a torn line', replaced(4, '{"seq":4,'), 5],
+    ['a partial line', replaced(4, '{"seq":4,'), 5],
     ['an empty line', replaced(7, ''), 8],
-    ['a line too few', `${lines.toSpliced(6, 1).join('\n')}\n`, 7],
-    ['a line twice', `${lines.toSpliced(6, 0, lines[6] as string).join('\n')}\n`, 8],
+    ['a missing line', `${lines.toSpliced(6, 1).join('\n')}\n`, 7],
+    ['a duplicate line', `${lines.toSpliced(6, 0, lines[6] as string).join('\n')}\n`, 8],
     ['a wrong number at the very end', renumbered(16, 99), 17],
     ['a line of another group', replaced(3, (lines[3] as string).replaceAll(groupId, '20260102-030405-other')), 4],
-    ['a header that is none', replaced(0, '{}'), 1],
+    ['an invalid header', replaced(0, '{}'), 1],
     ['a session id that leaves the folder', replaced(2, (lines[2] as string).replaceAll('001-', '../../001-')), 3],
     ['bytes that are no JSON, even at the very end', `${lines.join('\n')}\n{"seq":17,"at"\n`, lines.length + 1],
-    ['a torn end besides', `${replaced(4, '{"seq":4,')}{"seq":`, 5],
-  ])('is refused with its line: %s', (_, text, line) => {
+    ['a partial line at the end besides', `${replaced(4, '{"seq":4,')}{"seq":`, 5],
+  ])('a damaged log is refused with its line: %s', (_, text, line) => {
     writeFileSync(path, text);
     for (const outcome of [openLog(world, path), readLog(world, path)]) {
       expect(outcome).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
@@ -132,19 +132,19 @@ describe('damage before the end', () => {
       'an unknown event, even as the last one',
       `${lines.join('\n')}\n${JSON.stringify({ ...extra, type: 'group_sold' })}\n`,
     ],
-  ])('of a newer version is told apart and kept: %s', (_, text) => {
+  ])('a log of a newer version is recognised and kept: %s', (_, text) => {
     writeFileSync(path, text);
     expect(openLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'newer-version' } });
     expect(readFileSync(path, 'utf8')).toBe(text);
   });
 
-  test('a missing file is a failure', () => {
+  test('loading a missing log fails', () => {
     expect(openLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
     expect(readLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
   });
 });
 
-test('a new log is with the disk before anybody is told of it', () => {
+test('a new log is synced to disk before it is announced', () => {
   const durable: unknown[] = [];
   const writeAtomic: typeof world.files.writeAtomic = (to, text, options) => {
     durable.push(options?.durable);
@@ -154,13 +154,13 @@ test('a new log is with the disk before anybody is told of it', () => {
   expect(durable).toEqual([true]);
 });
 
-describe('an append that fails', () => {
+describe('failed append', () => {
   const batch = events.slice(1, 4);
   for (const [what, call] of [
     ['the write', 3],
     ['the fsync', 4],
   ] as const) {
-    test(`at ${what} leaves no half event, and the next one goes well`, () => {
+    test(`an append that fails at ${what} leaves no partial event, and the next append succeeds`, () => {
       const faulty = faultyFiles(world.files);
       const log = createLog({ ...world, files: faulty.files }, path, groupId, events.slice(0, 1));
       const size = log.size;
@@ -174,7 +174,7 @@ describe('an append that fails', () => {
     });
   }
 
-  test('and cannot be taken back closes the log for further events; the next open cuts it', () => {
+  test('a failed append that cannot be undone closes the log, and the next open cuts it', () => {
     const faulty = faultyFiles(world.files);
     const log = createLog({ ...world, files: faulty.files }, path, groupId, events.slice(0, 1));
     faulty.fault = { call: 3, how: 'dies', code: 'ENOSPC' };

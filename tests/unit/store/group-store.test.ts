@@ -1,6 +1,6 @@
 /**
- * Promises: a group is in the list as a whole or not at all, wherever creating or deleting it is cut short; one that
- * is damaged hides no other; everything is private to its owner.
+ * Promises: a group is listed completely or not at all, wherever its creation or deletion is interrupted. A damaged
+ * group hides no other, and everything is private to its owner.
  */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import {
@@ -53,7 +53,7 @@ function create(id: GroupId, within: World = world) {
 }
 
 describe('createGroup', () => {
-  test('writes log and snapshots, private to the owner', () => {
+  test('createGroup writes log and snapshots, private to the owner', () => {
     const state = unwrap(create(idA));
     expect(unwrap(loadGroup(world, root, idA))).toEqual(state);
     const paths = groupPaths(root, idA);
@@ -72,7 +72,7 @@ describe('createGroup', () => {
     ]);
   });
 
-  test('refuses an id that is taken, and sessions that make no graph, and leaves nothing', () => {
+  test('createGroup refuses a used id and an invalid dependency graph, and leaves nothing', () => {
     unwrap(create(idA));
     const before = modesBelow(root);
     expect(create(idA)).toMatchObject({ ok: false, failure: { reason: 'duplicate' } });
@@ -83,7 +83,7 @@ describe('createGroup', () => {
   });
 });
 
-/** Does `action` once with every changing call going wrong in turn, each time in a fresh data root. */
+/** Runs `action` with each changing call failing in turn, each time in a fresh data root. */
 function atEveryCall(how: 'dies' | 'fails', action: (faulty: World) => void, check: () => void): number {
   for (let call = 1; ; call++) {
     rmSync(root, { recursive: true, force: true });
@@ -96,8 +96,8 @@ function atEveryCall(how: 'dies' | 'fails', action: (faulty: World) => void, che
   }
 }
 
-describe('cut short at any call', () => {
-  test('creating leaves a whole group or none, and can be done again', () => {
+describe('interruption at any call', () => {
+  test('an interrupted createGroup leaves a whole group or none, and can be repeated', () => {
     const outcomes = new Set<string>();
     const check = (): void => {
       const listed = listGroups(world, root);
@@ -116,7 +116,7 @@ describe('cut short at any call', () => {
     expect([...outcomes].sort()).toEqual(['1', '2']);
   });
 
-  test('a full disk is a failure that leaves nothing behind', () => {
+  test('createGroup on a full disk fails and leaves nothing', () => {
     let failure: string | undefined;
     const action = (faulty: World): void => {
       const outcome = create(idB, faulty);
@@ -128,7 +128,7 @@ describe('cut short at any call', () => {
     });
   });
 
-  test('deleting leaves the whole group or none', () => {
+  test('an interrupted deletion leaves the whole group or none', () => {
     const remove = (faulty: World): void => {
       try {
         deleteGroupFolder(faulty, root, idA);
@@ -144,7 +144,7 @@ describe('cut short at any call', () => {
   });
 });
 
-test('what dead processes left unfinished is removed in time, a group that is just being made is not', () => {
+test('unfinished groups of dead processes are removed in time, and groups being created are kept', () => {
   const abandoned = join(groupsFolder(root), '.new-1');
   mkdirSync(abandoned, { recursive: true });
   mkdirSync(join(groupsFolder(root), '.deleted-1'));
@@ -157,13 +157,13 @@ test('what dead processes left unfinished is removed in time, a group that is ju
 });
 
 describe('listGroups', () => {
-  test('is empty without a data root, and newest first with groups', () => {
+  test('listGroups is empty without a data root, and otherwise sorted newest first', () => {
     expect(listGroups(world, root)).toEqual([]);
     for (const id of [idB, idC, idA]) unwrap(create(id));
     expect(listGroups(world, root).map(({ id }) => id)).toEqual([idC, idB, idA]);
   });
 
-  test("ignores what is not ours, and follows a link to a group's folder", () => {
+  test('listGroups ignores other files and follows symlinks to group folders', () => {
     unwrap(create(idA));
     const all = groupsFolder(root);
     for (const name of ['notes', '.new-9', '.deleted-9', '20260102-030405-Upper', '20260102'])
@@ -173,7 +173,7 @@ describe('listGroups', () => {
     expect(listGroups(world, root).map(({ id }) => id)).toEqual([idA]);
   });
 
-  test('shows a damaged group as a problem and all others as they are', () => {
+  test('listGroups reports a damaged group as a problem and lists all others', () => {
     for (const id of [idA, idB, idC]) unwrap(create(id));
     const { meta, events } = groupPaths(root, idB);
     rmSync(meta);
@@ -189,7 +189,7 @@ describe('listGroups', () => {
     ]);
   });
 
-  test('a lost or torn meta.json is made up from the log', () => {
+  test('a missing or torn meta.json is rebuilt from the log', () => {
     const state = unwrap(create(idA));
     const { meta } = groupPaths(root, idA);
     const { length } = readFileSync(meta);
@@ -203,7 +203,7 @@ describe('listGroups', () => {
     expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
   });
 
-  test('does not believe a snapshot that is older than the log', () => {
+  test('a snapshot older than the log is not trusted', () => {
     const state = unwrap(create(idA));
     const { events, meta } = groupPaths(root, idA);
     const changed = readFileSync(meta, 'utf8').replace('"created"', '"running"');
@@ -229,7 +229,7 @@ describe('listGroups', () => {
     ["another group's", 'corrupt-file', (log: string) => replaceIn(log, idA, idB)],
     ['of a version before 0.3', 'older-version', (log: string) => replaceIn(log, '"version":3', '"version":2')],
     ['of a newer version', 'newer-version', (log: string) => replaceIn(log, '"version":3', '"version":9')],
-  ])('tells of a log that is %s beside what the snapshot says', (_, reason, harm) => {
+  ])('a group whose log is %s is listed with that problem and its snapshot', (_, reason, harm) => {
     unwrap(create(idA));
     const { events, meta } = groupPaths(root, idA);
     replaceIn(meta, '"created"', '"completed"');
@@ -240,11 +240,11 @@ describe('listGroups', () => {
 });
 
 describe('loadGroup', () => {
-  test.each(['20260102-030405-none', '../../etc', ''])('says that there is no group %p', (id) => {
+  test.each(['20260102-030405-none', '../../etc', ''])('loadGroup reports the missing group %p', (id) => {
     expect(loadGroup(world, root, id)).toMatchObject({ ok: false, failure: { reason: 'not-found' } });
   });
 
-  test('refuses a log whose events cannot have happened, and names the line', () => {
+  test('loadGroup refuses a log with an illegal event and names the line', () => {
     unwrap(create(idA));
     const { events } = groupPaths(root, idA);
     const lines = readFileSync(events, 'utf8').trimEnd().split('\n');
@@ -255,7 +255,7 @@ describe('loadGroup', () => {
     if (!loaded.ok) expect(loaded.failure.message).toStartWith(`Line 4 of ${events} cannot have happened`);
   });
 
-  test('changes nothing, not even a torn tail', () => {
+  test('loadGroup changes no file, not even a partial line at the end', () => {
     unwrap(create(idA));
     const { events } = groupPaths(root, idA);
     writeFileSync(events, '{"seq":', { flag: 'a' });

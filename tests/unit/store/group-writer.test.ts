@@ -1,6 +1,6 @@
 /**
- * Promises: one writer at a time; logged before reduced, and nothing is reduced that could not be logged; snapshots
- * are written seldom, completely on demand, and healed from the log when a group is opened.
+ * Promises: a group has one writer at a time. Events are logged before they are reduced, snapshots are written rarely
+ * and completely on demand, and are rebuilt from the log when a group is opened.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ function open(runId = 'run'): GroupWriter {
   return writer;
 }
 
-/** Paths of all snapshots with what they must hold now. */
+/** Paths of all snapshots with their expected contents. */
 function expectedSnapshots(writer: GroupWriter): Record<string, string> {
   const sessions = [...writer.state.sessions].map(([id, record]) => [
     sessionPaths(paths, id).meta,
@@ -61,8 +61,8 @@ function writesOf(path: string): number {
   return faulty.calls.filter((call) => call === `writeAtomic ${path}`).length;
 }
 
-describe('the lock', () => {
-  test('keeps a second writer out and names the holder; it is free after close', () => {
+describe('group lock', () => {
+  test('the group lock refuses a second writer with the holder’s name and is free after close', () => {
     const writer = open();
     const second = openGroupWriter(world, root, groupId, 'other');
     expect(second).toMatchObject({ ok: false, failure: { reason: 'busy' } });
@@ -72,21 +72,21 @@ describe('the lock', () => {
     open('other').close();
   });
 
-  test('is given back when the log cannot be opened', () => {
+  test('the group lock is released when the log cannot be opened', () => {
     writeFileSync(paths.events, 'nonsense\n');
     expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({ failure: { reason: 'corrupt-file' } });
     expect(world.locks.holder(paths.lock)).toBeNull();
     expect(readFileSync(paths.events, 'utf8')).toBe('nonsense\n');
   });
 
-  test.each(['20260102-030405-none', '../x'])('is not made for %p, which is no group', (id) => {
+  test.each(['20260102-030405-none', '../x'])('no lock is created for %p, which is not a group', (id) => {
     expect(openGroupWriter(world, root, id, 'run')).toMatchObject({ failure: { reason: 'not-found' } });
     expect(existsSync(groupPaths(root, '20260102-030405-none').folder)).toBe(false);
   });
 });
 
-describe('record', () => {
-  test('numbers, dates, logs with one append and one fsync, and reduces', () => {
+describe('recording events', () => {
+  test('record numbers and dates events, appends them with one fsync, and reduces them', () => {
     const writer = open();
     faulty.calls.length = 0;
     const events = writer.record(storyBodies.slice(0, 4));
@@ -99,14 +99,14 @@ describe('record', () => {
     expect(writer.record([])).toEqual([]);
   });
 
-  test('writes nothing of a batch in which one event may not happen', () => {
+  test('record writes nothing of a batch with an illegal event', () => {
     const writer = open();
     const before = { log: readFileSync(paths.events, 'utf8'), meta: groupMeta(writer.state) };
     expect(() => writer.record([...storyBodies, { type: 'group_completed' }])).toThrow('group_completed');
     expect({ log: readFileSync(paths.events, 'utf8'), meta: groupMeta(writer.state) }).toEqual(before);
   });
 
-  test.each([1, 2])('on a full disk records nothing, and goes on when there is room (call %d)', (call) => {
+  test.each([1, 2])('record writes nothing on a full disk and continues when there is space (call %d)', (call) => {
     const writer = open();
     const before = groupMeta(writer.state);
     faulty.calls.length = 0;
@@ -117,7 +117,7 @@ describe('record', () => {
     expect(groupMeta(unwrap(loadGroup(world, root, groupId)))).toEqual(groupMeta(writer.state));
   });
 
-  test('goes on after a torn tail', () => {
+  test('record continues after a partial line at the end', () => {
     const first = open();
     first.record(storyBodies.slice(0, 6));
     first.close();
@@ -132,7 +132,7 @@ describe('record', () => {
 describe('snapshots', () => {
   const session = { type: 'session_added', sessionId: sid(1), session: sessionDefinition(1) } as const;
 
-  test('a thousand records write each file only a few times; "now" writes the rest', () => {
+  test('a thousand events write each snapshot only a few times, and "now" writes the rest', () => {
     const writer = open();
     writer.record([session]);
     faulty.calls.length = 0;
@@ -154,7 +154,7 @@ describe('snapshots', () => {
     expect(faulty.calls.length).toBe(written);
   });
 
-  test('only what changed is written', () => {
+  test('only changed snapshots are written', () => {
     const writer = open();
     writer.record(storyBodies.slice(0, 3));
     writer.snapshot('now');
@@ -165,13 +165,13 @@ describe('snapshots', () => {
     expect(writesOf(sessionPaths(paths, sid(2)).meta)).toBe(0);
   });
 
-  test('large groups wait longer, up to five seconds', () => {
+  test('snapshots of large groups are delayed longer, up to five seconds', () => {
     expect([0, 1, 100, 200, 2_000, 100_000].map((sessions) => delayFor(sessions, 5_000))).toEqual([
       250, 250, 250, 500, 5_000, 5_000,
     ]);
   });
 
-  test('lost, torn and outdated files are rebuilt to the byte when the group is opened', () => {
+  test('missing, torn and outdated snapshots are rebuilt exactly when the group is opened', () => {
     const first = open();
     first.record(storyBodies);
     first.close();
@@ -194,7 +194,7 @@ describe('snapshots', () => {
     expect(actualSnapshots(first)).toEqual(whole);
   });
 
-  test('the file of a removed session goes', () => {
+  test('the snapshot of a removed session is removed', () => {
     const writer = open();
     writer.record([session]);
     writer.snapshot('now');
@@ -203,7 +203,7 @@ describe('snapshots', () => {
     expect(existsSync(sessionPaths(paths, sid(1)).meta)).toBe(false);
   });
 
-  test('a failed write ends nothing, is told, and is made up for', () => {
+  test('a failed snapshot write is reported, retried, and does not end the writer', () => {
     const writer = open();
     writer.record(storyBodies.slice(0, 2));
     faulty.calls.length = 0;
@@ -217,7 +217,7 @@ describe('snapshots', () => {
     expect(actualSnapshots(writer)).toEqual(expectedSnapshots(writer));
   });
 
-  test('do not bring a deleted group back', () => {
+  test('writing snapshots does not recreate a deleted group', () => {
     const writer = open();
     writer.record(storyBodies);
     deleteGroupFolder(world, root, groupId);
@@ -229,8 +229,8 @@ describe('snapshots', () => {
   });
 });
 
-describe('progress', () => {
-  test('is written at most four times a second, the last value on close', () => {
+describe('progress snapshots', () => {
+  test('progress.json is written at most four times a second, and the last value on close', () => {
     const writer = open();
     const of = (elapsedTime: number) => ({ ...groupProgress(writer.state, new Map(), 0), elapsedTime });
     faulty.calls.length = 0;
@@ -245,7 +245,7 @@ describe('progress', () => {
   });
 });
 
-test('close writes what is held back, frees everything and may be called twice', () => {
+test('close writes pending snapshots, releases everything and may be called twice', () => {
   const writer = open();
   writer.record(storyBodies);
   writer.close();

@@ -1,6 +1,6 @@
 /**
- * Promises: a follower is told every event once and in order, half lines wait, a cut tail changes nothing that was
- * told, events that were taken back are corrected by a fresh start, and damage or deletion ends it with a sentence.
+ * Promises: a follower reports every event once and in order, and waits for the end of partial lines. Withdrawn
+ * events cause a restart from the beginning, and damage or deletion ends it with a message.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ function follow(from?: number): void {
   end = followLog(world, path, onEvents, (failure) => problems.push(failure), from);
 }
 
-test('tells what is there and then every event in order, however the bytes arrive', () => {
+test('a follower reports existing events and then every new one in order, however the bytes arrive', () => {
   const bytes = Buffer.from(header + eventLines(events));
   writeFileSync(path, '');
   follow();
@@ -65,7 +65,7 @@ test('tells what is there and then every event in order, however the bytes arriv
   expect({ problems, starts }).toEqual({ problems: [], starts: 0 });
 });
 
-test('goes on after a new writer cut a torn tail off', () => {
+test('a follower continues after a new writer cut off a partial line', () => {
   const good = header + eventLines(events.slice(0, 5));
   writeFileSync(path, `${good}{"seq":6,"at":"torn`);
   follow();
@@ -78,7 +78,7 @@ test('goes on after a new writer cut a torn tail off', () => {
   expect({ problems, starts }).toEqual({ problems: [], starts: 0 });
 });
 
-test('starts afresh when events were taken back', () => {
+test('a follower starts over when events were withdrawn', () => {
   const withdrawn = { ...events[3], at: '2026-01-02T03:04:05.678Z' } as GroupEvent;
   writeFileSync(path, header + eventLines([...events.slice(0, 3), withdrawn, ...events.slice(4, 6)]));
   follow();
@@ -89,7 +89,7 @@ test('starts afresh when events were taken back', () => {
   expect({ problems, starts }).toEqual({ problems: [], starts: 1 });
 });
 
-test('begins at a given byte, and at the start when no line ends there', () => {
+test('a follower starts at a given byte, or at the beginning when no line ends there', () => {
   const before = header + eventLines(events.slice(0, 5));
   writeFileSync(path, header + eventLines(events));
   follow(Buffer.byteLength(before));
@@ -102,7 +102,7 @@ test('begins at a given byte, and at the start when no line ends there', () => {
   expect(told).toEqual([...events]);
 });
 
-test('waits for the end of a partial line, and ends with the number of a damaged one', () => {
+test('a follower waits for the end of a partial line and reports the number of a damaged one', () => {
   writeFileSync(path, `${header + eventLines(events.slice(0, 2))}{"seq":3`);
   follow();
   world.clock.step(500);
@@ -114,7 +114,7 @@ test('waits for the end of a partial line, and ends with the number of a damaged
   expect(world.clock.waiting).toBe(0);
 });
 
-test('ends when the group is deleted, and stays silent once it was ended', () => {
+test('a follower ends when the group is deleted, and reports nothing after its end', () => {
   writeFileSync(path, header);
   follow();
   world.clock.step(0);

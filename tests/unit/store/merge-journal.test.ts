@@ -1,6 +1,6 @@
 /**
- * Promises: a merge's journal is with the disk before a branch moves, reads back as it was written, and is never
- * guessed at when it is damaged. What commands do with it: tests/system/crash/merge-killed.test.ts.
+ * Promises: the journal of a merge is synced to disk before a branch moves, reads back as written, and is refused
+ * when damaged. Commands that use it are tested in `tests/system/crash/merge-killed.test.ts`.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, truncateSync } from 'node:fs';
@@ -41,7 +41,7 @@ beforeEach(() => {
   durable.length = 0;
 });
 
-test('what was written is with the disk, is read back, and is gone when it is removed', () => {
+test('a merge journal is synced to disk, reads back as written, and can be removed', () => {
   expect(unwrap(readMergeJournal(world, paths))).toBeNull();
   unwrap(writeMergeJournal(world, paths, journal));
   expect(durable).toEqual([true]);
@@ -50,7 +50,7 @@ test('what was written is with the disk, is read back, and is gone when it is re
   expect(unwrap(readMergeJournal(world, paths))).toBeNull();
 });
 
-test('a torn one is told, not taken for none', () => {
+test('a torn merge journal is reported and not treated as missing', () => {
   unwrap(writeMergeJournal(world, paths, journal));
   for (const size of [0, 40]) {
     truncateSync(join(paths.folder, 'merge.json'), size);

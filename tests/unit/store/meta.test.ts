@@ -1,6 +1,6 @@
 /**
- * Promises: the example of a group in the specification is read as it is, what is written has its shape and
- * reads back as the same value, and anything else is refused with a sentence.
+ * Promises: the group example of the specification can be read, what is written has its shape and reads back as the
+ * same value, and any other input is refused with a message.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { storyBodies } from '../../support/stored-group.ts';
 
 const fixture = (name: string): string => readFileSync(join(import.meta.dir, '../../fixtures/store', name), 'utf8');
 
-test("the seed's group example is read whole; in_progress means running", () => {
+test('the specification’s group example can be read, and in_progress means running', () => {
   const text = fixture('group-meta.json');
   const seed = JSON.parse(text);
   expect(unwrap(parseGroupMeta(text))).toEqual({
@@ -27,13 +27,13 @@ test("the seed's group example is read whole; in_progress means running", () => 
   });
 });
 
-test('what is written reads back as the same value', () => {
+test('written metadata reads back as the same value', () => {
   const { state } = new CoreLog().add(...storyBodies);
   const group = groupMeta(state);
   expect(unwrap(parseGroupMeta(renderMeta(group)))).toEqual(group);
 });
 
-test('S15: the template of a session stands where the seed has it, whichever kind it is of', () => {
+test('the template of a session, of any kind, is stored where the specification has it', () => {
   const configTemplate = { name: 'typescript-strict', origin: '/x', digest: 'a'.repeat(64) };
   const fields = [{ template: 'code-review', configTemplate }, { configTemplate }, {}];
   const log = new CoreLog();
@@ -43,7 +43,7 @@ test('S15: the template of a session stands where the seed has it, whichever kin
   expect(metas[1]?.configTemplate).toEqual(configTemplate);
 });
 
-test('a group tells why it is paused, what it cost and how long it ran', () => {
+test('meta.json of a group contains its pause reason, cost and running time', () => {
   const meta = groupMeta(new CoreLog().add(...storyBodies).state);
   expect(meta).toMatchObject({ status: 'paused', reason: 'user', message: 'Paused by request.', cost: 0.25 });
   // The run began with the fourth event and ended with the last; one second passes with every event.
@@ -54,7 +54,7 @@ test('a group tells why it is paused, what it cost and how long it ran', () => {
   ]);
 });
 
-test('a session names the conversation: none, then the chosen id, then the last one seen', () => {
+test('meta.json of a session names its conversation: none, the chosen id, then the last one seen', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run();
   const shown = () => sessionMeta([...log.state.sessions.values()][0]!);
   expect(shown().claudeSessionId).toBeUndefined();
@@ -66,7 +66,7 @@ test('a session names the conversation: none, then the chosen id, then the last 
   expect(shown()).toMatchObject({ claudeSessionId: 'forked', attempts: 2, model: 'some-model' });
 });
 
-test("S18: the meta.json of a session has every field of the specification's example, with its types", () => {
+test('meta.json of a session has every field of the specification’s example with its types', () => {
   const log = new CoreLog().addSession(sessionDefinition(1, [], { template: 'typescript-strict' })).run();
   log.start(sid(1)).complete(sid(1), usage(0.25, 2500));
   const [record] = [...log.state.sessions.values()];
@@ -86,7 +86,7 @@ test("S18: the meta.json of a session has every field of the specification's exa
   expect(meta.tokens).toMatchObject({ input: 0, output: 2500 });
 });
 
-test('completedAt is there only for a completed session; a failed one says why and what to do', () => {
+test('only a completed session has completedAt, and a failed one has its reason and next step', () => {
   const log = new CoreLog({ errorThreshold: 9 })
     .addSession(sessionDefinition(1))
     .addSession(sessionDefinition(2))
@@ -101,6 +101,6 @@ test('completedAt is there only for a completed session; a failed one says why a
   expect(failed?.endedAt).toBeString();
 });
 
-test.each(['', '{', 'null', '[]', '{"id":"x"}'])('refuses %p', (text) => {
+test.each(['', '{', 'null', '[]', '{"id":"x"}'])('the metadata %p is refused', (text) => {
   expect(parseGroupMeta(text)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
 });

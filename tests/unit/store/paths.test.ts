@@ -14,7 +14,7 @@ test.each([
   [{ CLAUDE_CODE_AGENT_HOME: '~/x', HOME: '/home/u' }, 'CLAUDE_CODE_AGENT_HOME'],
   [{ HOME: 'here' }, 'HOME'],
   [{}, 'HOME'],
-])('%j has no data root, and the sentence names the variable', (env, name) => {
+])('%j has no data root, and the message names the variable', (env, name) => {
   const root = dataRoot(env);
   expect(root).toMatchObject({ ok: false, failure: { reason: 'usage' } });
   if (!root.ok) expect(root.failure.message).toStartWith(`${name} is`);
@@ -28,7 +28,7 @@ test.each([
   expect(configRoot(env)).toEqual({ ok: true, value: expected });
 });
 
-test('a group and its sessions have their files in the folders of the seed', () => {
+test('the files of a group and its sessions are in the specified folders', () => {
   const group = groupPaths('/data', '20260104-143022-cross-project-refactor');
   const folder = '/data/session-groups/20260104-143022-cross-project-refactor';
   expect(group).toEqual({

@@ -1,6 +1,6 @@
 /**
- * Promises: a request reaches the run it names and no other, stays until it was answered, and its sender always
- * learns the answer or that nobody will give one.
+ * Promises: a request reaches only the run that it names, stays until it is answered, and its sender always gets an
+ * answer or learns that none will come.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ function take(runId = 'run'): string[] {
 }
 
 describe('takeRequests', () => {
-  test('returns what was sent, oldest first, until it is removed; files are private', () => {
+  test('takeRequests returns requests oldest first until they are removed, and files are private', () => {
     const { id: _, ...session } = sessionDefinition(1, [], { name: 'new' });
     const addition: Request = { ...request('b', 1), kind: 'add-session', session };
     const removal: Request = { ...request('a', 3), kind: 'remove-session', sessionId: sid(1) };
@@ -59,13 +59,13 @@ describe('takeRequests', () => {
     expect(readdirSync(paths.requests)).toEqual([]);
   });
 
-  test('drops requests to other runs in silence', () => {
+  test('takeRequests drops requests to other runs', () => {
     sendRequest(world, paths, request('old', 0, 'earlier'));
     expect(take()).toEqual([]);
     expect(readdirSync(paths.requests)).toEqual([]);
   });
 
-  test('leaves what is none, or is just being written', () => {
+  test('takeRequests ignores other files and requests being written', () => {
     const others = {
       torn: '{"id":"torn","run',
       elsewhere: JSON.stringify({ ...request('another'), kind: 'dance' }),
@@ -94,7 +94,7 @@ describe('awaitAnswer', () => {
   const mine = { id: 'mine', runId: 'run' };
   const answered = { type: 'request_answered', requestId: 'mine', done: true, message: '' } as const;
 
-  test('returns the answer to this request, whatever else is logged', async () => {
+  test('awaitAnswer returns the answer to its request, whatever else is logged', async () => {
     const since = sinceSize();
     sendRequest(world, paths, request('mine'));
     const answer = awaitAnswer(world, paths, mine, since);
@@ -107,10 +107,10 @@ describe('awaitAnswer', () => {
     expect(world.clock.waiting).toBe(0);
   });
 
-  test('finds an answer that was logged just before the runner ended', async () => {
+  test('awaitAnswer finds an answer logged just before the runner ended', async () => {
     sendRequest(world, paths, request('mine'));
     const answer = awaitAnswer(world, paths, mine, sinceSize());
-    // The follower has looked for now; its next look comes after the one that finds the runner gone.
+    // The follower has read the log for now and reads it again after the check that finds the runner dead.
     world.clock.step(0);
     writer.record([answered]);
     writer.close();
@@ -122,7 +122,7 @@ describe('awaitAnswer', () => {
     ['the runner ended', () => writer.close()],
     ['a later run dropped the request', laterRun],
     ['the group was deleted', () => deleteGroupFolder(world, folder.path, groupId)],
-  ])('says that nobody will answer when %s, and withdraws the request', async (_, end) => {
+  ])('awaitAnswer reports that no answer will come when %s, and withdraws the request', async (_, end) => {
     sendRequest(world, paths, request('mine'));
     const answer = awaitAnswer(world, paths, mine, sinceSize());
     world.clock.step(5_000);

@@ -1,6 +1,6 @@
 /**
- * Promises: a slip in YAML is one problem with its line, its column, the line itself and what to do; a value of the
- * wrong kind is told in plain words.
+ * Promises: a YAML error is one problem with line, column, the line itself and the remedy, and a value of the wrong
+ * type is described in plain words.
  */
 import { expect, test } from 'bun:test';
 import { zod } from '../../../src/store/schema.ts';
@@ -18,10 +18,10 @@ test.each([
   ['a tab', '\tprompt: x\n\tmodel: y\n', '5:1: a tab stands in the indentation'],
   ['more indentation', '     prompt: x\n', '4:14: the next line is indented more'],
   ['less indentation', '   prompt: x\n', '5:1: the indentation fits no line above'],
-  ['a key that is there twice', '    prompt: x\n    prompt: y\n', '6:5: the key "prompt" stands twice in its map'],
-  ['a text that begins with a star', '    prompt: *all\n', '5:13: no anchor "&all" stands above this'],
+  ['a duplicate key', '    prompt: x\n    prompt: y\n', '6:5: the key "prompt" stands twice in its map'],
+  ['a text that begins with an asterisk', '    prompt: *all\n', '5:13: no anchor "&all" stands above this'],
   ['an unclosed quote', '    prompt: "x\n  b: y\n', 'a quote is opened and never closed'],
-])('%s is one problem with the line and a mark', (_, text, said) => {
+])('the YAML error %s is one problem with the line and a marker', (_, text, said) => {
   const read = readYaml({ text: head + text, file: 'w.yaml' });
   const problems = read.ok ? [] : read.problems.map(describeYamlProblem);
   expect(problems).toHaveLength(1);
@@ -29,7 +29,7 @@ test.each([
   expect(problems[0]).toMatch(/\n +\d+ \| .*\n +\| *\^$/);
 });
 
-test('a value of the wrong kind is told in plain words', () => {
+test('a YAML value of the wrong type is described in plain words', () => {
   const z = zod();
   const schema = z.object({ sessions: z.record(z.string(), z.unknown()), cap: z.number(), prompt: z.string() });
   const read = readYaml({ text: 'sessions: [a]\ncap: $5\nprompt: {{t}}\n', file: 'w.yaml' });

@@ -1,10 +1,10 @@
-/** Promises: timers fire later, once and by their delay, can be cancelled, and very long ones do not fire at once. */
+/** Promises: timers fire once and in the order of their delays, can be cancelled, and do not overflow. */
 import { expect, test } from 'bun:test';
 import { createClock } from '../../../src/system/clock.ts';
 
 const clock = createClock();
 
-test('an action comes later, once, and the shorter delay first', async () => {
+test('a timer fires once, and the shorter delay first', async () => {
   const seen: string[] = [];
   const done = Promise.withResolvers<void>();
   clock.after(60, () => {
@@ -17,7 +17,7 @@ test('an action comes later, once, and the shorter delay first', async () => {
   expect(seen).toEqual(['now', 'soon', 'late']);
 });
 
-test('a cancelled action never comes, and a month is not taken for an instant', async () => {
+test('a cancelled timer never fires, and a delay of a month does not fire at once', async () => {
   const seen: string[] = [];
   const done = Promise.withResolvers<void>();
   clock.after(10, () => seen.push('cancelled'))();
@@ -28,6 +28,6 @@ test('a cancelled action never comes, and a month is not taken for an instant', 
   expect(seen).toEqual([]);
 });
 
-test('the time of day is in milliseconds', () => {
+test('the wall clock is in milliseconds', () => {
   expect(clock.now()).toBeGreaterThan(Date.parse('2025-01-01'));
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: lines arrive whole and in order however slowly they are read; a new FIFO holds nothing of the old one; a
- * reader that is missing or leaves never hurts the writer, by an error or by SIGPIPE.
+ * Promises: lines arrive complete and in order at a slow reader, a new FIFO is empty, and a missing or closing reader
+ * never ends the writer by an error or SIGPIPE.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { closeSync, constants, openSync, readSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ function openWriter(by = fifos): FifoWriter {
   return writer;
 }
 
-/** What can be read right now; null when nothing is there. */
+/** The bytes that can be read now; null when there are none. */
 function readNow(fd: number, maxBytes: number): Buffer | null {
   const bytes = Buffer.alloc(maxBytes);
   try {
@@ -37,7 +37,7 @@ function readNow(fd: number, maxBytes: number): Buffer | null {
   }
 }
 
-test('a line of 5 MB reaches a slow reader whole, and later lines follow in order', async () => {
+test('a FIFO line of 5 MB reaches a slow reader whole, and later lines follow in order', async () => {
   const reader = openReader();
   const writer = openWriter();
   const long = 'é'.repeat(2_500_000);
@@ -59,7 +59,7 @@ test('a line of 5 MB reaches a slow reader whole, and later lines follow in orde
   closeSync(reader);
 });
 
-test('a FIFO made anew holds nothing of the old one', () => {
+test('a recreated FIFO is empty', () => {
   const oldReader = openReader();
   const oldWriter = openWriter();
   oldWriter.writeLine('old');
@@ -73,7 +73,7 @@ test('a FIFO made anew holds nothing of the old one', () => {
   for (const fd of [oldReader, reader]) closeSync(fd);
 });
 
-test('without a reader there is no writer', () => {
+test('a FIFO without a reader has no writer', () => {
   expect(fifos.openWriter(path)).toBeNull();
   expect(fifos.openWriter(join(temp.path, 'none'))).toBeNull();
   writeFileSync(join(temp.path, 'file'), '');

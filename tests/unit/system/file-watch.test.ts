@@ -1,4 +1,7 @@
-/** Promises: changes in a watched folder are hinted at; without a watch nothing breaks. Not covered: inotify limits. */
+/**
+ * Promises: changes in a watched folder are reported as hints, and without a watch nothing breaks. Limits of inotify
+ * are not tested.
+ */
 import { expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,14 +19,14 @@ async function hintAfter(change: () => void): Promise<void> {
   end();
 }
 
-test('appending, replacing and creating each give a hint', async () => {
+test('appending, replacing and creating files each give a hint', async () => {
   const path = join(temp.path, 'transcript.jsonl');
   await hintAfter(() => writeFileSync(path, 'a'));
   await hintAfter(() => appendFileSync(path, 'b'));
   await hintAfter(() => createFiles().writeAtomic(path, 'c'));
 });
 
-test('a watched file gives hints of what is appended to it, and none of its neighbours', async () => {
+test('a watched file gives hints about appended data, and none about its neighbours', async () => {
   const path = join(temp.path, 'transcript.jsonl');
   writeFileSync(path, '');
   const sizes: number[] = [];
@@ -41,7 +44,7 @@ test('a watched file gives hints of what is appended to it, and none of its neig
   end();
 });
 
-test('nothing is told after the end', async () => {
+test('a closed watch gives no hints', async () => {
   let hints = 0;
   const ended = watchPath(temp.path, () => hints++);
   writeFileSync(join(temp.path, 'a'), '');
@@ -51,7 +54,7 @@ test('nothing is told after the end', async () => {
   expect(hints).toBe(0);
 });
 
-test('a folder that is missing or vanishes only means no hints', async () => {
+test('a missing or deleted folder only means no hints', async () => {
   watchPath(join(temp.path, 'none'), () => {})();
   const files = createFiles();
   const folder = join(temp.path, 'folder');

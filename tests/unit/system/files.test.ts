@@ -1,6 +1,6 @@
 /**
- * Promises: a replaced file is seen old or new, never torn; what we create is private whatever the umask; appending
- * and cutting keep every other byte; what is missing is an answer, not an error. Not covered: power cuts.
+ * Promises: a replaced file is seen old or new, never torn. Created files are private under any umask, appends and
+ * cuts keep all other bytes, and missing files are no error. Power cuts are tested elsewhere.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import {
@@ -46,21 +46,21 @@ test.each(['000', '077'])('files are 0600 and folders 0700 under umask %s', asyn
   for (const name of ['atomic', 'durable', 'append', 'fifo', 'lock']) expect(modeOf(at('made', name))).toBe(0o600);
 });
 
-test('a file that cannot be replaced stays as it was and leaves nothing behind', () => {
+test('a failed replacement leaves the file unchanged and no temporary file', () => {
   files.makeFolder(at('taken', 'inside'));
   expect(() => files.writeAtomic(at('taken'), 'x')).toThrow();
   expect(files.list(temp.path)).toEqual(['taken']);
   expect(() => files.writeAtomic(at('none', 'x'), 'x')).toThrow('ENOENT');
 });
 
-test('a leftover of a crashed write is used up by the next one', () => {
+test('a temporary file of a crashed write is reused by the next write', () => {
   writeFileSync(at(`.meta.json.${process.pid}.tmp`), 'half');
   files.writeAtomic(at('meta.json'), 'whole', { durable: true });
   expect(files.list(temp.path)).toEqual(['meta.json']);
   expect(files.readText(at('meta.json'))).toBe('whole');
 });
 
-test('appending goes on where the file ends, and cutting keeps the head', () => {
+test('appending continues at the end of a file, and cutting keeps its head', () => {
   const first = files.openAppend(at('log'));
   first.append('één\n');
   first.append('two\n');
@@ -77,18 +77,18 @@ test('appending goes on where the file ends, and cutting keeps the head', () => 
   expect(files.readText(at('log'))).toBe('één\nthree\n');
 });
 
-test('an append that does not fit is taken back as a whole', async () => {
+test('an append that does not fit is undone completely', async () => {
   const code = `
     const { createFiles } = await import(process.argv[1] + '/files.ts');
     const file = createFiles().openAppend(process.argv[2]);
     file.append('kept\\n');
     try { file.append('x'.repeat(100_000)); } catch (error) { file.append(error.code + ' ' + file.size + '\\n'); }`;
-  // A limit on the size of files stands for a full disk; one block has 512 bytes.
+  // A file size limit simulates a full disk; one block has 512 bytes.
   await runInShell('trap "" XFSZ; ulimit -f 8', code, [sourceFolder, at('log')]);
   expect(files.readText(at('log'))).toBe('kept\nEFBIG 5\n');
 });
 
-test('bytes are read from any offset, short at the end', () => {
+test('reads at any offset return the bytes, and fewer at the end', () => {
   writeFileSync(at('data'), '0123456789');
   const read = (offset: number, max: number): string =>
     Buffer.from(files.readBytes(at('data'), offset, max)).toString();
@@ -104,7 +104,7 @@ test('an open file ends after 4 GiB for its readers, however long it is', () => 
   file?.close();
 });
 
-test('an open file is read while it grows, also when another has taken its name; closing twice closes no other', () => {
+test('an open file can be read while it grows or is replaced, and closing twice closes no other', () => {
   writeFileSync(at('growing'), 'one');
   const file = files.openRead(at('growing'));
   if (file === null) throw new Error('not opened');
@@ -115,7 +115,7 @@ test('an open file is read while it grows, also when another has taken its name;
   renameSync(at('growing'), at('aside'));
   writeFileSync(at('growing'), 'another');
   expect(text(3, 99)).toBe('two');
-  // What was read before is not what is read now.
+  // The file on disk differs from what was read before.
   expect(Buffer.from(first).toString()).toBe('one');
   file.close();
   const other = files.openRead(at('growing'));
@@ -125,7 +125,7 @@ test('an open file is read while it grows, also when another has taken its name;
   expect(files.openRead(at('none'))).toBeNull();
 });
 
-test('what is missing is an answer', () => {
+test('missing files are reported as missing', () => {
   writeFileSync(at('file'), '');
   symlinkSync(at('nowhere'), at('dangling'));
   for (const path of [at('none'), at('file', 'below'), at('dangling')]) {
@@ -138,7 +138,7 @@ test('what is missing is an answer', () => {
   expect(() => files.openAppend(at('dangling'))).toThrow('ELOOP');
 });
 
-test('kinds, links and names are told as they are', () => {
+test('kinds, symlinks and names of files are reported', () => {
   files.makeFolder(at('folder'));
   files.makeFolder(at('folder'));
   writeFileSync(at('file'), 'abc');
@@ -151,7 +151,7 @@ test('kinds, links and names are told as they are', () => {
   expect(() => files.makeFolder(at('file'))).toThrow('EEXIST');
 });
 
-test('removing takes a whole folder but not what its links point at', () => {
+test('removing a folder keeps the targets of its symlinks', () => {
   files.makeFolder(at('kept'));
   writeFileSync(at('kept', 'file'), '');
   files.makeFolder(at('gone', 'deep'));
@@ -170,6 +170,6 @@ test('an existing file keeps its mode', () => {
   expect(modeOf(at('shared'))).toBe(0o644);
 });
 
-test('free space is told, also for a path that is yet to be made', () => {
+test('free space is reported, also for a path that does not exist yet', () => {
   expect(files.freeBytes(at('not', 'yet'))).toBeGreaterThan(0);
 });

@@ -1,6 +1,6 @@
 /**
- * Limits of what a session may take: where a control group can have them they are set before its first instruction, and
- * whoever asks after its end is told which were reached. With a made-up tree, and with the kernel where it lets us.
+ * Promises: limits of a session are set on a control group before its first instruction where possible, and reached
+ * limits can be read after its end. Uses a fake tree, and the kernel where permitted.
  */
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const [us, child, stranger] = [100, 101, 200];
 const ours = () => new Set([us, child]);
 const limits = { memory: 3_000_000_000, processes: 64 };
 
-/** A group such as systemd makes for one command, with these processes in it, and what a runner makes of it. */
+/** A control group as systemd makes it for one command, with these processes, and the runner's changes to it. */
 function scope(controllers: readonly string[], pids: readonly number[] = [us, child]) {
   const tree = new MadeUpCgroups(join(temp.path, 'run.scope'), controllers, pids);
   return { tree, groups: new Cgroups({ own: tree.own, root: temp.path }, tree) };
@@ -28,8 +28,8 @@ function scope(controllers: readonly string[], pids: readonly number[] = [us, ch
 const text = (...path: string[]) => readFileSync(join(...path), 'utf8').trim();
 const folderOf = (tree: MadeUpCgroups, name: string) => join(tree.own, `claude-code-agent-${name}`);
 
-describe('preparing', () => {
-  test('a runner that is alone moves into a group of its own first, with what it has started', () => {
+describe('preparing control groups', () => {
+  test('a runner alone in its control group first moves into a new one, with its child processes', () => {
     const { tree, groups } = scope(['memory', 'pids']);
     expect([...groups.limits(ours)]).toEqual(['memory', 'processes']);
     expect(text(tree.own, 'cgroup.procs')).toBe('');
@@ -39,7 +39,7 @@ describe('preparing', () => {
     expect(tree.written.length).toBe(written);
   });
 
-  test('nothing is moved or changed beside a process that is somebody else’s, or cannot be seen', () => {
+  test('no control group is changed beside a foreign or invisible process', () => {
     for (const other of [stranger, 0]) {
       const { tree, groups } = scope(['memory', 'pids'], [us, other]);
       expect(groups.limits(ours).size).toBe(0);
@@ -51,7 +51,7 @@ describe('preparing', () => {
     }
   });
 
-  test('what is not delegated is not there, and nothing is moved for it', () => {
+  test('a control group that is not delegated is not used', () => {
     const { tree, groups } = scope(['pids']);
     expect([...groups.limits(ours)]).toEqual(['processes']);
     expect(groups.make('a', limits)).toBeNull();
@@ -63,8 +63,8 @@ describe('preparing', () => {
   });
 });
 
-describe('a limited group', () => {
-  test('the limits are on a group that has claude in one of its own, beside which claude may make others', () => {
+describe('limited control group', () => {
+  test('limits are set on a group around claude’s own group, so that claude can create others', () => {
     const { tree, groups } = scope(['memory', 'pids']);
     groups.limits(ours);
     const made = unwrapGroup(groups.make('a', limits));
@@ -85,13 +85,13 @@ describe('a limited group', () => {
     ['a limit that claude has set for a command', ['session', 'memory.events.local'], 'oom 2\noom_kill 1', []],
     ['none', ['pids.events'], 'max 0', []],
   ];
-  test.each(reached)('the limits that it has reached are read before its end: %s', (_, file, events, hit) => {
+  test.each(reached)('reached limits are read before the control group ends: %s', (_, file, events, hit) => {
     const { tree, groups } = scope(['memory', 'pids']);
     groups.limits(ours);
     const made = unwrapGroup(groups.make('a', limits));
     tree.start(made.inner, 300);
     writeFileSync(join(made.folder, ...file), `${events}\n`);
-    // Whoever asks need not be the runner that has made it.
+    // The reader need not be the runner that made the group.
     const later = new Cgroups({ own: tree.own, root: temp.path }, tree);
     expect(later.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
     expect(groups.hits('a')).toEqual(hit as ReturnType<Cgroups['hits']>);
@@ -101,7 +101,7 @@ describe('a limited group', () => {
 });
 
 test.skipIf(process.platform !== 'linux')(
-  'ours are this process, what it has started, and the command that started it',
+  'own processes are this process, its children, and the command that started it',
   () => {
     const source = (file: string) => JSON.stringify(join(sourceFolder, 'processes', file));
     const code = `
@@ -121,7 +121,7 @@ test.skipIf(process.platform !== 'linux')(
   },
 );
 
-describe('starting', () => {
+describe('starting with limits', () => {
   const options = (name: string, script: string) => {
     for (const file of ['out', 'err']) writeFileSync(join(temp.path, file), '');
     return {
@@ -131,7 +131,7 @@ describe('starting', () => {
     };
   };
 
-  test('what cannot be limited is not started', () => {
+  test('a session whose limits cannot be set does not start', () => {
     const processes = createProcesses(createProcTable(), { cgroups: () => null });
     expect(processes.limits().size).toBe(0);
     const spawned = processes.spawn(options(crypto.randomUUID(), 'echo started'));
@@ -144,7 +144,7 @@ describe('starting', () => {
   if (!canLimit)
     console.log('Skipped, because no control group with the pids controller can be had here: a real limit.');
 
-  test.skipIf(!canLimit)('the kernel refuses further processes, and that is told after the end', async () => {
+  test.skipIf(!canLimit)('the kernel refuses further processes, which is reported after the end', async () => {
     const name = crypto.randomUUID();
     const processes = real as NonNullable<typeof real>;
     const script = 'i=0; while [ $i -lt 100 ]; do sleep 60 & i=$((i + 1)); done; wait';

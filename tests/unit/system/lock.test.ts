@@ -1,6 +1,7 @@
 /**
- * Promises: one holder at a time, over processes; the lock is free the moment its holder ends, by `kill -9` too, and is
- * not kept by what the holder started; asking who holds it neither takes nor disturbs it. Not covered: network disks.
+ * Promises: a lock has one holder across processes and is free when the holder ends, also by `kill -9`. Child
+ * processes of the holder do not keep it, and asking for the holder does not disturb it. Network disks are not
+ * tested.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -20,7 +21,7 @@ beforeEach(() => {
   path = join(temp.path, 'runner.lock');
 });
 
-/** Starts another process that takes the lock, then runs `more`; gives the words of the first line it prints. */
+/** Starts another process that takes the lock, then runs `more`; returns the words of its first line of output. */
 async function startHolder(more: string): Promise<{ child: Bun.Subprocess; words: string[] }> {
   const code = `
     const { createRealWorld } = await import(process.argv[1] + '/real-world.ts');
@@ -39,7 +40,7 @@ async function startHolder(more: string): Promise<{ child: Bun.Subprocess; words
   return { child, words: new TextDecoder().decode(first.value).trim().split(' ') };
 }
 
-test('the second is refused and told who holds it, until the first lets go', () => {
+test('a second lock attempt is refused with the holder until the first releases', () => {
   expect(locks.holder(path)).toBeNull();
   const lock = locks.tryLock(path, me);
   expect(locks.tryLock(path, { ...me, runId: 'run-2' })).toBeNull();
@@ -47,14 +48,14 @@ test('the second is refused and told who holds it, until the first lets go', () 
   lock?.release();
   lock?.release();
   expect(locks.holder(path)).toBeNull();
-  // A note that stays would name a living process, and whoever meets an asker would take the lock for held.
+  // A remaining note would name a living process, and a reader would treat the lock as held.
   expect(readFileSync(path, 'utf8')).toBe('');
   const next = locks.tryLock(path, { ...me, runId: 'a' });
   expect(locks.holder(path)?.runId).toBe('a');
   next?.release();
 });
 
-test('a holder that is killed frees the lock, and its note no longer counts', async () => {
+test('a killed holder frees the lock, and its note no longer counts', async () => {
   const { child, words } = await startHolder('');
   expect(words).toEqual(['taken']);
   expect(locks.tryLock(path, me)).toBeNull();

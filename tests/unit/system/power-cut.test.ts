@@ -1,6 +1,6 @@
 /**
- * Promises: what a power cut must not take is with the disk before the next step: contents before the name that shows
- * them, the name before anybody is told. The simulated disk trusts these steps. Not covered: disks that lie.
+ * Promises: durable data is synced to disk before the next step: contents before the file name, the name before it is
+ * announced. The simulated disk trusts these steps. Disks that lie are not tested.
  */
 import { expect, test } from 'bun:test';
 import { sourceFolder } from '../../support/system/rig.ts';
@@ -8,7 +8,7 @@ import { withTempFolder } from '../../support/temp-folder.ts';
 
 const temp = withTempFolder();
 
-/** What the system is asked for, in this order, in a process of its own: the calls of the tests are not to be noted. */
+/** The system calls in order, in a separate process, so that the test's own calls are not recorded. */
 async function stepsOf(calls: string): Promise<string[]> {
   const code = `
     const fs = require('node:fs');
@@ -40,7 +40,7 @@ async function stepsOf(calls: string): Promise<string[]> {
   return JSON.parse(await child.stdout.text()) as string[];
 }
 
-test('a durable file has its contents before its name, and its name before the call returns', async () => {
+test('a durable file is synced before its name, and its name before the call returns', async () => {
   expect(await stepsOf(`files.writeAtomic(at('log'), 'x', { durable: true });`)).toEqual([
     'write .log.PID.tmp',
     'sync .log.PID.tmp',
@@ -49,14 +49,14 @@ test('a durable file has its contents before its name, and its name before the c
   ]);
 });
 
-test('a snapshot costs no wait for the disk', async () => {
+test('a snapshot does not wait for the disk', async () => {
   expect(await stepsOf(`files.writeAtomic(at('meta'), 'x');`)).toEqual([
     'write .meta.PID.tmp',
     'rename .meta.PID.tmp to meta',
   ]);
 });
 
-test('what was appended is safe after one sync, the first time with the name of the file', async () => {
+test('appended data is safe after one sync, the first time together with the file name', async () => {
   const calls = `
     const log = files.openAppend(at('log'));
     for (const text of ['a', 'b']) {
@@ -66,7 +66,7 @@ test('what was appended is safe after one sync, the first time with the name of 
   expect(await stepsOf(calls)).toEqual(['write log', 'sync log', 'sync the folder', 'write log', 'sync log']);
 });
 
-test('a torn end stays cut off', async () => {
+test('cutting a partial line is synced', async () => {
   const calls = `
     files.writeAtomic(at('log'), 'whole, to');
     steps.length = 0;
@@ -74,7 +74,7 @@ test('a torn end stays cut off', async () => {
   expect(await stepsOf(calls)).toEqual(['cut log', 'sync log']);
 });
 
-test('a new name stays', async () => {
+test('a new name is synced', async () => {
   const calls = `
     files.makeFolder(at('.new'));
     steps.length = 0;
@@ -82,7 +82,7 @@ test('a new name stays', async () => {
   expect(await stepsOf(calls)).toEqual(['rename .new to group', 'sync the folder']);
 });
 
-test('durable bytes are with the disk', async () => {
+test('durable bytes are synced to disk', async () => {
   expect(await stepsOf(`files.writeBytes(at('bytes'), new Uint8Array(3), { durable: true });`)).toEqual([
     'write bytes',
     'sync bytes',

@@ -1,6 +1,6 @@
 /**
- * Promises: the two sources of process facts read their formats right, hostile names included, and agree about real
- * processes. Not covered: the output of a real macOS; its shape is given here as text.
+ * Promises: both sources of process facts are parsed correctly, with hostile names, and agree about real processes.
+ * Output of a real macOS is not tested; its format is given here as text.
  */
 import { expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const temp = withTempFolder();
 const statLine = (name: string, state: string): string =>
   `42 (${name}) ${state} 7 42 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 112586 180224 0 18446744073709551615`;
 
-test('a stat line is read whatever the program is called', () => {
+test('a stat line is parsed whatever the program’s name', () => {
   for (const name of ['sleep', 'a b', 'x) Z 1 (y', ') R 9 9 9', '']) {
     const expected = { pid: 42, parent: 7, session: 40, startTime: '112586', zombie: false };
     expect(parseStat(statLine(name, 'S'))).toEqual(expected);
@@ -32,7 +32,7 @@ test('a stat line is read whatever the program is called', () => {
   for (const torn of ['', '42', '42 (a', '42 (a) S 1']) expect(parseStat(torn)).toBeNull();
 });
 
-test('a real process with a hostile name is read', () => {
+test('a real process with a hostile name is parsed', () => {
   const program = join(temp.path, 'a) Z 1 (b');
   copyFileSync('/bin/sleep', program);
   const child = Bun.spawn([program, '600'], { detached: true });
@@ -42,7 +42,7 @@ test('a real process with a hostile name is read', () => {
   child.kill('SIGKILL');
 });
 
-test('a mark is found as a whole entry only, and unreadable processes are passed over', () => {
+test('a mark is found as a whole entry only, and unreadable processes are skipped', () => {
   const environments: Record<string, string> = {
     '10': 'A=1\0MARK=x\0B=2\0',
     '11': 'MARK=x',
@@ -61,7 +61,7 @@ test('a mark is found as a whole entry only, and unreadable processes are passed
   expect(createLinuxTable(temp.path).marked('MARK', 'x').sort()).toEqual([10, 11, 14]);
 });
 
-test('children are those of all threads; nobody knows where the kernel does not tell', () => {
+test('children of all threads are found; where the kernel does not report them they are unknown', () => {
   const childrenOf = (thread: string): string => join(temp.path, '10', 'task', thread, 'children');
   for (const thread of ['10', '11']) mkdirSync(join(temp.path, '10', 'task', thread), { recursive: true });
   const table = createLinuxTable(temp.path);
@@ -83,7 +83,7 @@ const macOutput = `
  garbage
 `;
 
-test('the output of ps is read', () => {
+test('the output of ps is parsed', () => {
   expect(parsePs(macOutput)).toEqual([
     { pid: 1, parent: 0, session: 1, startTime: 'Sun Nov 2 01:03:00 2025', zombie: false },
     { pid: 501, parent: 1, session: 501, startTime: 'Sat Nov 22 00:56:54 2025', zombie: false },
@@ -96,7 +96,7 @@ test('a mark is found behind the command, as far as ps shows it', () => {
   expect(parseMarked(text, 'MARK=x')).toEqual([10, 11]);
 });
 
-test('a pid that the system has given to another process is no longer the marked one', () => {
+test('a reused pid is not the marked process', () => {
   const folder = join(temp.path, '10');
   mkdirSync(folder);
   writeFileSync(join(folder, 'environ'), 'MARK=x\0');
@@ -114,7 +114,7 @@ test('a pid that the system has given to another process is no longer the marked
   expect(table.marked('MARK', 'x')).toEqual([]);
 });
 
-test('ps is asked in a fixed language and asked nothing for nobody', () => {
+test('ps runs in a fixed language, and not at all without pids', () => {
   const asked: string[] = [];
   const table = createPsTable((program, args) => {
     asked.push([program, ...args].join(' '));
@@ -135,7 +135,7 @@ test('ps is asked in a fixed language and asked nothing for nobody', () => {
   ]);
 });
 
-test.skipIf(Bun.which('ps') === null)('with a real ps, processes are told, followed and told dead', async () => {
+test.skipIf(Bun.which('ps') === null)('a real ps shows processes, their children and their end', async () => {
   const processes = createProcesses({ ...createPsTable(), bootId: () => 'this boot' });
   const shell = new Shell(processes, temp.path);
   const worker = shell.start('sleep 600 & echo $!; setsid sleep 600 & echo $!; wait');
@@ -150,7 +150,7 @@ test.skipIf(Bun.which('ps') === null)('with a real ps, processes are told, follo
   expect(processes.isAlive(worker.identity)).toBe(false);
 });
 
-test('a process whose pid was given to another one has no descendants, and one that is gone has its session', () => {
+test('a process with a reused pid has no descendants, and a dead process still has its session', () => {
   const entry = (pid: number, parent: number, session: number, startTime: string) => ({
     ...{ pid, parent, session, startTime, zombie: false },
   });

@@ -1,7 +1,7 @@
 /**
- * Promises: a process starts with exactly the given environment, files and folder and its end is told truly; the end of
- * somebody else's child is seen; a pid that was used again is never signalled; nothing that belongs to a marked worker
- * escapes the mark and the tree taken together.
+ * Promises: a process starts with exactly the given environment, files and folder, and its end is reported correctly,
+ * also for foreign children. A reused pid is never signalled, and mark and tree together find every process of a
+ * worker.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, constants, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -45,7 +45,7 @@ function makeFifo(): string {
   return path;
 }
 
-test('exit codes and signals are told apart, to late askers too', async () => {
+test('exit codes and signals are distinguished, also after the end', async () => {
   const exited = shell.start('exit 7');
   const killed = shell.start('kill -TERM $$');
   expect(await exitOf(exited)).toEqual({ kind: 'exited', code: 7 });
@@ -58,7 +58,7 @@ test('exit codes and signals are told apart, to late askers too', async () => {
   expect(processes.isAlive(exited.identity)).toBe(false);
 });
 
-test('what the child prints is appended to private files', async () => {
+test('output of the child is appended to private files', async () => {
   writeFileSync(shell.out, 'before\n');
   await exitOf(shell.start('echo "ü"; echo trouble >&2; pwd; echo "$$"; ps -o sid= -p $$'));
   const [before, text, cwd, pid, sid] = readFileSync(shell.out, 'utf8').split('\n');
@@ -69,7 +69,7 @@ test('what the child prints is appended to private files', async () => {
 });
 
 test.skipIf(process.platform !== 'linux')(
-  'what is to survive a power cut is written through, by its children too',
+  'output that must survive a power cut is synced, also that of grandchildren',
   async () => {
     const flagsWith = async (options: Pick<SpawnOptions, 'syncsStdout'>): Promise<number[]> => {
       const started = processes.spawn({
@@ -93,14 +93,14 @@ test.skipIf(process.platform !== 'linux')(
   },
 );
 
-test('the environment is exactly the given one, and without a FIFO the input is empty', async () => {
+test('the environment is exactly the given one, and stdin without a FIFO is empty', async () => {
   await exitOf(shell.start('exec env', { MARK: 'a b=ü' }));
   const lines = readFileSync(shell.out, 'utf8').trim().split('\n').sort();
   expect(lines.filter((line) => !/^(PWD|SHLVL|_)=/.test(line))).toEqual(['MARK=a b=ü', `PATH=${basePath}`]);
   expect(await exitOf(shell.start('read line || exit 9'))).toEqual({ kind: 'exited', code: 9 });
 });
 
-test('input comes through the FIFO, from one writer after another, and never ends', async () => {
+test('stdin from a FIFO accepts one writer after another and never ends', async () => {
   const fifo = makeFifo();
   const fifos = createFifos();
   const running = shell.start('read a; echo "$a"; read b; echo "$b"; exit 3', {}, fifo);
@@ -116,7 +116,7 @@ test('input comes through the FIFO, from one writer after another, and never end
   expect(fifos.openWriter(fifo)).toBeNull();
 });
 
-test('what is missing is named: the folder first, then the program, then the rest', () => {
+test('a failed start names what is missing: the folder first, then the program, then the rest', () => {
   const at = (name: string): string => join(temp.path, name);
   writeFileSync(at('plain'), 'text');
   writeFileSync(at('lost'), '#!/no/such/interpreter\n');
@@ -133,14 +133,14 @@ test('what is missing is named: the folder first, then the program, then the res
   expect(failureOf({ args: ['x'.repeat(3_000_000)] })).toBe('spawn-failed');
 });
 
-test('a program is found relative to the folder and on the PATH of the child', async () => {
+test('a program is found relative to the folder and on the child’s PATH', async () => {
   writeFileSync(join(temp.path, 'my tool'), '#!/bin/sh\nexit 5\n');
   chmodSync(join(temp.path, 'my tool'), 0o755);
   expect(failureOf({ program: './my tool' })).toBe('started');
   expect(failureOf({ program: 'my tool', env: { PATH: temp.path } })).toBe('started');
 });
 
-test('the end of a process that is not our child is seen', async () => {
+test('the end of a process that is not a child is detected', async () => {
   await exitOf(shell.start('sleep 600 & echo $!'));
   const [orphan] = await shell.printed(1);
   const followers = [processes.attach(orphan!), processes.attach(orphan!)];
@@ -151,7 +151,7 @@ test('the end of a process that is not our child is seen', async () => {
   expect(processes.signal(orphan!, 'SIGTERM')).toBe(false);
 });
 
-test('a zombie does not live', async () => {
+test('a zombie is not alive', async () => {
   const parent = shell.start('sleep 600 & echo $!; exec sleep 600');
   const [child] = await shell.printed(1);
   expect(processes.signal(child!, 'SIGKILL')).toBe(true);
@@ -162,7 +162,7 @@ test('a zombie does not live', async () => {
   expect(processes.findDescendants([parent.identity])).toEqual([]);
 });
 
-test('a pid that was used again is another process', () => {
+test('a process with a reused pid is a different process', () => {
   const { identity } = shell.start('exec sleep 600');
   const strangers = [
     { ...identity, startTime: `${Number(identity.startTime) - 1}` },
@@ -175,11 +175,11 @@ test('a pid that was used again is another process', () => {
   }
   for (const pid of [0, -1, -identity.pid, 2 ** 30]) expect(processes.identify(pid)).toBeNull();
   expect(processes.isAlive(identity)).toBe(true);
-  // A machine that was renamed is the same machine.
+  // A machine with a new name is the same machine.
   expect(processes.isAlive({ ...identity, host: 'a former name' })).toBe(true);
 });
 
-test('the mark finds the worker and a grandchild in its own session, but no half match', async () => {
+test('the mark finds the worker and a grandchild in its own session, but no partial match', async () => {
   const attempt = crypto.randomUUID();
   const worker = shell.start('setsid sleep 600 & echo $!; sleep 600 & echo $!; wait', { CCA_TEST_MARK: attempt });
   const other = shell.start('exec sleep 600', { CCA_TEST_MARK: `${attempt}0`, XCCA_TEST_MARK: attempt });
@@ -201,7 +201,7 @@ test('the tree finds a child without environment, one in its own session, and an
   const expected = [...printed, processes.identify(Number(inner))!];
   expect(processes.findDescendants([worker.identity]).sort(byPid)).toEqual(expected.sort(byPid));
 
-  // The worker itself dies: its session still names the orphans, all but those that made a session of their own.
+  // After the death of the worker, its session identifies the orphans, except those in new sessions.
   processes.signal(worker.identity, 'SIGKILL');
   await exitOf(worker);
   const left = processes.findDescendants([worker.identity]).map(({ pid }) => pid);

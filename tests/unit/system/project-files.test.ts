@@ -1,6 +1,6 @@
 /**
- * Promises: what is written into a person's project has the mode their own programs would give it; a file that is
- * replaced keeps its mode, and is never readable for more people than before, not even while it is written.
+ * Promises: files written into a user's project have the mode that other programs would give them. A replaced file
+ * keeps its mode and is never readable by more users, not even while it is written.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ beforeEach(() => {
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 
-test.each(['000', '002', '022', '077'])('new files and folders follow the umask %s', async (umask) => {
+test.each(['000', '002', '022', '077'])('new project files and folders follow the umask %s', async (umask) => {
   const code = `
     const { createFiles } = await import(process.argv[1] + '/files.ts');
     const root = process.argv[2] + '/made';
@@ -33,7 +33,7 @@ test.each(['000', '002', '022', '077'])('new files and folders follow the umask 
   for (const name of ['atomic', 'bytes', 'like']) expect(modeOf(at('made', name))).toBe(0o666 & ~taken);
 });
 
-test.each([0o644, 0o666, 0o600, 0o400, 0o755])('a file that is replaced keeps its mode %o', (mode) => {
+test.each([0o644, 0o666, 0o600, 0o400, 0o755])('a replaced project file keeps its mode %o', (mode) => {
   writeFileSync(at('old'), 'secret');
   chmodSync(at('old'), mode);
   files.writeBytes(at('new'), new Uint8Array(1), { access: 'project', like: at('old') });
@@ -44,7 +44,7 @@ test.each([0o644, 0o666, 0o600, 0o400, 0o755])('a file that is replaced keeps it
   expect(modeOf(at('old'))).toBe(0o600);
 });
 
-test('a folder where a file is, and a file where a folder is, are told', () => {
+test('a folder in place of a file, and a file in place of a folder, are reported', () => {
   writeFileSync(at('file'), '');
   expect(() => files.makeFolder(at('file'), 'project')).toThrow('EEXIST');
   expect(() => files.makeFolder(at('file', 'below'), 'project')).toThrow('ENOTDIR');

@@ -1,9 +1,9 @@
-/** Promises: the parts are put together and know the machine they run on. */
+/** Promises: the parts of the system module are connected and report the machine they run on. */
 import { expect, test } from 'bun:test';
 import { hostname } from 'node:os';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 
-test('the world knows this machine and this process', () => {
+test('the real world reports this machine and this process', () => {
   const { machine, processes, random } = createRealWorld();
   expect(machine.self.pid).toBe(process.pid);
   expect(processes.isAlive(machine.self)).toBe(true);

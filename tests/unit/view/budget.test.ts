@@ -1,6 +1,6 @@
 /**
- * Promises: spent, reserved and left add up to the cap at any moment; what removed sessions cost stays counted;
- * estimates are marked; what is special about a running group is said in words.
+ * Promises: spent, reserved and free money add up to the cap at any moment. The cost of removed sessions stays
+ * counted, estimates are marked, and special states of a running group are described.
  */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
@@ -33,7 +33,7 @@ const starting = (id: string, reservedUsd: number): EventBody => ({
   attempt: { id: attempt(id).attemptId, number: 1, kind: 'start', offset: 0, reservedUsd },
 });
 
-test('live cost is taken off the reservation, and everything adds up to the cap', () => {
+test('live cost reduces the reservation, and all amounts add up to the cap', () => {
   const state = stateAfter({ maxBudgetUsd: 5 }, [starting(ids.api, 1), starting(ids.web, 2)]);
   const live = new Map([
     [ids.api, withModel(0.25, { estimated: true })],
@@ -43,7 +43,7 @@ test('live cost is taken off the reservation, and everything adds up to the cap'
   expect(report).toMatchObject({ limitUsd: 5, spentUsd: 2.75, reservedUsd: 0.75, leftUsd: 1.5, estimated: true });
   expect(report.sessions).toMatchObject([
     { id: ids.api, spentUsd: 0.25, reservedUsd: 0.75, limitUsd: 1, estimated: true },
-    // One message may go beyond a reservation; that leaves nothing of it.
+    // One message may exceed a reservation, which is then used up.
     { id: ids.web, spentUsd: 2.5, reservedUsd: 0 },
   ]);
   const lines = budgetLines(report, plainStyle);
@@ -52,7 +52,7 @@ test('live cost is taken off the reservation, and everything adds up to the cap'
   expect(lines.join('\n')).toMatch(/claude-opus-4-8 +~\$2\.75 +20 +40 +0 +0/);
 });
 
-test('what no model is told for has a row of its own, and the sum is what was spent', () => {
+test('cost without a known model has its own row, and the sum is the total spent', () => {
   const held = withModel(1, { heldUsd: 0.5, costUsd: 1.5, estimated: true });
   const paused = { ...attempt(ids.web), type: 'session_paused', reason: 'user', message: 'Paused.' } as const;
   const lines = budgetLines(
@@ -62,7 +62,7 @@ test('what no model is told for has a row of its own, and the sum is what was sp
   expect(lines.join('\n')).toMatch(/claude-opus-4-8 +~\$1\.00.*\n\(not told\) +\$0\.50\nall +~\$1\.50 +10/);
 });
 
-test('a removed session stays counted, and without a cap nothing is left to say', () => {
+test('the cost of a removed session stays counted, and without a cap no rest is shown', () => {
   const state = stateAfter({}, [
     starting(ids.web, 2),
     { type: 'session_paused', ...attempt(ids.web), reason: 'user', message: 'Paused.', usage: withModel(0.5) },
@@ -84,7 +84,7 @@ test.each<[string | null, EventBody[]]>([
   ['usage limit until', [{ type: 'limit_reached', resetsAt: '2026-01-04T19:00:00.000Z' }]],
   ['throttled until', [{ type: 'limit_reached', resetsAt: '2026-01-04T19:00:00.000Z', limitType: 'throttled' }]],
   [null, [{ type: 'group_paused', reason: 'user', message: 'Paused.' }]],
-])('a running group is %p', (words, more) => {
+])('the state of a running group is shown as %p', (words, more) => {
   const condition = conditionOf(stateAfter({}, more), Date.parse('2026-01-04T14:30:22.000Z'));
   if (words === null) expect(condition).toBeNull();
   else expect(condition).toStartWith(words);

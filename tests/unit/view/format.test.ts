@@ -1,4 +1,4 @@
-/** Promises: figures as people read them, columns by what a terminal shows, text without anything that controls it. */
+/** Promises: figures are formatted for people, columns by terminal width, and text without control characters. */
 import { expect, test } from 'bun:test';
 import {
   colourStyle,
@@ -17,7 +17,7 @@ test.each([
   [0.0042, '$0.0042'],
   [0.25, '$0.25'],
   [1234.5, '$1234.50'],
-])('money %d', (usd, text) => expect(formatMoney(usd)).toBe(text));
+])('money %d is formatted', (usd, text) => expect(formatMoney(usd)).toBe(text));
 
 test('an estimate is marked', () => expect(formatMoney(0.5, true)).toBe('~$0.50'));
 
@@ -27,7 +27,7 @@ test.each([
   [999.5, true, '~$1000'],
   [1234.5, false, '$1235'],
   [1_234_567, true, '~$1.2M'],
-] as const)('money %d in seven columns', (usd, estimated, text) => expect(fitMoney(usd, estimated, 7)).toBe(text));
+] as const)('money %d fits seven columns', (usd, estimated, text) => expect(fitMoney(usd, estimated, 7)).toBe(text));
 
 test.each([
   [0, '0'],
@@ -39,7 +39,7 @@ test.each([
   [999_499, '999k'],
   [999_500, '1.0M'],
   [12_345_678, '12M'],
-])('count %d', (count, text) => expect(formatCount(count)).toBe(text));
+])('the count %d is formatted', (count, text) => expect(formatCount(count)).toBe(text));
 
 test.each([
   [-5, '0s'],
@@ -49,9 +49,9 @@ test.each([
   [3_599_600, '1h 00m'],
   [7_380_000, '2h 03m'],
   [100_800_000, '1d 04h'],
-])('duration %d ms', (ms, text) => expect(formatDuration(ms)).toBe(text));
+])('the duration of %d ms is formatted', (ms, text) => expect(formatDuration(ms)).toBe(text));
 
-test('cached input is input', () => {
+test('cached input counts as input', () => {
   expect(formatTokens({ input: 1, output: 2, cacheRead: 1000, cacheCreation: 99 })).toBe('1.1k in, 2 out');
 });
 
@@ -65,19 +65,19 @@ test('a table aligns by terminal columns, drops empty columns, and styles only w
   expect(formatTable(columns, rows, colourStyle)[2]).toBe('\u001b[32mabc\u001b[39m   22');
 });
 
-test('text is made harmless: sequences go as a whole, lines stay where they are wanted', () => {
+test('control sequences are removed from text completely, and wanted line breaks stay', () => {
   expect(safeText('a\u001b[31mred\u001b[0m\tb\r\nc\u0000')).toBe('ared\tb\nc');
   expect(safeText('x\u001b]0;title')).toBe('x');
   expect(safeLine('  one\n\ttwo \u009b31m three\u202e ', 80)).toBe('one two three');
 });
 
-test('lines are cut by columns, never inside a wide character', () => {
+test('lines are cut by terminal columns, never inside a wide character', () => {
   expect(fitColumns('abcdef', 4)).toBe('abc…');
   expect(Bun.stringWidth(fitColumns('日本語日本語', 6))).toBeLessThanOrEqual(6);
   expect(fitColumns('abc', 3)).toBe('abc');
 });
 
-test('a table that is too wide leaves out what can be spared, the most expendable first', () => {
+test('a table that is too wide omits the least important columns first', () => {
   const columns = [{ title: 'A' }, { title: 'B', spare: 1 }, { title: 'C', spare: 2 }] as const;
   const rows = [['one', 'two', 'three']];
   const shown = (columnsMax: number) => formatTable(columns, rows, plainStyle, columnsMax)[1];

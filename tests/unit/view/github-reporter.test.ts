@@ -1,6 +1,6 @@
 /**
- * Promises: in the logs of GitHub Actions ends of sessions are folded, failures annotated and escaped
- * as GitHub demands; nothing that a session says becomes a command.
+ * Promises: in logs of GitHub Actions, session ends are folded, failures are annotated and escaped as GitHub
+ * requires, and no text of a session becomes a command.
  */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
@@ -33,7 +33,7 @@ const retry = `Retry with: claude-code-agent session retry ${groupId}/web`;
 
 const commandsIn = (lines: readonly string[]) => lines.filter((line) => /^\s*::|##\[/.test(line));
 
-test('ends are folded, failures are annotated, the table closes', () => {
+test('GitHub logs fold session ends, annotate failures and close with the table', () => {
   const lines = linesOf(eventfulRun);
   expect(commandsIn(lines)).toEqual([
     '::group::001 api: result',
@@ -50,12 +50,12 @@ test('ends are folded, failures are annotated, the table closes', () => {
   expect(lines.findIndex((line) => line.startsWith('SESSION'))).toBeGreaterThan(fold);
 });
 
-test('escapes are those of GitHub', () => {
+test('annotations use GitHub’s escapes', () => {
   expect(escapeData('100%\r\n::error::')).toBe('100%25%0D%0A::error::');
   expect(escapeProperty('a: b, c%\n')).toBe('a%3A b%2C c%25%0A');
 });
 
-test('no text of a session, name or message becomes a command', () => {
+test('no text of a session, name or message becomes a GitHub command', () => {
   const part = fc.constantFrom(
     '::error::',
     '##[error]',

@@ -1,4 +1,4 @@
-/** Promises: graphs are drawn in dependency order, and no name or path can break out of Mermaid or DOT. */
+/** Promises: graphs are drawn in dependency order, and names and paths are escaped in Mermaid and DOT. */
 import { expect, test } from 'bun:test';
 import { plainStyle } from '../../../src/view/format.ts';
 import { dotGraph, mermaidGraph, textGraph } from '../../../src/view/markdown.ts';
@@ -15,7 +15,7 @@ const state = play(deaf, [
   ]),
 ]);
 
-test('text: wave by wave', () => {
+test('a text graph lists sessions wave by wave', () => {
   expect(textGraph(state, plainStyle)).toEqual([
     'Wave 1',
     '  001 api  pending    shop',
@@ -26,7 +26,7 @@ test('text: wave by wave', () => {
   ]);
 });
 
-test('Mermaid: odd characters are entities', () => {
+test('a Mermaid graph escapes special characters as entities', () => {
   expect(mermaidGraph(state)).toEqual([
     'graph TD',
     '  s1["001 api<br/>shop"]',
@@ -38,7 +38,7 @@ test('Mermaid: odd characters are entities', () => {
   ]);
 });
 
-test('DOT: odd characters are escaped', () => {
+test('a DOT graph escapes special characters', () => {
   expect(dotGraph(state)).toEqual([
     'digraph "auth" {',
     '  node [shape=box];',

@@ -1,4 +1,4 @@
-/** Promises: the report tells of every attempt and of what set a session back, and never counts money twice. */
+/** Promises: the report shows every attempt and every setback of a session, and counts no money twice. */
 import { describe, expect, test } from 'bun:test';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { type ReportModel, reportModel } from '../../../src/view/html/model.ts';
@@ -17,7 +17,7 @@ function started(config: Partial<GroupConfig>, ...sessions: SessionDefinition[])
   return log.run();
 }
 
-test('U14: pauses, retries and corrections are told, and a pause of the group once', () => {
+test('the history shows pauses, retries and corrections, and a pause of the group once', () => {
   const log = started({}, sessionDefinition(1)).start(a);
   log.pause(a, usage(0.1), 'transient').start(a, 'resume');
   log.pause(a, usage(0.2), 'not-accepted').start(a, 'resume');
@@ -36,8 +36,8 @@ test('U14: pauses, retries and corrections are told, and a pause of the group on
   ]);
 });
 
-describe('an attempt', () => {
-  test('gets ready, works and is judged', () => {
+describe('attempt bars', () => {
+  test('the bar of an attempt shows preparation, work and acceptance', () => {
     const log = started({}, sessionDefinition(1)).start(a);
     const of = { sessionId: a, attemptId: attemptId(a, 1), result: 'r' };
     log.add({ type: 'session_accepting', ...of, usage: usage(0.5) });
@@ -49,7 +49,7 @@ describe('an attempt', () => {
     expect(attempt).toMatchObject({ outcome: 'completed', costUsd: 0.5 });
   });
 
-  test('that only had to be judged again cost nothing', () => {
+  test('an attempt that only ran the acceptance command again cost nothing', () => {
     const log = started({}, sessionDefinition(1)).start(a);
     const of = { sessionId: a, attemptId: attemptId(a, 1), result: 'r' };
     log.add({ type: 'session_accepting', ...of, usage: usage(0.5) }).pause(a, usage(0.5), 'interrupted');
@@ -60,7 +60,7 @@ describe('an attempt', () => {
     expect(model.cost.spentUsd).toBe(0.5);
   });
 
-  test('whose runner died is no longer than it worked', () => {
+  test('the bar of an attempt whose runner died ends with its last event', () => {
     const log = started({}, sessionDefinition(1)).start(a);
     const later = { run: { id: 'next', runner: { pid: 1, startTime: '1', host: 'h', bootId: 'b' } }, retry: [] };
     const resumed = log.next({ type: 'group_resumed', ...later });
@@ -80,7 +80,7 @@ describe('an attempt', () => {
     expect(model.elapsedMs).toBeLessThan(60_000);
   });
 
-  test('that runs goes on until now, with what it has used so far', () => {
+  test('the bar of a running attempt ends now, with its cost so far', () => {
     const log = started({}, sessionDefinition(1)).start(a);
     const nowMs = Date.parse(log.state.updatedAt) + 60_000;
     const model = reportModel(log.state, log.events, nowMs, { live: new Map([[a, usage(0.25, 7)]]), hasRunner: true });
@@ -90,7 +90,7 @@ describe('an attempt', () => {
   });
 });
 
-test('whose runner is gone says so, and the time since then is not its own', () => {
+test('a running attempt without a runner is marked, and its bar ends with the runner', () => {
   const log = started({}, sessionDefinition(1)).start(a);
   const night = Date.parse(log.state.updatedAt) + 8 * 3600_000;
   const model = reportModel(log.state, log.events, night, { live: new Map([[a, usage(0.25, 7)]]) });
@@ -101,8 +101,8 @@ test('whose runner is gone says so, and the time since then is not its own', () 
   expect(page).not.toContain('still running');
 });
 
-describe('money', () => {
-  test('of a removed session stays spent', () => {
+describe('money in the history', () => {
+  test('the cost of a removed session stays in the history', () => {
     const log = started({}, sessionDefinition(1)).start(a).pause(a, usage(0.5));
     log.add({ type: 'session_removed', sessionId: a });
     expect(modelOf(log)).toMatchObject({ sessions: [], cost: { spentUsd: 0.5, removedUsd: 0.5 } });

@@ -1,6 +1,6 @@
 /**
- * Promises: whatever happened and whatever anybody wrote, the report is one well-formed file that loads and runs
- * nothing, says the same again, stays small, and tells of every session, failure and cure.
+ * Promises: the HTML report is one well-formed file that loads and runs nothing, whatever text it contains. It is
+ * reproducible, stays small, and shows every session, failure and remedy.
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage, type Usage } from '../../../src/core/group.ts';
@@ -19,10 +19,10 @@ function pageOf(log: Pick<CoreLog, 'state' | 'events'>, at = nowMs): string {
   return reportPage(log.state, reportModel(log.state, log.events, at));
 }
 
-describe.each([...hostileTexts])('whatever is said: %j', (text) => {
+describe.each([...hostileTexts])('hostile text: %j', (text) => {
   const { events, state } = hostileLog(text);
 
-  test('the page is well-formed and names nothing to load or run', () => {
+  test('the HTML report with hostile text is well-formed and loads or runs nothing', () => {
     const reading = readMarkup(pageOf({ events, state }));
     const known = new Set(reading.elements.map(({ attributes }) => `#${attributes.get('id')}`));
     for (const reference of referencesIn(reading)) {
@@ -32,18 +32,18 @@ describe.each([...hostileTexts])('whatever is said: %j', (text) => {
     expect(reading.elements.map(({ name }) => name)).not.toContain('script');
   });
 
-  test('so is a picture of its own', () => {
+  test('an SVG picture with hostile text is well-formed and loads or runs nothing', () => {
     const reading = readMarkup(graphPicture(state, { isFile: true })?.picture.text ?? '');
     expect(reading.elements[0]?.attributes.get('xmlns')).toBe('http://www.w3.org/2000/svg');
     expect(referencesIn(reading)).toEqual([]);
   });
 });
 
-describe('a group that has ended', () => {
+describe('report of an ended group', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1)).complete(sid(1), usage(0.5));
   log.add({ type: 'group_completed' });
 
-  test('looks the same whenever and wherever it is reported', () => {
+  test('the report of an ended group is the same at any time and place', () => {
     const zone = process.env.TZ;
     const pages = ['UTC', 'Asia/Tokyo'].map((name, index) => {
       process.env.TZ = name;
@@ -54,7 +54,7 @@ describe('a group that has ended', () => {
     expect(pages[1]).toBe(pages[0] as string);
   });
 
-  test('names the repository of each merge, and a day once', () => {
+  test('the report names the repository of each merge, and each day once', () => {
     const merged = (repository: string) => ({
       ...{ repository, into: 'main', from: 'a'.repeat(40), to: 'b'.repeat(40) },
       sessionIds: [sid(1)],
@@ -71,7 +71,7 @@ describe('a group that has ended', () => {
     expect(times.filter((time) => /^\d{4}-/.test(time ?? ''))).toHaveLength(1);
   });
 
-  test('begins as reports begin, with a policy that lets nothing be loaded', () => {
+  test('the report starts with doctype and a policy that forbids loading anything', () => {
     const page = pageOf(log);
     expect(page.startsWith(pageStart)).toBe(true);
     const policy = readMarkup(page).elements.find(({ attributes }) => attributes.has('http-equiv'));
@@ -84,7 +84,7 @@ describe('a group that has ended', () => {
   });
 });
 
-describe('what is told', () => {
+describe('contents of the report', () => {
   const log = new CoreLog({ maxBudgetUsd: 5 });
   log.addSession(sessionDefinition(1, [], { name: 'api', description: 'the <api> part' }));
   log.addSession(sessionDefinition(2, [], { name: 'web' })).addSession(sessionDefinition(3, [2], { name: 'docs' }));
@@ -118,27 +118,27 @@ describe('what is told', () => {
     'Warning: 3 tools were denied.',
     'failed: not-logged-in',
     'Blocked by web, which failed.Retry with: claude-code-agent group run 20260102-030405-test --retry-failed',
-  ])('%s', (words) => expect(text).toContain(words));
+  ])('the report contains: %s', (words) => expect(text).toContain(words));
 
-  test('the failure comes with its cure', () => {
+  test('the report shows each failure with its remedy', () => {
     const cures = elements.filter(({ attributes }) => attributes.get('class') === 'cure');
-    // Of the failed one and of the one it blocks, above and with the session.
+    // For the failed session and the blocked one, in the summary and beside the session.
     expect(cures.length).toBe(4);
     expect(text).toContain('It went wrong.Try again. Continue with: claude-code-agent group resume');
   });
 
-  test('the picture of the graph shows the status of each', () => {
+  test('the graph picture shows the status of each session', () => {
     const boxes = elements
       .flatMap(({ attributes }) => attributes.get('class') ?? [])
       .filter((name) => /^node s-/.test(name));
-    // Three boxes in the order of dependencies, then three colours of the legend.
+    // Three boxes in dependency order, then the three colours of the legend.
     expect(boxes).toEqual([
       ...['node s-completed', 'node s-failed', 'node s-blocked'],
       ...['node s-blocked', 'node s-completed', 'node s-failed'],
     ]);
   });
 
-  test('a group without sessions, and one that was never started', () => {
+  test('a group without sessions and one that never started have a report', () => {
     expect(readMarkup(pageOf(new CoreLog())).text).toContain('None.');
     const idle = readMarkup(pageOf(new CoreLog().addSession(sessionDefinition(1)))).text;
     expect(idle).toContain('group run');
@@ -146,11 +146,11 @@ describe('what is told', () => {
   });
 });
 
-describe('size', () => {
+describe('size of the report', () => {
   const hostile = hostileTexts.join('').repeat(3000);
   const used: Usage = { ...usage(0.01), models: { m: { costUsd: 0.01, tokens: noUsage.tokens } } };
 
-  test('a result of a megabyte is cut, and where all of it is is said', () => {
+  test('a result of a megabyte is truncated, with the path of the full text', () => {
     const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
     const result = 'x'.repeat(1_000_000);
     log.add({ type: 'session_completed', sessionId: sid(1), attemptId: attemptId(sid(1), 1), result, usage: used });
@@ -159,7 +159,7 @@ describe('size', () => {
     expect(page).toMatch(/Cut: \d+ of 1000000 characters are shown\. All of it: claude-code-agent session logs 2026/);
   });
 
-  test('100 sessions take less than a megabyte, however much was said', () => {
+  test('the report of 100 sessions with long texts is smaller than a megabyte', () => {
     const pauses = isLongRun ? 10 : 3;
     const log = new CoreLog();
     for (let number = 1; number <= 100; number += 1) {
@@ -188,7 +188,7 @@ describe('size', () => {
     expect(Buffer.byteLength(page)).toBeLessThan(1_000_000);
   });
 
-  test('2,000 sessions are all in the table, and what is left out is said', () => {
+  test('the report lists all of 2,000 sessions and says what it leaves out', () => {
     const log = new CoreLog();
     for (let number = 1; number <= 2_000; number += 1) {
       log.addSession(

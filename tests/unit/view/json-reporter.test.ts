@@ -1,6 +1,6 @@
 /**
- * Promises of `--output json`: a header, then public events only, each with at, type, groupId and seq; session_progress
- * without seq, at most two a second per session; nothing of our own bookkeeping.
+ * Promises: `--output json` prints a header, then only public events, each with at, type, groupId and seq. Lines of
+ * session_progress have no seq and come at most twice a second for each session.
  */
 
 import { describe, expect, test } from 'bun:test';
@@ -30,7 +30,7 @@ function jsonInto(lines: string[], clock = stopped) {
   return createJsonReporter({ write: (text) => lines.push(text), groupId, clock });
 }
 
-test('one JSON object a line: the header, then the public events in order', () => {
+test('JSON output is one object a line: the header, then the public events in order', () => {
   const out: string[] = [];
   const reporter = jsonInto(out);
   play(reporter, eventfulRun);
@@ -53,7 +53,7 @@ test('one JSON object a line: the header, then the public events in order', () =
   expect(events.map((event) => event.seq)).toEqual([5, 7, 10, 12, 13, 14, 15]);
 });
 
-test('a failure carries reason, sentence, next step and what it used', () => {
+test('a failure in JSON output has reason, message, next step and usage', () => {
   const out: string[] = [];
   play(jsonInto(out), eventfulRun);
   const failed = out.map((line) => JSON.parse(line)).find((event) => event.type === 'session_failed');
@@ -76,7 +76,7 @@ test('a failure carries reason, sentence, next step and what it used', () => {
   });
 });
 
-test('progress has no seq and is thinned to two a second per session', () => {
+test('session_progress has no seq and comes at most twice a second for each session', () => {
   const out: string[] = [];
   const clock = new HandClock(1000);
   const reporter = jsonInto(out, clock);
@@ -106,7 +106,7 @@ test('progress has no seq and is thinned to two a second per session', () => {
   });
 });
 
-describe('F13', () => {
+describe('session_progress', () => {
   const api: string = ids.api;
 
   const paused = (usd: number) => {
@@ -114,7 +114,7 @@ describe('F13', () => {
     return { type: 'session_paused', ...of, usage: usage(usd, 5000, 1, 7) } as const;
   };
 
-  /** A reporter that has told of a first state, and a way to tell it of further ones. */
+  /** A reporter with a first state, and a function that reports further states. */
   function begun(events = begin(api)) {
     const out: string[] = [];
     const clock = new HandClock(1000);
@@ -127,7 +127,7 @@ describe('F13', () => {
     return { clock, reporter, state, show, lines };
   }
 
-  test('F13: a tool that begins right after another line is told half a second later, and once', () => {
+  test('a tool that starts right after another line is reported half a second later, once', () => {
     const { clock, show, lines } = begun();
     show({ lastText: 'I wait.' });
     clock.pass(10);
@@ -142,7 +142,7 @@ describe('F13', () => {
     expect(lines()).toEqual([]);
   });
 
-  test('F13: the last state stands before the end of the session, and nothing of it after that', () => {
+  test('the last session_progress comes before the end of the session, and none after it', () => {
     const { clock, reporter, state, show, lines } = begun();
     show({});
     show({ currentTool: 'Bash sleep 8' });
@@ -156,7 +156,7 @@ describe('F13', () => {
     ]);
   });
 
-  test('F13: after a resume cost, tokens and attempts are of all attempts, to the sixth digit', () => {
+  test('session_progress after a resume has cost, tokens and attempts of all attempts, to the sixth digit', () => {
     const again = { type: 'session_queued', sessionId: api, queued: true } as const;
     const { show, lines } = begun([...begin(api), paused(0.1), again, ...begin(api, 2)]);
     show({ usage: usage(0.2, 2000, 2, 7) });
@@ -164,7 +164,7 @@ describe('F13', () => {
   });
 });
 
-test("S11: scripts know the notices about a session's own cap by the same names, and tell them by their scope", () => {
+test('notices about a session’s own cap have the names of group notices and their own scope', () => {
   const out: string[] = [];
   const own = { sessionId: ids.api, usage: 1, limit: 1 };
   const notices: EventBody[] = [
@@ -182,7 +182,7 @@ test("S11: scripts know the notices about a session's own cap by the same names,
   expect(exceeded).toMatchObject({ type: 'budget_exceeded', scope: 'session', action: 'paused', ...own });
 });
 
-test('why a session rests is said once, unless the end of its attempt has said it', () => {
+test('the reason of an idle session is reported once, unless the end of its attempt contained it', () => {
   const out: string[] = [];
   const reporter = jsonInto(out);
   const [first, second] = [ids.api, ids.docs];

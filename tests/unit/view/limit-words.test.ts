@@ -1,6 +1,6 @@
 /**
- * Promises: no view calls it a usage limit when the server only throttles, nor the other way round; in sentences times
- * have no milliseconds.
+ * Promises: no view calls throttling a usage limit or a usage limit throttling, and times in sentences have no
+ * milliseconds.
  */
 import { expect, test } from 'bun:test';
 import { notify } from '../../../src/cli/commands/group/run.ts';
@@ -19,7 +19,7 @@ const limited = { type: 'limit_reached', resetsAt, limitType: 'five_hour' } as c
 const capacity = { preparingMax: 9, nowMs: Date.parse('2026-01-04T14:30:22.000Z') };
 const gate = { untilMs: Date.parse(resetsAt), mayProbe: false };
 
-/** What every view says of the group that met this. */
+/** All views of a group that met this limit. */
 function told(body: EventBody): string[] {
   const { state } = fold([...sceneEvents, { type: 'limit_lifted' }, body]);
   const log = new CoreLog().addSession(sessionDefinition(1)).run().add(body);
@@ -40,14 +40,14 @@ function told(body: EventBody): string[] {
   ];
 }
 
-test('throttling is called by its name', () => {
+test('every view calls throttling throttling', () => {
   for (const words of told(throttled)) {
     expect(words).toMatch(/throttl/);
     expect(words).not.toMatch(/(?<!no )usage limit/);
   }
 });
 
-test('so is a usage limit, also the one that comes after throttling', () => {
+test('every view calls a usage limit a usage limit, also after throttling', () => {
   for (const words of told(limited)) {
     expect(words).toMatch(/usage limit/i);
     expect(words).not.toMatch(/throttl/);
@@ -57,7 +57,7 @@ test('so is a usage limit, also the one that comes after throttling', () => {
   expect(fold([...sceneEvents, throttled, { type: 'limit_lifted' }]).state).not.toHaveProperty('limitType');
 });
 
-test('a time in a sentence has no milliseconds', () => {
+test('times in sentences have no milliseconds', () => {
   const log = new CoreLog({ onLimit: 'pause' }).addSession(sessionDefinition(1)).addSession(sessionDefinition(2));
   log.run().start(sid(1)).pause(sid(1));
   const [settled] = decide(log.state, { ...capacity, gate });

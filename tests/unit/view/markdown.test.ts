@@ -1,6 +1,6 @@
 /**
- * Promises: the Markdown report tells what matters in few lines, fits into a pull request, and nothing that anybody
- * wrote becomes markup, HTML, a mention or a reference in it.
+ * Promises: the Markdown report is short, fits into a pull request, and no foreign text becomes markup, HTML, a
+ * mention or a reference in it.
  */
 import { describe, expect, test } from 'bun:test';
 import { foldEvents } from '../../../src/core/reduce.ts';
@@ -12,7 +12,7 @@ import { isLongRun } from '../../support/long.ts';
 import { fc } from '../../support/property.ts';
 import { hostileLog, hostileTexts } from '../../support/view/hostile-log.ts';
 
-/** Lines outside of code blocks; a fence ends with the first row of backticks that is as long. */
+/** Lines outside code blocks; a fence ends with the first row of backticks of its length. */
 function outsideCode(markdown: string): string[] {
   const outside: string[] = [];
   let fence: string | null = null;
@@ -39,7 +39,7 @@ function expectHarmless(lines: readonly string[]): void {
   }
 }
 
-test.each([...hostileTexts])('nothing foreign is markup: %j', (text) => {
+test.each([...hostileTexts])('foreign text is not markup in the Markdown report: %j', (text) => {
   const { events, state } = hostileLog(text);
   const lines = outsideCode(reportMarkdown(state, reportModel(state, events, 0)));
   expectHarmless(lines);
@@ -51,7 +51,7 @@ test.each([...hostileTexts])('nothing foreign is markup: %j', (text) => {
   expect(count('<details>')).toBe(count('</details>'));
 });
 
-describe('one line', () => {
+describe('one-line text', () => {
   test.each([
     ['plain words: 1.5 (two) - three + four', 'plain words: 1.5 (two) - three + four'],
     ['*a* _b_ `c` ~d~ [e](f) ![g](h)', '\\*a\\* \\_b\\_ \\`c\\` \\~d\\~ \\[e\\](f) !\\[g\\](h)'],
@@ -64,10 +64,10 @@ describe('one line', () => {
     ['https://example.org', 'https&colon;//example.org'],
     ['two\nlines\u001b[31m', 'two lines'],
     ['\\*', '\\\\\\*'],
-  ])('%j', (text, escaped) => expect(escapeMarkdown(text, 80)).toBe(escaped));
+  ])('the text %j is escaped in one line', (text, escaped) => expect(escapeMarkdown(text, 80)).toBe(escaped));
 });
 
-test('a code block cannot be ended from within', () => {
+test('text in a code block cannot end it', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom('`', '```', '\n', 'x', ' ', '~~~', ...hostileTexts), { maxLength: 30 }),
@@ -81,7 +81,7 @@ test('a code block cannot be ended from within', () => {
   );
 });
 
-test('an eventful group in few lines', () => {
+test('the Markdown report of an eventful group is short', () => {
   const events = eventfulEvents();
   const state = foldEvents(events);
   if (state === null) throw new Error('no state');
@@ -102,7 +102,7 @@ test('an eventful group in few lines', () => {
   );
 });
 
-test('a branch that is gone is not named as if it were there', () => {
+test('the Markdown report marks a deleted branch as removed', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
   const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
   const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'cca-api', base: 'b0' };
@@ -116,7 +116,7 @@ test('a branch that is gone is not named as if it were there', () => {
   expect(told()).toContain('| cca-api (removed) |');
 });
 
-test('hundreds of long results fit, a thousand in a long run', () => {
+test('the Markdown report of hundreds of long results stays within the size limit', () => {
   const count = isLongRun ? 1000 : 300;
   const log = new CoreLog();
   for (let number = 1; number <= count; number += 1)

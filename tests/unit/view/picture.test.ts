@@ -1,4 +1,4 @@
-/** Promises: pictures of graphs never draw one thing over another and stay quick; time in them never runs backwards. */
+/** Promises: graph pictures have no overlaps and are fast to draw, and time runs from left to right. */
 import { describe, expect, test } from 'bun:test';
 import { cutText, el, escapeText } from '../../../src/view/html/markup.ts';
 import { type GraphLayout, layoutGraph, timeScale } from '../../../src/view/html/pictures.ts';
@@ -13,7 +13,7 @@ interface Node {
   readonly height: number;
 }
 
-/** By places; each depends only on earlier ones. */
+/** Dependencies by index; each is an earlier session. */
 function nodesOf(dependencies: readonly (readonly number[])[]): Node[] {
   const nodes: Node[] = [];
   for (const [index, places] of dependencies.entries()) {
@@ -48,8 +48,8 @@ function expectApart({ nodes, width, height }: GraphLayout): void {
   }
 }
 
-describe('graphs', () => {
-  test('every session is drawn once, over no other, right of what it depends on; no line leaves the picture', () => {
+describe('graph pictures', () => {
+  test('a graph picture draws each session once, without overlap and right of its dependencies', () => {
     fc.assert(
       fc.property(graphs, (nodes) => {
         const layout = drawn(nodes);
@@ -67,15 +67,15 @@ describe('graphs', () => {
     );
   });
 
-  test('graphs that would take seconds are not drawn: thousands of sessions, and a complete graph', () => {
+  test('graphs that take seconds to draw are omitted: thousands of sessions, and a complete graph', () => {
     expect(layoutGraph(nodesOf(Array.from({ length: 2_000 }, () => [])))).toBeNull();
     const complete = Array.from({ length: 40 }, (_, index) => Array.from({ length: index }, (_, place) => place));
     expect(layoutGraph(nodesOf(complete))).toBeNull();
   });
 });
 
-describe('time', () => {
-  test('a night in which nothing ran takes no room', () => {
+describe('timeline', () => {
+  test('the timeline omits hours in which no session ran', () => {
     const hour = 3_600_000;
     const busy = [
       { from: 11 * hour, to: 12 * hour },
@@ -87,14 +87,14 @@ describe('time', () => {
     expect(scale.bands).toMatchObject([{ durationMs: 10 * hour }]);
   });
 
-  test('the label at the right edge is not cut', () => {
+  test('the label at the right edge of the timeline is not cut', () => {
     const span = { from: 0, to: 3 * 3_600_000 };
     expect(timeScale(span, [span], 0, 988).ticks.at(-1)).toMatchObject({ label: '03:00', anchor: 'end' });
   });
 });
 
-describe('markup', () => {
-  test('any text and any attribute comes back as it was cleaned', () => {
+describe('SVG markup', () => {
+  test('text and attributes come back from SVG as they were cleaned', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const reading = readMarkup(el('p', { title: text }, text).text);
@@ -103,7 +103,7 @@ describe('markup', () => {
     );
   });
 
-  test('a cut text takes no more bytes than it may, and no fewer than it could', () => {
+  test('truncated text uses as many bytes as allowed and no more', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.nat(60), (text, max) => {
         const cut = cutText(text, max);

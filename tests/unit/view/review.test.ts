@@ -1,4 +1,4 @@
-/** Promises: what harms ranks above what is ordinary work, and each finding is named. */
+/** Promises: harmful changes rank above ordinary work, and each finding is named. */
 import { describe, expect, test } from 'bun:test';
 import { compareLocks } from '../../../src/view/review/lockfile.ts';
 import { type ChangedFile, filesOfPatch } from '../../../src/view/review/patch.ts';
@@ -230,7 +230,7 @@ const clean: Readonly<Record<string, OutcomeFacts>> = {
   ]),
 };
 
-describe('ranking of outcomes', () => {
+describe('ranking of changes', () => {
   for (const [name, harm] of Object.entries(harmful)) {
     test(`${name} ranks above all ordinary work`, () => {
       const risks = risksOf(harm);
@@ -245,24 +245,24 @@ describe('ranking of outcomes', () => {
     });
   }
 
-  test('between equal findings, more of them come first', () => {
+  test('between equal findings, the branch with more of them comes first', () => {
     const one = [makeRisk('a', 80, 'A.')];
     expect(compareRisks([...one, makeRisk('b', 10, 'B.')], one)).toBeLessThan(0);
   });
 });
 
-describe('what breaks together', () => {
+describe('branches that conflict', () => {
   const rename = [
     file('src/money.ts', { added: ['export function toCents(usd) {'], removed: ['export function cents(usd) {'] }),
   ];
 
-  test('a name that one branch removes and another begins to use', () => {
+  test('a name that one branch removes and another starts to use is found', () => {
     expect(namesGone(rename)).toEqual(['cents']);
     expect(usesName([file('src/cart.ts', { added: ['return cents(total);'] })], 'cents')).toBe(true);
     expect(usesName([file('src/cart.ts', { added: ['return toCents(total);'] })], 'cents')).toBe(false);
   });
 
-  test('a file that one branch moves and another begins to import', () => {
+  test('a file that one branch moves and another starts to import is found', () => {
     const moved = [file('src/amount.ts', { kind: 'renamed', from: 'src/money.ts' })];
     expect(usesGoneFile(moved, [file('src/cart.ts', { added: ["import { cents } from './money.ts';"] })])).toBe(
       'src/money.ts',
@@ -288,14 +288,14 @@ describe('lockfiles', () => {
     go: (version) => `golang.org/x/net v${version} h1:abcdef=\n`,
   };
   for (const [kind, text] of Object.entries(texts)) {
-    test(`${kind}: a downgrade is found, an update is none`, () => {
+    test(`${kind}: a downgrade is a finding and an update is none`, () => {
       expect(compareLocks(text('4.17.21'), text('4.9.30')).downgrades).toHaveLength(1);
       expect(compareLocks(text('4.9.30'), text('4.17.21')).downgrades).toEqual([]);
     });
   }
 });
 
-test('what git prints becomes files with their lines', () => {
+test('git’s output is parsed into files with their lines', () => {
   const [a, b] = ['a'.repeat(40), 'b'.repeat(40)];
   const raw =
     `:100644 100644 ${a} ${b} R080\0old.ts\0new.ts\0:100644 120000 ${a} ${b} T\0link\0` +

@@ -1,6 +1,6 @@
 /**
- * Promises: the next step that is named gets the group on when it is typed as it stands; the table of the sessions
- * fits, and tells when one goes on by itself.
+ * Promises: the suggested next step works as printed, and the table of sessions fits the terminal and shows automatic
+ * resumes.
  */
 import { expect, test } from 'bun:test';
 import { loggedContext, type Verdicts } from '../../../src/core/plan/decision.ts';
@@ -21,7 +21,7 @@ test.each([
   { cap: 3, spent: 27.5, advised: '30.5' },
   { cap: 3, spent: 2.99, advised: '6' },
   { cap: 0.1, spent: 0.1, advised: '0.2' },
-])('%o: the cap is to be raised above what was spent', ({ cap, spent, advised }) => {
+])('%o: the next step raises the cap above what was spent', ({ cap, spent, advised }) => {
   const log = new CoreLog({ maxBudgetUsd: cap }).addSession(sessionDefinition(1)).run();
   log.start(sid(1)).pause(sid(1), usage(spent), 'budget');
   log.add({ type: 'group_paused', reason: 'budget', message: 'The budget is used up.' });
@@ -32,7 +32,7 @@ test.each([
   ]);
 });
 
-test('S11: a session’s own cap is to be raised where the group has money left', () => {
+test('the next step raises a session’s own cap if the group has money left', () => {
   const capped = { ...sessionDefinition(1), maxBudgetUsd: 0.25 };
   const log = new CoreLog({ maxBudgetUsd: 5 }).addSession(capped).run();
   log.start(sid(1)).pause(sid(1), usage(0.3), 'budget');
@@ -41,7 +41,7 @@ test('S11: a session’s own cap is to be raised where the group has money left'
   expect(next).toMatch(/^Continue with: claude-code-agent session resume \S+\/\S+ --max-budget-usd 0\.55$/);
 });
 
-test('work in worktrees is to be looked at and merged, until that was done', () => {
+test('the next step is to review and merge worktrees until that is done', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
   const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
   const place = { path: '/w', folder: '/w', repository: '/app/.git' };
@@ -56,7 +56,7 @@ test('work in worktrees is to be looked at and merged, until that was done', () 
   expect(nextSteps(log.state)).toEqual([expect.stringContaining('session logs')]);
 });
 
-test('what was denied is to be allowed before what failed is tried again', () => {
+test('the next step allows denied tools before a retry of failed sessions', () => {
   const log = new CoreLog();
   for (const number of [1, 2, 3]) log.addSession(sessionDefinition(number));
   log.run().start(sid(1)).start(sid(2)).start(sid(3)).fail(sid(1), usage(1), 'permission').fail(sid(2), usage(1));
@@ -70,7 +70,7 @@ test('what was denied is to be allowed before what failed is tried again', () =>
   ]);
 });
 
-test('a rehearsal that is completed is to be read, and done again for real', () => {
+test('the next step after a completed rehearsal is to read it and run for real', () => {
   const log = new CoreLog().addSession(sessionDefinition(1));
   log.add({ type: 'group_started', run: { id: 'run', runner: processIdentity, rehearsal: true } });
   log.start(sid(1)).complete(sid(1), usage(1)).add({ type: 'group_completed' });
@@ -80,7 +80,7 @@ test('a rehearsal that is completed is to be read, and done again for real', () 
   ]);
 });
 
-test('the closing table fits on a terminal of 80 columns, and is whole where there is none', () => {
+test('the closing table fits a terminal of 80 columns, and is complete without a terminal', () => {
   const log = new CoreLog();
   for (const number of [1, 2]) {
     const name = `update-library-${number}`;
@@ -99,7 +99,7 @@ test('the closing table fits on a terminal of 80 columns, and is whole where the
   expect(narrow[2]).toMatch(/002 update-library-2 .*failed .*claude-error .*\$0\.25/);
 });
 
-test('the table says when a session goes on by itself, as long as somebody runs the group', () => {
+test('the closing table shows automatic resume times while a runner is alive', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).addSession(sessionDefinition(2)).run();
   const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
   const retryAt = new Date(Date.parse(log.state.updatedAt) + 60_000).toISOString();

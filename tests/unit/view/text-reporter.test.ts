@@ -1,6 +1,6 @@
 /**
- * Promises of the text reporter: one line per event, as written here; tool changes told once each; nothing of what
- * claude or a project wrote can control the terminal; colours only when asked for.
+ * Promises: the text reporter prints one line for each event and each tool once. No foreign text controls the
+ * terminal, and colours are used only on request.
  */
 import { expect, test } from 'bun:test';
 import type { LiveSession } from '../../../src/core/progress.ts';
@@ -31,7 +31,7 @@ function reporterInto(lines: string[], style: Style = plainStyle) {
   });
 }
 
-test('an eventful run, line by line, with its summary', () => {
+test('the text reporter prints an eventful run line by line with its summary', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
   const state = play(reporter, eventfulRun);
@@ -66,7 +66,7 @@ Transcripts: /data/session-groups/${groupId}/sessions/*/transcript.jsonl
 `);
 });
 
-test('a session that goes on by itself says when', () => {
+test('the text reporter shows the time of an automatic resume', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
   const of = { sessionId: ids.api, attemptId: attemptId(ids.api, 1) };
@@ -76,7 +76,7 @@ test('a session that goes on by itself says when', () => {
   expect(out.join('')).toContain('001 api  paused (transient, resumes at 14:35:00)  $0.00');
 });
 
-test('each tool is told once, however often progress is reported', () => {
+test('the text reporter names each tool once, however often progress is reported', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
   const state = play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api)]);
@@ -89,7 +89,7 @@ test('each tool is told once, however often progress is reported', () => {
   expect(out).toEqual(['14:30:30  001 api  Read a.ts\n', '14:30:30  001 api  Bash npm test\n']);
 });
 
-test('denied calls are told when there are more of them, and anew in the next attempt', () => {
+test('the text reporter shows new denied calls, and starts again with the next attempt', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
   const state = play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api)]);
@@ -111,7 +111,7 @@ test('denied calls are told when there are more of them, and anew in the next at
   expect(out).toEqual([line('1 tool call was')]);
 });
 
-test('control characters of outside text never reach the terminal', () => {
+test('the text reporter removes control characters from foreign text', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
   const evil = 'a\u001b]0;title\u0007\u001b[2J\u009b31m\rb\u202e\nc';
@@ -137,7 +137,7 @@ test('control characters of outside text never reach the terminal', () => {
   expect(out.join('')).toContain('warning: a');
 });
 
-test('colours come by escape codes around unchanged words', () => {
+test('the text reporter adds colours around unchanged words', () => {
   const plain: string[] = [];
   const coloured: string[] = [];
   for (const [out, style] of [
@@ -152,7 +152,7 @@ test('colours come by escape codes around unchanged words', () => {
   expect(Bun.stripANSI(coloured.join(''))).toBe(plain.join(''));
 });
 
-test('quiet says one closing line and nothing else', () => {
+test('the quiet text reporter prints only the closing line', () => {
   const out: string[] = [];
   const reporter = createQuietReporter((text) => out.push(text));
   reporter.summarize(play(reporter, eventfulRun), new Map(), endMs);

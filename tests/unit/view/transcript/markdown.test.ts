@@ -1,4 +1,4 @@
-/** Promises: Markdown reads well without a browser, columns stand below each other, and no text controls a terminal. */
+/** Promises: Markdown is readable in a terminal, table columns are aligned, and no text controls the terminal. */
 import { expect, test } from 'bun:test';
 import { colourStyle, plainStyle } from '../../../../src/view/format.ts';
 import { type Line, markdownLines, plainWords, wholeLine, wrapLine } from '../../../../src/view/transcript/markdown.ts';
@@ -6,7 +6,7 @@ import { fc } from '../../../support/property.ts';
 
 const plain = (text: string): string[] => markdownLines(text, plainStyle).map(wholeLine);
 
-test('headings, lists, quotes, rules, links and emphasis', () => {
+test('Markdown headings, lists, quotes, rules, links and emphasis are rendered', () => {
   const text = [
     '## What I **did**',
     '',
@@ -29,7 +29,7 @@ test('headings, lists, quotes, rules, links and emphasis', () => {
   ]);
 });
 
-test('code blocks keep what stands in them, and differences in them are coloured', () => {
+test('code blocks are unchanged, and diffs in them are coloured', () => {
   const text = '```ts\nconst a = **1**;\n\n\t- no list\n```\n~~~diff\n-old\n+new\n~~~\nafter';
   expect(plain(text)).toEqual(['    const a = **1**;', '', '        - no list', '    -old', '    +new', 'after']);
   const coloured = markdownLines(text, colourStyle).map(wholeLine);
@@ -37,14 +37,14 @@ test('code blocks keep what stands in them, and differences in them are coloured
   expect(plain('```\nnever closed')).toEqual(['    never closed']);
 });
 
-test('code is set off by colour, and by its marks where there is none', () => {
+test('inline code is coloured, or keeps its marks without colours', () => {
   expect(plain('a `b` c')).toEqual(['a `b` c']);
   expect(markdownLines('# a `b` c', colourStyle).map(wholeLine)).toEqual(['\u001b[1ma b c\u001b[22m']);
   expect(plain('# a `b` c')).toEqual(['a `b` c']);
   expect(markdownLines('a `b` c', colourStyle).map(wholeLine)).toEqual(['a \u001b[36mb\u001b[39m c']);
 });
 
-test('columns of tables stand below each other, also with wide characters', () => {
+test('columns of Markdown tables are aligned, also with wide characters', () => {
   const lines = plain('| name | 値 |\n|:--|--:|\n| 日本語 | 1 |\n| 👩‍👩‍👧 | **2** |\nafter');
   expect(lines).toEqual(['name    値', '日本語  1', '👩‍👩‍👧      2', 'after']);
   const columns = lines.slice(0, 3).map((line) => Bun.stringWidth(line.slice(0, line.search(/[値12]/u))));
@@ -52,7 +52,7 @@ test('columns of tables stand below each other, also with wide characters', () =
   expect(plain('| no table |')).toEqual(['| no table |']);
 });
 
-test('the beginning of a text is words in one line, without marks', () => {
+test('the start of a Markdown text is shown as one line without marks', () => {
   const words = (text: string): string => plainWords(text, 200);
   expect(words('## Done\n\n`keysFor` gives **two** keys:\n\n1. `current`\n2. [previous](a.md)\n')).toBe(
     'Done · keysFor gives two keys: 1. current 2. previous (a.md)',
@@ -66,14 +66,14 @@ test('the beginning of a text is words in one line, without marks', () => {
   expect(plainWords('word '.repeat(100_000), 10).length).toBeLessThanOrEqual(80);
 });
 
-test('long lines are broken between words, and go on below their text', () => {
+test('long Markdown lines are broken between words and indented below their text', () => {
   const line: Line = { lead: '  • ', text: 'some words that do not fit into the columns there are' };
   const pieces = wrapLine(line, 30);
   expect(pieces).toEqual(['  • some words that do not fit', '    into the columns there are']);
   expect(wrapLine(line, 200)).toEqual([`${line.lead}${line.text}`]);
 });
 
-test('what is broken never gets wider than the terminal', () => {
+test('wrapped Markdown is never wider than the terminal', () => {
   const words = fc.array(fc.constantFrom('word', '日本語', '👨‍👩‍👧', 'x'.repeat(90), 'é', '-'), { maxLength: 60 });
   fc.assert(
     fc.property(words, fc.integer({ min: 10, max: 120 }), fc.integer({ min: 0, max: 30 }), (parts, columns, indent) => {
@@ -84,7 +84,7 @@ test('what is broken never gets wider than the terminal', () => {
   );
 });
 
-test('any text gives lines without control characters', () => {
+test('any Markdown gives lines without control characters', () => {
   const part = fc.constantFrom(
     '`',
     '**',
@@ -115,7 +115,7 @@ test('any text gives lines without control characters', () => {
   );
 });
 
-test('marks without an end cost no more than the text is long', () => {
+test('unclosed Markdown marks take linear time', () => {
   for (const mark of ['[', '**a', '` ', '*a', '|', '![a](', '# ', '> ', '__']) {
     expect(plain(mark.repeat(19_000 / mark.length)).join('').length).toBeGreaterThan(0);
   }

@@ -1,7 +1,6 @@
 /**
- * Promises of CPM skills: the checker names what is missing, with its place; the fix adds to the section about state
- * and changes nothing else, whatever text it is given, and nothing that it does not understand; the 14 shipped skills
- * are sound and each one is its own.
+ * Promises: the checker of CPM skills names missing parts with their place, the fix only adds to the state section,
+ * and the 14 shipped skills pass the check and differ from each other.
  */
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -36,7 +35,7 @@ const problemsOf = (text: string, folder = 'bake') =>
   checkSkill({ file: 'SKILL.md', folder, text, procedures: '' }).map(({ line, message }) => `${line}: ${message}`);
 
 describe('checkSkill', () => {
-  test('a whole skill has no problem, whatever its ends of line and the blank lines at its end', () => {
+  test('a complete skill has no problem, with any line ends and trailing blank lines', () => {
     expect(problemsOf(whole)).toEqual([]);
     expect(problemsOf(whole.replaceAll('\n', '\r\n'))).toEqual([]);
     expect(problemsOf(`${whole.trimEnd()}`)).toEqual([]);
@@ -54,7 +53,7 @@ describe('checkSkill', () => {
     ['---\nname: bake\n---\n', 'description is missing'],
     ['---\nname: bake\ndescription: "  "\n---\n', 'description is missing'],
     [`---\nname: bake\ndescription: ${'x'.repeat(1025)}\n---\n`, 'more than 1024 characters'],
-  ])('front matter %j', (head, message) => {
+  ])('the front matter %j is a problem', (head, message) => {
     const problems = checkSkill({
       file: 'SKILL.md',
       folder: 'bake',
@@ -67,7 +66,7 @@ describe('checkSkill', () => {
     );
   });
 
-  test('the section is there in words of its own, and what it does not say is named', () => {
+  test('a state section in other words is accepted, and its missing parts are named', () => {
     expect(problemsOf(`${front}${body}`)).toEqual(['21: has no section "## State Management"']);
     const own = (text: string) => problemsOf(`${front}${body}\n## State management\n\n${text}\n`);
     const file = 'Keep `docs/plans/.cpm-progress-{id}.md`, named by CPM_SESSION_ID, in a table.';
@@ -80,7 +79,7 @@ describe('checkSkill', () => {
     ]);
   });
 
-  test('a procedure that the skills of a plugin share counts for the section that names it, and no other', () => {
+  test('a shared procedure counts only for the section that names it', () => {
     const text = `${front}${body}\n## State Management\n\nFollow the shared **Keeping state** procedure.\n`;
     const state = '`.cpm-progress-{id}.md` by CPM_SESSION_ID. Adopt an older one. Delete it at the end.';
     const count = (procedures: string) => checkSkill({ file: 'x', folder: 'bake', text, procedures }).length;
@@ -89,12 +88,12 @@ describe('checkSkill', () => {
     expect(count('')).toBe(3);
   });
 
-  test('a skill that says that it is stateless needs no section', () => {
+  test('a skill that declares itself stateless needs no state section', () => {
     expect(problemsOf(`${front}${body}\nThis skill is **stateless**.\n`)).toEqual([]);
     expect(problemsOf(`---\n---\n${body}\nThis skill is **stateless**.\n`)).toHaveLength(1);
   });
 
-  test('a block of code that is never closed is named where it begins, and by itself', () => {
+  test('an unclosed code block is named with its first line, as the only problem', () => {
     expect(problemsOf(whole.replace('Eat.', '````\nEat.\n```'))).toEqual([
       '20: begins a block of code that is never closed',
     ]);
@@ -106,7 +105,7 @@ describe('withSection', () => {
 
   const item = (name: string) => section.split('\n').find((line) => line.startsWith(`- **${name}**`)) ?? '';
 
-  test('puts it at the end, or what is missing at the end of the one of the skill', () => {
+  test('withSection appends the state section, or its missing parts at its end', () => {
     expect(mended(`${front}${body}`)).toBe(whole);
     expect(mended(`${front}${body.trimEnd()}`)).toBe(whole);
     const own = `${front}\n## State Management\n\n| my | table |\n\n### Part\n\nDelete .cpm-progress.md.\n`;
@@ -115,7 +114,7 @@ describe('withSection', () => {
     expect(mended(`${own}## Next\n`)).toBe(`${own}${added}\n## Next\n`);
   });
 
-  test('a section that keeps its state in another way, or by a procedure that is not there, is left as it is', () => {
+  test('withSection leaves a section with another method or a missing procedure unchanged', () => {
     for (const words of ['State is in Redis.', 'Follow the shared **Keeping state** procedure.']) {
       expect(mended(`${front}${body}\n## State Management\n\n${words}\n`)).toBe('nothing');
     }
@@ -123,18 +122,18 @@ describe('withSection', () => {
     expect(mended(stateless)).toBe(stateless);
   });
 
-  test('keeps the ends of line', () => {
+  test('withSection keeps the line ends', () => {
     const windows = `${front}${body}`.replaceAll('\n', '\r\n');
     expect(mended(windows)).toBe(whole.replaceAll('\n', '\r\n'));
   });
 
-  test('what stands in a block of code is text; an open block is not mended', () => {
+  test('text in code blocks is ignored, and an unclosed block is not changed', () => {
     const fenced = `${front}\n~~~\n## State Management\n~~~\n`;
     expect(mended(fenced)).toBe(`${fenced}\n${section}`);
     expect(mended(`${front}\n\`\`\`\n## State Management\n`)).toBe('nothing');
   });
 
-  test('whatever the text: the section is right then, a second time changes nothing, no other line is lost', () => {
+  test('for any text withSection makes the section right, is idempotent, and loses no line', () => {
     const line = fc.constantFrom(
       ...['', '# A', '## State Management', '### state-management', '# State Management', '## B', '### C', 'text'],
       ...['---', '```', '~~~~', '```js', '- item', '  ## D  ##', 'Mine.', '\ttab', '`` ` ``', '## Phase 1: x', '\r'],
@@ -150,7 +149,7 @@ describe('withSection', () => {
         }
         expect(problemsOf(result).filter((problem) => problem.includes('section'))).toEqual([]);
         expect(mended(result)).toBe(result);
-        // Nothing is taken away: its lines are there in their order.
+        // Nothing is removed: its lines are there in their order.
         const left = result.split('\n').values();
         for (const one of text.trimEnd().split('\n')) {
           expect(left.some((other) => other.trimEnd() === one.trimEnd())).toBe(true);
@@ -167,17 +166,17 @@ const names = [
 ].sort();
 const skills = join(templates, 'configs', 'cpm', 'skills');
 const textOf = (name: string) => readFileSync(join(skills, name, 'SKILL.md'), 'utf8');
-/** What is a skill's own. */
+/** The text of a skill without the shared section. */
 const bodyOf = (name: string) => textOf(name).replace(section.trim(), '');
 const linesOf = (text: string) => text.split('\n').filter((line) => line.trim() !== '');
 
-test('the 14 skills are there, and nothing else', () => {
+test('the package contains exactly the 14 skills', () => {
   expect(readdirSync(skills).sort()).toEqual(names);
   for (const name of names) expect(readdirSync(join(skills, name))).toEqual(['SKILL.md']);
 });
 
 describe.each(names)('skill %s', (name) => {
-  test('is sound, and of a length that is read', () => {
+  test('a shipped skill passes the check and is short enough to be read', () => {
     expect(checkSkill({ file: name, folder: name, text: textOf(name), procedures: '' })).toEqual([]);
     expect(textOf(name)).toContain(section.trim());
     const { length } = textOf(name).trimEnd().split('\n');
@@ -185,14 +184,14 @@ describe.each(names)('skill %s', (name) => {
     expect(length).toBeLessThanOrEqual(120);
   });
 
-  test('says its input, what to ask, what its progress file holds and how to end', () => {
+  test('a shipped skill states its input, its questions, the contents of its progress file and its end', () => {
     const text = bodyOf(name);
     for (const heading of ['Input', 'What to ask', 'Output', 'Progress file', 'How to end']) {
       expect(text).toContain(`\n## ${heading}\n`);
     }
     expect(text).toContain('$ARGUMENTS');
     expect(text).toContain('**Use it**');
-    // Variables of a config template would have to be declared.
+    // A config template would have to declare variables.
     expect(text).not.toContain('{{');
     // Progress files count the phases. Every phase has steps.
     const phases = text.split(/\n## Phase /).slice(1);
@@ -208,16 +207,16 @@ describe.each(names)('skill %s', (name) => {
     expect(paths).toEqual(['docs/plans/.cpm-progress-{session_id}.md', 'docs/plans/.cpm-progress.md']);
   });
 
-  test('S3: names what may change the session id: /clear, a fork and a resume', () => {
+  test('skills name the events that change the session id: /clear, a fork and a resume', () => {
     const adoption =
       textOf(name)
         .split('\n')
         .find((line) => line.startsWith('- **Adoption**')) ?? '';
     for (const word of ['`/clear`', 'fork', 'resume']) expect(adoption).toContain(word);
-    // The old file goes last.
+    // The old file is removed last.
     expect(adoption).toContain('write its content to the file of your own id, read that back, and only then delete');
   });
-  test('shares at most half its lines with any other', () => {
+  test('a shipped skill shares at most half of its lines with any other skill', () => {
     const own = linesOf(bodyOf(name));
     for (const other of names.filter((one) => one !== name)) {
       const others = new Set(linesOf(bodyOf(other)));
@@ -226,27 +225,27 @@ describe.each(names)('skill %s', (name) => {
     }
   });
 
-  test('what it suggests next are skills', () => {
+  test('the next skills that a shipped skill suggests exist', () => {
     const end = bodyOf(name).split('\n## How to end\n')[1] ?? '';
     for (const [, suggested] of end.matchAll(/`([a-z]+)`/g)) expect(names).toContain(suggested as string);
   });
 });
 
-describe('the shared section', () => {
-  test('S3: what every session of a group is told names the same three', () => {
+describe('shared section', () => {
+  test('instructions of group sessions name the same three events that change the session id', () => {
     expect(cpmRules).toMatch(/`\/clear`, a fork or a resume may change the id/);
   });
-  test('S12: it names no CLAUDE.md, which a session may be without', () => {
+  test('the shared section does not refer to CLAUDE.md, which a session may lack', () => {
     expect(cpmRules).not.toContain('CLAUDE.md');
   });
-  test('keeps state out of commits, and takes the summary of a compaction away with the progress file', () => {
+  test('the shared section keeps state out of commits and removes compaction summaries', () => {
     expect(section).toContain('put `/docs/plans/.cpm-*` into `.gitignore`');
     expect(section).toMatch(
       /^- \*\*End\*\*: .* delete your progress file .*`docs\/plans\/\.cpm-compact-summary-\{session_id\}\.md`/m,
     );
     expect(cpmRules).toContain('No commit holds it.');
   });
-  test('says where, when, adoption, the end, and what to do when nobody can answer', () => {
+  test('the shared section covers place, time, adoption, end, and sessions without a user', () => {
     for (const word of [
       'CPM_SESSION_ID',
       'CLAUDE_CODE_SESSION_ID',
@@ -261,7 +260,7 @@ describe('the shared section', () => {
     }
   });
 
-  test('its form is what our hooks read', () => {
+  test('the hooks can read progress files in the form of the shared section', () => {
     const form = /```markdown\n([\s\S]*?)```/.exec(section)?.[1] ?? '';
     for (const part of ['## Completed Phases\n### Phase', '## Next Action\n']) expect(form).toContain(part);
     expect(parseHeader(form)).toEqual({

@@ -1,6 +1,6 @@
 /**
- * Promises of docs/context.md: the commands, files and folders that it names are those of the program. Not covered:
- * whether its sentences are true; the tests of each system are there for that.
+ * Promises: commands, files and folders named in docs/context.md exist. Other statements are covered by the tests of
+ * each system.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { packageRoot } from '../../support/cli.ts';
 
 const text = readFileSync(join(packageRoot, 'docs', 'context.md'), 'utf8');
 
-test('every command it shows is one of the program', () => {
+test('every command in docs/context.md exists', () => {
   const groups = ['session', 'cpm', 'hook', 'handover', 'faber'];
   const named = [...text.matchAll(/cca ([a-z]+) ([a-z-]+)/g)].filter(([, group = '']) => groups.includes(group));
   expect(new Set(named.map(([, group]) => group))).toEqual(new Set(groups));
@@ -22,7 +22,7 @@ test('every command it shows is one of the program', () => {
   for (const [, group, name] of named) expect(commands).toContain(`${group} ${name}`);
 });
 
-test('every file of the package it shows is there, and so are the slash commands', () => {
+test('every package file and slash command in docs/context.md exists', () => {
   for (const [, path = ''] of text.matchAll(/((?:examples|templates)\/[\w./-]+\.(?:sh|json|yaml))/g)) {
     expect([path, existsSync(join(packageRoot, path))]).toEqual([path, true]);
   }
@@ -36,7 +36,7 @@ test('every file of the package it shows is there, and so are the slash commands
   }
 });
 
-test('a project’s own workflow is read from where it says', () => {
+test('a project’s own workflow is read from the path in docs/context.md', () => {
   const folder = mkdtempSync(join(tmpdir(), 'cca docs '));
   try {
     const place = /`(\.fractary\/faber\/workflows\/<name>\.json)`/.exec(text)?.[1]?.replace('<name>', 'default') ?? '';

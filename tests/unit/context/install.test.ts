@@ -1,6 +1,6 @@
 /**
- * Promises: our hooks get into settings and out again; what is not ours keeps its value, its place and its bytes; a
- * second time changes nothing.
+ * Promises: the hooks can be installed in settings and uninstalled. Other settings keep their value, place and bytes,
+ * and repeating a command changes nothing.
  */
 import { describe, expect, test } from 'bun:test';
 import { withMember } from '../../../src/app/hooks/settings-file.ts';
@@ -10,7 +10,7 @@ import { contextNames } from '../../../src/core/definitions.ts';
 import { fc } from '../../support/property.ts';
 
 const launcher = '/opt/a b/bin/claude-code-agent';
-/** As versions before the compiled program installed them. */
+/** Commands that versions before the compiled program installed. */
 type Settings = { hooks?: Record<string, { matcher?: string; hooks: Record<string, unknown>[] }[]> };
 const install = (settings: object, systems = [...contextNames], from = launcher) =>
   installHooks(settings as Record<string, unknown>, from, systems) as Settings;
@@ -26,7 +26,7 @@ const theirs = {
 };
 
 describe('installHooks', () => {
-  test('one entry per system and event: exec form, absolute paths, a timeout', () => {
+  test('installHooks adds one entry for each system and event: exec form, absolute paths, a timeout', () => {
     const { hooks } = install({});
     expect(Object.keys(hooks ?? {})).toEqual(['SessionStart', 'PreCompact', 'SessionEnd']);
     const args = (system: string, event: string) => ['hook', system, event, '--installed'];
@@ -44,14 +44,14 @@ describe('installHooks', () => {
     expect(readBackCheck('f', JSON.stringify({ hooks })).ok).toBe(true);
   });
 
-  test('what others have put there stays in its place', () => {
+  test('installHooks keeps other entries in their place', () => {
     const after = install(theirs);
     expect(after).toMatchObject({ model: 'opus', hooks: { Stop: theirs.hooks.Stop } });
     expect(after.hooks?.SessionStart?.[0]).toEqual(theirs.hooks.SessionStart[0] as never);
     expect(after.hooks?.SessionStart).toHaveLength(4);
   });
 
-  test('a package that was moved, a second copy, an entry that was changed or shared: replaced by one of each', () => {
+  test('installHooks replaces entries of a moved package or a second copy, and changed or shared entries', () => {
     const old = install({}, ['cpm'], '/elsewhere/bin/claude-code-agent');
     const [ours] = old.hooks?.SessionStart ?? [];
     const foreign = { type: 'command', command: 'echo', timeout: 1 };
@@ -88,7 +88,7 @@ describe('uninstallHooks', () => {
     ['of another program', { command: '/x/bin/agent', args: ['hook', 'cpm', 'session-start', '--installed'] }],
     ['by a relative path', { command: 'bin/claude-code-agent', args: ['hook', 'cpm', 'session-start', '--installed'] }],
     ['of another type', { type: 'prompt', args: ['hook', 'cpm', 'session-start', '--installed'] }],
-  ])('leaves what is not ours: %s', (_, hook) => {
+  ])('uninstallHooks keeps other entries: %s', (_, hook) => {
     const settings = { hooks: { SessionStart: [{ hooks: [{ type: 'command', command: launcher, ...hook }] }] } };
     expect(uninstall(settings)).toBe(settings);
     expect(installedHooks(settings)).toEqual([]);
@@ -119,8 +119,8 @@ const settingsOf = fc
   .filter(({ hooks }) => hooks === undefined || (typeof hooks === 'object' && hooks !== null && !Array.isArray(hooks)));
 const systems = fc.subarray([...contextNames], { minLength: 1 });
 
-describe('whatever the settings are', () => {
-  test('installing twice is installing once; uninstalling gives the settings back', () => {
+describe('any settings', () => {
+  test('installing hooks twice equals installing once, and uninstalling restores the settings', () => {
     fc.assert(
       fc.property(settingsOf, systems, (settings, some) => {
         const once = install(settings, some);
@@ -132,7 +132,7 @@ describe('whatever the settings are', () => {
     );
   });
 
-  test('in the text of a file, too: every other member keeps its bytes', () => {
+  test('installing hooks keeps every byte of other members of the file', () => {
     fc.assert(
       fc.property(settingsOf, systems, fc.constantFrom(0, 2, 4, '\t'), fc.boolean(), (settings, some, indent, crlf) => {
         const plain = JSON.stringify(settings, null, indent);
@@ -165,7 +165,7 @@ describe('withMember', () => {
     ['{\n  "x": []\n}', 'x', undefined, '{}'],
     ['{"\\u0078": 1, "a": 2}', 'x', 3, '{"\\u0078": 3, "a": 2}'],
     ['{"a": -0, "b": [1, 2], "c": null}', 'x', true, '{"a": -0, "b": [1, 2], "c": null,"x": true}'],
-  ])('%j, %s', (text, key, value, expected) => {
+  ])('withMember changes only its member: %j, %s', (text, key, value, expected) => {
     expect(withMember(text, key, value)).toBe(expected);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Promises of the plugin that this package is: its manifest names what is there, its hooks name systems and events that
- * exist, and the program behind them ends well whatever it is given and wherever it is called from.
+ * Promises: the plugin manifest names existing files, its hooks name existing systems and events, and its program
+ * exits successfully on any input from any folder.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const root = resolve(import.meta.dir, '../../..');
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'));
 const manifest = json('.claude-plugin/plugin.json');
 const { hooks } = json(manifest.hooks);
-/** claude puts the path of the plugin in its place. */
+/** claude replaces the placeholder with the path of the plugin. */
 const placeOfPlugin = '$' + '{CLAUDE_PLUGIN_ROOT}';
 
 interface Hook {
@@ -29,7 +29,7 @@ const all: Hook[] = Object.entries<{ matcher?: string; hooks: Hook[] }[]>(hooks)
   entries.flatMap(({ matcher, hooks: own }) => own.map((hook) => ({ ...hook, event, matcher }))),
 );
 
-test('the manifest names paths within the package, which are there', () => {
+test('the plugin manifest names existing paths within the package', () => {
   expect(manifest).toMatchObject({ name: 'cpm', version: json('package.json').version });
   const paths = [...manifest.skills, ...manifest.commands, manifest.hooks];
   expect(paths).toHaveLength(3);
@@ -39,7 +39,7 @@ test('the manifest names paths within the package, which are there', () => {
   }
 });
 
-test('its commands run the program of the package itself, whatever is on PATH, and only what they are for', () => {
+test('plugin commands run the package’s own program, whatever is on PATH, and allow only that', () => {
   const commands = readdirSync(join(root, 'templates/plugin/commands')).toSorted();
   expect(commands).toEqual(['clean.md', 'prime-context.md', 'session-end.md', 'sessions.md', 'workflow-run.md']);
   for (const name of commands) {
@@ -51,14 +51,14 @@ test('its commands run the program of the package itself, whatever is on PATH, a
     expect(allowed.length).toBeGreaterThan(0);
     for (const [, rule = ''] of allowed) {
       expect(rule).toMatch(/:\*$/);
-      // What is allowed is what the text tells the model to run, or runs at once.
+      // Every allowed command is one that the text names or runs at once.
       expect(text.slice(text.indexOf('\n---\n'))).toContain(rule.replace(/:\*$/, ''));
     }
     expect(text.replaceAll(program, '')).not.toContain('claude-code-agent');
   }
 });
 
-test("S6: FABER's commands say the same under each of their names, in the config template and both plugins", () => {
+test('FABER commands are the same under each of their names, in the config template and both plugins', () => {
   const template = 'templates/configs/faber/commands';
   const names = ['prime-context.md', 'session-end.md', 'workflow-run.md'];
   const places = [
@@ -73,7 +73,7 @@ test("S6: FABER's commands say the same under each of their names, in the config
       const quoted = `"${placeOfPlugin}${program}"`;
       const plain = program === null ? text : text.replaceAll(quoted, 'claude-code-agent');
       const rule = /^allowed-tools: .*$/m;
-      // What the plugin allows is what it says to run; the template's settings allow more.
+      // The plugin allows what its text names; the template's settings allow more.
       expect(plain.replace(rule, '')).toBe(readFileSync(join(root, template, name), 'utf8').replace(rule, ''));
       if (program !== null) expect(rule.exec(text)?.[0]).toContain(quoted);
     }
@@ -89,7 +89,7 @@ test("S6: FABER's commands say the same under each of their names, in the config
   expect(existsSync(join(root, 'templates/fractary-faber', '../../bin/claude-code-agent'))).toBe(true);
 });
 
-test('every hook runs our program, by its full path, without a shell line and with a time limit', () => {
+test('every plugin hook runs the program by its full path, without a shell and with a timeout', () => {
   expect(all).toHaveLength(8);
   const spoken: Readonly<Record<string, string>> = {
     SessionStart: 'session-start',
@@ -117,7 +117,7 @@ test('every hook runs our program, by its full path, without a shell line and wi
   );
 });
 
-test('claude waits ten seconds for each of its hooks, also before a compaction', () => {
+test('claude waits up to ten seconds for each hook, also before a compaction', () => {
   expect(all.filter(({ event }) => event === 'PreCompact').length).toBeGreaterThan(0);
   expect(all.map(({ timeout }) => timeout)).toEqual(all.map(() => 10));
 });
@@ -144,7 +144,7 @@ describe('hook.sh', () => {
   }
 
   test.each(['{}', '', '{"session_id":', 'null', '\u0000', null])(
-    'ends well with %j on its standard input',
+    'hook.sh exits successfully with %j on stdin',
     (stdin) => {
       const { exitCode, stdout } = hook(['cpm', 'session-start'], stdin);
       expect(exitCode).toBe(0);
@@ -152,17 +152,20 @@ describe('hook.sh', () => {
     },
   );
 
-  test('guides the summary before a compaction', () => {
+  test('hook.sh guides the summary before a compaction', () => {
     const { exitCode, stdout } = hook(['cpm', 'pre-compact'], '{"session_id":"11","trigger":"auto"}');
     expect(exitCode).toBe(0);
     expect(stdout).not.toBe('');
   });
 
-  test.each([[[]], [['cpm']], [['nothing', 'session-start']], [['cpm', 'nothing']]])('ends well with %j', (args) => {
-    expect(hook(args, start)).toMatchObject({ exitCode: 0, stdout: '' });
-  });
+  test.each([[[]], [['cpm']], [['nothing', 'session-start']], [['cpm', 'nothing']]])(
+    'hook.sh exits successfully with %j',
+    (args) => {
+      expect(hook(args, start)).toMatchObject({ exitCode: 0, stdout: '' });
+    },
+  );
 
-  test('no file of the project decides how Bun runs', () => {
+  test('no project file changes how hook.sh runs Bun', () => {
     writeFileSync(join(folder, 'bunfig.toml'), 'preload = ["./evil.ts"]\n');
     writeFileSync(join(folder, 'evil.ts'), "console.log('EVIL');");
     writeFileSync(join(folder, '.env'), 'CLAUDE_CODE_AGENT_ATTEMPT=x\n');
@@ -171,14 +174,14 @@ describe('hook.sh', () => {
     expect(stdout).not.toContain('EVIL');
   });
 
-  test('a variable that turns what is compiled into Bun itself has no effect', () => {
+  test('hook.sh ignores a variable that turns a compiled program into Bun itself', () => {
     expect(hook(['cpm', 'session-start'], start, { BUN_BE_BUN: '1' }).stdout).toContain('BANANAS');
   });
 
   test.each([
     ['no file', 'nowhere', undefined],
     ['no program', 'program', 'text'],
-  ])('a Bun that is %s: says so once, and ends well', (_, name, text) => {
+  ])('with a Bun that is %s hook.sh prints one message and exits successfully', (_, name, text) => {
     const bun = join(folder, name);
     if (text !== undefined) writeFileSync(bun, text);
     const { exitCode, stdout } = hook(['cpm', 'session-start'], start, { CLAUDE_CODE_AGENT_BUN: bun });
@@ -190,7 +193,7 @@ describe('hook.sh', () => {
     });
   });
 
-  test('a copy of the package works from where it was put, without its node_modules', () => {
+  test('a copied package works in its new place without node_modules', () => {
     const copy = join(folder, 'a copy');
     for (const part of ['bin', 'package.json', 'src', 'templates/plugin'])
       cpSync(join(root, part), join(copy, part), { recursive: true });
@@ -204,7 +207,7 @@ describe('hook.sh', () => {
     expect(stdout).toContain('BANANAS');
   });
 
-  test('a package without its other parts ends well', () => {
+  test('a package without its other parts exits successfully', () => {
     const copy = join(folder, 'a part');
     cpSync(join(root, 'templates/plugin'), join(copy, 'templates/plugin'), { recursive: true });
     expect(hook(['cpm', 'session-start'], start, {}, copy)).toMatchObject({ exitCode: 0 });

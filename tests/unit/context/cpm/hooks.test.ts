@@ -1,4 +1,4 @@
-/** Promises: the acceptance rows of the CPM specification that are marked [unit], by name, and what they leave open. */
+/** Promises: the acceptance rows of the CPM specification marked [unit], by name, and cases that they leave open. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
@@ -47,7 +47,7 @@ describe('3. Precise compaction recovery', () => {
     expect(text).not.toMatch(/THEIRS|LEGACY|cpm:do/);
   });
   test('the hook falls back to injecting all files if no match found', () => {
-    // Old ones as well: one of them may be this session's.
+    // Old files too: one of them may belong to this session.
     for (const [index, id] of ids.slice(1).entries())
       project.write(id, progress('cpm:do', `epic ${id[7]}`), index * 30);
     expect(namesOf(project.compact()).sort()).toEqual(ids.slice(1).map((id) => `.cpm-progress-${id}.md`));
@@ -55,48 +55,54 @@ describe('3. Precise compaction recovery', () => {
     expect(namesOf(unknown)).toHaveLength(4);
     expect(unknown).not.toContain('CPM_SESSION_ID:');
   });
-  test('a matching file is shown whatever its age', () => {
+  test('a matching progress file is shown whatever its age', () => {
     project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 500);
     expect(project.compact()).toContain('MINE');
   });
-  test('the legacy file is shown when there is no session file', () => {
+  test('the legacy progress file is shown when there is no session file', () => {
     project.writeFile('.cpm-progress.md', progress('cpm:brief', '1 of 2', 'LEGACY'));
     expect(project.compact()).toContain('LEGACY');
     expect(project.start()).toContain('LEGACY');
   });
 });
 
-describe('the legacy file beside files of sessions', () => {
+describe('the legacy file beside session files', () => {
   const legacyName = '.cpm-progress.md';
   const writeLegacy = (hoursOld = 0, body = 'LEGACY') =>
     project.writeFile(legacyName, progress('cpm:brief', '1 of 2', body), hoursOld);
 
-  test.each(['startup', 'resume', 'clear', 'compact'])('S1: is named in one line, never injected (%s)', (source) => {
-    const path = writeLegacy();
-    const line = `- cpm:brief — 1 of 2 — docs/specifications/07-spec-cpm-brief.md — file: ${path} (0h old)`;
-    // Whoever's file it stands beside: another session's, one that most likely was given up, the own one.
-    for (const [id, hoursOld] of [
-      [other, 0],
-      [other, 90],
-      [own, 5],
-    ] as const) {
-      project.write(id, progress('cpm:do', '1'), hoursOld);
-      for (const sessionId of [{}, { sessionId: own }]) {
-        for (const isWorker of [true, false]) {
-          const { text } = project.call('session-start', { source, isWorker, ...sessionId });
-          expect(text.split('\n').filter((one) => one.includes(legacyName))).toEqual([line]);
-          expect(text).not.toContain('LEGACY');
+  test.each(['startup', 'resume', 'clear', 'compact'])(
+    'the legacy progress file beside session files is named in one line, never injected (%s)',
+    (source) => {
+      const path = writeLegacy();
+      const line = `- cpm:brief — 1 of 2 — docs/specifications/07-spec-cpm-brief.md — file: ${path} (0h old)`;
+      // The other file may belong to another session, to an abandoned one, or to this one.
+      for (const [id, hoursOld] of [
+        [other, 0],
+        [other, 90],
+        [own, 5],
+      ] as const) {
+        project.write(id, progress('cpm:do', '1'), hoursOld);
+        for (const sessionId of [{}, { sessionId: own }]) {
+          for (const isWorker of [true, false]) {
+            const { text } = project.call('session-start', { source, isWorker, ...sessionId });
+            expect(text.split('\n').filter((one) => one.includes(legacyName))).toEqual([line]);
+            expect(text).not.toContain('LEGACY');
+          }
         }
       }
-    }
-  });
-  test.each([0, 47, 100])('is not crowded out by the files of a hundred sessions (%d hours old)', (hoursOld) => {
-    const path = writeLegacy(hoursOld, 'LEGACY '.repeat(1_500));
-    for (let number = 0; number < 100; number += 1) {
-      project.write(`${ids[1]}-${number}`, progress('cpm:do', '1'), hoursOld);
-    }
-    for (const isWorker of [true, false]) expect(project.start({ isWorker })).toContain(path);
-  });
+    },
+  );
+  test.each([0, 47, 100])(
+    'the legacy progress file is named even beside a hundred session files (%d hours old)',
+    (hoursOld) => {
+      const path = writeLegacy(hoursOld, 'LEGACY '.repeat(1_500));
+      for (let number = 0; number < 100; number += 1) {
+        project.write(`${ids[1]}-${number}`, progress('cpm:do', '1'), hoursOld);
+      }
+      for (const isWorker of [true, false]) expect(project.start({ isWorker })).toContain(path);
+    },
+  );
 });
 
 describe('4. Multi-file resume injection', () => {
@@ -128,7 +134,7 @@ describe('4. Multi-file resume injection', () => {
     expect(project.call('session-start', { source: 'startup' }).text).toBe('');
     expect(project.start({ projectFolder: `${project.folder}/nowhere` })).toBe(`CPM_SESSION_ID: ${own}`);
   });
-  test('the own file comes first, then the newest', () => {
+  test('the session’s own progress file comes first, then the newest', () => {
     for (const [hours, id] of ids.entries()) project.write(id, progress('cpm:do', '1'), hours);
     expect(namesOf(project.start({ sessionId: ids[3] })).map((name) => name[21])).toEqual(['4', '1', '2', '3', '5']);
   });
@@ -159,19 +165,22 @@ describe('7. Orphan detection', () => {
     expect(at).toBeGreaterThan(lines.findIndex((line) => line.startsWith('WARNING')));
     expect(lines.at(-1)).toStartWith('NOTE: ');
   });
-  test.each(['startup', 'resume'])('the own file is shown whole whatever its age, never as stale (%s)', (source) => {
-    project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 73.5);
-    const old = project.write(other, progress('cpm:do', '1', 'THEIRS'), 60);
-    project.write(ids[2], progress('cpm:do', '1'), 5);
-    const text = project.start({ source });
-    expect(namesOf(text)).toEqual([own, ids[2]].map((id) => `.cpm-progress-${id}.md`));
-    expect(text).toContain(progress('cpm:spec', '3 of 6', 'MINE').trimEnd());
-    expect(text.match(/^STALE: .*/gm)).toEqual([expect.stringContaining(`delete ${old}`)]);
-    expect(text).not.toContain(`delete ${project.path(own)}`);
-    expect(text.split('\n').at(-1)).toEndWith(
-      ` .cpm-progress-${own}.md belongs to this very session and was last written 73 hours ago.`,
-    );
-  });
+  test.each(['startup', 'resume'])(
+    'the session’s own progress file is shown whole whatever its age, never as stale (%s)',
+    (source) => {
+      project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 73.5);
+      const old = project.write(other, progress('cpm:do', '1', 'THEIRS'), 60);
+      project.write(ids[2], progress('cpm:do', '1'), 5);
+      const text = project.start({ source });
+      expect(namesOf(text)).toEqual([own, ids[2]].map((id) => `.cpm-progress-${id}.md`));
+      expect(text).toContain(progress('cpm:spec', '3 of 6', 'MINE').trimEnd());
+      expect(text.match(/^STALE: .*/gm)).toEqual([expect.stringContaining(`delete ${old}`)]);
+      expect(text).not.toContain(`delete ${project.path(own)}`);
+      expect(text.split('\n').at(-1)).toEndWith(
+        ` .cpm-progress-${own}.md belongs to this very session and was last written 73 hours ago.`,
+      );
+    },
+  );
 });
 
 describe('8. Readable resume presentation', () => {
@@ -187,7 +196,7 @@ describe('8. Readable resume presentation', () => {
     project.write(other, text);
     expect(blocks(project.start())[0]?.[1]).toBe(label);
   });
-  test('S2: the label is skill, phase and artifact wherever a file is shown, named, flagged or summed up', () => {
+  test('the label of a progress file has skill, phase and artifact in every list', () => {
     const label = 'cpm:spec — 3 of 6 — docs/specifications/07-spec-cpm-spec.md';
     const path = project.write(own, progress('cpm:spec', '3 of 6'));
     expect(project.start()).toContain(`--- CPM SESSION STATE (${label}) [`);
@@ -201,7 +210,7 @@ describe('8. Readable resume presentation', () => {
 
 describe('in a worker', () => {
   const worker = { isWorker: true };
-  test('the own file is shown whole whatever its age, others with one line, and nobody is asked', () => {
+  test('a worker is shown its own progress file whole, one line for others, and no question', () => {
     project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 400);
     const path = project.write(other, progress('cpm:do', '2 of 4', 'THEIRS'), 5);
     const old = project.write(ids[2], progress('cpm:do', '2 of 4', 'THEIRS'), 90);
@@ -215,7 +224,7 @@ describe('in a worker', () => {
       expect(text).not.toMatch(/THEIRS|Ask the user|discard|STALE|WARNING/);
     }
   });
-  test('without a file of its own others are only named', () => {
+  test('a worker without its own progress file gets only the names of others', () => {
     project.write(other, progress('cpm:do', '2 of 4', 'THEIRS'));
     for (const text of [project.start(worker), project.compact(worker)]) {
       expect(text).toContain(`.cpm-progress-${other}.md`);
@@ -223,7 +232,7 @@ describe('in a worker', () => {
     }
   });
   test.each(['clear', 'fork'])(
-    'after /clear the file of an earlier id is taken over, also in a fork (%s)',
+    'after /clear a worker adopts the progress file of its earlier id, also in a fork (%s)',
     (source) => {
       const [, , first, stranger] = ids;
       const conversations = `${project.top}/claude-config/projects/p`;
@@ -232,7 +241,7 @@ describe('in a worker', () => {
       project.write(other, progress('cpm:spec', '3 of 6', 'MINE'));
       project.write(stranger, progress('cpm:spec', '1 of 6', 'THEIRS'));
       const call = { ...worker, transcriptPath: `${conversations}/${own}.jsonl`, sessionId: own };
-      // A claude that the worker starts has the same folder, and takes nothing.
+      // A claude started by the worker has the same folder and adopts nothing.
       expect(project.start(call)).not.toContain('MINE');
       const { text, notes } = project.call('session-start', { ...call, source });
       expect(text).toContain(progress('cpm:spec', '3 of 6', 'MINE').trimEnd());
@@ -245,13 +254,13 @@ describe('in a worker', () => {
   );
 });
 
-describe('room', () => {
-  /** About 20 KB, each line of it another one. */
+describe('size limit', () => {
+  /** About 20 KB of distinct lines. */
   const long = (mark: string) =>
     Array.from({ length: 600 }, (_, index) => `${mark} decided matter ${index}`).join('\n');
 
   test.each([true, false])(
-    '30 files of 20 KB: own state up to the limit, the rest by path (worker: %p)',
+    '30 progress files of 20 KB: the own one up to the limit, the rest by path (worker: %p)',
     (isWorker) => {
       const many = Array.from({ length: 30 }, (_, index) => `id-${index}`);
       for (const id of many) project.write(id, progress('cpm:do', id, long(id)));
@@ -261,7 +270,7 @@ describe('room', () => {
         expect(text.length).toBeGreaterThan(7_000);
         expect(namesOf(text)).toEqual(['.cpm-progress-id-7.md']);
         expect(text).toContain('id-7 decided matter 150');
-        // What is cut lies between the beginning and the next action.
+        // The cut is between the beginning and the next action.
         expect(text).toContain('Ask about the second part of cpm:do.');
         expect(text).toContain(`the rest is in ${project.path('id-7')}`);
         const named = text.split('\n').filter((line) => line.startsWith('- ')).length;
@@ -271,7 +280,7 @@ describe('room', () => {
       }
     },
   );
-  test('an own file that fits is never cut for the sake of others', () => {
+  test('the own progress file is never cut to make room for others', () => {
     for (const id of ids) project.write(id, progress('cpm:do', '1', 'x'.repeat(7_000)));
     for (const isWorker of [true, false]) {
       const text = project.start({ isWorker });
@@ -281,7 +290,7 @@ describe('room', () => {
       for (const id of ids) expect(text).toContain(`.cpm-progress-${id}.md`);
     }
   });
-  test('files are shown whole while there is room, else by their path', () => {
+  test('progress files are shown whole while there is room, otherwise by path', () => {
     for (const id of ids) project.write(id, progress('cpm:do', '1', id.repeat(60)));
     const text = project.start();
     expect(namesOf(text)).toHaveLength(3);
@@ -291,7 +300,7 @@ describe('room', () => {
     expect(charactersMax).toBe(9_500);
   });
   test.each(['startup', 'resume', 'clear'])(
-    'beside stale files, of one line each, the others are shown whole (%s)',
+    'beside stale files of one line each, other progress files are shown whole (%s)',
     (source) => {
       const stale = [ids[1], ids[3]].map((id) => project.write(id, progress('cpm:do', '1', 'THEIRS'), 49));
       const shown = [ids[2], ids[4]];
@@ -304,7 +313,7 @@ describe('room', () => {
       expect(named.map((line) => line.replace(/^.*To remove: delete /, '')).sort()).toEqual(stale.sort());
     },
   );
-  test('thousands of files are counted, and few of them read', () => {
+  test('thousands of progress files are counted, and only a few are read', () => {
     for (let number = 0; number < 2_000; number += 1) project.write(`id-${number}`, progress('cpm:do', '1'), 100);
     let reads = 0;
     const readBytes: typeof realFiles.readBytes = (...args) => {
@@ -321,7 +330,7 @@ describe('room', () => {
 });
 
 describe('pre-compact', () => {
-  test('prints guidance for the summary with what this session is at', () => {
+  test('pre-compact prints guidance for the summary with the session’s current state', () => {
     project.write(own, progress('cpm:spec', '3 of 6', 'MINE'));
     project.write(other, progress('cpm:do', '2 of 4', 'THEIRS'));
     const { text } = project.call('pre-compact', { sessionId: own, source: 'auto' });
@@ -331,7 +340,7 @@ describe('pre-compact', () => {
     expect(text).toContain('next action');
     expect(text).not.toMatch(/cpm:do|THEIRS/);
   });
-  test('is of general use when this session has no file', () => {
+  test('pre-compact prints general guidance without a progress file', () => {
     project.write(other, progress('cpm:do', '2 of 4'));
     for (const sessionId of [own, undefined]) {
       const { text } = project.call('pre-compact', sessionId === undefined ? {} : { sessionId });
@@ -339,7 +348,7 @@ describe('pre-compact', () => {
       expect(text).not.toContain('cpm:do');
     }
   });
-  test('the end of a session says nothing and changes nothing', () => {
+  test('the hook at the end of a session prints nothing and changes nothing', () => {
     project.write(own, progress('cpm:spec', '3 of 6'));
     expect(project.call('session-end', { sessionId: own, source: 'other' })).toEqual({ text: '' });
     expect(project.start()).toContain('cpm:spec');

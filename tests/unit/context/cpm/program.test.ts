@@ -1,4 +1,7 @@
-/** Promises: the acceptance rows marked [integration], and every kind of standard input, through the whole program. */
+/**
+ * Promises: the acceptance rows of the CPM specification marked [integration], and every kind of stdin, through the
+ * whole program.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +39,7 @@ test('3. Post-compaction context contains correct session state', () => {
   }
 });
 
-describe('graceful degradation: nothing is lost when standard input cannot be used', () => {
+describe('unusable stdin', () => {
   test.each<[string, string | null]>([
     ['missing fields', '{}'],
     ['an id of another type', '{"session_id":7,"source":["compact"]}'],
@@ -46,7 +49,7 @@ describe('graceful degradation: nothing is lost when standard input cannot be us
     ['no JSON', 'hello\u0000\u001b[2J'],
     ['empty', ''],
     ['missing', null],
-  ])('%s', (_, stdin) => {
+  ])('with unusable stdin the hook shows all progress files: %s', (_, stdin) => {
     const { exitCode, stdout, stderr } = project.run('session-start', stdin);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).not.toContain('CPM_SESSION_ID:');
@@ -60,14 +63,14 @@ describe('graceful degradation: nothing is lost when standard input cannot be us
   });
 });
 
-test('a script that says for which source it is called gets what that source gets', () => {
+test('a script that passes its source as an argument gets the output for that source', () => {
   const start = (source: string) => project.run('session-start', `{"session_id":"${own}"}`, {}, '--source', source);
   expect(start('compact').stdout).toContain('MINE');
   expect(start('compact').stdout).not.toContain('THEIRS');
   expect(start('startup').stdout).toContain('THEIRS');
 });
 
-test('the events other than a start go through the same program', () => {
+test('hook events other than the start go through the same program', () => {
   const compaction = project.run('pre-compact', `{"session_id":"${own}","trigger":"auto"}`);
   expect(compaction.exitCode).toBe(0);
   expect(compaction.stdout).toContain('cpm:spec — 3 of 6');
@@ -78,7 +81,7 @@ test('the events other than a start go through the same program', () => {
   });
 });
 
-test('in a worker the call is logged and nobody is asked', () => {
+test('in a worker the hook call is logged and asks no question', () => {
   const session = join(project.top, 'sessions', `001-${own}`);
   mkdirSync(session, { recursive: true });
   const env = { CLAUDE_CODE_AGENT_ATTEMPT: 'attempt-1', CLAUDE_CONFIG_DIR: join(session, 'claude-config') };

@@ -1,4 +1,4 @@
-/** Promises: names, headers and cuts of progress files hold for any text. */
+/** Promises: names, headers and truncation of progress files are right for any text. */
 import { describe, expect, test } from 'bun:test';
 import { layOutContext, type ShownProgress } from '../../../../src/context/cpm/layout.ts';
 import * as state from '../../../../src/context/cpm/state.ts';
@@ -6,7 +6,7 @@ import { cpmInstructions, cpmRules } from '../../../../src/context/cpm/state.ts'
 import { own } from '../../../support/context/cpm/rig.ts';
 import { fc } from '../../../support/property.ts';
 
-describe('names', () => {
+describe('file names', () => {
   test.each([
     [`.cpm-progress-${own}.md`, own],
     ['.cpm-progress-a.md', 'a'],
@@ -15,11 +15,11 @@ describe('names', () => {
     ['.cpm-progress-a b.md', null],
     ['.cpm-progress--rf.md', null],
     [`.cpm-progress-${'a'.repeat(129)}.md`, null],
-  ])('%j belongs to %j', (name, id) => expect(state.sessionOfName(name)).toBe(id));
+  ])('the progress file %j belongs to %j', (name, id) => expect(state.sessionOfName(name)).toBe(id));
 });
 
-describe('headers', () => {
-  test('are read up to the first section, the first value of a key counts', () => {
+describe('file headers', () => {
+  test('a header is read up to the first section, and the first value of a key counts', () => {
     const text =
       '# CPM Session State\n\n- **Skill**: cpm:do\n**Epic doc**: docs/epics/1.md\n**Input source**: docs/x.md\n' +
       '**Phase**:   2   of 4\t— Work \n**Phase**: 9\n\n## Later\n**Output target**: docs/y.md\n';
@@ -27,27 +27,27 @@ describe('headers', () => {
   });
 });
 
-describe('a cut', () => {
+describe('truncation', () => {
   const text = (length: number) => `HEAD\n${'x'.repeat(length)}\n## Next Action\nGo on there.\n\n## Notes\nmore`;
 
-  test('keeps the beginning and the next action, and says where the rest is', () => {
+  test('a truncated progress file keeps the beginning and the next action, and names the file', () => {
     const shown = state.fittedState(text(5_000), '/p/file.md', 1_000);
     expect(shown).toStartWith('HEAD\nxxx');
     expect(shown).toEndWith('\n## Next Action\nGo on there.');
     expect(shown).toContain('the rest is in /p/file.md');
     expect(shown.length).toBe(1_000);
   });
-  test('is not made when everything fits', () => {
+  test('a progress file that fits is not truncated', () => {
     expect(state.fittedState(text(100), '/p/file.md', 1_000)).toBe(text(100));
     expect(state.fittedState(text(100), '/p/file.md', 1_000, true)).toContain('more than');
   });
-  test('does not show a next action twice', () => {
+  test('truncation does not repeat the next action', () => {
     const early = `## Next Action\nGo on there.\n${'x'.repeat(5_000)}\n## Notes\n${'y'.repeat(5_000)}`;
     expect(state.fittedState(early, '/p', 1_000).match(/Go on there/g)).toHaveLength(1);
     const first = `## Next Action\nGo on there.\n## Notes\n${'y'.repeat(5_000)}`;
     expect(state.fittedState(first, '/p', 1_000).match(/Go on there/g)).toHaveLength(1);
   });
-  test('never exceeds its room nor halves a character', () => {
+  test('truncation never exceeds its limit or splits a character', () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom('😀', 'é', 'x', '\n', '## Next Action\n', '## Notes\n'), { maxLength: 300 }),
@@ -63,7 +63,7 @@ describe('a cut', () => {
   });
 });
 
-describe('the layout', () => {
+describe('layout', () => {
   const shown = fc.record({
     name: fc.stringMatching(/^\.cpm-progress-[a-z0-9]{1,40}\.md$/),
     path: fc.string({ maxLength: 500 }),
@@ -77,13 +77,13 @@ describe('the layout', () => {
     trouble: fc.option(fc.string({ maxLength: 300 })),
     isNamedOnly: fc.boolean(),
   });
-  /** In one folder no two have the same name. `isStale` says which of the two groups one belongs to. */
+  /** File names are unique within a folder. `isStale` selects the group of the file. */
   const known = fc.uniqueArray(fc.record({ shown, isStale: fc.boolean() }), {
     maxLength: 140,
     selector: (one) => one.shown.name,
   });
 
-  test('stays within its room and loses no file without saying so', () => {
+  test('the layout stays within its limit and names or counts every file', () => {
     fc.assert(
       fc.property(fc.option(shown), known, fc.boolean(), (primary, files, showsOthers) => {
         const [others, stale] = [false, true].map((isStale) =>
@@ -113,20 +113,20 @@ describe('the layout', () => {
   });
 });
 
-describe('the instructions', () => {
+describe('instructions', () => {
   const text = `${cpmInstructions(own)}\n${cpmRules}`;
-  test('are short and name the very file', () => {
+  test('instructions are short and name the exact file', () => {
     expect(text.length).toBeLessThan(2_000);
     expect(text).toContain(`docs/plans/.cpm-progress-${own}.md`);
     expect(text).toContain('CPM_SESSION_ID');
   });
   test.each(['**When**', '**What**', '**Adoption**', '**At the end**', '## Next Action', '$CLAUDE_CODE_SESSION_ID'])(
-    'say %s',
+    'instructions contain %s',
     (words) => expect(text).toContain(words),
   );
-  test('describe a header that is understood', () => {
+  test('instructions describe a header that the hooks can read', () => {
     const lines = [...text.matchAll(/`(\*\*[^`]+)`/g)].map((match) => match[1]).join('\n');
     expect(state.parseHeader(lines)).toEqual({ skill: 'name', phase: 'N of M — name', artifact: 'path' });
   });
-  test('are made only of an id', () => expect(() => cpmInstructions('../x')).toThrow());
+  test('instructions require an id', () => expect(() => cpmInstructions('../x')).toThrow());
 });

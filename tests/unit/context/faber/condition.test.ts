@@ -1,6 +1,6 @@
 /**
- * Promises: conditions mean what they say, with the place of what is wrong; nothing that stands in one is run, reaches
- * what objects inherit, or throws; paths into the state are read in all their spellings.
+ * Promises: conditions are evaluated as documented, and errors have their column. No text in a condition is executed,
+ * reads inherited properties, or throws. Paths into the state are read in all spellings.
  */
 import { describe, expect, test } from 'bun:test';
 import { parseCondition, parsePath, stateValue } from '../../../../src/context/faber/condition.ts';
@@ -14,7 +14,7 @@ function holds(text: string): boolean {
   return parsed.holds(state);
 }
 
-describe('a condition', () => {
+describe('conditions', () => {
   test.each([
     ['state.artifacts.spec_path != null', true],
     ['state.artifacts.nothing != null', false],
@@ -42,7 +42,7 @@ describe('a condition', () => {
     ['state.__proto__ == null', true],
     ['state.list.length == null', true],
     ['state.status.length == null', true],
-  ])('%s is %p', (text, expected) => expect(holds(text)).toBe(expected));
+  ])('the condition %s is %p', (text, expected) => expect(holds(text)).toBe(expected));
 
   test.each([
     ['', 1],
@@ -55,9 +55,11 @@ describe('a condition', () => {
     ['state.a == "x', 1],
     ['state.a == 1 || ', 17],
     ['x'.repeat(1001), 1],
-  ])('%s is refused at column %d', (text, column) => expect(parseCondition(text)).toMatchObject({ ok: false, column }));
+  ])('the condition %s is refused at column %d', (text, column) =>
+    expect(parseCondition(text)).toMatchObject({ ok: false, column }),
+  );
 
-  test('never throws, and is true or false for any state', () => {
+  test('conditions never throw and are true or false for any state', () => {
     const word = fc.constantFrom(
       ...['state', '.a', "['b']", '[0]', '==', '!=', '<', '&&', '||', '!', '(', ' ', 'null', 'true', '1', '"x"', '\\'],
     );
@@ -76,7 +78,7 @@ describe('a condition', () => {
   });
 });
 
-describe('a path into the state', () => {
+describe('state paths', () => {
   test.each([
     ['artifacts.spec_path', ['artifacts', 'spec_path']],
     ['$.artifacts.spec_path', ['artifacts', 'spec_path']],
@@ -88,9 +90,9 @@ describe('a path into the state', () => {
     ['', null],
     ['a b', null],
     ['a[b]', null],
-  ])('%s', (text, expected) => expect(parsePath(text)).toEqual(expected));
+  ])('the state path %s is read', (text, expected) => expect(parsePath(text)).toEqual(expected));
 
-  test('leads nowhere instead of into what objects inherit', () => {
+  test('a state path does not reach inherited properties', () => {
     expect(stateValue(state, ['artifacts', 'spec_path'])).toBe('specs/x.md');
     expect(stateValue(state, ['list', 0])).toBe('a');
     for (const path of [

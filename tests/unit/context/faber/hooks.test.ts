@@ -1,6 +1,6 @@
 /**
- * Promises of FABER's hooks over real files: rows of the specification's acceptance checklist, named in quotes; a run
- * that is over is left alone; the output keeps its limit with what matters in front.
+ * Promises: the quoted rows of the FABER acceptance checklist hold over real files, a finished run is left alone, and
+ * truncated output keeps the important parts.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ describe('acceptance', () => {
     ground.call('session-start', { source: 'startup', isChosen: true });
     ground.call('pre-compact', { source: 'auto', nowMs: startMs + minute });
     const { text } = ground.call('session-start', { source: 'compact', nowMs: startMs + 2 * minute });
-    // Within five minutes of the first load: the conversation it went to is gone.
+    // A load within five minutes counts only for its own conversation, which is gone.
     for (const part of [runId, 'Use the queue.', 'How a FABER run is worked through', '"status": "in_progress"']) {
       expect(text).toContain(part);
     }
@@ -159,8 +159,8 @@ describe('acceptance', () => {
   });
 });
 
-describe('which run', () => {
-  test('none, over, unusable: nothing is said and nothing written', () => {
+describe('run selection', () => {
+  test('without a run, or with a finished or unusable one, the hook prints and writes nothing', () => {
     expect(ground.call('session-start')).toMatchObject({ text: '', notes: { run: null, why: 'none is active' } });
     ground.begin({ status: 'completed' });
     expect(isFaberRunning(files, ground.root)).toBe(false);
@@ -174,7 +174,7 @@ describe('which run', () => {
     }
   });
 
-  test('found from a subfolder, by the top of the work tree and no further', () => {
+  test('the run is found from a subfolder, up to the top of the worktree', () => {
     ground.begin();
     const sub = join(ground.root, 'packages', 'a');
     mkdirSync(sub, { recursive: true });
@@ -183,7 +183,7 @@ describe('which run', () => {
     expect(isFaberRunning(files, sub)).toBe(false);
   });
 
-  test('a clear, another session and the same one again', () => {
+  test('FABER hooks handle a clear, another session and the same one again', () => {
     ground.begin();
     ground.call('session-start', { source: 'startup', isChosen: true });
     ground.call('session-end', { source: 'clear' });
@@ -194,15 +194,15 @@ describe('which run', () => {
   });
 });
 
-describe('a session that has nothing to do with the run', () => {
+describe('a session without part in the run', () => {
   const line =
     `FABER: the run ${runId} for the work item 258 is in progress here. Leave it alone unless your task is part ` +
     'of it; then load it with: claude-code-agent faber prime-context';
 
-  test('is told of it in one line at its start, and is not recorded in it', () => {
+  test('a session without part in the run gets one line at its start and is not recorded', () => {
     ground.begin();
     expect(ground.call('session-start', { source: 'startup' }).text).toBe(line);
-    // In a group, where FABER was not chosen for it, nothing of the run comes later either.
+    // Group sessions without FABER get nothing of the run later either.
     for (const source of ['startup', 'resume', 'compact', 'clear', 'fork']) {
       expect(ground.call('session-start', { source, isWorker: true }).text).toBe(line);
     }
@@ -211,10 +211,10 @@ describe('a session that has nothing to do with the run', () => {
     expect(ground.state).toEqual(fresh() as never);
   });
 
-  test('while one that goes on from a session of the run gets it whole', () => {
+  test('a session that continues a session of the run gets the whole run', () => {
     ground.begin();
     const whole = 'Finished phases: none. Continue with the phase frame.';
-    // What a person resumes or compacts in a work tree with a run belongs to it, as specified.
+    // A session that a user resumes or compacts in a worktree with a run belongs to it, as specified.
     expect(ground.call('session-start', { source: 'compact' }).text).toContain(whole);
     for (const isWorker of [false, true]) {
       expect(ground.call('session-start', { source: 'startup', isWorker }).text).toContain(whole);
@@ -229,8 +229,8 @@ describe('a session that has nothing to do with the run', () => {
   });
 });
 
-describe('the limit', () => {
-  test('large artifacts share the room, and what is cut is named by its path', () => {
+describe('size limit', () => {
+  test('large artifacts share the space, and truncated ones are named by path', () => {
     ground.write('specs/WORK-00258.md', `# Spec\n${'word '.repeat(50_000)}`);
     const history = Array.from({ length: 300 }, (_, index) => ({ session_id: `old-${index}`, ended_at: '2026-01-01' }));
     ground.begin({ ...specification, sessions: { session_history: history }, note: 'kept in front' });
@@ -247,7 +247,7 @@ describe('the limit', () => {
 });
 
 describe('other writers', () => {
-  test('what another tool adds between two hooks stays', () => {
+  test('changes by another tool between two hooks are kept', () => {
     ground.begin();
     ground.call('session-start');
     const path = join(ground.root, statePathOf(runId));
@@ -258,7 +258,7 @@ describe('other writers', () => {
     expect(ground.state).toMatchObject({ theirs: { deep: [1] }, plan_id: 'p1' } as never);
   });
 
-  test('a state that cannot be read is left as it is, and the session is told', () => {
+  test('an unreadable state is left unchanged and reported to the session', () => {
     ground.begin();
     const path = ground.write(statePathOf(runId), '{"status": "in_progress", ');
     expect(ground.call('session-start').notes?.why).toContain(`${statePathOf(runId)}:1:27: is not JSON`);
@@ -269,7 +269,7 @@ describe('other writers', () => {
     expect(ground.call('session-start').notes?.why).toContain(':1:39: sessions is not an object');
   });
 
-  test('a workflow that cannot be read still leaves the session its run', () => {
+  test('a session keeps its run when the workflow is unreadable', () => {
     ground.begin();
     ground.write('.fractary/faber/workflows/default.json', '{"critical_artifacts": oops}');
     const { text } = ground.call('session-start');

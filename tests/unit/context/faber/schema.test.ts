@@ -1,6 +1,6 @@
 /**
- * S8: the JSON Schemas of a workflow and of a run's state say what the program itself says: a workflow that one accepts
- * the other accepts, and every state the program writes is one.
+ * Promises: the JSON Schemas of workflows and run states agree with the program: both accept the same workflows, and
+ * every state that the program writes is valid.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ const ajv = new Ajv({
 const isWorkflow = ajv.compile(schemaOf('workflow.schema.json'));
 const isState = ajv.compile(schemaOf('state.schema.json'));
 
-/** What the schema of FABER itself asks of a state.json (github.com/fractary/faber, April 2026): its facts alone. */
+/** What FABER's own schema requires of a state.json (github.com/fractary/faber, April 2026), as plain facts. */
 const type = (name: string, more: object = {}) => ({ type: name, ...more });
 const properties = (fields: object, required: readonly string[] = []) =>
   type('object', { properties: fields, required });
@@ -118,7 +118,7 @@ test.each<[boolean, unknown[]]>([
       ...[{ path: 7 }, { path: undefined }, { command: '/x' }].map(withArtifact),
     ],
   ],
-])('S8: the schema of a workflow accepts exactly what the program finds no fault with: %p', (isFine, documents) => {
+])('the schema of a workflow accepts exactly what the program accepts: %p', (isFine, documents) => {
   for (const document of documents.map((one) => JSON.parse(JSON.stringify(one)))) {
     const parsed = parseWorkflowConfig(JSON.stringify(document), 'w.json');
     const hasNoFault = parsed.ok && parsed.value.problems.length === 0;
@@ -130,7 +130,7 @@ test.each<[boolean, unknown[]]>([
   }
 });
 
-test('S8: the shipped workflows are what the schema says', () => {
+test('the shipped workflows match the schema', () => {
   for (const name of ['core', 'default']) {
     expect(isWorkflow(schemaOf(`workflows/${name}.json`))).toBe(true);
   }
@@ -147,7 +147,7 @@ const happening = fc.record({
   phase: fc.constantFrom(...phasesDefault),
 });
 
-test('S8: property: every state that the program writes is what both schemas say, and is read', () => {
+test('every state that the program writes matches both schemas and can be read', () => {
   const ground = new FaberGround();
   try {
     fc.assert(
@@ -182,7 +182,7 @@ test('S8: property: every state that the program writes is what both schemas say
   }
 });
 
-test('S8: what the program cannot read as a state the schema refuses as well', () => {
+test('the schema refuses every state that the program cannot read', () => {
   const ground = new FaberGround();
   try {
     for (const document of [[], null, 7, { sessions: [] }, { artifacts: 'x' }, { context_metadata: 1 }]) {

@@ -1,7 +1,6 @@
 /**
- * Promises of the run's state: a session record is made exactly when claude's id or the machine changes, and after each
- * compaction; ends, compactions and phases are recorded; whatever else stands in the state stays, in whatever form
- * others wrote it.
+ * Promises: a session record is created exactly when claude's id or the host changes, and after each compaction.
+ * Ends, compactions and phases are recorded, and all other content of the state stays in any form.
  */
 
 import { describe, expect, test } from 'bun:test';
@@ -30,7 +29,7 @@ const sessionsOf = (state: JsonObject) => objectOf(state.sessions);
 const historyOf = (state: JsonObject) => listOf(sessionsOf(state).session_history).map(objectOf);
 
 describe('session records', () => {
-  test('a new one exactly when the id or the machine differs from the current one', () => {
+  test('a session record is created exactly when the id or the host differs from the current one', () => {
     const steps: [string, string, boolean][] = [
       ['s1', 'laptop', true],
       ['s1', 'laptop', false],
@@ -55,7 +54,7 @@ describe('session records', () => {
     ]);
   });
 
-  test('property: as many records as changes of id or machine, and none is lost', () => {
+  test('there are as many session records as changes of id or host, and none is lost', () => {
     const step = fc.record({
       id: fc.constantFrom('s1', 's2', 's3'),
       host: fc.constantFrom('laptop', 'desktop'),
@@ -84,7 +83,7 @@ describe('session records', () => {
     );
   });
 
-  test('who has no id goes on with the current session of this machine', () => {
+  test('a session without an id continues the current session of its host', () => {
     const nobody: Actor = { host: 'laptop', cwd: '/p', nowMs: startMs };
     const first = beginSession(fresh(), nobody);
     expect(first.sessionId).toMatch(/^claude-session-20260105-143022-[0-9a-f]{6}$/);
@@ -109,12 +108,12 @@ describe('session records', () => {
   });
 });
 
-describe('S5: a compaction is a boundary', () => {
+describe('compactions', () => {
   const at = (minutes: number) => who('s1', { nowMs: startMs + minutes * minute });
   const noted = () =>
     noteCompaction(finishPhase(beginSession(fresh(), at(0)).state, 'frame', phasesDefault, at(0)), at(1));
 
-  test('the end is recorded before it, and the session counts as open until it is confirmed', () => {
+  test('a compaction records an end, and the session counts as open until it is confirmed', () => {
     expect(historyOf(noted())).toMatchObject([
       {
         session_id: 's1',
@@ -130,7 +129,7 @@ describe('S5: a compaction is a boundary', () => {
     // Two hooks that do the same record one end.
     expect(noteCompaction(noted(), at(1))).toEqual(noted());
   });
-  test('after it a new record goes on under the same id, at the time that was noted', () => {
+  test('after a compaction a new record continues under the same id from the recorded time', () => {
     const after = beginSession(noted(), at(2), { isCompacted: true });
     expect(after).toMatchObject({ isNew: true, sessionId: 's1' });
     expect(sessionsOf(after.state)).toMatchObject({
@@ -146,11 +145,11 @@ describe('S5: a compaction is a boundary', () => {
       [2, 's1', 'compaction'],
       [3, 's1', 'normal'],
     ]);
-    // A resume goes on with the last part.
+    // A resume continues the last part.
     expect(beginSession(ended, at(6))).toMatchObject({ isNew: false });
     expect(currentSession(beginSession(ended, at(6)).state).record).toMatchObject({ part: 3 });
   });
-  test('one that fails leaves no trace of an end, whether the session goes on or ends', () => {
+  test('a failed compaction leaves no recorded end, whether the session continues or ends', () => {
     const goesOn = beginSession(noted(), at(2));
     expect(goesOn).toMatchObject({ isNew: false });
     expect(historyOf(goesOn.state)).toEqual([]);
@@ -161,7 +160,7 @@ describe('S5: a compaction is a boundary', () => {
       expect(isSessionOpen(ended)).toBe(false);
     }
   });
-  test('of two sessions each has its own, whoever is current', () => {
+  test('two sessions record their compactions separately, whichever is current', () => {
     let state = beginSession(beginSession(fresh(), at(0)).state, who('s2', { nowMs: startMs + minute })).state;
     state = noteCompaction(state, at(2));
     expect(currentSession(state).id).toBe('s2');
@@ -172,12 +171,12 @@ describe('S5: a compaction is a boundary', () => {
     ]);
     expect(currentSession(state).record).toMatchObject({ session_id: 's1', part: 2, resumed_from: 's1' });
   });
-  test('without a record, or without the hook before it, the boundary is recorded all the same', () => {
+  test('a compaction without a record or an earlier hook is recorded too', () => {
     expect(historyOf(noteCompaction(fresh(), at(1)))).toMatchObject([{ session_id: 's1', end_reason: 'compaction' }]);
     const { state } = beginSession(beginSession(fresh(), at(0)).state, at(2), { isCompacted: true });
     expect(historyOf(state)).toMatchObject([{ session_id: 's1', ended_at: '2026-01-05T14:32:22Z' }]);
     expect(currentSession(state).record).toMatchObject({ part: 2, resumed_from: 's1' });
-    // Another machine knows nothing of this one's conversation.
+    // Another host has no data on this one's conversation.
     expect(beginSession(state, who('s1', { host: 'desktop' }), { isCompacted: true }).state).not.toHaveProperty(
       'sessions.current_session.resumed_from',
     );
@@ -185,7 +184,7 @@ describe('S5: a compaction is a boundary', () => {
 });
 
 describe('phases', () => {
-  test('the last one completes the run', () => {
+  test('the last phase completes the run', () => {
     let state = beginSession(fresh(), who('s1')).state;
     for (const phase of phasesDefault) state = finishPhase(state, phase, phasesDefault, who('s1'));
     expect(state).toMatchObject({ status: 'completed', current_phase: 'none' });
@@ -205,14 +204,14 @@ describe('phases', () => {
     [null, []],
     ['frame', []],
     [[1, null, 'x'], []],
-  ])('are read as %j', (phases, expected) => {
+  ])('phases are read as %j', (phases, expected) => {
     expect(phasesCompleted({ phases })).toEqual(expected);
     const finished = finishPhase({ phases }, 'architect', phasesDefault, { nowMs: startMs });
     expect(phasesCompleted(finished)).toContain('architect');
   });
 });
 
-test('property: unknown fields stay, whatever happens and whatever stood there', () => {
+test('unknown fields of the state stay, whatever happens and whatever was there', () => {
   const text = fc.string();
   fc.assert(
     fc.property(fc.dictionary(text, fc.jsonValue()), fc.jsonValue(), fc.jsonValue(), (unknown, phases, sessions) => {
@@ -231,7 +230,7 @@ test('property: unknown fields stay, whatever happens and whatever stood there',
       for (const [key, value] of Object.entries(unknown)) {
         if (!ours.test(key)) expect(now[key]).toEqual(value as never);
       }
-      // What a file can hold: it knows no -0.
+      // The value as a file can hold it: without -0.
       expect(JSON.stringify(JSON.parse(JSON.stringify(now)))).toBe(JSON.stringify(now));
     }),
   );

@@ -1,6 +1,6 @@
 /**
- * Promises: a session finds its project by its id, a person's also by what it worked on; what the project names is
- * handed over within the limit, the next action first; a project's files can neither hang nor break out of a hook.
+ * Promises: a session finds its project by its id, and a user's session also by its work. The project's files are
+ * handed over within the limit, the next action first, and can neither hang nor escape a hook.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -42,14 +42,14 @@ describe('seed 003', () => {
     expect([find('aaa111'), find('bbb222')]).toEqual(['28-test', '28-test']);
   });
 
-  test('the ids that mean nothing find nothing', () => {
+  test('ids without a value find no project', () => {
     root.project('28-test', 'session_id: ""', 'session_ids: ["", "unknown"]');
     expect([find(''), find('unknown')]).toEqual([undefined, undefined]);
   });
 });
 
-describe('which project', () => {
-  test('the list comes before the legacy field, and of two lists the one it wrote to last', () => {
+describe('project selection', () => {
+  test('the list of ids takes precedence over the legacy field, and of two lists the last written one', () => {
     root.project('1-old', 'session_id: "aaa111"');
     root.project('2-list', 'session_ids: [aaa111]', 'last_updated: "2020-01-01T00:00:00Z"');
     expect(find('aaa111')).toBe('2-list');
@@ -59,7 +59,7 @@ describe('which project', () => {
     expect(find('aaa111')).toBe('2-list');
   });
 
-  test('a person’s session: what its tools were called with, then what it mentions, then the newest', async () => {
+  test('a user’s session finds its project by tool inputs, then by mentions, then the newest', async () => {
     root.project('27-a', 'last_updated: "2026-01-01T00:00:00Z"');
     root.project('28-b', 'last_updated: "2026-01-02T00:00:00Z"');
     root.project('128-b', 'last_updated: "2025-01-02T00:00:00Z"');
@@ -75,7 +75,7 @@ describe('which project', () => {
     expect(await start({ sessionId: 'unknown' })).toContain('project 28-b');
   });
 
-  test('in a worker only the id counts', async () => {
+  test('a worker finds its project only by its id', async () => {
     root.project('27-a', 'session_ids: ["aaa111"]');
     root.project('28-b', 'session_ids: []');
     const transcriptPath = root.write('t.jsonl', '{"type":"tool_use","path":"02-projects/28-b/x"}\n');
@@ -87,7 +87,7 @@ describe('which project', () => {
     expect(root.read(root.resume('28-b'))).toBe(before);
   });
 
-  test('other folders: those of handover.json, and a folder that is a project itself', async () => {
+  test('projects are also found in folders of handover.json and in a folder that is a project itself', async () => {
     root.write('.claude-code-agent/handover.json', '{"folders": ["clients", "/", "gone"]}');
     root.write('clients/acme/web/01-planning/resume-context.md', '---\nsession_ids: [ccc]\n---\n');
     root.write('clients/acme/api/resume-context.md', '---\nsession_ids: [ddd]\n---\n');
@@ -102,7 +102,7 @@ describe('which project', () => {
     expect(root.read('01-planning/resume-context.md')).toContain('session_ids: ["ggg"]');
   });
 
-  test('builds of Nexus 5 are projects: by their id, and by what a person worked on', async () => {
+  test('builds of Nexus 5 are found by their id and by the user’s work', async () => {
     const front = ['session_id: ""', 'session_ids: ["aaa111"]', 'resume_schema_version: "2.0"', 'build_name: "Parser"'];
     const files = ['next_action: "execute-build"', 'files_to_load:', '  - "01-planning/03-plan.md"   # Approach'];
     const file = root.write(
@@ -120,7 +120,7 @@ describe('which project', () => {
     expect(findBySession(projects(), 'new')?.project.file).toBe(file);
   });
 
-  test('projectHere: the only project, but none of several', () => {
+  test('handoverProjectHere finds a single project, but none of several', () => {
     expect(handoverProjectHere(realFiles, root.folder)).toBeNull();
     root.project('1-a');
     expect(handoverProjectHere(realFiles, root.folder)?.id).toBe('1-a');
@@ -130,14 +130,14 @@ describe('which project', () => {
   });
 });
 
-describe('a worker whose project the runner names', () => {
+describe('a worker with a project from the runner', () => {
   const belonging = { file: '02-projects/28-b/01-planning/resume-context.md' };
   const told = (value: unknown) => {
     root.write('session/handover.json', typeof value === 'string' ? value : JSON.stringify(value));
     return { isWorker: true, sessionFolder: root.path('session'), projectFolder: root.path('copy') };
   };
 
-  test('is shown its own copy, and of the project what the copy lacks', async () => {
+  test('a worker is shown its own copy, and from the project what the copy lacks', async () => {
     root.project('28-b', 'next_action: "old"', 'files_to_load: [plan.md, notes/here.md, none.md]');
     root.write('02-projects/28-b/plan.md', 'THE PLAN');
     const copy = (text: string) => root.write(join('copy', belonging.file), text);
@@ -154,7 +154,7 @@ describe('a worker whose project the runner names', () => {
     expect(root.read(join('copy', belonging.file))).not.toContain('aaa111');
   });
 
-  test('without a copy it is shown the project; a name that says nothing is as good as none', async () => {
+  test('a worker without a copy is shown the project, and an invalid name counts as no name', async () => {
     root.project('28-b', 'next_action: "go"');
     root.project('27-a', 'session_ids: [aaa111]');
     mkdirSync(root.path('copy'));
@@ -167,18 +167,18 @@ describe('a worker whose project the runner names', () => {
 });
 
 describe('PreCompact', () => {
-  test('adds the session to the project it works on and says nothing', async () => {
+  test('PreCompact adds the session to its project and prints nothing', async () => {
     root.project('27-a', 'session_id: aaa111', 'session_ids: [aaa111]', 'last_updated: 2026-01-05T12:00:00Z');
     root.project('28-b', 'session_ids: []');
     const transcriptPath = root.write('t.jsonl', '{"type":"tool_use","path":"02-projects/28-b/x"}\n');
     expect((await root.answer({ event: 'pre-compact', source: 'auto', transcriptPath })).text).toBe('');
     expect(root.read(root.resume('28-b'))).toContain('session_ids: ["aaa111"]');
     expect(root.read(root.resume('28-b'))).toContain('last_updated: "2026-01-06T12:00:00.000Z"');
-    // The session that moved on is found where it went.
+    // The session that moved on is found in its new project.
     expect(await start({ source: 'compact' })).toContain('project 28-b');
   });
 
-  test('without a project, a session or a fitting file nothing is written and nothing is said', async () => {
+  test('without a project, a session or a suitable file PreCompact writes and prints nothing', async () => {
     expect((await root.answer({ event: 'pre-compact' })).text).toBe('');
     const path = root.project('28-b', 'session_ids: *ids');
     expect(noted('28-b', 'aaa111')).toMatchObject({
@@ -192,7 +192,7 @@ describe('PreCompact', () => {
     expect(root.read(root.resume('28-b'))).toBe('---\nsession_ids: []\n---\n\nNotes of 28-b.\n');
   });
 
-  test('every byte that is not ours stays: invalid UTF-8, a carriage return, no newline at the end', () => {
+  test('PreCompact keeps every other byte: invalid UTF-8, carriage returns, a missing last newline', () => {
     const bytes = (text: string) => Buffer.from(text, 'latin1');
     const tail = 'name: "\u00ff\u00fe"\r\n---\r\n\u0000\u0080 \u00e4\rend';
     const path = root.write(root.resume('28-b'), bytes(`---\r\nsession_ids: []\r\n${tail}`));
@@ -201,7 +201,7 @@ describe('PreCompact', () => {
     expect(after.endsWith(`session_ids: ["aaa111"]\r\n${tail}`)).toBe(true);
   });
 
-  test('a link inside the project stays a link, and its file gets the session', () => {
+  test('PreCompact keeps a symlink inside the project and updates its target', () => {
     root.write('shared/real.md', '---\nsession_ids: []\n---\n');
     mkdirSync(root.path('02-projects/28-b/01-planning'), { recursive: true });
     symlinkSync(root.path('shared/real.md'), root.path(root.resume('28-b')));
@@ -211,7 +211,7 @@ describe('PreCompact', () => {
   });
 });
 
-describe('what is handed over', () => {
+describe('handed over text', () => {
   const lines = (...files: string[]) => [
     'project_name: "Parser"',
     'current_phase: "execution"',
@@ -221,7 +221,7 @@ describe('what is handed over', () => {
     ...files.map((name) => `  - "${name}"`),
   ];
 
-  test('next action first, then the files, then the names of what is missing', async () => {
+  test('a handover starts with the next action, then the files, then the names of missing ones', async () => {
     root.project('28-b', ...lines('01-planning/03-plan.md', '02-projects/28-b/extra.md', '01-planning/none.md'));
     root.write('02-projects/28-b/01-planning/03-plan.md', '# Plan\nStep 1\n');
     root.write('02-projects/28-b/extra.md', 'Extra.');
@@ -241,7 +241,7 @@ describe('what is handed over', () => {
     expect(await start({ nowMs: noon + 1000 })).not.toBe(await start());
   });
 
-  test('whatever the files are, the text stays within the limit and names what it leaves out', async () => {
+  test('whatever the files contain, a handover stays within its limit and names what it leaves out', async () => {
     const names = Array.from({ length: 60 }, (_, index) => `notes/part ${index} ${'n'.repeat(index * 3)}.md`);
     root.project('28-b', ...lines(...names), `# ${'x'.repeat(3000)}`);
     for (const [index, name] of names.entries()) {
@@ -256,7 +256,7 @@ describe('what is handed over', () => {
     expect(text).toMatch(/- and \d+ more, see files_to_load in the resume file$/);
   });
 
-  test('a project’s text is data: it ends neither the reminder nor its block, and moves no cursor', async () => {
+  test('project text in a handover cannot end the reminder or its block, or move the cursor', async () => {
     root.project(
       '28-b',
       'session_ids: [aaa111]',
@@ -274,7 +274,7 @@ describe('what is handed over', () => {
     expect(text.match(/^--- END ---$/gm)).toHaveLength(1);
   });
 
-  test('a FIFO, a folder, a device, a link out, 50 MB, invalid text, no rights: named, never waited for', async () => {
+  test('a FIFO, a folder, a device, a symlink out, 50 MB, invalid text, no rights: named without waiting', async () => {
     const names = [
       'fifo',
       'folder',
@@ -310,7 +310,7 @@ describe('what is handed over', () => {
     expect(text).toContain('--- HANDOVER FILE big.md ---');
   });
 
-  test('a folder without projects: nothing is said, at any event', async () => {
+  test('in a folder without projects no hook event prints anything', async () => {
     for (const event of ['session-start', 'pre-compact', 'session-end'] as const) {
       expect((await root.answer({ event })).text).toBe('');
     }

@@ -1,6 +1,6 @@
 /**
- * Promises: a session gets into the list of a resume file however that is written, and nothing else of the file
- * changes; what is read is what stands there.
+ * Promises: a session is added to the list of a resume file in any notation, nothing else in the file changes, and
+ * values are read as written.
  */
 import { describe, expect, test } from 'bun:test';
 import { parse } from 'yaml';
@@ -14,7 +14,7 @@ const yaml = (text: string) =>
   parse(/^\ufeff?---\r?\n([\s\S]*?)^---/m.exec(text)?.[1] ?? '') as Record<string, unknown>;
 const file = (...lines: string[]) => `---\n${lines.map((line) => `${line}\n`).join('')}---\n`;
 
-describe('seed 003, unit tests', () => {
+describe('specification 003, unit tests', () => {
   test('test_add_to_empty_list', () => {
     expect(record(file('session_ids: []'), 'aaa111')).toContain('session_ids: ["aaa111"]\n');
   });
@@ -30,7 +30,7 @@ describe('seed 003, unit tests', () => {
   });
 });
 
-describe('seed 003, edge cases', () => {
+describe('specification 003, edge cases', () => {
   test('1. Empty List Migration: a file of schema 1 keeps its session', () => {
     const result = record(file('session_id: "aaa111"', 'next_action: "x"'));
     expect(yaml(result)).toEqual({
@@ -79,7 +79,7 @@ describe('seed 003, edge cases', () => {
   });
 });
 
-describe('the ways in which people write a list', () => {
+describe('notations of a list', () => {
   test.each([
     ['session_ids:', 'session_ids: ["bbb222"]'],
     ['session_ids: ~', 'session_ids: ["bbb222"]'],
@@ -92,7 +92,7 @@ describe('the ways in which people write a list', () => {
     ['session_ids: [\n  "aaa", # first ]\n  \'ccc\'\n]', 'session_ids: [\n  "aaa", # first ]\n  \'ccc\', "bbb222"\n]'],
     ['"session_ids": ["aaa"]', '"session_ids": ["aaa", "bbb222"]'],
     ['session_ids:\n  - bbb222 # me', 'session_ids:\n  - bbb222 # me'],
-  ])('%j', (before, after) => {
+  ])('a session is added to the list %j', (before, after) => {
     const frame = (list: string, id: string) =>
       file('resume_schema_version: "2.0"', 'last_updated: x', `session_id: ${id}`, list, 'next_action: y');
     const result = record(frame(before, "'old'"));
@@ -108,13 +108,13 @@ describe('the ways in which people write a list', () => {
     ['session_id:', 'session_id: "bbb222"'],
     ['session_id: |\n  a', 'session_id: "bbb222"'],
     ['session_id: |', 'session_id: "bbb222"'],
-  ])('the legacy field: %j', (before, after) => {
+  ])('the legacy field is read and updated: %j', (before, after) => {
     expect(record(file(before, 'x: 1'))).toContain(`\n${after}\nx: 1\n`);
   });
 });
 
 describe('whole files', () => {
-  test('only the front matter counts: the same words in the text below stay', () => {
+  test('only the front matter counts, and the same words in the text below stay', () => {
     const body = '\nsession_ids: ["no"]\nsession_id: "no"\nlast_updated: "no"\n---\nmore\n';
     const result = record(`${file('session_ids: []')}${body}`);
     expect(result.endsWith(`---\n${body}`)).toBe(true);
@@ -138,7 +138,7 @@ describe('whole files', () => {
     expect(result.startsWith('\ufeff')).toBe(before.startsWith('\ufeff'));
   });
 
-  test('lines end as they did', () => {
+  test('line ends are kept', () => {
     const crlf = '---\r\nsession_ids: ["aaa"]\r\nother: 1\r\n---\r\nText\r\n';
     const result = record(crlf);
     expect(result.replaceAll('\r\n', '').includes('\n')).toBe(false);
@@ -159,7 +159,7 @@ describe('whole files', () => {
     expect(readResumeFile(record(text)).sessionIds).toEqual(['bbb222']);
   });
 
-  test('values over several lines are read as one', () => {
+  test('a value over several lines is read as one', () => {
     const facts = readResumeFile(
       file('next_action: >', '  build the', '  parser', 'files_to_load: [a.md, "b c.md"]', "project_name: 'it''s'"),
     );
@@ -171,7 +171,7 @@ describe('whole files', () => {
   });
 });
 
-describe('whatever the file holds', () => {
+describe('any file contents', () => {
   const piece = fc.constantFrom(
     ...['session_ids', 'session_id', 'last_updated', ':', ' ', '[', ']', '"', "'", '- ', ',', '#', '\n', '\r\n'],
     ...['---', '---\n', '  ', 'aaa', '{', '|', '>', '\\', '\u00e4', '\u00ff', '\t', '...', '\ufeff', 'x: y\n'],
@@ -183,7 +183,7 @@ describe('whatever the file holds', () => {
     text.map((inner) => `---\nsession_ids: ["a"]\n${inner}\n---\nbody\n`),
   );
 
-  test('recording throws nothing, ends, loses no id that was read, and a second time changes nothing', () => {
+  test('recording a session never throws, ends, loses no id, and is idempotent', () => {
     fc.assert(
       fc.property(anyFile, (before) => {
         const after = recordSession(before, 'bbb222', at);
@@ -197,7 +197,7 @@ describe('whatever the file holds', () => {
     );
   });
 
-  test('well-formed files: real YAML sees the same fields, the new session, and the text below untouched', () => {
+  test('a well-formed file gets the new session, and other fields and its text stay for a real YAML parser', () => {
     const scalar = fc.stringMatching(/^[a-z0-9 ]{1,12}$/).map((value) => JSON.stringify(value.trim()));
     const id = fc.stringMatching(/^[a-z0-9-]{1,8}$/);
     const list = fc
@@ -228,6 +228,6 @@ describe('whatever the file holds', () => {
 });
 
 test.each(['session_ids: *ids', 'session_ids: ["a"', 'session_ids: [*x, "a"]', 'session_ids:\n  - *x'])(
-  '%j is left alone: it cannot be changed safely',
+  '%j cannot be changed safely and is left alone',
   (front) => expect(recordSession(`---\n${front}\n---\nText\n`, 'NEW', at)).toBeNull(),
 );

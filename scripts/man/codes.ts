@@ -136,7 +136,7 @@ const paused: Readonly<Record<PauseReason, string>> = {
   'error-threshold': 'Too many other sessions failed.',
   'guard-changed': 'The work passes only with its changes of tests or other guarded files. See `cca inbox`.',
   'host-lost': 'The fleet host was lost.',
-  interrupted: 'The runner or the machine went down. The next run resumes the session.',
+  interrupted: 'The runner or the machine crashed. The next run resumes the session.',
   limit: 'A usage limit was reached. The session resumes after the reset.',
   'not-accepted': 'The acceptance command failed. claude gets its output and continues.',
   'not-proven': 'The tests also pass without the change. claude is told so and continues.',

@@ -17,18 +17,18 @@ interface Claim {
   readonly runner: ProcessIdentity;
 }
 
-/** How long an observation of another group is reused, because without a live runner its whole log must be read. */
-const trustMs = 1_000;
+/** How long a result is reused: without a live runner, the other group's whole log must be read. */
+const reuseMs = 1_000;
 
-/** The checkouts that other groups of this data root use, as seen from `groupId`; read only. */
+/** Which other group of this data root uses a checkout. Read only. */
 export function otherGroups(world: World, root: string, groupId: GroupId): OtherGroups {
   const seen = new Map<string, { readonly atMs: number; readonly holder: GroupId | undefined }>();
   return {
     workingIn(repository) {
       const nowMs = world.clock.now();
       const before = seen.get(repository);
-      if (before !== undefined && Math.abs(nowMs - before.atMs) < trustMs) return before.holder;
-      const holder = holderOf(world, root, repository);
+      if (before !== undefined && Math.abs(nowMs - before.atMs) < reuseMs) return before.holder;
+      const holder = claimHolder(world, root, repository);
       const other = holder === groupId ? undefined : holder;
       seen.set(repository, { atMs: nowMs, holder: other });
       return other;
@@ -47,8 +47,8 @@ export class Checkouts {
   readonly others: OtherGroups;
 
   /**
-   * `root`: data root. `isNested`: a session of another group started this run, and would wait for itself if this run
-   * waited for its checkout.
+   * `root`: data root. `isNested`: a session of another group started this run. Waiting for that session's checkout
+   * would be a deadlock.
    */
   constructor(world: World, root: string, groupId: GroupId, runId: string, isNested: boolean) {
     this.#world = world;
@@ -59,7 +59,7 @@ export class Checkouts {
     this.others = isNested ? { workingIn: () => undefined } : otherGroups(world, root, groupId);
   }
 
-  #giveBack(state: GroupState): void {
+  #releaseUnused(state: GroupState): void {
     if (!this.#isNew && this.#claimed.size === 0) return;
     const used = checkoutsInUse(state);
     if (this.#isNew) for (const repository of used) this.#claim(repository);
@@ -72,11 +72,11 @@ export class Checkouts {
   }
 
   /**
-   * The decisions without starts in checkouts that another group has just claimed. Call at every step, because it also
-   * releases checkouts that this group no longer uses.
+   * Removes starts in checkouts that another group has claimed. Also releases unused checkouts, so call it at every
+   * step.
    */
   claimed(state: GroupState, decisions: readonly Decision[]): readonly Decision[] {
-    this.#giveBack(state);
+    this.#releaseUnused(state);
     if (state.group.config.shareCheckouts || this.#isNested) return decisions;
     return decisions.filter((decision) => {
       if (decision.do !== 'start' || decision.isolated) return true;
@@ -85,7 +85,6 @@ export class Checkouts {
     });
   }
 
-  /** True when this group may work there. */
   #claim(repository: string): boolean {
     if (this.#claimed.has(repository)) return true;
     const { files, locks, machine } = this.#world;
@@ -94,7 +93,7 @@ export class Checkouts {
     const lock = locks.tryLock(join(folder, 'lock'), { identity: machine.self, runId: this.#runId });
     if (lock === null) return false;
     try {
-      const holder = holderOf(this.#world, this.#root, repository);
+      const holder = claimHolder(this.#world, this.#root, repository);
       if (holder !== undefined && holder !== this.#groupId) return false;
       const claim: Claim = { groupId: this.#groupId, runner: machine.self };
       files.writeAtomic(claimPath(this.#root, repository), `${JSON.stringify(claim)}\n`);
@@ -106,8 +105,8 @@ export class Checkouts {
   }
 }
 
-/** The group that works in the repository's checkouts: with a live runner, or with workers whose runner is gone. */
-function holderOf(world: World, root: string, repository: string): GroupId | undefined {
+/** The group that uses the repository's checkouts. It has a live runner, or live workers without one. */
+function claimHolder(world: World, root: string, repository: string): GroupId | undefined {
   const claim = parseOwn<Claim>(world.files.readText(claimPath(root, repository)));
   if (claim === null) return undefined;
   if (world.processes.isAlive(claim.runner)) return claim.groupId;

@@ -107,7 +107,7 @@ function startingEvent(
 
 const [firstPort, rangeSize, rangesMax] = [20_000, 10, 1_000];
 
-/** Reserves port ranges. The start varies by group to avoid collisions, and ranges in use are skipped. */
+/** Reserves free port ranges. The first range depends on the group, so that groups rarely collide. */
 function portRanges(world: World, { group, sessions }: GroupState): (record: SessionRecord) => number | undefined {
   const taken = new Set([...sessions.values()].flatMap(({ portBase }) => portBase ?? []));
   const first = createHash('sha256').update(group.id).digest().readUInt32BE(0);
@@ -130,15 +130,12 @@ export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt
   return session.attempt;
 }
 
-/** Throws LogLost when nothing can be recorded any more, even if there is nothing to record now. */
+/** Throws LogLost when the log can no longer be written. */
 export function assertLog({ lost }: GroupWriter): void {
   if (lost !== null) throw lost;
 }
 
-/**
- * Resolves when no process of a running attempt is left, with the message for the user. The workers report nothing
- * afterwards.
- */
+/** Ends all running attempts and resolves to the error for the user. The workers emit no facts afterwards. */
 export async function endWorkers(
   state: GroupState,
   workers: ReadonlyMap<SessionId, { readonly worker: Worker }>,
@@ -150,6 +147,6 @@ export async function endWorkers(
     return ended.endNow();
   });
   const isAllGone = (await Promise.all(endings)).every(Boolean);
-  const rest = isAllGone ? 'Its workers were ended.' : 'Some of its workers could not be ended.';
+  const rest = isAllGone ? 'Its workers were stopped.' : 'Some of its workers could not be stopped.';
   return new LogLost({ ...failure, message: `${failure.message} ${rest}` });
 }

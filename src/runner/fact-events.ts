@@ -22,7 +22,7 @@ import { needsAcceptance } from '../worker/attempt/acceptance.ts';
 import { type BookedFact, isRefusedLogin, type WorkerFact } from '../worker/facts.ts';
 import { askedEvents, unaskedEvents, withdrawals } from './item-events.ts';
 
-/** By attempt id: attempts started by an earlier runner, and whether it had begun to stop them. */
+/** Attempts of an earlier runner by id, and whether that runner had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
 
 export interface FactContext {
@@ -30,7 +30,7 @@ export interface FactContext {
   readonly nowMs: number;
   /** Random, 0..1: spreads the retries of sessions that failed together. */
   readonly jitter: number;
-  /** The model has answered no session of this run for as long as this attempt has lasted. */
+  /** The model has answered no session of this run since this attempt started. */
   readonly isUnserved: (sessionId: SessionId) => boolean;
   readonly isRefusedHere?: boolean;
 }
@@ -66,8 +66,8 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
       const held = attempt.accepting === undefined ? heldCost(attempt, knownUsd) : 0;
       return [{ type: 'session_host_lost', sessionId, attemptId, host, held }];
     }
-    case 'judged':
-      return judgedEvents(record, attempt, fact);
+    case 'acceptance-ended':
+      return acceptanceEvents(record, attempt, fact);
     case 'ended':
       return endedEvents(record, attempt, fact, {
         ...context,
@@ -91,7 +91,7 @@ function identifiedEvents(
 ): EventBody[] {
   const { sessionId, attemptId, claudeSessionId, model, claudeVersion } = fact;
   const known = record.claudeSessionIds.at(-1) === claudeSessionId && record.model === (model ?? record.model);
-  // The transcript of an adopted worker is read from its start again; events already logged are skipped.
+  // The transcript of an adopted worker is read again from the start, so logged events are skipped.
   if (attempt.identified && known) return [];
   return [
     {
@@ -121,10 +121,10 @@ function warn(sessionId: SessionId, warning: Warning): EventBody {
 }
 
 /** The events that follow from an acceptance. The usage was counted when the worker ended. */
-function judgedEvents(
+function acceptanceEvents(
   record: SessionRecord,
   attempt: Attempt,
-  { sessionId, attemptId, verdict }: Extract<WorkerFact, { kind: 'judged' }>,
+  { sessionId, attemptId, verdict }: Extract<WorkerFact, { kind: 'acceptance-ended' }>,
 ): EventBody[] {
   const events = verdict.warnings.map((warning) => warn(sessionId, warning));
   const of = { sessionId, attemptId };
@@ -153,7 +153,7 @@ function judgedEvents(
       return [...events, { type: 'session_failed', ...of, reason, message, next, usage }];
     }
     case 'stopped': {
-      const message = 'Its work is done; accepting it was interrupted and goes on from there.';
+      const message = 'Its work is done, but acceptance was interrupted. Resuming runs the acceptance again.';
       return [...events, { type: 'session_paused', ...of, reason: verdict.reason, message, usage }];
     }
   }
@@ -178,7 +178,7 @@ export function parkedUntilMs({ outcome }: Ended, onLimit: GroupConfig['onLimit'
 function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: EndContext): EventBody[] {
   const { sessionId, attemptId, outcome, usage } = fact;
   const events: EventBody[] = outcome.warnings.map((warning) => ({ type: 'session_warning', sessionId, warning }));
-  const lost = lostTexts(record, fact);
+  const lost = unreadTexts(record, fact);
   const unread = lost.length > 0 ? { unread: lost } : {};
   const failed = (reason: SessionFailureReason, message: string, next: string): EventBody[] => [
     ...events,
@@ -187,15 +187,16 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
   const asks = openItems(record).length > 0;
   const paused = (reason: PauseReason, message: string, retryAt?: string): EventBody[] => [
     ...events,
-    { ...pausedEvent(fact, asks ? whileAsking(reason) : reason), message, ...defined({ retryAt }), ...unread },
+    { ...pausedEvent(fact, asks ? pauseReasonWithItem(reason) : reason), message, ...defined({ retryAt }), ...unread },
   ];
   // A stop begun by an earlier runner is obsolete in this run, which was started to continue the session.
   const stopBegun = context.adopted.get(attemptId)?.stopBegun === true;
   const stopped = attempt.stopping === 'user' && !stopBegun ? 'user' : 'interrupted';
   switch (outcome.status) {
     case 'completed': {
-      // claude ended between its answer and the last message to it, so the work does not reflect that message yet.
-      if (lost.length > 0) return paused(stopped, 'It was told something more, and goes on with that.');
+      // claude exited before it read the last message, so the work does not reflect that message.
+      if (lost.length > 0)
+        return paused(stopped, 'It finished before it read your last message, and continues with that message.');
       return [...events, completedEvent(record, { sessionId, attemptId }, outcome, usage)];
     }
     case 'failed': {
@@ -203,13 +204,13 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       if (isRefusedLogin(outcome) && (place !== undefined || context.isRefusedHere === true)) {
         const machine = place === undefined ? 'This host' : `The host ${place.host}`;
         const until = place === undefined ? 'in this run' : 'until its login changes';
-        const message = `${outcome.message} ${machine} gets nothing more ${until}.`;
+        const message = `${outcome.message} ${machine} starts no more sessions ${until}.`;
         return paused(stopped, message);
       }
       if (!outcome.transient) return [...withdrawals(record), ...failed(outcome.reason, outcome.message, outcome.next)];
       if (asks) return paused('transient', outcome.message);
       const isOutage = isInOutage(fact, context);
-      // The cause of the kill, such as a lack of memory, may recur at the same point.
+      // The cause, such as a lack of memory, may recur at the same point.
       const isKilled = outcome.reason === 'signalled';
       // Every other session would be refused too, and the user must act.
       const triesMax = needsPerson(outcome.reason) ? 1 : Number.POSITIVE_INFINITY;
@@ -221,18 +222,19 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     case 'paused':
       if (stopBegun || attempt.stopping === 'user') return paused(stopped, outcome.message);
       if (outcome.reason === 'timeout') {
-        const next = 'A retry goes on with as much time again; or remove it and add it again with a longer --timeout.';
+        const next =
+          'Retry the session to continue with the same timeout, or remove it and add it again with a longer --timeout.';
         return failed('timeout', outcome.message, next);
       }
       if (outcome.reason === 'stall' && isStuck(record, fact.progressed)) {
-        const message = 'The session made no progress, also after it was interrupted and resumed.';
-        return failed('stalled', message, 'Look at its log for what it waited for, then retry it.');
+        const message = 'The session made no progress, even after it was interrupted and resumed.';
+        return failed('stalled', message, 'Check its log for the cause, then retry it.');
       }
       if (outcome.reason === 'limit') {
         const untilMs = parkedUntilMs(fact, context.onLimit, context.nowMs);
         return paused('limit', outcome.message, untilMs === null ? undefined : new Date(untilMs).toISOString());
       }
-      if (outcome.reason === 'disk') return paused('disk', outcome.message, timeAfterFilling(record, context));
+      if (outcome.reason === 'disk') return paused('disk', outcome.message, retryTimeAfterFullDisk(record, context));
       return paused(outcome.reason, outcome.message);
   }
 }
@@ -244,13 +246,13 @@ function pausedEvent({ sessionId, attemptId, usage, progressed }: Ended, reason:
   return { type: 'session_paused', sessionId, attemptId, reason, usage, ...counted };
 }
 
-/** A session with an open item waits for its answer before it resumes by itself. */
-function whileAsking(reason: PauseReason): PauseReason {
+/** A session with an open item resumes only after the answer. */
+function pauseReasonWithItem(reason: PauseReason): PauseReason {
   return reason === 'transient' || reason === 'interrupted' ? 'waits-for-answer' : reason;
 }
 
-/** Messages that claude did not read and that are not kept for the next attempt yet. */
-function lostTexts({ messages }: SessionRecord, { unread }: Ended): string[] {
+/** Unread messages that are not yet recorded for the next attempt. */
+function unreadTexts({ messages }: SessionRecord, { unread }: Ended): string[] {
   return unread.filter((text) => !messages.includes(text));
 }
 
@@ -265,44 +267,43 @@ function completedEvent(
   return { type, ...of, result, ...defined({ structured }), usage };
 }
 
-/** The end of an attempt without cost that is not restarted now, because a usage limit is in force. */
+/** The end of an attempt that cost nothing and is not restarted now. */
 export function notStarted(sessionId: SessionId, attempt: Attempt, why: string): EventBody {
-  const message = `It was being started when its runner ended, and by now ${why}.`;
+  const message = `Its runner exited while it was starting, and ${why}.`;
   return { type: 'session_paused', sessionId, attemptId: attempt.id, reason: 'interrupted', message, usage: noUsage };
 }
 
-/** The end of an attempt that another host was to start but never received. */
+/** The end of an attempt that its host never received. */
 export function neverStarted(sessionId: SessionId, { id: attemptId }: Attempt): WorkerFact {
-  const message = 'It had not been begun on its host when its runner ended.';
+  const message = 'Its runner exited before the host had started it.';
   const outcome = { status: 'paused', reason: 'interrupted', message, warnings: [] } as const;
   return { kind: 'ended', sessionId, attemptId, outcome, usage: noUsage, progressed: false, unread: [] };
 }
 
-/** Delay before the second attempt in milliseconds; each further delay is four times as long. */
+/** Delay before the second attempt in milliseconds; multiplied by four for each further one. */
 const backoffMs = 5_000;
 const backoffMsMax = 10 * 60_000;
 /** Delay after the first interruption for a full disk. */
-const fillingMs = 2_000;
+const fullDiskDelayMs = 2_000;
 
-/** Maximum number of resumes after silences, however much progress is made in between. */
+/** Maximum number of resumes after stalls, regardless of progress. */
 const stallsMax = 10;
 
-/** Maximum number of transient retries in all, as a multiple of a session's consecutive attempts. */
+/** Maximum number of transient retries in total, as a multiple of the permitted consecutive attempts. */
 const transientRounds = 10;
 
-/** The second silence without progress in between, or one of too many. */
 function isStuck({ stalls, stallsInAll = 0 }: SessionRecord, progressed: boolean): boolean {
   return (stalls > 0 && !progressed) || stallsInAll >= stallsMax;
 }
 
-/** Grows with each interruption: the session itself may fill the disk, and free it when it is interrupted. */
-function timeAfterFilling({ diskPauses = 0 }: SessionRecord, { nowMs }: FactContext): string {
-  return new Date(nowMs + Math.min(backoffMsMax, fillingMs * 4 ** diskPauses)).toISOString();
+/** The delay grows each time: the session itself may fill the disk and free it when it is interrupted. */
+function retryTimeAfterFullDisk({ diskPauses = 0 }: SessionRecord, { nowMs }: FactContext): string {
+  return new Date(nowMs + Math.min(backoffMsMax, fullDiskDelayMs * 4 ** diskPauses)).toISOString();
 }
 
 /**
- * An API that served this group before and now serves no session will probably recover; one that never answered is
- * probably wrong. Only attempts without cost wait for it: a paid reply proves that the API is there.
+ * An API that has served this group before will probably recover; one that never answered is probably misconfigured.
+ * Only attempts without cost count, because a paid response proves that the API is up.
  */
 export function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUnserved }: OutageContext): boolean {
   const isFree = usage.costUsd === 0 && !isAnswered(usage);
@@ -312,8 +313,8 @@ export function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUns
 }
 
 /**
- * When a session is retried after a transient failure, ISO 8601; null when it has no retries left. During an outage
- * only the total maximum counts, some hours by default. With zero retries there are none in an outage either.
+ * When a session is retried after a transient failure, ISO 8601; null when no retries are left. During an outage only
+ * the total maximum applies.
  */
 function retryTime(
   record: SessionRecord,
@@ -329,14 +330,14 @@ function retryTime(
   return new Date(nowMs + Math.round(delayMs)).toISOString();
 }
 
-// Pure: which running attempts are overdue or silent, and the events for them.
+// Timeouts and stalls.
 
 export interface WorkerTimes {
   readonly ageMs: number;
   readonly silentMs: number;
 }
 
-/** Between notice and interrupt another quarter of the time passes. */
+/** The interrupt comes a quarter of the stall timeout after the notice. */
 const interruptShare = 1.25;
 
 /** The events due for a running attempt. `noticed`: attempts whose silence was reported; updated here. */

@@ -1,9 +1,9 @@
-/** Freeze and thaw: halts the processes of running sessions for a short break, without their cooperation. */
+/** Freeze and thaw: suspends the processes of running sessions for a short break. */
 import type { EventBody } from '../core/event.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Worker } from '../worker/attempt/worker.ts';
 
-/** After this a freeze becomes a pause, because the API does not keep connections longer. */
+/** Then a freeze becomes a pause, because the API closes idle connections. */
 export const freezeMs = 60_000;
 
 export function freezeWorkers(state: GroupState, workers: ReadonlyMap<string, { worker: Worker }>): void {
@@ -13,7 +13,7 @@ export function freezeWorkers(state: GroupState, workers: ReadonlyMap<string, { 
   }
 }
 
-/** Like a run that resumes the group, it retries failed sessions; otherwise the run would end with them. */
+/** Failed sessions are retried, as when a run resumes the group; otherwise the run would end with them. */
 export function thawEvents({ sessions, only }: GroupState): EventBody[] {
   const again = [...sessions].filter(
     ([id, { state, queued, takenOver }]) =>

@@ -27,20 +27,20 @@ import type { HostedAttempt } from '../worker/host.ts';
 import { LocalAttempt } from '../worker/local-attempt.ts';
 import { branchWarnings } from '../worker/prepare/workspace-preparer.ts';
 import { terminatePartialLine } from '../worker/session-files.ts';
-import { AttachmentWatch, leftEvents } from './attach/recover.ts';
+import { AttachmentWatch, attachmentEndEvents } from './attach/recover.ts';
 import { assertLog, decisionEvents, endWorkers, runningAttempt } from './decision-events.ts';
-import { Elsewhere, type OpenFleet } from './elsewhere.ts';
 import { eventsOf, neverStarted, notStarted, overdueEvents } from './fact-events.ts';
 import { freezeWorkers } from './freeze.ts';
 import { deadlineEvents, parkingEvents } from './item-events.ts';
 import { LiveBoard } from './live-board.ts';
+import { type OpenFleet, RemoteAttempts } from './remote-attempts.ts';
 import { answerRequests } from './request-answers.ts';
-import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
+import { SchedulerInputs, type SchedulerInputsOptions } from './scheduler-inputs.ts';
 
-/** How often requests, timeouts and the machine are checked, in any case. */
+/** How often requests, timeouts and the machine are checked. */
 const tickMs = 500;
 
-export interface GroupRunnerOptions extends SurroundingsOptions {
+export interface GroupRunnerOptions extends SchedulerInputsOptions {
   readonly writer: GroupWriter;
   readonly run: RunInfo;
   readonly reporter: Reporter;
@@ -48,7 +48,6 @@ export interface GroupRunnerOptions extends SurroundingsOptions {
   readonly openFleet?: OpenFleet | null;
 }
 
-/** How a run ended for its process. */
 export type RunEnd = 'settled' | 'left';
 
 export class GroupRunner {
@@ -60,21 +59,21 @@ export class GroupRunner {
   readonly #workers = new Map<SessionId, ActiveWorker>();
   readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
-  readonly #takeOvers: AttachmentWatch;
+  readonly #attachments: AttachmentWatch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
-  readonly #surroundings: SchedulerInputs;
-  readonly #elsewhere: Elsewhere;
+  readonly #inputs: SchedulerInputs;
+  readonly #remote: RemoteAttempts;
   readonly #noticed = new Set<string>();
   #inbox: Fact[] = [];
   #wake: (() => void) | null = null;
   #unwatch = () => {};
   #cancelTick = () => {};
-  #waitTold: string | undefined;
+  #reportedWait: string | undefined;
   #leaving = false;
   #settled = false;
   #isDiskFull = false;
-  /** All work is done, but remaining processes may still have to be ended. */
+  /** The scheduler has decided to settle the group. */
   #isOver = false;
 
   constructor(world: World, options: GroupRunnerOptions) {
@@ -85,22 +84,22 @@ export class GroupRunner {
     this.#preparer = options.preparer;
     const { writer, reporter, slots } = options;
     this.#slots = slots;
-    const verdicts = (record: SessionRecord) => this.#surroundings.verdictOn(writer.state, record);
-    const standing = () => this.#elsewhere.standing;
-    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts, standing });
+    const verdicts = (record: SessionRecord) => this.#inputs.verdictOn(writer.state, record);
+    const fleetStatus = () => this.#remote.fleetStatus;
+    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts, fleetStatus });
     const needs = { ...options.preparer.forCommands, slots };
     const { paths } = writer;
-    const elsewhere = (id: SessionId) => this.#elsewhere.runnerOf(id);
+    const elsewhere = (id: SessionId) => this.#remote.runnerOf(id);
     this.#acceptances = new Acceptances(world, { paths, needs, elsewhere, enqueue: this.enqueue });
-    this.#elsewhere = new Elsewhere(world, {
+    this.#remote = new RemoteAttempts(world, {
       ...defined({ openFleet: options.openFleet }),
       ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
     });
-    this.#takeOvers = new AttachmentWatch(world, options.writer, this.enqueue);
-    this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);
+    this.#attachments = new AttachmentWatch(world, options.writer, this.enqueue);
+    this.#inputs = new SchedulerInputs(world, options, this.#workers, this.#remote.sight);
   }
 
-  /** Puts a fact into the inbox and does nothing else, so it may be called from anywhere. */
+  /** Only queues the fact, so it may be called from any callback. */
   readonly enqueue = (fact: Fact): void => {
     if (fact.kind === 'activity') {
       this.#board.note(fact.sessionId);
@@ -111,14 +110,14 @@ export class GroupRunner {
   };
 
   record(bodies: readonly EventBody[]): GroupEvent[] {
-    return this.#tell(this.#writer.record(bodies));
+    return this.#publish(this.#writer.record(bodies));
   }
 
-  #tell(events: GroupEvent[]): GroupEvent[] {
+  #publish(events: GroupEvent[]): GroupEvent[] {
     if (events.length === 0) return events;
     for (const event of events) {
       this.#reporter.event(event, this.#writer.state, this.#board.live);
-      this.#elsewhere.tell(event);
+      this.#remote.tell(event);
       if ('sessionId' in event && event.sessionId !== undefined) this.#board.forget(event.sessionId);
     }
     this.#writer.snapshot();
@@ -129,10 +128,10 @@ export class GroupRunner {
   async run(): Promise<RunEnd> {
     try {
       this.#watchRequests();
-      this.#elsewhere.begin();
-      await this.#takeOverUnfinished();
+      this.#remote.begin();
+      await this.#adoptUnfinished();
       for (;;) {
-        const next = this.#turnUnlessFull();
+        const next = this.#turnWithDiskCheck();
         if (next === 'rest') await this.#nextFact();
         else if (next !== 'again') return next;
       }
@@ -143,16 +142,15 @@ export class GroupRunner {
     } finally {
       this.#unwatch();
       this.#cancelTick();
-      if (this.#isDiskFull) this.#goOn();
+      if (this.#isDiskFull) this.#resumeWorkers();
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#acceptances.leave();
       this.#board.close();
-      await this.#elsewhere.close();
+      await this.#remote.close();
     }
   }
 
-  /** What cannot be written to a full disk is retried once there is space. */
-  #turnUnlessFull(): RunEnd | 'again' | 'rest' {
+  #turnWithDiskCheck(): RunEnd | 'again' | 'rest' {
     try {
       return this.#turn();
     } catch (error) {
@@ -167,7 +165,7 @@ export class GroupRunner {
     this.#inbox = [];
     // Facts first: a request about a session that has ended applies to its next attempt.
     this.#handleFacts(facts);
-    // The next runner handles requests that arrive now. This one could neither carry them out nor undo them.
+    // Requests that arrive now are left to the next runner.
     if (this.#leaving) return 'left';
     if (facts.some(({ kind }) => kind === 'wake' || kind === 'tick')) this.#handleRequests();
     const acted = this.#decideAndAct();
@@ -217,32 +215,32 @@ export class GroupRunner {
     let events: GroupEvent[];
     try {
       // The events of one drained inbox are on disk, by one fsync, before any is executed.
-      events = this.#writer.record(this.#meaningOf(facts, told));
+      events = this.#writer.record(this.#eventsFrom(facts, told));
     } catch (error) {
       this.#inbox.unshift(...facts.filter(({ kind }) => kind !== 'tick'));
       throw error;
     }
-    for (const event of this.#tell(events)) this.#act(event);
+    for (const event of this.#publish(events)) this.#act(event);
     for (const fact of told) this.#afterFact(fact);
-    this.#recordAndAct(this.#surroundings.gateEvents(this.#writer.state));
+    this.#recordAndAct(this.#inputs.gateEvents(this.#writer.state));
   }
 
-  #meaningOf(facts: readonly Fact[], told: readonly WorkerFact[]): EventBody[] {
+  #eventsFrom(facts: readonly Fact[], told: readonly WorkerFact[]): EventBody[] {
     // A session's last activity is shown, and counted for the gate, before its end.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
-    this.#surroundings.noteLimits(this.#writer.state, facts);
-    this.#elsewhere.noteLogins(facts);
-    this.#surroundings.trackOutage(this.#writer.state, facts);
-    const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
+    this.#inputs.noteLimits(this.#writer.state, facts);
+    this.#remote.recordRefusedLogins(facts);
+    this.#inputs.trackOutage(this.#writer.state, facts);
+    const bodies: EventBody[] = this.#inputs.gateEvents(this.#writer.state);
     const { clock, random } = this.#world;
-    const { isUnserved } = this.#surroundings;
-    const { isRefusedHere } = this.#elsewhere;
+    const { isUnserved } = this.#inputs;
+    const { isRefusedHere } = this.#remote;
     const [nowMs, jitter] = [clock.now(), random.fraction()];
     const context = { adopted: this.#adopted, nowMs, jitter, isUnserved, isRefusedHere };
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();
-      else if (fact.kind === 'left-by-person') bodies.push(...leftEvents(this.#writer.state, fact.event));
+      else if (fact.kind === 'attachment-ended') bodies.push(...attachmentEndEvents(this.#writer.state, fact.event));
     }
     return [...bodies, ...told.flatMap((fact) => eventsOf(this.#writer.state, fact, context))];
   }
@@ -252,7 +250,7 @@ export class GroupRunner {
     if (!active) return;
     if (fact.kind === 'asked') this.#answerItem(fact.sessionId, itemId(fact.attemptId, fact.request));
     if (fact.kind === 'spawned') {
-      // It was on its way when everything was halted.
+      // The process was starting when the group was frozen.
       if (this.#writer.state.frozenUntil !== undefined) this.#halt();
       active.worker.sendPrompt();
     }
@@ -262,16 +260,16 @@ export class GroupRunner {
     this.#acceptances.begin(this.#writer.state, fact.sessionId);
   }
 
-  /** Also items answered before this runner had the worker. */
+  /** Also for items that were answered before this runner adopted the worker. */
   #answerItem(sessionId: SessionId, itemId: string): void {
     const item = this.#writer.state.sessions.get(sessionId)?.items?.find(({ id }) => id === itemId);
     if (item !== undefined) this.#workers.get(sessionId)?.worker.answer(item);
   }
 
-  /** First Ctrl-C or SIGTERM: pause all. Second: leave, workers go on. SIGHUP: leave at once. */
+  /** First Ctrl-C or SIGTERM: pause. Second one, or SIGHUP: exit and leave the workers running. */
   #onSignal(signal: RunnerSignal, bodies: EventBody[]): void {
     const { pausing, draining, frozenUntil } = this.#writer.state;
-    // Halted processes could neither receive the pause nor continue without a runner.
+    // Suspended processes could neither receive the pause nor continue without a runner.
     if (frozenUntil !== undefined) bodies.push({ type: 'group_thawed' });
     const isPausing = (pausing !== undefined && !draining) || bodies.some((body) => body.type === 'group_pausing');
     if (signal === 'SIGHUP' || isPausing) this.#leaving = true;
@@ -280,9 +278,9 @@ export class GroupRunner {
 
   #onTick(): void {
     assertLog(this.#writer);
-    this.#takeOvers.look();
+    this.#attachments.look();
     const { state } = this.#writer;
-    for (const message of this.#elsewhere.newLacks()) this.#reporter.warning?.(message, state);
+    for (const message of this.#remote.newUnsatisfiable()) this.#reporter.warning?.(message, state);
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {
       if (this.#world.clock.now() >= Date.parse(state.frozenUntil)) {
@@ -290,7 +288,7 @@ export class GroupRunner {
       } else this.#halt();
     } else if (!this.#isHaltedByDisk()) {
       bodies.push(...deadlineEvents(state, this.#world.clock.now()));
-      this.#surroundings.tick(tickMs);
+      this.#inputs.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
         const record = state.sessions.get(sessionId) as SessionRecord;
         // Waiting for a slot or an answer does not count against the timeout.
@@ -303,11 +301,11 @@ export class GroupRunner {
     this.#recordAndAct(bodies);
   }
 
-  /** While the disk is full sessions get no requests, because their answers could not be written. */
+  /** Sessions are suspended while the disk is full, because their output would be lost. */
   #isHaltedByDisk(): boolean {
-    const isFull = this.#writer.state.running.size > 0 && this.#surroundings.isDiskFull;
+    const isFull = this.#writer.state.running.size > 0 && this.#inputs.isDiskFull;
     if (isFull) this.#haltOnFullDisk();
-    else if (this.#isDiskFull) this.#goOn();
+    else if (this.#isDiskFull) this.#resumeWorkers();
     this.#isDiskFull = isFull;
     return isFull;
   }
@@ -316,12 +314,12 @@ export class GroupRunner {
     for (const { worker } of this.#workers.values()) worker.haltOnFullDisk();
     this.#acceptances.halt(true);
     const { paths, state } = this.#writer;
-    const message = `The disk of ${paths.folder} is full. What runs is halted until there is room again.`;
+    const message = `The disk of ${paths.folder} is full. Running sessions are suspended until space is available.`;
     if (!this.#isDiskFull) this.#reporter.warning?.(message, state);
     this.#isDiskFull = true;
   }
 
-  #goOn(): void {
+  #resumeWorkers(): void {
     for (const { worker } of this.#workers.values()) worker.halt(false);
     this.#acceptances.halt(false);
   }
@@ -333,24 +331,24 @@ export class GroupRunner {
   }
 
   #decideAndAct(): boolean {
-    const decisions = this.#surroundings.decisions(this.#writer.state);
-    this.#tellWait(decisions);
+    const decisions = this.#inputs.decisions(this.#writer.state);
+    this.#reportWait(decisions);
     this.#isOver = decisions.some((decision) => decision.do === 'settle');
-    // Requests whose hint has not arrived yet are answered now, because no later step would handle them.
+    // Handle requests that were not yet noticed, because no later step would.
     if (this.#isOver && this.#handleRequests()) return true;
     this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
-    this.#elsewhere.want(decisions);
+    this.#remote.want(decisions);
     return decisions.some((decision) => decision.do !== 'wait' && decision.do !== 'wish');
   }
 
-  #tellWait(decisions: readonly Decision[]): void {
+  #reportWait(decisions: readonly Decision[]): void {
     const wait = decisions.find((decision) => decision.do === 'wait');
-    if (wait !== undefined && wait.reason !== this.#waitTold) {
+    if (wait !== undefined && wait.reason !== this.#reportedWait) {
       this.#reporter.waiting(wait.reason, wait.message, this.#writer.state);
     }
-    // A start in between, such as the first session after a limit, does not make the wait a new one.
-    if (wait !== undefined || !decisions.some((decision) => decision.do === 'start')) this.#waitTold = wait?.reason;
+    // A start in between does not make it a new wait.
+    if (wait !== undefined || !decisions.some((decision) => decision.do === 'start')) this.#reportedWait = wait?.reason;
   }
 
   #recordAndAct(bodies: readonly EventBody[]): void {
@@ -365,7 +363,7 @@ export class GroupRunner {
       case 'session_stopping': {
         this.#acceptances.stop(event.sessionId, event.reason);
         const worker = this.#workers.get(event.sessionId)?.worker;
-        // Halted processes could not receive it.
+        // A suspended process cannot receive the stop.
         if (worker && (this.#isDiskFull || this.#writer.state.frozenUntil !== undefined)) worker.halt(false);
         worker?.stop(event.reason);
         return;
@@ -387,7 +385,7 @@ export class GroupRunner {
         this.#halt();
         return;
       case 'group_thawed':
-        this.#goOn();
+        this.#resumeWorkers();
         return;
     }
   }
@@ -395,7 +393,7 @@ export class GroupRunner {
   readonly #hosted = (sessionId: SessionId, attemptId: string): HostedAttempt => {
     const session = this.#writer.state.sessions.get(sessionId)?.state;
     const attempt = session?.status === 'running' && session.attempt.id === attemptId ? session.attempt : undefined;
-    if (attempt?.place !== undefined) return this.#elsewhere.attempt(sessionId, attempt, attempt.place);
+    if (attempt?.place !== undefined) return this.#remote.attempt(sessionId, attempt, attempt.place);
     return new LocalAttempt(this.#world, { sessionId, attemptId, paths: sessionPaths(this.#writer.paths, sessionId) });
   };
 
@@ -422,7 +420,7 @@ export class GroupRunner {
     }
     const worker = this.#newWorker(sessionId, this.#hosted(sessionId, attempt.id));
     const isolated = (workspace: Workspace, notes: readonly string[]) => {
-      this.#elsewhere.noteWorkspace(attempt.id, workspace);
+      this.#remote.noteWorkspace(attempt.id, workspace);
       this.enqueue({ kind: 'isolated', sessionId, attemptId: attempt.id, workspace, notes });
     };
     const noticed = (warnings: readonly Warning[]) => {
@@ -433,18 +431,18 @@ export class GroupRunner {
     void worker.begin((onStop) => this.#preparer.prepare({ ...about, onStop }));
   }
 
-  async #takeOverUnfinished(): Promise<void> {
+  async #adoptUnfinished(): Promise<void> {
     const { state } = this.#writer;
     const isElsewhere = (id: SessionId): boolean => runningAttempt(state, id).place !== undefined;
     const running = [...state.running];
-    // Remote sessions first, without a pause: a host ends the ones that this runner has not claimed in time.
+    // Remote sessions first: their host ends those that are not claimed in time.
     for (const sessionId of [...running.filter(isElsewhere), ...running.filter((id) => !isElsewhere(id))]) {
       const attempt = runningAttempt(state, sessionId);
       const { place } = attempt;
-      const remote = place === undefined ? null : this.#elsewhere.attempt(sessionId, attempt, place, true);
+      const remote = place === undefined ? null : this.#remote.attempt(sessionId, attempt, place, true);
       if (attempt.accepting !== undefined) {
         remote?.recallPlace();
-        this.#acceptances.begin(this.#writer.state, sessionId, { isTakenOver: true });
+        this.#acceptances.begin(this.#writer.state, sessionId, { isAdopted: true });
         continue;
       }
       // An unreachable host must not delay the other sessions.
@@ -458,8 +456,8 @@ export class GroupRunner {
     if (found.do === 'restart') {
       if (attempt.place !== undefined) return this.enqueue(neverStarted(sessionId, attempt));
       const isTaken = this.#writer.state.takenOver.has(sessionId);
-      const why = isTaken ? 'a person takes it over' : this.#surroundings.isLimited ? 'a usage limit holds' : null;
-      if (why === null) this.#startAgain(sessionId, attempt);
+      const why = isTaken ? 'a user has attached to it' : this.#inputs.isLimited ? 'a usage limit is in force' : null;
+      if (why === null) this.#restartAttempt(sessionId, attempt);
       else this.#recordAndAct([notStarted(sessionId, attempt, why)]);
       return;
     }
@@ -476,8 +474,8 @@ export class GroupRunner {
     }
   }
 
-  /** Starts the same attempt again, which has cost nothing so far. */
-  #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
+  /** Restarts an attempt that has cost nothing. */
+  #restartAttempt(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
     const offset = terminatePartialLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
     const attempt = { id, number, kind, offset, ...defined({ reservedUsd }) };
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);

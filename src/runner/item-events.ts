@@ -1,4 +1,4 @@
-/** Pure: the log events for items (questions of sessions), identical for every source of the answer. */
+/** Pure: log events for items, which are questions from sessions to the user. */
 
 import { runningAgents } from '../claude/at-work.ts';
 import { rulesFor } from '../claude/permission-rules.ts';
@@ -23,7 +23,7 @@ const defaultAskTimeoutMs = 5 * 60_000;
 
 type FactOf<K extends WorkerFact['kind']> = Extract<WorkerFact, { readonly kind: K }>;
 
-/** None when the item is logged already: the transcript of an adopted worker is read from its start again. */
+/** Empty when the item is logged: the transcript of an adopted worker is read again from the start. */
 export function askedEvents(
   { group }: GroupState,
   record: SessionRecord,
@@ -43,7 +43,7 @@ export function askedEvents(
     { type: 'item_answered', sessionId, item, by, answer, ...(from === undefined ? {} : { from }) },
   ];
   if (earlier?.answer !== undefined) return answered(earlier.answer, 'earlier', earlier.id);
-  // claude asks for some calls although their exact rule is set.
+  // claude requests permission for some calls although the exact rule is set.
   return isAllowed(request, group.config.allowedTools) ? answered({ text: 'allow' }, 'rule') : [opened];
 }
 
@@ -74,7 +74,7 @@ function nextClock(clock: string, nowMs: number): string {
   return next.toISOString();
 }
 
-const inTime = 'Nobody answered in time.';
+const inTime = 'No answer arrived in time.';
 const standardAnswer = `${inTime} Decide yourself, and say what you assumed.`;
 
 /** The default answers to items whose deadline has passed. */
@@ -110,7 +110,7 @@ export function withdrawals(record: SessionRecord): EventBody[] {
   return openItems(record).map(({ id: item }) => ({ type: 'item_withdrawn', sessionId, item }));
 }
 
-/** Ends claude when the session does nothing but wait for an answer. */
+/** Stops claude when the session does nothing but wait for an answer. */
 export function parkingEvents(
   { group }: GroupState,
   record: SessionRecord,
@@ -126,7 +126,7 @@ export function parkingEvents(
   return [{ type: 'session_stopping', sessionId: record.definition.id, attemptId, reason: 'waits-for-answer' }];
 }
 
-/** The first answer counts. `rules`: what `--always` adds to the group. */
+/** Only the first answer counts. `rules`: added to the group by `--always`. */
 export function answerEvents(
   record: SessionRecord,
   id: string,
@@ -140,7 +140,7 @@ export function answerEvents(
   if (!answer.ok) return answer;
   const rules = given.always ? rulesOf(item) : [];
   if (given.always && rules.length === 0)
-    return fail('usage', 'No rule can allow this call always.', 'Answer without --always.');
+    return fail('usage', 'No permission rule matches this call.', 'Answer without --always.');
   const withRules = rules.length > 0 ? { ...answer.value, rules } : answer.value;
   return ok({ events: [{ type: 'item_answered', sessionId, item: id, by: 'user', answer: withRules }], rules });
 }

@@ -1,7 +1,7 @@
 /**
- * The gate of a login: a small file beside the groups, shared by all runners of this machine. A usage limit affects
- * every session of the login, so the first runner that meets the limit closes the gate. After the reset one session
- * starts first, and its first answer opens the gate for the others.
+ * The usage limit of a login, shared by all runners of this machine in a small file. The first runner that reaches the
+ * limit closes the gate for all sessions of the login. After the reset one session starts as a probe, and its first
+ * response opens the gate.
  */
 import { join } from 'node:path';
 import { loginIdentity } from '../claude/launch/login.ts';
@@ -17,37 +17,37 @@ import type { World } from '../system/world.ts';
 export interface GateReading {
   readonly untilMs: number;
   readonly limitType?: string;
-  /** Which run may send the first session after the reset. */
+  /** Which run may start the probe after the reset. */
   readonly probe: 'none' | 'mine' | 'other';
 }
 
 export interface LimitGate {
   /** null without a limit. */
   read(): GateReading | null;
-  /** Closes the gate until `resetsAtMs`, or for a growing time when claude named no reset within a month. */
+  /** Closes the gate until `resetsAtMs`, or with backoff when claude reported no plausible reset time. */
   close(resetsAtMs: number | undefined, limitType: string | undefined): void;
-  /** True when this run may start its first session now. */
+  /** True when this run may start the probe now. */
   claimProbe(): boolean;
   open(): void;
-  /** Records for all runs that a limit is near until its window ends at `untilMs`. */
+  /** Records for all runs that usage is near the limit until its window ends at `untilMs`. */
   noteNear(untilMs: number): void;
-  /** A limit is near: sessions run one at a time. */
+  /** Usage is near the limit: sessions run one at a time. */
   isNear(): boolean;
 }
 
 interface GateFile {
   readonly untilMs: number;
   readonly limitType?: string;
-  /** How often in a row a session started after the gate closed and met the limit again. */
+  /** Number of consecutive probes that reached the limit again. */
   readonly guesses: number;
   readonly probe?: { readonly runId: string; readonly runner: ProcessIdentity; readonly atMs: number };
   /** A limit is near until then, ms since 1970. */
   readonly nearUntilMs?: number;
 }
 
-/** A run that has claimed the probe and sends nothing must not block the others for longer. */
+/** A run that claimed the probe but starts nothing blocks the others no longer than this. */
 const probeMsMax = 10 * 60_000;
-/** Without a known reset: half a minute, doubled for each consecutive episode, at most a quarter of an hour. */
+/** Backoff without a known reset time: 30 s, doubled each time, at most 15 minutes. */
 const guessMs = 30_000;
 const guessMsMax = 15 * 60_000;
 
@@ -56,11 +56,10 @@ export interface LimitGateOptions {
   /** Names the login, see `gateKey`. */
   readonly key: string;
   readonly runId: string;
-  /** Called once with a sentence when the file cannot be used. */
   readonly warn?: (message: string) => void;
 }
 
-/** An identifier of the login that reveals nothing about its secret. */
+/** A hash that identifies the login. */
 export function gateKey({ caller, login }: UserLogin): string {
   const text = loginIdentity(caller, login);
   return `${login.kind}-${new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)}`;
@@ -78,23 +77,23 @@ interface Report {
 }
 
 /**
- * Pure: the gate after a report. All sessions of an episode report the same limit, so the guess grows only when a
- * session was let through since and met the limit again. A reset time in the past is ignored.
+ * Pure: the gate after a report. All running sessions report the same limit, so the backoff grows only after a probe. A
+ * reset time in the past is ignored.
  */
 function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType: told }: Report): GateFile {
   const resetsAtMs = named > nowMs + limitMsMax ? 0 : named;
   const isNew = file === null || file.untilMs === 0 || file.probe !== undefined;
   const guesses = Math.max(1, (file?.guesses ?? 0) + (isNew ? 1 : 0));
   const guess = (times: number) => nowMs + Math.min(guessMsMax, guessMs * 2 ** (times - 1));
-  const standing = file?.untilMs ?? 0;
-  let untilMs = standing;
+  const currentMs = file?.untilMs ?? 0;
+  let untilMs = currentMs;
   if (resetsAtMs > nowMs) untilMs = Math.max(resetsAtMs, guesses > 1 ? guess(guesses - 1) : 0);
-  else if (isNew) untilMs = Math.max(standing, guess(guesses));
-  // A late report of a limit that has been reset carries no information.
-  else if (standing <= nowMs && (resetsAtMs === 0 || resetsAtMs > standing)) untilMs = guess(guesses);
+  else if (isNew) untilMs = Math.max(currentMs, guess(guesses));
+  // Ignore a late report of a limit that has been reset.
+  else if (currentMs <= nowMs && (resetsAtMs === 0 || resetsAtMs > currentMs)) untilMs = guess(guesses);
   const { nearUntilMs, limitType: known } = file ?? {};
   // The limit's type belongs to the time it ends.
-  const limitType = untilMs === standing ? (known ?? told) : (told ?? known);
+  const limitType = untilMs === currentMs ? (known ?? told) : (told ?? known);
   return {
     untilMs,
     guesses,
@@ -102,7 +101,7 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   };
 }
 
-/** The file of the gate. `warn` is called once when it cannot be used: this run then keeps its limits in memory. */
+/** If the gate file cannot be used, `warn` is called once and this run keeps its limits in memory. */
 function gateFile(world: World, { root, key, runId, warn = () => {} }: LimitGateOptions) {
   const { files, locks, machine } = world;
   const folder = join(root, 'limits');
@@ -117,7 +116,7 @@ function gateFile(world: World, { root, key, runId, warn = () => {} }: LimitGate
     } catch (error) {
       const code = errorCode(error);
       if (code === '') throw error;
-      const message = `The usage limits in ${path} cannot be used (${code}): this run goes by those it meets itself.`;
+      const message = `The usage limits in ${path} cannot be accessed (${code}). Limits of other runs are ignored.`;
       if (!isWarned) warn(message);
       isWarned = true;
       return undefined;
@@ -128,7 +127,7 @@ function gateFile(world: World, { root, key, runId, warn = () => {} }: LimitGate
     if (found !== undefined) known = found;
     return known;
   };
-  /** True when it was changed. It stays when `change` returns null, or when another run is writing it. */
+  /** True when the file was changed; false when `change` returns null or another run is writing. */
   const update = (change: (file: GateFile | null) => GateFile | null): boolean => {
     const done = attempt(() => {
       files.makeFolder(folder);
@@ -200,10 +199,7 @@ export function openLimitGate(world: World, options: LimitGateOptions): LimitGat
   };
 }
 
-/**
- * Null when there is no file, which is the usual case: it is read several times at each step of a run, and an exception
- * would cost more.
- */
+/** Called several times per step, usually without a file, so the existence check avoids a costly exception. */
 function readGate({ files, clock }: World, path: string): GateFile | null {
   if (files.info(path)?.kind !== 'file') return null;
   const file = parseOwn<GateFile>(files.readText(path));

@@ -23,7 +23,7 @@ import { liveNow } from '../worker/attempt/worker.ts';
 
 /** Shortest time between two updates of activity: a tenth of a second, longer for large groups. */
 const showMs = 100;
-/** A Redis that restarts within this time is not worth a warning. */
+/** No warning for a Redis that restarts within this time. */
 const redisPatienceMs = 5_000;
 
 export interface LiveBoardOptions {
@@ -32,7 +32,7 @@ export interface LiveBoardOptions {
   readonly workers: ReadonlyMap<SessionId, ActiveWorker>;
   readonly slots: CommandSlots;
   readonly verdicts: Verdicts;
-  readonly standing: () => FleetStanding | undefined;
+  readonly fleetStatus: () => FleetStanding | undefined;
 }
 
 export class LiveBoard {
@@ -40,13 +40,13 @@ export class LiveBoard {
   readonly #world: World;
   readonly #options: LiveBoardOptions;
   readonly #changed = new Set<SessionId>();
-  /** The last reported reason codes of waiting sessions. */
+  /** The reported reason codes of waiting sessions. */
   readonly #reasons = new Map<SessionId, string>();
-  /** Hosts without a sign of life for too long, with the milliseconds. */
+  /** Hosts that no longer report, with the milliseconds since the last report. */
   #silent: ReadonlyMap<string, number> = new Map();
   #isRedisSilent = false;
   /** The last report as JSON. */
-  #machines: string | undefined;
+  #reportedStanding: string | undefined;
   #cancel: (() => void) | null = null;
   #isClosed = false;
 
@@ -85,14 +85,14 @@ export class LiveBoard {
       reporter.progress(sessionId, writer.state, this.live);
     }
     this.#changed.clear();
-    this.#noteProgress();
+    this.#writeProgress();
   }
 
   close(): void {
     this.#isClosed = true;
     this.#cancel?.();
-    this.#tellVerdicts();
-    this.#noteProgress();
+    this.#reportVerdicts();
+    this.#writeProgress();
   }
 
   /** The session has changed, so its reason for waiting is reported again. */
@@ -100,43 +100,42 @@ export class LiveBoard {
     this.#reasons.delete(sessionId);
   }
 
-  /** Time has passed: without an event only the reasons of sessions that are ready can have changed. */
+  /** Without an event, only the wait reasons of ready sessions can have changed. */
   look(): void {
-    this.#lookAtMachines();
+    this.#checkHosts();
     const { writer, verdicts } = this.#options;
     const { sessions } = writer.state;
     const isOther = (id: SessionId) => verdicts(sessions.get(id) as SessionRecord)?.reason !== this.#reasons.get(id);
     if (readySessions(writer.state).some(isOther)) this.show();
   }
 
-  #lookAtMachines(): void {
-    const { reporter, standing, writer } = this.#options;
-    const now = standing();
+  #checkHosts(): void {
+    const { reporter, fleetStatus, writer } = this.#options;
+    const now = fleetStatus();
     const machines = now && JSON.stringify(now);
-    if (machines === this.#machines) return;
-    this.#machines = machines;
+    if (machines === this.#reportedStanding) return;
+    this.#reportedStanding = machines;
     reporter.machines?.(now, writer.state);
-    this.#lookAtRedis(now);
-    this.#lookAtSilent(now);
+    this.#checkRedis(now);
+    this.#checkSilentHosts(now);
     this.show();
   }
 
-  #lookAtRedis({ redisSilentMs = 0 }: Partial<FleetStanding> = {}): void {
+  #checkRedis({ redisSilentMs = 0 }: Partial<FleetStanding> = {}): void {
     const { reporter, writer } = this.#options;
     const isSilent = redisSilentMs >= redisPatienceMs;
     if (isSilent === this.#isRedisSilent || (this.#isRedisSilent && redisSilentMs > 0)) return;
     this.#isRedisSilent = isSilent;
     const message = isSilent
-      ? `Redis has not answered for ${Math.round(redisSilentMs / 1_000)} s. Hosts end sessions whose lease is over.`
-      : 'Redis answers again.';
+      ? `Redis has not answered for ${Math.round(redisSilentMs / 1_000)} s. Hosts end sessions whose lease expires.`
+      : 'Redis is available again.';
     reporter.warning?.(message, writer.state);
   }
 
-  /** Reported at once: work there may be lost when the host's lease ends. */
-  #lookAtSilent(standing: FleetStanding | undefined): void {
+  #checkSilentHosts(fleetStatus: FleetStanding | undefined): void {
     const { reporter, writer } = this.#options;
     const before = this.#silent;
-    this.#silent = new Map(Object.entries(standing?.silent ?? {}));
+    this.#silent = new Map(Object.entries(fleetStatus?.silent ?? {}));
     const isOther = (host: string) => this.#silent.has(host) || before.has(host);
     const hosts = new Set<string>();
     for (const id of writer.state.running) {
@@ -148,9 +147,9 @@ export class LiveBoard {
     for (const host of hosts) {
       const silentMs = this.#silent.get(host);
       if (silentMs !== undefined && !before.has(host)) {
-        const then = 'If it stays silent, its sessions go on elsewhere when its lease is over.';
+        const then = 'When its lease expires, its sessions continue on other hosts.';
         reporter.warning?.(`${silenceSentence(host, silentMs)} ${then}`, writer.state);
-      } else if (silentMs === undefined) reporter.warning?.(`Host ${host} is heard again.`, writer.state);
+      } else if (silentMs === undefined) reporter.warning?.(`Host ${host} is connected again.`, writer.state);
     }
   }
 
@@ -164,22 +163,22 @@ export class LiveBoard {
     return host === undefined ? undefined : this.#silent.get(host);
   }
 
-  /** Built only when it is written, which in a large group is much rarer than events. */
-  #noteProgress(): void {
+  /** Building it is expensive in a large group, so it is built only when it is written. */
+  #writeProgress(): void {
     this.#options.writer.progress(() => this.#progress());
   }
 
   #progress(): GroupProgress {
     const { state } = this.#options.writer;
-    const found = this.#tellVerdicts();
+    const found = this.#reportVerdicts();
     const verdicts = ({ definition }: SessionRecord): WaitReason | null => found.get(definition.id) ?? null;
-    const fleet = this.#options.standing();
+    const fleet = this.#options.fleetStatus();
     const progress = groupProgress(state, this.live, this.#world.clock.now(), verdicts);
     return fleet === undefined ? progress : { ...progress, fleet };
   }
 
-  /** Reports those that changed; returns all of them. */
-  #tellVerdicts(): ReadonlyMap<SessionId, WaitReason> {
+  /** Reports changed verdicts; returns all of them. */
+  #reportVerdicts(): ReadonlyMap<SessionId, WaitReason> {
     const { reporter, verdicts, writer } = this.#options;
     const found = new Map<SessionId, WaitReason>();
     const others: SessionId[] = [];

@@ -7,7 +7,7 @@ import { Fleet } from '../fleet/fleet.ts';
 import { readFleet } from '../fleet/fleet-files.ts';
 import { FleetRedis } from '../fleet/redis.ts';
 import type { World } from '../system/world.ts';
-import type { OpenFleet } from './elsewhere.ts';
+import type { OpenFleet } from './remote-attempts.ts';
 
 export interface FleetHere {
   readonly root: string;
@@ -16,7 +16,7 @@ export interface FleetHere {
   readonly openEngine?: OpenEngine;
 }
 
-/** Starts to receive the hosts' messages to the group. Fails with `usage` when Redis can never be used like this. */
+/** Connects a group to the fleet. Fails with `usage` when the Redis configuration cannot work. */
 export type LinkFleet = (groupId: GroupId) => Promise<Result<OpenFleet>>;
 
 export function readFleetHere(world: World, here: FleetHere): Result<LinkFleet | null> {

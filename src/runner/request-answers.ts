@@ -1,6 +1,6 @@
 /**
- * Converts a user's command to log events: requested from the live runner by another process, or executed by a command
- * that holds the lock itself. An answer is logged with its effects, then the request file is removed.
+ * Converts a user's command to log events. The live runner does this for requests of other processes; without a runner
+ * the command does it itself, under the lock. The answer is logged with the events, then the request file is removed.
  */
 import { messageBefore } from '../claude/conversation.ts';
 import { type Advice, advise, adviseInOrder, see } from '../core/advice.ts';
@@ -47,15 +47,14 @@ import { allowedEvents, answerEvents, closedText, withdrawals } from './item-eve
 const namesShownMax = 8;
 
 export interface AnswerOptions {
-  /** The session has given its last answer, though its end is not logged yet. */
+  /** The session has finished, but its end is not logged yet. */
   readonly isDone?: (sessionId: SessionId) => boolean;
-  /** Requests of other kinds stay. */
+  /** Requests of other kinds are not handled. */
   readonly takes?: (kind: RequestBody['kind']) => boolean;
   /** Usage of running attempts so far. */
   readonly used?: () => Iterable<Usage>;
 }
 
-/** Takes the requests to this run, has their answers logged one after another, and removes their files. */
 export function answerRequests(
   world: World,
   writer: GroupWriter,
@@ -67,34 +66,33 @@ export function answerRequests(
     if (!takes(request.kind)) continue;
     const isLate = request.kind === 'say' && isDone(request.sessionId);
     const { state, paths } = writer;
-    const meant = isLate ? tooLate(request.sessionId) : commandEvents(world, { state, paths, used }, request);
+    const effect = isLate ? tooLate(request.sessionId) : commandEvents(world, { state, paths, used }, request);
     const requestId = request.id;
     const answer = (message: string) => record([{ type: 'request_answered', requestId, done: false, message }]);
-    if (meant.ok) {
-      const { events, sessionId } = meant.value;
+    if (effect.ok) {
+      const { events, sessionId } = effect.value;
       const about = defined({ sessionId });
       try {
         record([...events, { type: 'request_answered', requestId, done: true, message: '', ...about }]);
       } catch (error) {
         if (isLogFailure(error)) throw error;
-        answer(`What was asked for cannot be recorded: ${errorText(error)}.`);
+        answer(`The request could not be recorded: ${errorText(error)}.`);
       }
-    } else answer(describeFailure(meant.failure));
+    } else answer(describeFailure(effect.failure));
     removeRequest(world, path);
   }
 }
 
 function tooLate(sessionId: SessionId): Result<never> {
-  const message = `Session ${sessionId} has just given its last answer and cannot be told anything.`;
+  const message = `Session ${sessionId} has just finished and can receive no more messages.`;
   return fail('usage', message, 'Add a session that depends on it instead.');
 }
 
-/** Commands on a group. Those that are not requests need the group to be free. */
+/** Commands on a group. `archive` is not a request: it needs the lock. */
 export type Command = RequestBody | { readonly kind: 'archive' };
 
 export type CommandOf<K extends Command['kind']> = Extract<Command, { readonly kind: K }>;
 
-/** The group at the time of the command. */
 export interface Asked {
   readonly state: GroupState;
   readonly paths: GroupPaths;
@@ -106,10 +104,7 @@ export interface RequestEffect {
   readonly sessionId?: SessionId;
 }
 
-/**
- * The events of a command in the present state, identical for every sender and channel. Fails with a sentence when the
- * command is not possible now.
- */
+/** The events of a command. Fails when the command is not possible in the present state. */
 export function commandEvents(world: World, asked: Asked, command: Command): Result<RequestEffect> {
   const { state } = asked;
   const refusal = statusProblem(state, command.kind);
@@ -154,10 +149,10 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       return ok({ events: state.status === 'archived' ? [] : [{ type: 'group_archived' }] });
     }
     default: {
-      const problem = wordsProblem(command);
+      const problem = textProblem(command);
       if (problem !== null) return fail('usage', problem, '');
       const record = state.sessions.get(command.sessionId);
-      if (!record && command.sessionId === undefined) return otherVersion(state.group.id);
+      if (!record && command.sessionId === undefined) return unknownRequest(state.group.id);
       if (!record) return fail('not-found', `There is no session ${command.sessionId} in this group.`, '');
       const taken = attachedProblem(state, record, command.kind);
       if (taken !== null) return taken;
@@ -180,7 +175,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
   }
 }
 
-/** After these the session continues with another message or rule than an answer, so its items are withdrawn. */
+/** Commands that replace the answer to an open item, which is then withdrawn. */
 const withdrawing: ReadonlySet<Command['kind']> = new Set(['say', 'edit-session', 'allow-tools', 'retry-session']);
 
 function itemEvents(asked: Asked, record: SessionRecord, command: CommandOf<'answer-item'>): Result<EventBody[]> {
@@ -191,11 +186,10 @@ function itemEvents(asked: Asked, record: SessionRecord, command: CommandOf<'ans
   return allowed.ok ? ok([...allowed.value, ...events, ...allowedEvents(asked.state, rules, command.item)]) : allowed;
 }
 
-/** The answer to a request that this runner does not know. */
-function otherVersion(groupId: GroupId): Result<never> {
-  const message = `The runner of ${groupId} does not know what it is asked for: another version of it was started.`;
+function unknownRequest(groupId: GroupId): Result<never> {
+  const message = `The runner of ${groupId} does not know this request, because it is another version of the program.`;
   const pause = ['group', 'pause', groupId];
-  const next = adviseInOrder('Pause the group, then resume it with this one', pause, ['group', 'resume', groupId]);
+  const next = adviseInOrder('Pause the group, then resume it with this version', pause, ['group', 'resume', groupId]);
   return fail('usage', message, next);
 }
 
@@ -214,11 +208,11 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
     case 'allow-tools':
       if (!rulesOut('session_changed')) return null;
       if (status === 'completed') return null;
-      return fail('illegal-transition', `${about}; its sessions stay as they are.`, 'Create a new group.');
+      return fail('illegal-transition', `${about}; its sessions cannot be changed.`, 'Create a new group.');
     case 'remove-session': {
       if (!rulesOut('session_removed')) return null;
-      const next = advise('Delete it as a whole with', ['group', 'delete', id]);
-      return fail('illegal-transition', `${about}; its sessions stay.`, next);
+      const next = advise('Delete the whole group with', ['group', 'delete', id]);
+      return fail('illegal-transition', `${about}; its sessions cannot be removed.`, next);
     }
     case 'pause-session':
     case 'resume-session':
@@ -226,24 +220,24 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
     case 'say':
     case 'answer-item':
       if (!rulesOut('session_queued')) return null;
-      return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
+      return fail('usage', `${about}; its sessions cannot be changed.`, see('group', 'show', id));
     case 'decide-wave':
       if (!rulesOut('wave_decided')) return null;
-      return fail('usage', `${about}; no wave of it waits for a decision.`, see('group', 'show', id));
+      return fail('usage', `${about}; none of its waves waits for a decision.`, see('group', 'show', id));
     case 'attach-session':
     case 'open-attached':
       // For other statuses the session's own message is more specific.
       if (status !== 'archived') return null;
-      return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
+      return fail('usage', `${about}; its sessions cannot be changed.`, see('group', 'show', id));
     case 'edit-group':
       if (!rulesOut('group_changed')) return null;
-      return fail('usage', `${about} and stays as it is.`, 'Create a new group.');
+      return fail('usage', `${about} and cannot be changed.`, 'Create a new group.');
     case 'archive': {
       if (status === 'archived' || !rulesOut('group_archived')) return null;
       const next =
         status === 'running'
-          ? advise('Its runner is gone. Finish it with', runCommand(state))
-          : advise('Run it first, or remove it with', ['group', 'delete', id]);
+          ? advise('Its runner exited. Continue it with', runCommand(state))
+          : advise('Run it first, or delete it with', ['group', 'delete', id]);
       return fail('illegal-transition', `${about}; only completed, failed and paused groups can be archived.`, next);
     }
     default:
@@ -251,10 +245,10 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
   }
 }
 
-function wordsProblem(command: Command): string | null {
+function textProblem(command: Command): string | null {
   const text = command.kind === 'say' ? command.text : command.kind === 'retry-session' ? command.prompt : undefined;
   const problem = text === undefined ? null : promptProblem(text);
-  return problem === null ? null : `What is to be said ${problem}.`;
+  return problem === null ? null : `The message ${problem}.`;
 }
 
 function pauseEvents(world: World, state: GroupState, { mode, toDelete }: CommandOf<'pause'>): EventBody[] {
@@ -291,7 +285,11 @@ function sessionCommandEvents(
       const isParked = status === 'paused' && openItems(record).length > 0;
       if (status !== 'failed' && !isParked && !(status === 'completed' && command.prompt !== undefined)) {
         const goOn = resumeSessionCommand(state, record);
-        return refused(record, 'retried', advise('Give a failed session; one that is paused goes on with', goOn));
+        return refused(
+          record,
+          'retried',
+          advise('Only failed sessions can be retried. Resume a paused one with', goOn),
+        );
       }
       const goesOn = conversationFor(world, paths, record, command);
       if (!goesOn.ok) return goesOn;
@@ -302,7 +300,7 @@ function sessionCommandEvents(
       return settleEvents(state, record, command.isSpent);
     default:
       command satisfies never;
-      return otherVersion(state.group.id);
+      return unknownRequest(state.group.id);
   }
 }
 
@@ -320,10 +318,10 @@ function conversationFor(
   if (resumeAt !== undefined) return ok({ resumeAt });
   const has = messages === 1 ? 'only one message' : `only ${messages} messages`;
   const message = `The conversation has ${messages === 0 ? 'no message' : has} of the model.`;
-  return fail('usage', message, 'Go back fewer, or begin a new conversation with --fresh.');
+  return fail('usage', message, 'Rewind fewer messages, or start a new conversation with --fresh.');
 }
 
-/** The session's held money becomes spent (`isSpent`) or free. */
+/** Held money becomes spent (`isSpent`) or is released. */
 function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boolean): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   const { heldUsd, ...usage } = record.usage;
@@ -332,7 +330,7 @@ function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boo
     return fail('usage', `Nothing is held for session ${sessionId}.`, next);
   }
   const costUsd = isSpent ? usage.costUsd : Math.max(0, roundUsd(usage.costUsd - heldUsd));
-  // The possible cost on a lost host is not a figure of claude's.
+  // claude did not report the cost on a lost host.
   const mark = isSpent && record.lost !== undefined ? { estimated: true as const } : {};
   return ok([{ type: 'session_cost_settled', sessionId, usage: { ...usage, costUsd, ...mark } }]);
 }
@@ -344,12 +342,12 @@ function sayEvents(
   { sessionId, text }: Extract<RequestBody, { kind: 'say' }>,
 ): Result<EventBody[]> {
   if (record.state.status === 'completed') {
-    return refused(record, 'told anything', 'Add a session that depends on it instead.');
+    return refused(record, 'sent a message', 'Add a session that depends on it instead.');
   }
   return ok([messageEvent(world, group, sessionId, text)]);
 }
 
-/** A message from the user, with its position in the transcript. */
+/** `offset` is the message's position in the transcript. */
 function messageEvent(
   { files }: World,
   { paths }: Pick<Asked, 'paths'>,
@@ -381,7 +379,7 @@ function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: nu
   if (isBudgetExhausted({ ...record, definition: session })) {
     const spent = `$${record.usage.costUsd.toFixed(4)}`;
     const message = `Session ${sessionId} has spent ${spent}, all of its own budget of $${session.maxBudgetUsd}.`;
-    return fail('usage', message, advise(`Give it more than ${spent} with`, raiseSessionCommand(state, record)));
+    return fail('usage', message, advise(`Raise the cap above ${spent} with`, raiseSessionCommand(state, record)));
   }
   return ok([
     ...edited.value,
@@ -409,11 +407,11 @@ function removalEvents(state: GroupState, record: SessionRecord): Result<EventBo
   const { id: sessionId, name } = record.definition;
   const { id: groupId } = state.group;
   const about = `Session ${numberedName(sessionId, name)}`;
-  // A run may still count on its result, and merged work is part of a branch.
+  // Dependents may still use its result, and merged work is part of a branch.
   if (record.state.status === 'completed' && (state.status === 'running' || record.mergedInto !== undefined)) {
     const what = record.mergedInto === undefined ? 'completed in a running group' : `merged into ${record.mergedInto}`;
-    const next = advise('Delete the group as a whole with', ['group', 'delete', groupId]);
-    return fail('illegal-transition', `${about} is ${what}; its result stays in the group.`, next);
+    const next = advise('Delete the whole group with', ['group', 'delete', groupId]);
+    return fail('illegal-transition', `${about} is ${what}; it cannot be removed.`, next);
   }
   if (record.state.status === 'running') {
     const next = advise('Pause it first', ['session', 'pause', `${groupId}/${sessionLabel(sessionId, name)}`]);
@@ -456,7 +454,7 @@ export function editOf(
   return { allowedTools: [...new Set([...(ownDefinition(record).allowedTools ?? []), ...command.rules])] };
 }
 
-/** The sender saw an older state of the session, so the change is checked against the present one. */
+/** The sender may have seen an older state, so the change is checked again. */
 export function editSessionEvents(
   state: GroupState,
   record: SessionRecord,
@@ -477,11 +475,11 @@ interface AskedGroup {
 }
 
 /**
- * Everything is checked before anything is logged. Each session follows its dependencies, so that any prefix left by a
- * power cut is a valid graph.
+ * Everything is checked before anything is logged. Sessions are logged after their dependencies, so that any prefix
+ * left by a power cut is a valid graph.
  */
 export function editGroupEvents({ state, used }: AskedGroup, asked: GroupEdit): Result<EventBody[]> {
-  const own = configEvents(state, allowing(state, asked), used);
+  const own = configEvents(state, withAllowedRules(state, asked), used);
   if (!own.ok) return own;
   const sessions = changedSessions(state, asked);
   if (!sessions.ok) return sessions;
@@ -493,8 +491,7 @@ export function editGroupEvents({ state, used }: AskedGroup, asked: GroupEdit): 
   return ok([...events, ...sessions.value]);
 }
 
-/** Rules are added to those the group has when the request is answered. */
-function allowing({ group }: GroupState, { allow, ...asked }: GroupEdit): GroupEdit {
+function withAllowedRules({ group }: GroupState, { allow, ...asked }: GroupEdit): GroupEdit {
   if (allow === undefined) return asked;
   const allowedTools = [...new Set([...(group.config.allowedTools ?? []), ...allow])];
   return { ...asked, config: { ...asked.config, allowedTools } };
@@ -536,14 +533,14 @@ function sessionEvent(state: GroupState, session: SessionDefinition): EventBody 
   return { type: 'session_changed', sessionId: session.id, session, changed };
 }
 
-/** The sender may have chosen ids before other sessions were added, so the numbers are assigned again. */
+/** Other sessions may have been added since the sender chose the ids, so the numbers are assigned again. */
 function withFreeNumbers(state: GroupState, add: readonly SessionDefinition[]): SessionDefinition[] {
   const first = highestNumber(state) + 1;
   const ids = new Map(add.map(({ id }, index) => [id, makeSessionId(first + index, sessionUuid(id))]));
   return add.map((session) => ({ ...renamed(session, ids), id: ids.get(session.id) ?? session.id }));
 }
 
-/** Replaces the ids of the sessions it names. */
+/** Replaces session ids. */
 function renamed(session: SessionDefinition, ids: ReadonlyMap<SessionId, SessionId>): SessionDefinition {
   const other = (id: SessionId): SessionId => ids.get(id) ?? id;
   const { dependsOn, promptReferences } = session;

@@ -1,6 +1,6 @@
 /**
- * `group run` from the lock to the last summary: take the group's lock and log (store/group-writer), check whether it
- * may run (run-start), then loop (group-runner) with one worker per attempt (worker).
+ * `group run`: takes the lock and opens the log (store/group-writer), checks whether the group may run (run-start), and
+ * runs the loop (group-runner) with one worker per attempt (worker/).
  */
 import { join } from 'node:path';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
@@ -28,16 +28,15 @@ import { gateKey, type LimitGate, openLimitGate, rehearsalGateKey } from './limi
 import type { LinkFleet } from './open-fleet.ts';
 import { type RunStartOptions, startEvents } from './run-start.ts';
 
-/** Milliseconds after the start of a run, when the first sessions are starting. */
 const preloadDelayMs = 50;
 
-/** The scripted API of a rehearsal; injected, because the runner does not know scripts. */
+/** The scripted API of a rehearsal. */
 export interface Rehearsal {
-  /** Absolute path; absent = the default script. */
+  /** Absolute path; absent = default script. */
   readonly scriptFile?: string;
   /** Keeps its branches and worktrees afterwards. */
   readonly keep?: boolean | undefined;
-  /** Starts the API for a group, or finds the one that an earlier runner left; returns its base URL. */
+  /** Starts the API, or finds the one that an earlier runner left. Returns its base URL. */
   start(paths: GroupPaths): Promise<Result<string>>;
   stop(paths: GroupPaths): Promise<void>;
 }
@@ -46,28 +45,28 @@ export interface RunGroupOptions {
   readonly root: string;
   readonly groupId: GroupId;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
-  /** Folder of this package: the pinned claude and the hook program are found from here. */
+  /** Folder of this package, with the pinned claude and the hook program. */
   readonly packageRoot: string;
-  /** The folder for new worktrees; absent = that of the data root. */
+  /** Folder for new worktrees; absent = the data root's. */
   readonly worktrees?: string;
   readonly reporter: Reporter;
-  /** Settings from the command line; logged, and in force until given again. */
+  /** Settings from the command line. They are logged and persist. */
   readonly overrides: Partial<GroupConfig>;
-  /** What all groups may spend in a day, US dollars; absent = no such cap. */
+  /** Daily cap of all groups, US dollars; absent = none. */
   readonly dayCapUsd?: number;
-  /** The cost quote of each wave, if the group's rule needs it. */
+  /** The cost quote of each wave, if the group's rules need it. */
   readonly quotes?: (state: GroupState) => RunInfo['quotes'];
   readonly retryFailed: boolean;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
   readonly rehearsal?: Rehearsal;
-  /** Absent = the installed claude is started unchecked. */
+  /** Absent = the installed claude, unchecked. */
   readonly claude?: ClaudeGate;
   /** The engine of a fleet, if one is configured; absent = Redis. */
   readonly openEngine?: OpenEngine;
-  /** The group's lock, taken for this run before it could start; ownership passes to it. */
+  /** The group's lock, if the caller has taken it; this run then owns it. */
   readonly taken?: { readonly runId: string; readonly lock: Lock };
-  /** Subscribes to the signals of this process; call the returned function to unsubscribe. */
+  /** Returns a function that unsubscribes. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
 }
 
@@ -75,7 +74,7 @@ export type RunResult =
   | { readonly kind: 'settled'; readonly status: 'completed' | 'failed' | 'paused'; readonly state: GroupState }
   /** The runner exited and its workers continue; the next `group run` adopts them. */
   | { readonly kind: 'left'; readonly state: GroupState }
-  /** `booked`: attempts on lost hosts whose cost has only now been reported. */
+  /** `booked`: number of attempts whose cost a lost host has now reported. */
   | { readonly kind: 'already-completed'; readonly state: GroupState; readonly booked: number }
   | { readonly kind: 'refused'; readonly failure: OpenFailure; readonly booked?: number };
 
@@ -89,8 +88,8 @@ export async function runGroup(world: World, options: RunGroupOptions): Promise<
   try {
     return await runOpened(world, writer, runId, options);
   } catch (error) {
-    // A missing or full disk ends the runner, not the work: workers continue, and the log has everything acknowledged.
-    // Only a removed log ends both.
+    // A missing or full disk ends only the runner: workers continue, and the log has everything acknowledged. Only a
+    // removed log ends the workers too.
     if (error instanceof LogLost) await options.rehearsal?.stop(writer.paths);
     return { kind: 'refused', failure: systemFailure(writer.paths.folder, error) };
   } finally {
@@ -167,7 +166,7 @@ async function runOpened(
   return settledResult(writer.state);
 }
 
-/** As `startEvents`. If there is nothing to run, lost hosts are first asked for the cost of their attempts. */
+/** As `startEvents`. If there is nothing to run, it first requests late costs from lost hosts. */
 async function startOrBook(
   world: World,
   writer: GroupWriter,
@@ -177,11 +176,11 @@ async function startOrBook(
   const events = startEvents(writer.state, options);
   const isOver = events.ok ? events.value.length === 0 : writer.state.status === 'failed';
   if (!isOver || link === null) return { events, booked: 0 };
-  const booked = await (await import('./book-late.ts')).bookLate(world, writer, link);
+  const booked = await (await import('./late-costs.ts')).recordLateCosts(world, writer, link);
   return { events: startEvents(writer.state, options), booked };
 }
 
-/** Null when no fleet is set up or the run cannot use one. The fleet modules are loaded only when needed. */
+/** Null without a fleet. The fleet modules are loaded only when needed. */
 async function fleetOf(world: World, options: RunGroupOptions): Promise<Result<LinkFleet | null>> {
   const { root, rehearsal } = options;
   if (rehearsal !== undefined || world.files.info(join(root, 'fleet', 'fleet.json')) === null) return ok(null);
@@ -202,9 +201,8 @@ function settledResult(state: GroupState): RunResult {
 }
 
 /**
- * Loads modules that only some sessions need, soon after the first start. Loading them on demand would be too late: by
- * then the program may have been updated, and new files do not match the running ones. Never fails: a missing module is
- * requested again, and reported, where it is needed.
+ * Loads the lazily imported modules soon after the start. If the program is updated during the run, modules loaded
+ * later would not match the running ones. A module that is missing is reported where it is needed.
  */
 export async function preloadModules(): Promise<void> {
   await Promise.allSettled([

@@ -14,14 +14,13 @@ export interface RunStartOptions {
   readonly retryFailed: boolean;
   /** Only these sessions start; failed ones among them are retried. */
   readonly only?: readonly SessionId[];
-  /** Whether exactly this process is alive on this machine. */
   lives(process: ProcessIdentity): boolean;
   readonly hasFleet?: boolean;
 }
 
 /**
- * The events that start the run; empty when every session is completed. Fails with `usage` or `illegal-transition` when
- * the group cannot run, with `other-host` when a worker belongs to another host.
+ * The events that start the run; empty when all sessions are completed. Fails with `usage`, `illegal-transition`, or
+ * `other-host` when a worker belongs to another host.
  */
 export function startEvents(state: GroupState, options: RunStartOptions): Result<EventBody[]> {
   const { id } = state.group;
@@ -58,20 +57,20 @@ function refuseFailed(state: GroupState, failed: readonly SessionId[]): Result<n
   } = state;
   const look = ['group', 'show', id];
   if (failed.length > 0) {
-    const message = `Group ${id} ended failed: ${failed.length} of ${sessions.size} sessions failed.`;
-    return fail('sessions-failed', message, advise('Look at it, then try again', look, retryFailedCommand(state)));
+    const message = `Group ${id} failed: ${failed.length} of ${sessions.size} sessions failed.`;
+    return fail('sessions-failed', message, advise('Inspect it, then retry', look, retryFailedCommand(state)));
   }
-  // It failed as a whole because of its budget, as configured.
-  const message = `Group ${id} ended failed${reason === undefined ? '' : ` (${reason})`}, with sessions left to run.`;
-  return fail('sessions-failed', message, advise('Look at it, then go on', look, goOnCommand(state)));
+  // It failed because of its budget, as configured.
+  const message = `Group ${id} failed${reason === undefined ? '' : ` (${reason})`}, with sessions left to run.`;
+  return fail('sessions-failed', message, advise('Inspect it, then continue', look, goOnCommand(state)));
 }
 
-/** A failed session is queued when the user requested a retry while the group had no runner. */
+/** Failed sessions are queued when the user requests a retry while no runner is live. */
 function isQueued({ sessions }: GroupState, id: SessionId): boolean {
   return sessions.get(id)?.queued === true;
 }
 
-/** Failures that paused the group because the user had to act are retried without a request. */
+/** Failures that needed the user's action are retried without a request. */
 function retried(state: GroupState, failed: readonly SessionId[], retryFailed: boolean): SessionId[] {
   if (retryFailed) return [...failed];
   return failed.filter((id) => {
@@ -84,7 +83,7 @@ function sessionsWith(state: GroupState, status: 'failed'): SessionId[] {
   return [...state.sessions].filter(([, record]) => record.state.status === status).map(([id]) => id);
 }
 
-/** A rehearsed conversation must not continue as a paid one, nor rehearsed money count as spent, and vice versa. */
+/** Rehearsed and real conversations and costs must not mix. */
 function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> | null {
   if (state.rehearsal !== undefined && run.rehearsal !== true) return refuseReal(state);
   const before = state.run;
@@ -93,19 +92,22 @@ function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> 
   if (before.rehearsal) return refuseReal(state);
   const { id } = state.group;
   const next = advise('Leave out --rehearse, or rehearse a copy of it', ['group', 'copy', id, '--rehearse']);
-  return fail('usage', `Group ${id} was begun for real and cannot go on as a rehearsal.`, next);
+  return fail('usage', `Group ${id} was started for real and cannot continue as a rehearsal.`, next);
 }
 
 function refuseReal({ group: { id }, run }: GroupState): ReturnType<typeof fail> {
   const what =
     run === undefined
       ? 'is a rehearsal and cannot be run for real'
-      : 'was begun as a rehearsal and cannot go on for real';
+      : 'was started as a rehearsal and cannot continue for real';
   const next = advise('Continue with --rehearse, or run a copy of it for real', ['group', 'copy', id, '--real']);
   return fail('usage', `Group ${id} ${what}.`, next);
 }
 
-/** Fails when a worker of the group may still run on another machine. This machine may have been renamed. */
+/**
+ * Fails when a worker may still run on another machine. This machine may have been renamed, so live processes are
+ * checked.
+ */
 export function refuseForeignWorkers(
   state: GroupState,
   self: ProcessIdentity,
@@ -113,7 +115,7 @@ export function refuseForeignWorkers(
 ): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
-    // The state of fleet hosts is checked there.
+    // Fleet hosts are checked separately.
     if (session?.status !== 'running' || session.attempt.place !== undefined) continue;
     const { process } = session.attempt;
     if (process === undefined || process.host === self.host || lives(process)) continue;

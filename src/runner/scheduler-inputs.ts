@@ -30,14 +30,14 @@ import type { GateReading, LimitGate } from './limit-gate.ts';
 
 type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
 
-/** From this share of a five-hour window on, sessions run one at a time. */
+/** Sessions run one at a time once this share of a five-hour window is used. */
 const nearLimit = 0.9;
-/** The longest possible window, whatever a message claims. */
+/** Upper bound for a reported window. */
 const windowMs = 5 * 3_600_000;
-/** Without a reported end of the window, it is checked again after this time. */
+/** Assumed rest of the window when none is reported. */
 const nearMs = 60_000;
 
-export interface SurroundingsOptions {
+export interface SchedulerInputsOptions {
   readonly root: string;
   readonly gate: LimitGate;
   readonly checkouts: Checkouts;
@@ -47,7 +47,7 @@ export interface SurroundingsOptions {
 }
 
 /** See SchedulingContext.fleet. */
-export type FleetSight = (() => FleetView | null) | undefined;
+export type FleetViewSource = (() => FleetView | null) | undefined;
 
 export class SchedulerInputs {
   readonly #world: World;
@@ -56,8 +56,8 @@ export class SchedulerInputs {
   readonly #checkouts: Checkouts;
   readonly #slots: CommandSlots;
   readonly #workers: Workers;
-  readonly #fleet: FleetSight;
-  /** Milliseconds since the model last answered a session of this run, including ended ones; Infinity = never. */
+  readonly #fleet: FleetViewSource;
+  /** Milliseconds since the model last answered any session of this run; Infinity = never. */
   #unservedMs = Number.POSITIVE_INFINITY;
   #servedAtMs = Number.NEGATIVE_INFINITY;
   readonly #day: (state: GroupState) => DayBudget | undefined;
@@ -67,9 +67,9 @@ export class SchedulerInputs {
 
   constructor(
     world: World,
-    { root, gate, checkouts, slots, dayCapUsd: capUsd }: SurroundingsOptions,
+    { root, gate, checkouts, slots, dayCapUsd: capUsd }: SchedulerInputsOptions,
     workers: Workers,
-    fleet: FleetSight,
+    fleet: FleetViewSource,
   ) {
     this.#world = world;
     this.#gate = gate;
@@ -83,8 +83,8 @@ export class SchedulerInputs {
   }
 
   /**
-   * Sessions that met a usage limit of the login close the gate: no session of this login starts before the reset. Call
-   * this before their ends are logged, so that a crash in between does not let others meet the same limit.
+   * Closes the gate when a session reached a usage limit of the login. Call this before the end is logged, so that a
+   * crash in between does not let other sessions reach the same limit.
    */
   noteLimits({ group }: GroupState, facts: readonly Fact[]): void {
     for (const { worker } of this.#workers.values()) this.#noteNear(worker);
@@ -95,7 +95,7 @@ export class SchedulerInputs {
     }
   }
 
-  /** An outage begins with a session that the API did not serve, and ends with the first answer to any session. */
+  /** An outage begins with a session that the API did not serve and ends with the first response to any session. */
   trackOutage({ usage: served }: GroupState, facts: readonly Fact[]): void {
     for (const { worker } of this.#workers.values()) {
       this.#unservedMs = Math.min(this.#unservedMs, worker.notes.unservedMs);
@@ -112,7 +112,7 @@ export class SchedulerInputs {
     if (this.#outMs !== null) this.#outMs += ms;
   }
 
-  /** The model has answered no session for as long as this worker has been running. */
+  /** The model has answered no session since this worker started. */
   readonly isUnserved = (sessionId: SessionId): boolean =>
     this.#unservedMs >= (this.#workers.get(sessionId)?.worker.notes.ageMs ?? 0);
 
@@ -124,7 +124,7 @@ export class SchedulerInputs {
     return this.#gate.read() !== null;
   }
 
-  /** The events for the gate's present state; opens the gate when the model has answered since the reset. */
+  /** Events for changes of the gate; opens it when the model has answered since the reset. */
   gateEvents(state: GroupState): EventBody[] {
     let reading = this.#gate.read();
     if (reading !== null && this.#answeredAfter(reading)) {
@@ -138,20 +138,19 @@ export class SchedulerInputs {
     return [{ type: 'limit_reached', resetsAt, ...(reading.limitType ? { limitType: reading.limitType } : {}) }];
   }
 
-  /** The next decisions; call at every step of a run. */
   decisions(state: GroupState): readonly Decision[] {
     const context = this.#context(state);
     this.#verdicts = verdictsOf(state, context);
     return this.#checkouts.claimed(state, decide(state, context));
   }
 
-  /** Why the session does not run, from the inputs of the last decisions. */
+  /** Why the session is not running, from the inputs of the last decisions. */
   verdictOn(state: GroupState, record: SessionRecord): WaitReason | null {
     this.#verdicts ??= verdictsOf(state, loggedContext(state, this.#world.clock.now()));
     return this.#verdicts(record);
   }
 
-  /** Called at every step of a run, so only what the state needs is gathered. */
+  /** Gathers only what this state needs, because it runs at every step. */
   #context(state: GroupState): SchedulingContext {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
@@ -200,7 +199,7 @@ export class SchedulerInputs {
     return live;
   }
 
-  /** The probe is claimed only when a session is ready to start and none is running that would detect the reset. */
+  /** The probe is claimed only when a session is ready and no running session could detect the reset. */
   #gateFor(state: GroupState, nowMs: number): Gate | null {
     const reading = this.#gate.read();
     if (reading === null) return null;
@@ -213,7 +212,6 @@ export class SchedulerInputs {
     return [...this.#workers.values()].some(({ worker }) => worker.notes.answeredAtMs > reading.untilMs);
   }
 
-  /** The window remains in force after the session that reported it has ended. */
   #noteNear({ stream: { rateLimit } }: Worker): void {
     if (rateLimit?.status !== 'allowed_warning' || rateLimit.limitType !== 'five_hour') return;
     const nowMs = this.#world.clock.now();

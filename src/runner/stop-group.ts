@@ -1,4 +1,4 @@
-/** Stops the remaining workers of a group without a runner: before a delete, or for a pause from another process. */
+/** Stops the workers of a group that has no runner. */
 import type { StopReason } from '../core/event.ts';
 import { noUsage, type SessionId } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -14,16 +14,15 @@ import { reap } from '../worker/reap.ts';
 import { eventsOf } from './fact-events.ts';
 
 /**
- * Stops every worker of the group on this machine (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended.
- * Resolves when no process of the group is left here. Throws the system's error when an end cannot be logged. The
- * caller holds the group's lock through `writer`.
+ * Stops every worker of the group on this machine and logs how each attempt ended. Throws when an end cannot be logged.
+ * The caller holds the group's lock.
  */
 export async function stopGroup(world: World, writer: GroupWriter, reason: StopReason): Promise<void> {
   const here = [...writer.state.running].filter((sessionId) => machineOf(writer.state, sessionId) === null);
   await Promise.all(here.map((sessionId) => stopSession(world, writer, sessionId, reason)));
 }
 
-/** The host on which the session is running now; null = this one, or not running. */
+/** The other host that runs the session; null = none. */
 export function machineOf({ sessions }: GroupState, sessionId: SessionId): string | null {
   const session = sessions.get(sessionId)?.state;
   return session?.status === 'running' ? (session.attempt.place?.host ?? null) : null;
@@ -40,7 +39,7 @@ export async function stopSession(
   const { attempt } = record.state;
   writer.record([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason }]);
   if (attempt.accepting === undefined) await stopWorker(world, writer, record, attempt, reason);
-  // Its worker may have just finished; the next run does the acceptance.
+  // The worker may have just finished. The next run does the acceptance.
   if (record.state.status === 'running') await stopAcceptance(world, writer, sessionId, record.state.attempt, reason);
 }
 
@@ -52,7 +51,7 @@ async function stopAcceptance(
   reason: StopReason,
 ): Promise<void> {
   await reap(world, attemptId);
-  const message = 'Its work is done; accepting it was interrupted and goes on from there.';
+  const message = 'Its work is done, but acceptance was interrupted. Resuming runs the acceptance again.';
   writer.record([{ type: 'session_paused', sessionId, attemptId, reason, message, usage }]);
 }
 
@@ -75,7 +74,7 @@ async function stopWorker(
   await new Promise<void>((resolve, reject) => {
     const emit = (fact: Fact) => {
       if (!('sessionId' in fact) || fact.kind !== 'ended') return;
-      // An error thrown here would be lost, so it rejects the promise of the stop.
+      // An error thrown in this callback would be lost.
       try {
         const context = { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5, isUnserved: () => false };
         writer.record(eventsOf(writer.state, fact, context));

@@ -1,4 +1,4 @@
-/** Facts for the runner. Callbacks only put them into its inbox; the loop handles them in order. */
+/** Facts: what the runner's inbox receives. The loop handles them in order. */
 import type { Outcome } from '../claude/outcome.ts';
 import type { EventBody, ProcessIdentity, StopReason, Warning } from '../core/event.ts';
 import type { Evidence } from '../core/evidence.ts';
@@ -9,7 +9,7 @@ import type { ItemRequest } from '../core/item.ts';
 export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 export type WorkerNews =
-  /** The worker process exists (or was found again); a new one has not received its prompt yet. */
+  /** The worker process exists. A new one has not received its prompt yet. */
   | { readonly kind: 'spawned'; readonly process: ProcessIdentity }
   | {
       readonly kind: 'identified';
@@ -17,31 +17,31 @@ export type WorkerNews =
       readonly model?: string;
       readonly claudeVersion?: string;
     }
-  /** Its worktree exists; `notes` are sentences for the user. */
+  /** Its worktree exists. `notes` are for the user. */
   | { readonly kind: 'isolated'; readonly workspace: Workspace; readonly notes: readonly string[] }
-  /** Warnings for the user before its worker exists. */
+  /** Warnings from the preparation. */
   | { readonly kind: 'noticed'; readonly warnings: readonly Warning[] }
-  /** The verdict of the acceptance, after the worker was gone. */
-  | { readonly kind: 'judged'; readonly verdict: AcceptanceVerdict }
-  /** The model's first answer; other sessions may have waited for it. */
+  /** The acceptance, which follows the worker's end, has finished. */
+  | { readonly kind: 'acceptance-ended'; readonly verdict: AcceptanceVerdict }
+  /** The model's first answer. Other sessions may wait for it to share the prompt cache. */
   | { readonly kind: 'answered' }
-  /** claude waits for an answer of the user; an adopted worker reports it again. */
+  /** claude waits for an answer from the user. An adopted worker reports it again. */
   | { readonly kind: 'asked'; readonly request: ItemRequest }
-  /** It no longer waits. */
+  /** claude no longer waits. */
   | { readonly kind: 'unasked'; readonly requestId: string }
-  /** The worker printed a line; its shown activity may have changed. */
+  /** The worker printed a line. */
   | { readonly kind: 'activity' }
-  /** Its host no longer reports; the end of the attempt follows. */
+  /** Its host is lost. The end of the attempt follows. */
   | { readonly kind: 'host-lost'; readonly host: string; readonly knownUsd: number }
-  /** Its lost host has reported everything. */
+  /** Its lost host has reported the final cost. */
   | { readonly kind: 'booked'; readonly usage: Usage }
-  /** The process is gone, its transcript read to the end, and none of its processes is left. */
+  /** All its processes are gone, and its transcript has been read to the end. */
   | {
       readonly kind: 'ended';
       readonly outcome: Outcome;
       readonly usage: Usage;
       readonly progressed: boolean;
-      /** Messages to it that claude did not read. */
+      /** Messages that claude did not read. */
       readonly unread: readonly string[];
     };
 
@@ -68,7 +68,7 @@ export interface Rejected {
   readonly evidence?: Evidence;
 }
 
-/** Its login was refused, which says nothing about its work. */
+/** The attempt failed because of its login, not its work. */
 export function isRefusedLogin(outcome: Outcome): outcome is Extract<Outcome, { status: 'failed' }> {
   return outcome.status === 'failed' && (outcome.reason === 'not-logged-in' || outcome.reason === 'billing');
 }
@@ -77,19 +77,17 @@ export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: st
 
 export type BookedFact = Extract<WorkerFact, { readonly kind: 'booked' }>;
 
-/** The attach command is gone, with all processes it started. */
-export interface AttachFact {
-  readonly kind: 'left-by-person';
+/** The attach command and all its processes are gone. */
+export interface AttachmentEndFact {
+  readonly kind: 'attachment-ended';
   readonly event: EventBody;
 }
 
 export type Fact =
   | WorkerFact
-  | AttachFact
+  | AttachmentEndFact
   | { readonly kind: 'signal'; readonly signal: RunnerSignal }
-  /** A slot of another host was granted, or the known state of hosts has changed. */
+  /** A host granted a slot, or the state of hosts has changed. */
   | { readonly kind: 'placed' }
-  /** There may be a new request. */
   | { readonly kind: 'wake' }
-  /** A fixed time has passed. */
   | { readonly kind: 'tick' };

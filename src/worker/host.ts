@@ -1,4 +1,4 @@
-/** worker/: one attempt on this machine. This file: the runner's interface to a host, which may be remote. */
+/** worker/: one attempt of one session. This file: the interface to the host that runs it, which may be remote. */
 import type { ConversationLoss } from '../claude/launch/resume-prompt.ts';
 import type { ProcessIdentity, Warning } from '../core/event.ts';
 import { type Failure, fail, type Result } from '../core/failure.ts';
@@ -16,18 +16,18 @@ export interface AttemptSubject {
   readonly paths: SessionPaths;
 }
 
-/** How to continue an attempt that an earlier runner left running. */
+/** How to continue an attempt of an earlier runner. */
 export type AdoptionPlan =
-  /** It is alive and has started to work; it is followed from now on. `silentMs`: time since its last output. */
+  /** It is alive and has started to work. `silentMs`: time since its last output. */
   | { readonly do: 'adopt'; readonly process: ProcessIdentity; readonly silentMs: number; readonly signalled: boolean }
-  /** It did not receive its prompt, or printed nothing, so it cost nothing. Its processes were ended. */
+  /** It did no work and cost nothing. Its processes were ended. */
   | { readonly do: 'restart' }
-  /** It is gone: its output decides. `wasInterrupted`: it printed only while it was being ended as `restart`. */
+  /** It is gone, so its output decides. `wasInterrupted`: it started to work while it was being ended for a restart. */
   | { readonly do: 'finalizeDead'; readonly signalled: boolean; readonly wasInterrupted: boolean };
 
 /**
- * How it ended. `fenced`: its host ended it, because the host had lost its connection. `lost`: the host no longer
- * reports, nothing of the attempt runs there any more, and its last actions are unknown here.
+ * `fenced`: its host lost its connection and ended the attempt. `lost`: the host no longer reports; the attempt's lease
+ * has expired, so it no longer runs there.
  */
 export type AttemptExit =
   | ExitStatus
@@ -38,7 +38,7 @@ export type AttemptExit =
 export interface CleanupResult {
   readonly leftover: boolean;
   readonly limitsHit: readonly LimitKind[];
-  /** The last lines of stderr, often the only explanation of an end without a result. */
+  /** The last lines of stderr, often the only explanation when there is no result. */
   readonly stderrTail: string;
   readonly failure?: Failure;
 }
@@ -50,45 +50,44 @@ export interface HostedCommand {
 }
 
 /**
- * Its output is appended to `paths.transcript`, and stays there whatever process dies. `leave` may be called at any
- * time; all others except `look`, `halt`, `endNow` and `reap` only after `start`, or after a `takeOver` that returned
- * `adopt`.
+ * An attempt whose output is appended to `paths.transcript`. Call `onExit`, `write` and `terminate` only after `start`,
+ * or after an adoption (`adopt`).
  */
 export interface HostedAttempt {
   /**
-   * Starts the process. `offset`: bytes of the transcript before it. Fails as `Processes.spawn`, and with `other-host`
-   * when its host does not start it, so that it has cost nothing and may be tried on another one.
+   * Starts the process. `offset`: present size of the transcript. Fails as `Processes.spawn`, or with `other-host` when
+   * the host did not start it, so that another host may be tried.
    */
   start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>>;
-  /** Classifies what an earlier runner left of it, and follows or ends it. */
+  /** Adopts or ends an attempt of an earlier runner. */
   takeOver(attempt: Attempt): Promise<AdoptionPlan>;
-  /** Calls `action` once when the process has ended and all its output is in the transcript. */
+  /** Calls `action` once, when the process has ended and all its output is in the transcript. */
   onExit(action: (status: AttemptExit) => void): void;
   readonly listens: boolean;
-  /** One line for its input, or several separated by newlines; the last newline is added. */
+  /** Writes one or more lines; the last newline is added. */
   write(lines: string): void;
-  /** Records its live processes, for a later end. */
+  /** Records its live processes, so that they can be found and ended later. */
   look(): void;
-  /** Sends claude SIGTERM, and SIGKILL when it does not exit. */
+  /** Sends SIGTERM, then SIGKILL. */
   terminate(): void;
-  /** Halts or continues all its processes, including preparation. May be repeated at any time. */
+  /** Suspends or continues all its processes. Idempotent. */
   halt(isHalted: boolean): void;
-  /** Ends all remaining processes once its process has ended, and removes its files. */
+  /** After the exit: ends remaining processes and removes temporary files. */
   reap(): Promise<CleanupResult>;
-  /** Ends all its live processes at once; false when some would not end. */
+  /** Ends all its live processes at once; false when some survive. */
   endNow(): Promise<boolean>;
-  /** Detaches: running processes continue, and no further events are reported. */
+  /** Detaches: the process continues, and nothing more is reported. */
   leave(): void;
 }
 
 export interface Launch {
   readonly spawn: SpawnOptions;
   readonly prompt: string;
-  /** Slash commands that follow the prompt as messages of their own. */
+  /** Slash commands, sent after the prompt as separate messages. */
   readonly commands: readonly string[];
 }
 
-/** Prepares a launch; may register a function that aborts it when the worker is stopped meanwhile. */
+/** Prepares a launch. It registers a function that aborts it when the worker is stopped. */
 export type Preparation = (onStop: (stop: () => void) => void) => Promise<Result<Launch>>;
 
 export interface WorkspaceInput {
@@ -97,7 +96,7 @@ export interface WorkspaceInput {
   readonly attempt: Attempt;
   readonly paths: SessionPaths;
   readonly env: Readonly<Record<string, string>>;
-  /** Called as soon as the worktree exists, even if its set-up fails afterwards. */
+  /** Called as soon as the worktree exists, before its set-up. */
   readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
   /** Receives warnings for the user. */
   readonly noticed: (warnings: readonly Warning[]) => void;
@@ -108,16 +107,15 @@ export interface WorkspaceInput {
 
 export interface PreparedWorkspace {
   readonly folder: string;
-  /** The folder was missing and was created again, and claude does not know that. */
+  /** The worktree was missing and was created again, which claude must be told. */
   readonly loss?: ConversationLoss;
   readonly workspace?: Workspace;
-  /** The links around its worktree. */
+  /** The links in its workspace. */
   readonly linked?: readonly LinkedEntry[];
 }
 
-/** Never shown: the caller that stops a preparation knows the reason. */
 export const stoppedWaiting = fail(
   'busy',
-  'The session was stopped while a command of it waited for its turn.',
+  'The session was stopped while one of its commands was queued.',
   'Resume it.',
 );

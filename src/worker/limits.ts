@@ -1,4 +1,4 @@
-/** Resource limits of a session, as far as the machine can enforce them. */
+/** Resource limits of a session that this machine can enforce. */
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition } from '../core/group.ts';
@@ -7,13 +7,10 @@ import type { Limits, Processes } from '../system/world.ts';
 
 type Machine = Pick<Processes, 'limits'>;
 
-/**
- * Memory for claude itself in addition to `memoryBytes` for its commands; otherwise claude would be killed instead of a
- * command.
- */
+/** Memory for claude itself, in addition to `memoryBytes` for its commands. */
 const claudeMemoryBytes = 1024 ** 3;
 
-/** The limits for `spawn`; undefined = none. Where memory cannot be limited, claude limits its commands. */
+/** The limits for `spawn`. Where the system cannot limit memory, claude limits its commands. */
 export function limitsOf(
   { memoryBytes, maxProcesses }: Pick<SessionDefinition, 'memoryBytes' | 'maxProcesses'>,
   machine: Machine,
@@ -24,10 +21,10 @@ export function limitsOf(
   return defined({ memory, processes: maxProcesses });
 }
 
-/** Refuses a session whose process limit cannot be enforced here. Fails with `spawn-failed`. */
+/** Fails with `spawn-failed` when the process limit cannot be enforced here. */
 export function checkLimits({ maxProcesses }: Pick<SessionDefinition, 'maxProcesses'>, machine: Machine): Result<void> {
   if (maxProcesses === undefined || machine.limits().has('processes')) return ok(undefined);
-  return fail('spawn-failed', 'The number of its processes cannot be limited here.', limitsAdvice());
+  return fail('spawn-failed', '--max-processes cannot be enforced on this machine.', limitsAdvice());
 }
 
 const limitsAdvice = (): string =>

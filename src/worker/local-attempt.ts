@@ -1,4 +1,4 @@
-/** An attempt on this machine. Its file and FIFO outlive the runner, so a later runner can adopt it. */
+/** An attempt on this machine. */
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Attempt } from '../core/session-state.ts';
@@ -11,12 +11,12 @@ import type {
   SpawnOptions,
   World,
 } from '../system/world.ts';
-import { endUnstarted, judgeUnfinished, silenceMs } from './adopt.ts';
+import { classifyUnfinished, endUnstarted, silenceMs } from './adopt.ts';
 import type { AdoptionPlan, AttemptSubject, CleanupResult, HostedAttempt } from './host.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { nameTranscript, tidyUp } from './session-files.ts';
 
-/** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
+/** Longer than SessionEnd hooks may take (CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is 5 s for our workers). */
 const termGraceMs = 8_000;
 
 export class LocalAttempt implements HostedAttempt {
@@ -48,11 +48,11 @@ export class LocalAttempt implements HostedAttempt {
 
   async takeOver(attempt: Attempt): Promise<AdoptionPlan> {
     const { transcript } = this.#subject.paths;
-    const found = judgeUnfinished(this.#world, attempt, transcript);
+    const found = classifyUnfinished(this.#world, attempt, transcript);
     const { signalled } = found;
     this.#worker = attempt.process;
     if (found.do === 'restart' && (await endUnstarted(this.#world, attempt, transcript))) return { do: 'restart' };
-    // A worker that printed while it was being ended had started, so its output decides as for any dead one.
+    // A worker that printed while it was being ended had started, so its output decides.
     const wasInterrupted = found.do === 'restart';
     if (found.do !== 'adopt') return { do: 'finalizeDead', signalled: wasInterrupted || signalled, wasInterrupted };
     const { process } = found;
@@ -109,7 +109,7 @@ export class LocalAttempt implements HostedAttempt {
     for (const process of found) this.#world.processes.signal(process, signal);
   }
 
-  /** Leads to its process session even after it has ended. */
+  /** Used to find its process session even after it has ended. */
   get #known(): ProcessIdentity[] {
     return this.#worker === undefined ? [] : [this.#worker];
   }
@@ -117,7 +117,7 @@ export class LocalAttempt implements HostedAttempt {
   async reap(): Promise<CleanupResult> {
     this.#letGo();
     const { paths, attemptId } = this.#subject;
-    // The reached limits are read before their control group is removed.
+    // Read before the control group is removed.
     const limitsHit = this.#world.processes.limitsHit(attemptId);
     const ended = await reap(this.#world, attemptId, this.#known);
     tidyUp(this.#world, paths);
@@ -148,7 +148,7 @@ export class LocalAttempt implements HostedAttempt {
 
 const tailBytes = 4_096;
 
-/** The last lines of the file after byte `from`, at most 4 KB. Throws the system's error. */
+/** The last lines of the file after byte `from`, at most 4 KB. */
 export function stderrTail(files: Files, path: string, from: number): string {
   const size = files.info(path)?.size ?? 0;
   if (size <= from) return '';

@@ -1,16 +1,16 @@
-/** Ends every process of an attempt: those of its control group, its descendants, and those with its mark. */
+/** Ends every process of an attempt: its control group, its descendants, and processes with its mark. */
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { delay } from '../system/clock.ts';
 import type { World } from '../system/world.ts';
 
 const graceMs = 300;
-/** Each round ends everything it finds; more can only come from a process started meanwhile. */
+/** Further rounds are needed only for processes that start meanwhile. */
 const roundsMax = 20;
 
 /**
- * All live processes of the attempt, with `known` and their descendants. Nothing leaves a control group; without one
- * the whole process table is read.
+ * All live processes of the attempt, with `known` and their descendants. Without a control group the whole process
+ * table is read.
  */
 export function gatherProcesses(
   { processes, machine }: World,
@@ -21,7 +21,7 @@ export function gatherProcesses(
   const marked = processes.isGrouped(attemptId)
     ? contained
     : [...processes.findMarked(attemptMark, attemptId), ...contained];
-  // A process without our environment is found only by its parent or process session, even when the parent is gone.
+  // A process without our environment is found by its parent or process session.
   const below = processes.isGrouped(attemptId) ? [] : processes.findDescendants([...known, ...marked]);
   const living = known.filter((process) => processes.isAlive(process));
   const found = new Map([...living, ...marked, ...below].map((process) => [process.pid, process]));
@@ -30,8 +30,8 @@ export function gatherProcesses(
 }
 
 /**
- * Ends all live processes of the attempt: SIGTERM, 300 ms, SIGKILL, repeated until none is left. `known`: processes
- * found earlier. Resolves to the number of ended processes, or to -1 when some could not be ended.
+ * SIGTERM, 300 ms, SIGKILL, repeated until no process is left. `known`: processes found earlier. Resolves to the number
+ * of ended processes, or to -1 when some survive.
  */
 export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[] = []): Promise<number> {
   const ended = new Set<number>();
@@ -39,7 +39,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
   const look = (): ProcessIdentity[] => gatherProcesses(world, attemptId, all);
   for (let round = 0; round < roundsMax; round += 1) {
     const living = look();
-    // Once their parent is gone, only this record leads to them.
+    // Once their parent is gone, they are found only through this list.
     all = [...all, ...living];
     if (living.length === 0 && (await endContained(world, attemptId))) return ended.size;
     for (const process of living) {
@@ -59,7 +59,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
 
 const lookMs = 10;
 
-/** True when the attempt's control group is empty: killed processes take a moment to disappear. */
+/** True when the control group is empty. Killed processes take a moment to disappear. */
 async function endContained(world: World, attemptId: string): Promise<boolean> {
   for (let waited = 0; !world.processes.endContained(attemptId); waited += lookMs) {
     if (waited >= graceMs) return false;

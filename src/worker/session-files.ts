@@ -4,8 +4,8 @@ import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../system/world.ts';
 
 /**
- * Syncs the transcript's directory entry, without which claude's synced output would be lost; an earlier attempt
- * (`offset`) has done so.
+ * Syncs the transcript's directory entry, without which a power cut would lose claude's synced output. Needed at the
+ * first attempt only (`offset` 0).
  */
 export function nameTranscript({ files }: World, { transcript, folder }: SessionPaths, offset: number): void {
   if (offset > 0) return;
@@ -13,19 +13,18 @@ export function nameTranscript({ files }: World, { transcript, folder }: Session
   for (const path of [folder, dirname(folder)]) files.syncFolder(path);
 }
 
-/** A FIFO that cannot be removed does not fail the session. */
 export function tidyUp({ files }: World, { fifo }: SessionPaths): void {
   try {
     files.remove(fifo);
   } catch {}
 }
 
-/** Terminates a partial last line, so that no two lines are joined; returns the transcript's size in bytes. */
+/** Terminates a partial last line; returns the transcript's size. */
 export function terminatePartialLine(world: World, { transcript, folder }: SessionPaths): number {
   const { size, kind } = world.files.info(transcript) ?? { size: 0, kind: 'file' };
-  // The start of the worker reports the problem.
+  // Starting the worker will report the problem.
   if (kind !== 'file') return 0;
-  // Nothing is started that would write through a symlink.
+  // Never write through a symlink.
   if (world.files.entryKind(transcript) === 'link') return size;
   if (size === 0 || world.files.readBytes(transcript, size - 1, 1)[0] === 10) return size;
   world.files.makeFolder(folder);

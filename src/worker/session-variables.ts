@@ -1,4 +1,4 @@
-/** Environment variables that identify the session for setup, acceptance, `onEvent` commands and claude. */
+/** Environment variables for set-up, acceptance and `onEvent` commands and claude. */
 import { join, relative } from 'node:path';
 import type { Workspace } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
@@ -11,10 +11,9 @@ import type { Files } from '../system/world.ts';
 
 type Variables = Readonly<Record<string, string>>;
 
-/** The folder of another session's work as this session sees it; undefined = where it was done. */
+/** Maps another session's workspace to the folder that this session sees; undefined = its real folder. */
 type FolderOf = (workspace: Workspace) => string | undefined;
 
-/** `record` with the worktree in which the command runs, if it has one. */
 export function sessionVariables(git: Git, state: GroupState, record: SessionRecord, folderOf?: FolderOf): Variables {
   const { definition, workspace, portBase } = record;
   const { id, name, projectPath } = definition;
@@ -53,7 +52,7 @@ function dependencyFolders(git: Git, state: GroupState, record: SessionRecord, f
 
 export const composeFiles = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
 
-/** All worktrees of a repository have its name, so docker compose would take them for one project. */
+/** docker compose names projects after folders, and all worktrees of a repository have the same folder name. */
 function composeProject({ world: { files }, env }: Git, { group }: GroupState, record: SessionRecord): Variables {
   const { workspace, definition } = record;
   if (workspace === undefined || env.COMPOSE_PROJECT_NAME !== undefined) return {};
@@ -62,7 +61,7 @@ function composeProject({ world: { files }, env }: Git, { group }: GroupState, r
     folders.some((folder) => pattern.test(textOf(files, join(folder, name))));
   if (says('.env', /^\s*(?:export\s+)?COMPOSE_PROJECT_NAME\s*=/m)) return {};
   if (composeFiles.some((name) => says(name, /^name\s*:/m))) return {};
-  // Groups with the same slug may run at once.
+  // The group id is part of the name because slugs are not unique.
   return { COMPOSE_PROJECT_NAME: `${group.slug}-${workspaceName(group.id, definition.id)}` };
 }
 

@@ -1,16 +1,16 @@
-/** Runs a user's command line with its own log and the attempt's mark, by which its processes are found and ended. */
+/** Runs a user's shell command with a log, a timeout and the attempt's mark. */
 import { attemptMark } from '../claude/launch/environment.ts';
 import { cleanLine } from '../claude/text.ts';
 import type { Failure } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import { gatherProcesses, reap } from './reap.ts';
 
-/** Length of the log's end that is shown to users and to the model. */
+/** Length of the output's end that users and the model see. */
 const tailBytes = 6_000;
-/** Endless output would fill the disk, which holds the groups as well. */
+/** Protects the disk from endless output. */
 const printedMiBMax = 64;
 const printedBytesMax = printedMiBMax * 1024 * 1024;
-/** A disk accepts hundreds of megabytes per second, so its size is checked often. */
+/** The log's size is checked often, because a command can write hundreds of megabytes per second. */
 const tickMs = 250;
 
 export interface ShellCommand {
@@ -29,10 +29,10 @@ export interface ShellCommand {
 
 export interface CommandEnd {
   readonly ok: boolean;
-  /** Null when it was ended by a signal, or could not be started. */
+  /** Null when ended by a signal or not started. */
   readonly exitCode: number | null;
   readonly timedOut: boolean;
-  /** It was ended because it printed more than 64 MiB; the log has the first of them. */
+  /** It was ended after 64 MiB of output. */
   readonly printedTooMuch: boolean;
   /** The end of its output. */
   readonly tail: string;
@@ -45,13 +45,13 @@ export interface RunningCommand {
   readonly ended: Promise<CommandEnd>;
   /** Ends it; `ended` settles as if it had failed. */
   stop(): void;
-  /** Sends the end without waiting, for a runner that exits at once; the next runner checks again. */
+  /** Sends SIGTERM without waiting, for a runner that exits. The next runner cleans up. */
   abandon(): void;
-  /** While it is halted, its timeout does not advance. */
+  /** While it is suspended, its timeout does not advance. */
   halt(isHalted: boolean): void;
 }
 
-/** A command that cannot be started has failed with `unstarted`. Throws when its log cannot be written. */
+/** Throws when its log cannot be written. */
 export function runShellCommand(world: World, options: ShellCommand): RunningCommand {
   const { logFile, timeoutMs, mark } = options;
   const { promise: ended, resolve, reject } = Promise.withResolvers<CommandEnd>();
@@ -70,14 +70,14 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   let isGone = false;
   let printedTooMuch = false;
   const end = (): void => {
-    // Once its own process is gone, its remaining ones are being ended already.
+    // After the exit, the remaining processes are being ended already.
     if (!isGone) ending ??= reap(world, mark, [identity]);
   };
   let cancel = () => {};
   // Counted by ticks, so that neither a clock jump nor a sleep of the machine ends a running command.
   const tick = (): void => {
     if (!isHalted) leftMs -= tickMs;
-    // Processes recorded now are known later, when they may have left the tree.
+    // Record its processes now: they may leave the process tree later.
     world.processes.findContained(mark);
     printedTooMuch = (world.files.info(logFile)?.size ?? 0) - offset > printedBytesMax;
     if (leftMs <= 0 || printedTooMuch) end();
@@ -88,7 +88,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
     isGone = true;
     cancel();
     if (isAbandoned) return;
-    // The next command may carry the same mark, so the search for this one must be over before.
+    // The next command may have the same mark, so wait until this one is cleaned up.
     void Promise.all([reap(world, mark, [identity]), ending])
       .then(() => {
         const exitCode = status.kind === 'exited' ? status.code : null;
@@ -135,7 +135,7 @@ function tailOf(world: World, logFile: string, offset: number): string {
   return from > offset ? text.slice(text.indexOf('\n') + 1) : text;
 }
 
-/** Whether the log was too long. The shown end stays the same afterwards. */
+/** Truncates a log that is too long. */
 function cutLog({ files }: World, logFile: string, offset: number): boolean {
   if ((files.info(logFile)?.size ?? 0) - offset <= printedBytesMax) return false;
   try {
@@ -143,15 +143,13 @@ function cutLog({ files }: World, logFile: string, offset: number): boolean {
     const log = files.openAppend(logFile);
     log.append(`\n[cut: it printed more than ${printedMiBMax} MiB]\n`);
     log.close();
-  } catch {
-    // A log that cannot be cut stays as it is.
-  }
+  } catch {}
   return true;
 }
 
 const commandCharsMax = 200;
 
-/** A sentence that says how `command`, named `what`, failed. */
+/** A sentence about the failure of `command`. */
 export function commandFailure(name: string, command: string, end: CommandEnd, timeoutMs: number): string {
   const what = `${name} \`${cleanLine(command, commandCharsMax)}\``;
   if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
@@ -163,7 +161,7 @@ export function commandFailure(name: string, command: string, end: CommandEnd, t
     : `${what} ${how}: ${said.slice(0, 200).replace(/[.\s]+$/, '')}.`;
 }
 
-/** How test runners, compilers and package managers mark a failure. */
+/** Words by which test runners, compilers and package managers mark a failure. */
 const failureWords = [
   ...['not ok', 'fail(?:ed|ure)?', 'error', 'ERR!', '[A-Za-z]*(?:Error|Exception)', 'expected', 'panicked', 'fatal'],
   ...['cannot', "can't", 'no such', 'not found', 'unable to'],
@@ -172,7 +170,7 @@ const failureSign = new RegExp(
   String.raw`^\s*(?:[✖✗✘×●]|E\s{2,}\S)|(?<![\w-])(?:${failureWords.join('|')})(?![\w-])`,
   'i',
 );
-/** Passed tests, headings, source lines, zero counts, and the package manager's own final lines. */
+/** Lines that match but are not failures: passed tests, headings, source lines, zero counts, npm's closing lines. */
 const noFailure = new RegExp(
   [
     String.raw`^\s*(?:ok\b|[✓✔√ℹ]|#(?! \w*Error:)|raise |throw |File "|at )`,
@@ -183,7 +181,7 @@ const noFailure = new RegExp(
   'i',
 );
 
-/** The first line that names a failure, otherwise the last one. */
+/** The first line that reports a failure, otherwise the last line. */
 export function failureLine(output: string): string {
   const lines = output.trimEnd().split('\n');
   const sign = lines.find((line) => failureSign.test(line) && !noFailure.test(line));

@@ -113,7 +113,7 @@ export function eventfulEvents(): GroupEvent[] {
   story.start('api').start('web').pass(9);
   const limit = { resetsAt: new Date(begin + 60 * minute).toISOString(), limitType: 'five_hour' };
   story.add({ type: 'limit_reached', ...limit });
-  const parked = { reason: 'limit', message: 'A usage limit holds.', retryAt: limit.resetsAt } as const;
+  const parked = { reason: 'limit', message: 'A usage limit is in force.', retryAt: limit.resetsAt } as const;
   for (const name of ['api', 'web'] as const) {
     story.add({ type: 'session_paused', ...story.of(name), ...parked, usage: usage(0.7, 9, 'claude-opus-4-5') });
   }

@@ -1,7 +1,4 @@
-/**
- * runner/attach/: a user attaches to a session (`session attach`). This file: the log events, and the commands refused
- * meanwhile.
- */
+/** `session attach`: its log events, and the commands that are refused while a user is attached. */
 import { type Advice, advise } from '../../core/advice.ts';
 import type { EventBody } from '../../core/event.ts';
 import { fail, ok, type Result, unreachable } from '../../core/failure.ts';
@@ -18,10 +15,10 @@ import { autoResumesAfter, type SessionRecord } from '../../core/session-state.t
 import type { GroupState } from '../../core/state.ts';
 import type { RequestBody } from '../../store/requests.ts';
 
-type TakeOverKind = 'attach-session' | 'open-attached' | 'detach-session';
-type TakeOverCommand = Extract<RequestBody, { readonly kind: TakeOverKind }>;
+type AttachKind = 'attach-session' | 'open-attached' | 'detach-session';
+type AttachCommand = Extract<RequestBody, { readonly kind: AttachKind }>;
 
-/** Commands that are allowed while a session is attached: they take effect afterwards. */
+/** Commands that are allowed while a session is attached. */
 const allowed: ReadonlySet<string> = new Set([
   'say',
   'pause-session',
@@ -30,7 +27,7 @@ const allowed: ReadonlySet<string> = new Set([
   'detach-session',
 ]);
 
-/** Why an attached user rules out the command; null when none does. */
+/** The refusal of a command because a user is attached; null when it is allowed. */
 export function attachedProblem(state: GroupState, record: SessionRecord, kind: string): Result<never> | null {
   return record.takenOver === undefined || allowed.has(kind) ? null : attachedFailure(state, record);
 }
@@ -43,7 +40,7 @@ export function anyAttachedProblem(state: GroupState): Result<never> | null {
   return null;
 }
 
-export function attachEvents(state: GroupState, record: SessionRecord, command: TakeOverCommand): Result<EventBody[]> {
+export function attachEvents(state: GroupState, record: SessionRecord, command: AttachCommand): Result<EventBody[]> {
   const { sessionId, attachmentId } = command;
   switch (command.kind) {
     case 'attach-session': {
@@ -53,11 +50,11 @@ export function attachEvents(state: GroupState, record: SessionRecord, command: 
       return ok([{ type: 'session_attaching', sessionId, attachmentId, process }, ...stopFor(record)]);
     }
     case 'open-attached': {
-      if (record.takenOver?.id !== attachmentId) return notHere(record);
+      if (record.takenOver?.id !== attachmentId) return notAttachedHere(record);
       if (record.takenOver.openedAt !== undefined) return ok([]);
       if (record.state.status !== 'paused' && record.state.status !== 'failed') return notNow(state, record);
       const grant = attachmentGrant(state, record);
-      if (grant.kind === 'own-dry' || grant.kind === 'dry') return noMoney(state, record, grant.kind);
+      if (grant.kind === 'own-dry' || grant.kind === 'dry') return budgetExhausted(state, record, grant.kind);
       const reserved = grant.kind === 'slice' ? { reservedUsd: grant.usd } : {};
       return ok([{ type: 'session_attached', sessionId, attachmentId, ...reserved }]);
     }
@@ -84,7 +81,7 @@ function attachProblem(state: GroupState, record: SessionRecord): Result<never> 
   const { status } = record.state;
   if (status === 'pending' || status === 'completed') return notNow(state, record);
   const dry = status === 'running' ? null : attachmentGrant(state, record).kind;
-  if (dry === 'own-dry' || dry === 'dry') return noMoney(state, record, dry);
+  if (dry === 'own-dry' || dry === 'dry') return budgetExhausted(state, record, dry);
   return busyCheckout(state, record);
 }
 
@@ -100,7 +97,7 @@ function busyCheckout(
   });
   const record = other === undefined ? undefined : state.sessions.get(other);
   if (record === undefined) return null;
-  const message = `${titleOf(record)} works in the same checkout; without worktrees sessions take turns there.`;
+  const message = `${titleOf(record)} is using the same checkout. Sessions without worktrees take turns there.`;
   const next = advise('Wait for it, or pause it first', ['session', 'pause', sessionReference(state, record)]);
   return fail('illegal-transition', message, next);
 }
@@ -113,36 +110,31 @@ function notNow(state: GroupState, record: SessionRecord): Result<never> {
     return fail('illegal-transition', `${about} is completed and cannot be changed.`, next);
   }
   if (status === 'pending') {
-    const message = `${about} was never started, so there is no conversation to take over.`;
+    const message = `${about} was never started, so there is no conversation to attach to.`;
     return fail('illegal-transition', message, startAdvice(state));
   }
-  return fail('illegal-transition', `${about} is running again.`, 'Attach to it once more.');
+  return fail('illegal-transition', `${about} is running again.`, 'Attach to it again.');
 }
 
 function startAdvice(state: GroupState): Advice {
-  if (state.status === 'running')
-    return advise('It starts when its turn comes. See why not yet', ['group', 'why', state.group.id]);
+  if (state.status === 'running') return advise('See why it has not started', ['group', 'why', state.group.id]);
   return state.status === 'created' ? advise('Start the group with', runCommand(state)) : groupAdvice(state);
 }
 
-function noMoney(state: GroupState, record: SessionRecord, kind: 'dry' | 'own-dry'): Result<never> {
+function budgetExhausted(state: GroupState, record: SessionRecord, kind: 'dry' | 'own-dry'): Result<never> {
   if (kind === 'own-dry') {
     const message = `${titleOf(record)} has used up its own budget.`;
     return fail('usage', message, advise('Raise the cap and continue with', raiseSessionCommand(state, record)));
   }
   const what =
     state.reservedUsd > 0
-      ? "What is left of the group's budget is promised to other sessions."
-      : "Nothing is left of the group's budget.";
+      ? "The rest of the group's budget is reserved by other sessions."
+      : "The group's budget is exhausted.";
   return fail('usage', what, advise('Raise it first', raiseGroupCommand(state)));
 }
 
-function notHere(record: SessionRecord): Result<never> {
-  return fail(
-    'illegal-transition',
-    `${titleOf(record)} is not attached by this command any more.`,
-    'Attach to it once more.',
-  );
+function notAttachedHere(record: SessionRecord): Result<never> {
+  return fail('illegal-transition', `${titleOf(record)} is no longer attached to this command.`, 'Attach to it again.');
 }
 
 function titleOf({ definition: { id, name } }: SessionRecord): string {

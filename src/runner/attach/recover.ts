@@ -28,7 +28,6 @@ export function abandonedAttachments(world: World, state: GroupState): SessionId
   });
 }
 
-/** Processes of another machine cannot be seen from here. */
 function isGone(world: World, process: ProcessIdentity): boolean {
   const { self } = world.machine;
   if (process.host !== self.host) return false;
@@ -36,7 +35,7 @@ function isGone(world: World, process: ProcessIdentity): boolean {
 }
 
 /** Ends the remaining processes and counts the cost; the returned event must be logged. */
-export async function endAbandoned(
+export async function endAbandonedAttachment(
   world: World,
   paths: GroupPaths,
   { group }: GroupState,
@@ -44,7 +43,7 @@ export async function endAbandoned(
 ): Promise<EventBody> {
   const { id: attachmentId } = takenOver;
   await reap(world, attachmentId);
-  const conversed = countAbandoned(
+  const conversed = abandonedCost(
     world,
     paths,
     { definition, claudeSessionIds, ...defined({ model }) },
@@ -54,7 +53,7 @@ export async function endAbandoned(
   return { type: 'session_detached', sessionId: definition.id, attachmentId, ...conversed };
 }
 
-function countAbandoned(
+function abandonedCost(
   world: World,
   paths: GroupPaths,
   { definition, claudeSessionIds, model }: Pick<SessionRecord, 'definition' | 'claudeSessionIds' | 'model'>,
@@ -67,14 +66,14 @@ function countAbandoned(
   const meter = openCostMeter(world, config, openedMs, prices);
   meter.look();
   const conversed = meter.conversed(openedMs, claudeSessionIds.at(-1));
-  // The last data of a machine that went down may be lost.
+  // After a machine crash the last writes may be lost.
   const isLost = process.bootId !== world.machine.self.bootId || meter.isAsking;
   if (!isLost) return conversed;
   const kept = keptMessages(world, config, claudeSessionIds, prices);
   return withAnswerHeld(conversed, kept, { ...defined({ reservedUsd, model }) }, prices);
 }
 
-/** Holds money for the answer that claude was waiting for when it was killed. */
+/** Holds money for the response that claude was waiting for when it was killed. */
 export function withAnswerHeld(
   conversed: Conversed,
   kept: readonly KeptMessage[],
@@ -88,18 +87,18 @@ export function withAnswerHeld(
   return { ...conversed, usage: withHeldUsd(conversed.usage, heldUsd) };
 }
 
-/** Recovers without a runner, for the process that holds the group's lock. Throws when it cannot be logged. */
+/** Recovers abandoned attachments without a runner. The caller holds the group's lock. */
 export async function recoverAttachments(world: World, writer: GroupWriter): Promise<void> {
   writer.record(deadlineEvents(writer.state, world.clock.now()));
   for (const id of abandonedAttachments(world, writer.state)) {
     const record = writer.state.sessions.get(id);
     if (record?.takenOver === undefined) continue;
     const { takenOver } = record;
-    writer.record([await endAbandoned(world, writer.paths, writer.state, { ...record, takenOver })]);
+    writer.record([await endAbandonedAttachment(world, writer.paths, writer.state, { ...record, takenOver })]);
   }
 }
 
-// Lets a runner check whether the attach commands are alive.
+// Detects attach commands that have died.
 
 export class AttachmentWatch {
   readonly #world: World;
@@ -126,8 +125,8 @@ export class AttachmentWatch {
       if (record === undefined || takenOver === undefined || this.#ending.has(takenOver.id)) continue;
       this.#ending.add(takenOver.id);
       // A failure, on a full disk for example, is retried at the next check.
-      endAbandoned(this.#world, paths, state, { ...record, takenOver }).then(
-        (event) => this.#emit({ kind: 'left-by-person', event }),
+      endAbandonedAttachment(this.#world, paths, state, { ...record, takenOver }).then(
+        (event) => this.#emit({ kind: 'attachment-ended', event }),
         () => this.#ending.delete(takenOver.id),
       );
     }
@@ -135,7 +134,7 @@ export class AttachmentWatch {
 }
 
 /** The event to log, unless the command itself has logged it meanwhile. */
-export function leftEvents({ sessions }: GroupState, event: EventBody): EventBody[] {
+export function attachmentEndEvents({ sessions }: GroupState, event: EventBody): EventBody[] {
   if (event.type !== 'session_detached') return [];
   return sessions.get(event.sessionId)?.takenOver?.id === event.attachmentId ? [event] : [];
 }

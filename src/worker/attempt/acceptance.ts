@@ -1,4 +1,6 @@
-/** After claude's successful result: the work is committed, counted, and checked by the acceptance command. */
+/**
+ * Acceptance: after claude's successful result the work is committed, counted, and checked by the acceptance command.
+ */
 
 import { cleanLine, clip } from '../../claude/text.ts';
 import { defined } from '../../core/defined.ts';
@@ -33,7 +35,7 @@ export interface AcceptanceOptions {
   readonly state: GroupState;
   readonly worktrees: string;
   readonly attemptId: string;
-  /** The prompt with quoted results filled in. */
+  /** The prompt with results of dependencies filled in. */
   readonly task: () => string;
   readonly paths: SessionPaths;
   readonly env: Readonly<Record<string, string>>;
@@ -41,18 +43,17 @@ export interface AcceptanceOptions {
   readonly slots: CommandSlots;
   /** Runs the command on the host where the session worked; absent = this one. */
   readonly elsewhere?: (command: string, timeoutMs: number) => HostedCommand;
-  /** Contract: only enqueues; called once. */
+  /** Called once; must only enqueue. */
   readonly report: (verdict: AcceptanceVerdict) => void;
 }
 
-/** Whether there is anything to do between claude's result and the end of the session. */
 export function needsAcceptance({ definition, isolated }: SessionRecord): boolean {
   return isolated === true || definition.accept !== undefined || definition.expectChanges === true;
 }
 
 const noChanges: Warning = {
   code: 'no-changes',
-  message: 'The session was expected to change something, and no file is different.',
+  message: 'The session was expected to change files but changed none.',
 };
 
 export class Acceptance {
@@ -73,7 +74,7 @@ export class Acceptance {
     );
   }
 
-  /** Ends the command or its waiting. claude's work stays: a later attempt continues from here. */
+  /** Ends the command or removes it from the queue. A later attempt repeats the acceptance. */
   stop(reason: StopReason): void {
     this.#stopped ??= reason;
     this.#withdraw();
@@ -90,7 +91,7 @@ export class Acceptance {
 
   leave(): void {
     this.#over = true;
-    // Not started either: a later runner runs the acceptance command again.
+    // A command that is still queued must not start: a later runner runs it again.
     this.#stopped ??= 'signal';
     this.#command?.abandon();
   }
@@ -101,12 +102,12 @@ export class Acceptance {
 
   async #judge(): Promise<AcceptanceVerdict> {
     const { attemptId, record } = this.#options;
-    // A dead runner may have left a command that still changes files.
+    // A command of a dead runner may still be changing files.
     await reap(this.#world, attemptId);
     const tidied = await this.#clearAfterCrash();
     if (!tidied.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(tidied.failure) });
-    const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
-    if (work === null) await this.#lookForChanges();
+    const work = record.workspace === undefined ? null : await this.#commitWorkIn(record.workspace);
+    if (work === null) await this.#checkForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(work.failure) });
     const checked = await this.#check(work?.value.commit);
@@ -142,7 +143,7 @@ export class Acceptance {
     if (made === null) return stoppedWaiting;
     if (!made.ok) return made;
     const checks = new Checks(context, accept, made.value);
-    // On another host it uses no slot here.
+    // A command on another host needs no slot here.
     const judged = await slots.take({ sessionId, command: 'accept', isLight, onStop }, () => checks.judge());
     this.#warnings.push(...checks.warnings);
     if (made.value !== null && !this.#over) await removeFresh(context, made.value);
@@ -161,13 +162,13 @@ export class Acceptance {
     return ok({ end, ms: Math.max(0, this.#world.clock.now() - startedMs) });
   }
 
-  /** Files left by the command of a dead runner are not the session's work; changes of a later attempt are. */
+  /** Removes files left by the command of a dead runner, which are not the session's work. */
   async #clearAfterCrash(): Promise<Result<void>> {
     const { attemptId, record, paths, git } = this.#options;
     const { files } = this.#world;
     const [of, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
     const path = of === attemptId ? record.workspace?.path : undefined;
-    const cleared = path === undefined ? ok(undefined) : await (await leavings()).clearNewFiles(git, path, before);
+    const cleared = path === undefined ? ok(undefined) : await (await leftoverFiles()).clearNewFiles(git, path, before);
     if (cleared.ok) files.remove(paths.beforeAccept);
     return cleared;
   }
@@ -176,15 +177,15 @@ export class Acceptance {
     return { ...what, warnings: this.#warnings };
   }
 
-  async #workIn(workspace: Workspace): Promise<Result<Changes>> {
+  async #commitWorkIn(workspace: Workspace): Promise<Result<Changes>> {
     const { git, record, paths } = this.#options;
     const { definition } = record;
     const { copyBack: carryBack, copiesOf, workNotPlaced } = await import('../prepare/handover-files.ts');
     const { commitWork } = await import('../../git/commit.ts');
     const { syncDisks } = await import('../../git/leftover-files.ts');
     const copies = copiesOf(record, paths, workspace);
-    const { settled, fresh, troubles, homeless } = await carryBack(git, copies);
-    for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
+    const { settled, fresh, troubles, orphaned } = await carryBack(git, copies);
+    for (const message of [...troubles, ...orphaned]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.commit === false;
     const committed = await commitWork(git, workspace, commitMessage(definition, this.#options.task()), {
       leave,
@@ -196,7 +197,7 @@ export class Acceptance {
     const output = await this.#ignoredOutput(workspace.path);
     if (output !== null && output.length > 0) {
       const { ignoredSentence } = await import('../../git/ignored-output.ts');
-      const after = 'The merge removes them with it, unless it is given --keep-ignored.';
+      const after = 'The merge deletes them with the worktree, unless it is given --keep-ignored.';
       const message = `${ignoredSentence('The worktree', output)} ${after}`;
       this.#warnings.push({ code: 'workspace', message });
     }
@@ -206,7 +207,7 @@ export class Acceptance {
     return ok({ commit, ...stat });
   }
 
-  /** Ignored files that the session wrote; null when the earlier state is unknown. */
+  /** Git-ignored files that the session wrote; null when the earlier state is unknown. */
   async #ignoredOutput(worktree: string): Promise<readonly string[] | null> {
     const { git, paths } = this.#options;
     if (this.#world.files.info(paths.ignoredBefore) === null) return null;
@@ -214,7 +215,7 @@ export class Acceptance {
     return found.ok ? found.value : null;
   }
 
-  async #lookForChanges(): Promise<void> {
+  async #checkForChanges(): Promise<void> {
     const { git, record, paths } = this.#options;
     const begin = record.definition.expectChanges ? this.#world.files.readText(paths.begin) : null;
     if (begin === null) return;
@@ -225,7 +226,7 @@ export class Acceptance {
     if (stat?.ok && stat.value.files === 0) this.#warnings.push(noChanges);
   }
 
-  /** As #runCommand. Files that the command leaves there are ignored. */
+  /** As #runCommand, on another host. Files that the command leaves there are ignored. */
   async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>): Promise<Result<TimedEnd>> {
     const { acceptTimeoutMs = defaultCommandTimeoutMs } = this.#options.record.definition;
     const startedMs = this.#world.clock.now();
@@ -249,7 +250,7 @@ export class Acceptance {
     if (elsewhere !== undefined) return this.#runElsewhere(accept, elsewhere);
     const { acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
     const worktree = record.workspace?.path;
-    const before = worktree === undefined ? ok([]) : await (await leavings()).untrackedFiles(git, worktree);
+    const before = worktree === undefined ? ok([]) : await (await leftoverFiles()).untrackedFiles(git, worktree);
     if (!before.ok) return before;
     if (worktree !== undefined) {
       const list = [attemptId, ...before.value].join('\0');
@@ -260,7 +261,7 @@ export class Acceptance {
     const env = { ...this.#options.env, ...sessionVariables(git, state, record) };
     const ran = await this.#run({ command: accept, cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs });
     if (worktree !== undefined) {
-      const tidied = await this.#tidy(worktree, before.value);
+      const tidied = await this.#removeLeftovers(worktree, before.value);
       if (!tidied.ok) return tidied;
       this.#world.files.remove(paths.beforeAccept);
       if (output !== null) {
@@ -271,18 +272,18 @@ export class Acceptance {
     return ran;
   }
 
-  /** Files left by the command are not the session's work: new ones are removed, changed ones are reported. */
-  async #tidy(worktree: string, before: readonly string[]): Promise<Result<void>> {
+  /** Removes new files of the command and reports changed ones: neither is the session's work. */
+  async #removeLeftovers(worktree: string, before: readonly string[]): Promise<Result<void>> {
     const { git, record } = this.#options;
-    const { changedTracked, clearNewFiles } = await leavings();
+    const { changedTracked, clearNewFiles } = await leftoverFiles();
     const cleared = await clearNewFiles(git, worktree, before);
-    // Work left uncommitted on purpose cannot be distinguished from the command's changes.
+    // With `commit: false`, the session's changes cannot be distinguished from the command's.
     if (!cleared.ok || record.definition.commit === false) return cleared;
     const changed = await changedTracked(git, worktree);
     if (!changed.ok) return changed;
     if (changed.value.length === 0) return ok(undefined);
     const names = changed.value.slice(0, namesShown).join(', ');
-    const message = `The acceptance command changed files that are in git, which is part of no commit: ${names}.`;
+    const message = `The acceptance command changed tracked files, and the changes are not committed: ${names}.`;
     this.#warnings.push({ code: 'workspace', message });
     return ok(undefined);
   }
@@ -290,22 +291,21 @@ export class Acceptance {
 
 const namesShown = 5;
 
-const leavings = () => import('../../git/leftover-files.ts');
+const leftoverFiles = () => import('../../git/leftover-files.ts');
 
-/** UTF-16 units of the subject line, as git and tools that show its history have it. */
+/** Conventional length of a subject line. */
 const subjectMax = 72;
 
-/** The session's task as the subject, then its id. `task` is its prompt, filled in. */
 export function commitMessage({ id, name, description }: SessionDefinition, task: string): string {
-  // Quoted results of other sessions are in frames; several have headings.
+  // Remove the frames and headings of quoted results.
   const text = (description === '' ? task : description).replace(/<session-result[^>]*>\n?|<\/session-result>/g, '');
   const words = text.split('\n').map((line) => cleanLine(line, subjectMax).replace(/(^|\s)#+ /g, '$1'));
   const subject = `${sessionLabel(id, name)}: ${words.find((line) => line !== '') ?? 'work'}`;
   return `${clip(subject, subjectMax)}\n\nUncommitted work of session ${id}, committed by claude-code-agent.\n`;
 }
 
-/** Stops that concern the worker alone. */
-const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', 'disk']);
+/** Stop reasons that do not apply to an acceptance. */
+const workerOnly: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', 'disk']);
 
 export interface AcceptancesOptions {
   readonly paths: GroupPaths;
@@ -324,7 +324,7 @@ export class Acceptances {
     this.#options = options;
   }
 
-  begin(state: GroupState, sessionId: SessionId, { isTakenOver = false } = {}): void {
+  begin(state: GroupState, sessionId: SessionId, { isAdopted = false } = {}): void {
     const record = state.sessions.get(sessionId);
     if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return;
     const { id: attemptId, stopping } = record.state.attempt;
@@ -340,13 +340,13 @@ export class Acceptances {
       ...defined({ elsewhere }),
       report: (verdict) => {
         this.#running.delete(sessionId);
-        enqueue({ kind: 'judged', sessionId, attemptId, verdict });
+        enqueue({ kind: 'acceptance-ended', sessionId, attemptId, verdict });
       },
     });
     this.#running.set(sessionId, acceptance);
-    // A stop that came while the worker was ending has had no effect yet. One that was to let the worker continue, or
-    // was begun by a dead runner, is obsolete because the work is done; a user's stop holds.
-    const isOver = isTakenOver ? stopping !== 'user' : stopping !== undefined && passing.has(stopping);
+    // A stop may have arrived while the worker was exiting. A user's stop still applies. Others are obsolete, because
+    // the work is done.
+    const isOver = isAdopted ? stopping !== 'user' : stopping !== undefined && workerOnly.has(stopping);
     if (stopping !== undefined && !isOver) acceptance.stop(stopping);
   }
 
@@ -358,13 +358,13 @@ export class Acceptances {
     this.#running.get(sessionId)?.stop(reason);
   }
 
-  /** No command of any kind starts meanwhile. */
+  /** Suspends acceptance commands, and starts no other command meanwhile. */
   halt(isHalted: boolean): void {
     this.#options.needs.slots.halt(isHalted);
     for (const acceptance of this.#running.values()) acceptance.halt(isHalted);
   }
 
-  /** Releases all of them; the next runner starts them, and all waiting commands, again. */
+  /** For a runner that exits: the next runner starts all commands again. */
   leave(): void {
     this.#options.needs.slots.close();
     for (const acceptance of this.#running.values()) acceptance.leave();

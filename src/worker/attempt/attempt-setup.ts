@@ -1,4 +1,4 @@
-/** Everything an attempt needs before it starts: program, login, folder, config dir, prompt. Done for every attempt. */
+/** Prepares an attempt: program, login, folder, config dir and prompt. */
 
 import { join, relative } from 'node:path';
 import { isSlashCommand } from '../../claude/control.ts';
@@ -65,10 +65,10 @@ export interface PreparerOptions {
   readonly paths: GroupPaths;
   readonly callerEnv: Readonly<Record<string, string | undefined>>;
   readonly packageRoot: string;
-  /** The folder for new worktrees. */
+  /** Folder for new worktrees. */
   readonly worktrees: string;
   readonly rehearsalUrl?: string;
-  /** The claude to start; absent = the installed one, unchecked. */
+  /** Absent = the installed claude, unchecked. */
   readonly claude?: ClaudeGate;
   readonly slots: CommandSlots;
   readonly isAttended?: boolean;
@@ -78,36 +78,36 @@ export interface ChosenClaude {
   readonly program: string;
 }
 
-/** Admits a claude that passed the checks. */
+/** Chooses a claude that passed the compatibility check. */
 export interface ClaudeGate {
   /**
-   * The program for the next attempt: always the same file, or, after that was replaced or removed, the installed
-   * claude once it was checked. `accepted` is a version that is used whatever its check says. Fails with
-   * `claude-unproven` or `claude-missing`.
+   * The program for the next attempt: always the same file. If that was replaced or removed, the installed claude is
+   * checked and used. `accepted` is a version that is used even if its check fails. Fails with `claude-unproven` or
+   * `claude-missing`.
    */
   choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
-  /** The login was checked before the run started and is not checked again. */
+  /** The login was checked before the run started. */
   readonly isLoggedIn?: boolean;
 }
 
 export interface AttemptPreparer {
   prepare(input: PrepareInput): Promise<Result<Launch>>;
-  /** Inputs of the acceptance besides the record. */
+  /** For acceptance and set-up commands. */
   readonly forCommands: { readonly env: Environment; readonly git: Git; readonly worktrees: string };
 }
 
 export type PrepareInput = Pick<WorkspaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'noticed' | 'onStop'> & {
-  /** The attempt runs on another host, which has its own program and login. */
+  /** The attempt runs on another host, with that host's program and login. */
   readonly isElsewhere?: boolean;
 };
 
-/** A preparer for one run: finds the program and checks the login once, before the first start. */
+/** A preparer for one run. Program and login are checked once, before the first start. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
   const claude = options.claude ?? anyClaude(world, options);
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
-  const workplaces = createWorkspacePreparer(world, git, options.slots, options.worktrees);
+  const workspaces = createWorkspacePreparer(world, git, options.slots, options.worktrees);
   const commandEnv = commandEnvironment(options.callerEnv);
   return {
     forCommands: { env: commandEnv, git, worktrees: options.worktrees },
@@ -125,27 +125,26 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (link !== undefined) return { ok: false, failure: linkFailure(link) };
         const isNew = world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, input);
-        const found = await workplaces.placeFor({ ...input, paths, env: commandEnv, isElsewhere });
+        const found = await workspaces.workspaceFor({ ...input, paths, env: commandEnv, isElsewhere });
         if (!found.ok) return found;
         const { folder, loss, linked, workspace } = found.value;
         const ofProject = findSettings(world, folder);
         const harmless = checkFound(world, ofProject, env);
         if (!harmless.ok) return harmless;
-        // The key of a rehearsal is ours, a check takes as long as starting a session, and another host knows its own
-        // login.
+        // A rehearsal has its own key, and another host has its own login, so neither is checked.
         const isOwn = options.rehearsalUrl === undefined && !isElsewhere;
         const { login: userLogin } = isOwn ? loginOf(world, options.callerEnv) : elsewhere;
         const asks = isOwn && claude.isLoggedIn !== true && userLogin.kind !== 'helper';
-        if (asks) login ??= askLogin(world, options, { program, env, folder });
+        if (asks) login ??= checkLoginApart(world, options, { program, env, folder });
         const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
         const about = isElsewhere ? {} : sessionVariables(git, state, { ...record, ...defined({ workspace }) });
         const place = { folder, ...defined({ loss, linked }), env: { ...env, ...about }, helpers: userLogin.helpers };
         const subject: Subject = { ...input, ...place, ofProject, systems, paths, program, templates, isNew };
         const launch = prepareFiles(world, options, subject);
-        // Files written by then belong to the session; its project learns the session's id once it can start.
+        // The session's files exist already. The project's resume file is updated only once the session can start.
         const loggedIn = await known;
-        // A problem with our own files says nothing about the login.
+        // A write failure is not a result of the login check, so check again next time.
         if (!loggedIn.ok && loggedIn.failure.reason === 'write-failed') login = null;
         if (!loggedIn.ok) return loggedIn;
         if (launch.ok) {
@@ -161,14 +160,13 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   };
 }
 
-/** Found once. A rehearsal costs nothing, so its claude is not checked. */
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
   const found = findClaude(world, callerEnv, { packageRoot, ...(rehearsalUrl === undefined ? {} : forRehearsal) });
   return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
 }
 
-/** As `checkLogin`, in a separate config dir, so that no setting of the session counts as a login. */
-async function askLogin(
+/** As `checkLogin`, in an empty config dir, so that the session's settings cannot provide a login. */
+async function checkLoginApart(
   world: World,
   { paths }: PreparerOptions,
   { program, env, folder }: Pick<Subject, 'program' | 'env' | 'folder'>,
@@ -196,13 +194,12 @@ function environment(
   const home = join(options.paths.folder, 'rehearsal-home');
   if (options.rehearsalUrl !== undefined) {
     world.files.makeFolder(home);
-    // Commits are rehearsed too, with an obvious author unless the repository names its own.
+    // Rehearsed commits have a recognizable author, unless the repository sets its own.
     const identity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
     world.files.writeAtomic(join(home, '.gitconfig'), identity);
   }
   world.files.makeFolder(paths.tmp);
   const { untrusted, memoryBytes } = record.definition;
-  // An attempt on another host has the environment of that host.
   const { caller, login } = isElsewhere ? elsewhere : loginOf(world, options.callerEnv);
   const env = workerEnvironment({
     caller,
@@ -214,7 +211,7 @@ function environment(
     isAttended: options.isAttended,
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
-  // Prompts of shipped workflows call this program; another program of the same name comes first.
+  // Shipped workflows call this program. It comes last in PATH, so that a program of the user's takes precedence.
   return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
 }
 
@@ -226,16 +223,16 @@ interface Subject extends PrepareInput, PreparedWorkspace {
   readonly ofProject: readonly SettingsFile[];
   readonly helpers: UserLogin['login']['helpers'];
   readonly systems: readonly ContextName[];
-  /** No file was ever written for the session. */
+  /** The session has no files yet. */
   readonly isNew: boolean;
 }
 
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
   const { state, record, attempt, paths, program, env, folder, templates, systems, isNew } = subject;
-  // For the session, its folder is the project.
+  // The session sees its workspace folder as the project.
   const definition = { ...record.definition, projectPath: folder };
   const user = readUserClaude(world, options.callerEnv);
-  // The user's configuration is on this machine only.
+  // The user's configuration exists on this machine only.
   const inherited = definition.inherit === 'user' && subject.isElsewhere !== true ? user.folder : undefined;
   const generated = generatedConfig(world, templates, state.group, definition, user);
   if (!generated.ok) return generated;
@@ -271,7 +268,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const words = promptInput(subject, filled.prompt, continues);
-  // Its hooks read the session's task from this file, whatever messages follow.
+  // The session's hooks read the task from this file.
   if (options.isAttended !== true) world.files.writeAtomic(paths.prompt, resumePrompt(words));
   else answerFirstRun(world, paths.config, folder, env);
   const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
@@ -294,7 +291,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...defined({ reservedUsd: attempt.reservedUsd }),
   });
   const commands = record.messages.filter(isSlashCommand);
-  return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, subject) }, prompt, commands });
+  return ok({ spawn: { program, args, cwd: folder, env, ...streamsAndLimits(world, subject) }, prompt, commands });
 }
 
 function promptInput({ record, attempt, loss }: Subject, task: string, continues: boolean): ResumePromptInput {
@@ -302,7 +299,7 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
   return {
     task,
     kind: attempt.kind,
-    // A cleared conversation knows nothing of earlier attempts either.
+    // A cleared conversation does not contain earlier attempts.
     continues: continues && record.cleared !== true,
     spokenWith: record.spokenWith === true,
     isTaskChanged: record.taskChanged === true,
@@ -317,7 +314,9 @@ function promptInput({ record, attempt, loss }: Subject, task: string, continues
   };
 }
 
-/** The user's CLAUDE.md where it applies, and CLAUDE.local.md of the checkout, which git keeps out of a worktree. */
+/**
+ * The user's CLAUDE.md if inherited, and the checkout's CLAUDE.local.md, which a worktree lacks because git ignores it.
+ */
 export function importsOf(
   world: World,
   { projectPath }: SessionDefinition,
@@ -332,7 +331,7 @@ export function importsOf(
   return all.filter((path) => files.info(path)?.kind === 'file');
 }
 
-/** If the user's settings send telemetry, the project's telemetry settings matter too. */
+/** If the user's settings enable telemetry, the project's telemetry settings are checked too. */
 function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Subject): Result<void> {
   const harmless = checkSettings(world, base, 'The configuration of the session', env);
   const telemetry = telemetryOf(base);
@@ -343,7 +342,7 @@ function checkOwnSettings(world: World, base: JsonObject, { env, ofProject }: Su
 function ownRules(world: World, own: InstructionsInput, subject: Subject): { allow: string[]; deny: string[] } {
   const { definition, isolated } = subject.record;
   const allow = [...ownPermissions(subject.systems), ...readsOf(own, subject), ...ownCommandsOf(definition)];
-  // Targets of workspace links may be read, and are protected from claude's file tools.
+  // claude may read the targets of workspace links but not edit them.
   const linked = (subject.linked ?? []).flatMap(({ link, target }) => {
     const isFolder = world.files.info(target)?.kind === 'folder';
     return [link, target].flatMap((path) => rulePaths(path, isFolder));
@@ -353,21 +352,21 @@ function ownRules(world: World, own: InstructionsInput, subject: Subject): { all
   return { allow, deny: [...toolsNotOffered(isolated === true), ...guardedFolders(world, subject), ...deny] };
 }
 
-/** A later group runs commands and hooks from `.claude-code-agent`. An allow rule lifts the denial. */
+/** `.claude-code-agent` holds commands and hooks of later groups, so editing it needs an explicit allow rule. */
 function guardedFolders(world: World, { folder, record: { definition } }: Subject): string[] {
   if (definition.allowedTools?.some((rule) => rule.includes('.claude-code-agent'))) return [];
   const tops = [folder, definition.projectPath].map((path) => findRepository(world.files, path)?.top ?? path);
   return [...new Set(tops)].map((top) => denyEdits(top, '.claude-code-agent'));
 }
 
-/** The model wants to run the acceptance and set-up commands itself as well. */
+/** The model may run the acceptance and set-up commands itself. */
 function ownCommandsOf({ accept, setup }: SessionDefinition): string[] {
   return [accept, setup].flatMap((command) => (command === undefined ? [] : rulesForOwnCommand(command)));
 }
 
 /**
- * A session must read the work of its dependencies, and no user can permit that during the run. Other hosts lack those
- * folders.
+ * A session must be able to read the work of its dependencies, and no user can permit that during the run. Other hosts
+ * lack those folders.
  */
 function readsOf({ dependencies }: InstructionsInput, { folder, isElsewhere }: Subject): string[] {
   if (isElsewhere === true) return [];
@@ -376,26 +375,25 @@ function readsOf({ dependencies }: InstructionsInput, { folder, isElsewhere }: S
   return [...others].flatMap(readRules);
 }
 
-/** Its process's streams and limits. */
-function heldBy(
+function streamsAndLimits(
   world: World,
   { record, attempt, paths }: Subject,
 ): Omit<SpawnOptions, 'program' | 'args' | 'cwd' | 'env'> {
   const { fifo, transcript, stderr } = paths;
-  // Before claude sends the next request, the cost of its last answer is on disk.
+  // Synced, so that the cost of a response is on disk before the next request.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
   return { ...streams, contained: attempt.id, ...defined({ limits }) };
 }
 
-/** Rewritten for each attempt: a dependency may have been retried since, and the worker could have written there. */
+/** Rewritten for each attempt: a dependency may have been retried, and the worker can change these files. */
 function writeInputs(world: World, { inputs }: SessionPaths, files: readonly InputFile[]): void {
   world.files.remove(inputs);
   if (files.length > 0) world.files.makeFolder(inputs);
   for (const { name, text } of files) world.files.writeAtomic(join(inputs, name), text);
 }
 
-/** Our part of CLAUDE.md; `task` is the prompt with everything filled in. `settings`: see `gitSettings`. */
+/** Input of the generated CLAUDE.md. `task` is the filled-in prompt. `settings`: see `gitSettings`. */
 export function ownInstructions(
   state: GroupState,
   record: SessionRecord,

@@ -1,20 +1,20 @@
-/** Slots for checkouts, set-up and acceptance commands; the session with the longest dependent chain goes first. */
+/** Slots for checkouts, set-up and acceptance commands. The session with the longest chain of dependents goes first. */
 import type PQueue from 'p-queue';
 import type { SessionId } from '../../core/group.ts';
 import { heldMax, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
 
 export interface CommandSlotsOptions {
   readonly atOnce: () => number;
-  /** Number of sessions on the longest chain that waits for this one, including itself. */
+  /** Length of the longest chain of dependents, including the session itself. */
   readonly chainOf: (id: SessionId) => number;
 }
 
 export interface SlotRequest extends SlotUse {
-  /** Requests with the same name run one after another, however many slots are free. */
+  /** Requests with the same `turn` run one after another. */
   readonly turn?: string;
-  /** It needs its turn but no slot. */
+  /** Needs its turn but no slot. */
   readonly isLight?: boolean;
-  /** Receives a function that withdraws the command from the queue. After its start that has no effect. */
+  /** Receives a function that withdraws the queued command. It has no effect after the start. */
   readonly onStop: (withdraw: () => void) => void;
 }
 
@@ -24,7 +24,7 @@ interface Waiting {
 }
 
 export class CommandSlots {
-  /** Contract: only enqueues. Called for every session whose wait starts, ends or changes. */
+  /** Called for every session whose wait starts, ends or changes; must only enqueue. */
   onChange: (id: SessionId) => void = () => {};
   readonly #options: CommandSlotsOptions;
   readonly #waiting = new Set<Waiting>();
@@ -37,40 +37,40 @@ export class CommandSlots {
     this.#options = options;
   }
 
-  /** Does the work once there is a slot. Null when it was withdrawn before it started. */
+  /** Runs `work` in a slot; null when withdrawn before its start. */
   async take<T>({ turn, isLight = false, onStop, ...use }: SlotRequest, work: () => Promise<T>): Promise<T | null> {
     const slots = this.#allSlots();
     slots.concurrency = this.#options.atOnce();
-    const giveUp = new AbortController();
-    // The queue's own abort would free the slot of a command that is asked to stop and still runs.
+    const withdrawal = new AbortController();
+    // The queue's own abort would free the slot of a command that is still running.
     const withdraw = () => {
       if (!this.#waiting.delete(waiting)) return;
-      giveUp.abort();
-      this.#tell(use.sessionId);
+      withdrawal.abort();
+      this.#notify(use.sessionId);
     };
     const waiting: Waiting = { use, withdraw };
     const inSlot = async (): Promise<T> => {
       this.#waiting.delete(waiting);
       if (!isLight) this.#running.add(use);
-      this.#tell(use.sessionId);
+      this.#notify(use.sessionId);
       try {
         return await work();
       } finally {
         this.#running.delete(use);
-        this.#tell(use.sessionId);
+        this.#notify(use.sessionId);
       }
     };
-    const options = () => ({ priority: this.#options.chainOf(use.sessionId), signal: giveUp.signal });
-    const askForSlot = () => (isLight ? inSlot() : slots.add(inSlot, options()));
+    const options = () => ({ priority: this.#options.chainOf(use.sessionId), signal: withdrawal.signal });
+    const takeSlot = () => (isLight ? inSlot() : slots.add(inSlot, options()));
     this.#waiting.add(waiting);
-    this.#tell(use.sessionId);
+    this.#notify(use.sessionId);
     onStop(withdraw);
     if (this.#isClosed) withdraw();
     try {
-      if (turn === undefined) return await askForSlot();
-      return await this.#turnsOf(turn).add(askForSlot, options());
+      if (turn === undefined) return await takeSlot();
+      return await this.#turnsOf(turn).add(takeSlot, options());
     } catch (error) {
-      if (giveUp.signal.aborted) return null;
+      if (withdrawal.signal.aborted) return null;
       throw error;
     }
   }
@@ -91,7 +91,7 @@ export class CommandSlots {
     else this.#allSlots().start();
   }
 
-  /** For a runner that exits: nothing starts any more, and the next runner requests slots again. */
+  /** For a runner that exits: nothing starts after this. */
   close(): void {
     this.#isClosed = true;
     for (const { withdraw } of [...this.#waiting]) withdraw();
@@ -101,8 +101,8 @@ export class CommandSlots {
     return [...this.#waiting].find(({ use }) => use.sessionId === sessionId);
   }
 
-  /** A waiting session also gets the names of those that hold the slots. */
-  #tell(sessionId: SessionId): void {
+  /** All waiting sessions are notified, because their view includes who holds the slots. */
+  #notify(sessionId: SessionId): void {
     for (const id of new Set([sessionId, ...[...this.#waiting].map(({ use }) => use.sessionId)])) {
       this.onChange(id);
     }
@@ -120,7 +120,7 @@ export class CommandSlots {
   }
 }
 
-/** Loaded on first use: most runs have no such command. */
+/** Loaded on first use: most runs need no slots. */
 function newQueue(concurrency: number): PQueue {
   const { default: Queue }: typeof import('p-queue') = require('p-queue');
   return new Queue({ concurrency });

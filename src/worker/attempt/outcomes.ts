@@ -1,4 +1,4 @@
-/** Outcomes without a stream: of attempts that could not be started or supervised. */
+/** Outcomes that are not read from the stream: failed starts, lost hosts, held cost, reached limits. */
 import type { Outcome } from '../../claude/outcome.ts';
 import { adviceText, commandText } from '../../core/advice.ts';
 import type { StopReason, Warning } from '../../core/event.ts';
@@ -23,7 +23,7 @@ const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'setup-failed',
 ]);
 
-/** The attempt could not be started. Failures without a meaning for a session are reported as `internal`. */
+/** The attempt could not be started. */
 export function failedToStart(failure: Failure): Outcome {
   return { status: 'failed', ...sessionFailure(failure), warnings: [] };
 }
@@ -37,23 +37,23 @@ export function sessionFailure({ reason, message, next, nextInPlace }: Failure):
 }
 
 export function pausedBeforeStart(reason: StopReason): Outcome {
-  return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
+  return { status: 'paused', reason, message: 'Paused before claude started.', warnings: [] };
 }
 
-/** Nothing was started on the chosen host, so another one may be used; null for any other problem. */
+/** The chosen host did not start it, so another one may be used; null for any other problem. */
 export function pausedForOtherHost({ reason, message }: Failure): Outcome | null {
   return reason === 'other-host' ? { status: 'paused', reason: 'interrupted', message, warnings: [] } : null;
 }
 
-/** Its host has the results but cannot transfer all of them; null for any other problem. */
+/** Its host cannot transfer all results; null for any other problem. */
 export function cutOffBy({ reason, message }: Failure): Outcome | null {
   return reason === 'other-host' ? { status: 'paused', reason: 'host-lost', message, warnings: [] } : null;
 }
 
-/** Its host was lost, or ended it after losing its connection; null when it ended by itself. */
+/** Its host was lost, or ended it after a lost connection; null when it ended by itself. */
 export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | null {
   if (end.kind === 'lost') {
-    const message = `Nothing is heard of the host ${end.host} any more; it goes on from what had come back by then.`;
+    const message = `The connection to host ${end.host} was lost. The session continues from its last checkpoint.`;
     return { status: 'paused', reason: 'host-lost', message, warnings: [] };
   }
   if (end.kind !== 'fenced' || isDone) return null;
@@ -61,57 +61,56 @@ export function hostLossOutcome(end: AttemptExit, isDone: boolean): Outcome | nu
   return { status: 'paused', reason: 'host-lost', message, warnings: [] };
 }
 
-/** All the unused reserved money is held: the host's report may come late, or never. */
+/** Holds all unused reserved money: the host's report may come late or never. */
 export function holdingAllReserved(usage: Usage, reservedUsd: number | undefined): Usage {
   const { heldUsd: held = 0, estimated: _, ...rest } = usage;
   const known = roundUsd(usage.costUsd - held);
-  // Without a cap that amount is unknown.
+  // Without a cap nothing is reserved.
   if (reservedUsd === undefined) return usage;
   const heldUsd = Math.max(0, roundUsd(reservedUsd - known));
   return { ...rest, costUsd: roundUsd(known + heldUsd), ...(heldUsd > 0 ? { heldUsd } : {}) };
 }
 
-/** An exception ended the attempt; the run continues with the other sessions. */
 export function unexpectedEnd(error: unknown): Outcome {
   return { status: 'failed', ...unexpectedFailure(error), warnings: [] };
 }
 
-/** The system refused something that a healthy machine does not refuse, or this program has a bug. */
+/** An error of the system, or a bug of this program. */
 export function unexpectedFailure(error: unknown): SessionFailure<'write-failed' | 'internal'> {
   if (errorCode(error) !== '') {
     return {
       reason: 'write-failed',
       message: `The session could not be supervised: ${errorText(error)}.`,
-      next: 'Check the disk and the limits of open files and processes, then retry the session.',
+      next: 'Check the disk and the limits for open files and processes, then retry the session.',
     };
   }
   return {
     reason: 'internal',
     message: `Internal error while the session was supervised: ${errorText(error)}.`,
-    next: 'This is a defect of claude-code-agent: please report it. The session can be retried.',
+    next: 'This is a bug in claude-code-agent: please report it. The session can be retried.',
   };
 }
 
 const leftoverWarning = (): Warning => ({
   code: 'leftover-processes',
-  message: `Some processes of this session could not be ended. See: ${commandText(['doctor'])}`,
+  message: `Some processes of this session could not be stopped. See: ${commandText(['doctor'])}`,
 });
 
 export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
   if (heldUsd === undefined) return outcome;
   if (outcome.status === 'paused' && outcome.reason === 'host-lost') {
-    const about = `Up to ${formatMoney(heldUsd)} that it may have cost besides are held until that is there again`;
+    const about = `Up to ${formatMoney(heldUsd)} of possible further cost is held until the host reports`;
     const message = `${outcome.message} ${about}, or you decide. See: ${commandText(['group', 'budget', groupId])}`;
     return { ...outcome, message };
   }
   const isOdd = outcome.warnings.some(({ code }) => code === 'odd-figures');
-  // It may have been interrupted as well, unless it ended by itself.
+  // Unless it ended by itself, it may have been killed as well.
   const hasEnded = outcome.status === 'completed' || ['budget', 'claude-error'].includes(outcome.reason);
-  const odd = 'claude named figures that cannot be true';
-  const cut = 'While it worked the machine went down, claude was killed, or what the session had written was lost';
+  const odd = 'claude reported implausible figures';
+  const cut = 'The machine crashed, claude was killed, or output of the session was lost';
   const cause = !isOdd ? cut : hasEnded ? odd : `${cut}; or ${odd}`;
   const message =
-    `${cause}. Up to ${formatMoney(heldUsd)} that it may have cost besides are counted until you decide. ` +
+    `${cause}. Up to ${formatMoney(heldUsd)} of possible further cost is held until you decide. ` +
     `See: ${commandText(['group', 'budget', groupId])}`;
   return { ...outcome, warnings: [...outcome.warnings, { code: 'held-cost', message }] };
 }
@@ -122,18 +121,18 @@ export function withLeftovers(outcome: Outcome): Outcome {
 
 const limitSentences: Readonly<Record<LimitKind, string>> = {
   memory:
-    'All of the session together took as much memory as --memory and what claude itself is given allow, and the ' +
+    'The session reached its memory limit (--memory plus an allowance for claude), and the ' +
     'system ended some of its processes.',
-  processes: 'It had as many processes and threads as --max-processes allows, and could not start further ones.',
+  processes: 'The session reached --max-processes and could not start further processes or threads.',
 };
 
-/** The same outcome with a note on the limits that were reached, which may have caused the failure. */
+/** Adds the reached limits, which may have caused the failure. */
 export function withLimitsHit(outcome: Outcome, hit: readonly LimitKind[]): Outcome {
   if (hit.length === 0) return outcome;
   const sentences = hit.map((kind) => limitSentences[kind]);
   const warnings = [...outcome.warnings, ...sentences.map((message): Warning => ({ code: 'limit-reached', message }))];
   if (outcome.status !== 'failed') return { ...outcome, warnings };
-  // Its own limits would end it again.
+  // A retry would reach the same limits.
   const { transient: _, ...ended } = outcome;
   return { ...ended, message: [outcome.message, ...sentences].join(' '), warnings };
 }

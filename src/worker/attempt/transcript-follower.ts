@@ -1,13 +1,13 @@
-/** Follows a transcript. File events are hints; a slow poll of the file is authoritative. */
+/** Follows a transcript. File events are hints; polling is authoritative. */
 import { LineSplitter } from '../../core/line-splitter.ts';
 import type { ReadFile, World } from '../../system/world.ts';
 
-/** The first polls follow each other closely: a write during the set-up of the watch gives no hint. */
+/** The first polls are frequent: a write during the set-up of the watch gives no hint. */
 const firstPollMs = 16;
-/** The longest time between two polls; the first value as long as every change came with a hint. */
+/** Poll intervals. The longer one applies as long as every change came with a hint. */
 const pollMs = { hinted: 2_000, unhinted: 500 };
 const chunkBytes = 256 * 1024;
-/** Maximum number of chunks at a time, whatever a session has written, because other sessions wait. */
+/** Maximum number of chunks in a row, so that other sessions are not delayed. */
 const chunksAtOnce = 64;
 const nothing = new Uint8Array(0);
 
@@ -23,40 +23,39 @@ export class TranscriptFollower {
   readonly #options: FollowerOptions;
   readonly #splitter = new LineSplitter();
   readonly #unwatch: () => void;
-  /** Kept open: reopening it and reading its size at each hint would cost more than the read itself. */
+  /** Kept open: reopening it at each hint would cost more than the read. */
   #file: ReadFile | null = null;
   #position: number;
-  /** When a read last reached the end of the file, and the same for reads whose lines were delivered. */
+  /** When a read last reached the end of the file; and the same for delivered lines. */
   #endAtMs: number;
-  #toldEndAtMs: number;
+  #deliveredEndAtMs: number;
   #isOpen = true;
   #pollMsMax = pollMs.hinted;
   #cancelPoll: () => void;
-  #cancelRest = (): void => {};
+  #cancelContinue = (): void => {};
 
   constructor(world: World, options: FollowerOptions) {
     this.#world = world;
     this.#options = options;
     this.#position = options.offset;
     this.#endAtMs = world.clock.now();
-    this.#toldEndAtMs = this.#endAtMs;
-    // Watch the file itself: other files in its folder do not matter here.
-    this.#unwatch = world.files.watch(options.path, () => this.#hear());
+    this.#deliveredEndAtMs = this.#endAtMs;
+    this.#unwatch = world.files.watch(options.path, () => this.#readNew());
     this.#cancelPoll = world.clock.after(0, () => this.#poll(firstPollMs));
   }
 
-  /** The line being delivered was written after this time, ms since 1970, or before the file was followed. */
+  /** Lower bound for when the current line was written, ms since 1970. */
   get writtenAfterMs(): number {
-    return this.#toldEndAtMs;
+    return this.#deliveredEndAtMs;
   }
 
   drain(): void {
     // The line's handler may have closed this follower.
-    for (let told = 1; told > 0 && this.#isOpen; ) told = this.#tell(this.#read());
+    for (let delivered = 1; delivered > 0 && this.#isOpen; ) delivered = this.#deliver(this.#read());
     this.#options.onCaughtUp?.();
   }
 
-  /** Reads to the end, delivers a partial last line too, and stops following. Continues to follow when it throws. */
+  /** Reads to the end, delivers a partial last line too, and stops following, unless it throws. */
   finish(): void {
     if (!this.#isOpen) return;
     this.drain();
@@ -68,13 +67,13 @@ export class TranscriptFollower {
   close(): void {
     this.#isOpen = false;
     this.#cancelPoll();
-    this.#cancelRest();
+    this.#cancelContinue();
     this.#unwatch();
     this.#file?.close();
     this.#file = null;
   }
 
-  /** Empty at the present end, and while there is no file. */
+  /** Empty at the end, and while there is no file. */
   #read(): Uint8Array {
     const nowMs = this.#world.clock.now();
     this.#file ??= this.#world.files.openRead(this.#options.path);
@@ -83,42 +82,41 @@ export class TranscriptFollower {
     return chunk;
   }
 
-  /** Delivers the lines that end in the next piece of the file; returns its length in bytes. */
-  #tell(chunk: Uint8Array): number {
+  /** Delivers the complete lines of a chunk; returns its length. */
+  #deliver(chunk: Uint8Array): number {
     this.#position += chunk.length;
     for (const line of this.#splitter.push(chunk)) this.#options.onLine(line);
-    this.#toldEndAtMs = this.#endAtMs;
+    this.#deliveredEndAtMs = this.#endAtMs;
     return chunk.length;
   }
 
   #poll(nextMs: number): void {
     const before = this.#position;
-    this.#hear();
+    this.#readNew();
     if (this.#position > before) this.#pollMsMax = pollMs.unhinted;
     // The line's handler may have closed this follower.
     if (!this.#isOpen) return;
     this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(2 * nextMs, this.#pollMsMax)));
   }
 
-  /** Continues from its position in a moment; an earlier hint may do so first. */
-  #hearOn(): void {
-    this.#cancelRest();
-    this.#cancelRest = this.#world.clock.after(0, () => {
-      if (this.#isOpen) this.#hear(true);
+  #continueSoon(): void {
+    this.#cancelContinue();
+    this.#cancelContinue = this.#world.clock.after(0, () => {
+      if (this.#isOpen) this.#readNew(true);
     });
   }
 
-  /** `isBehind`: some of it was delivered before, and not yet to its end. */
-  #hear(isBehind = false): void {
+  /** `isBehind`: continues an earlier read. */
+  #readNew(isBehind = false): void {
     const before = this.#position;
-    // A piece below the full size reached the end, or nearly: later writes give hints.
-    let told = chunkBytes;
-    for (let chunks = 0; told === chunkBytes && this.#isOpen; chunks += 1) {
+    // A short chunk means the end; later writes give hints.
+    let delivered = chunkBytes;
+    for (let chunks = 0; delivered === chunkBytes && this.#isOpen; chunks += 1) {
       if (chunks === chunksAtOnce) {
-        this.#hearOn();
+        this.#continueSoon();
         return;
       }
-      told = this.#tell(this.#read());
+      delivered = this.#deliver(this.#read());
     }
     if (isBehind || this.#position > before) this.#options.onCaughtUp?.();
   }

@@ -1,4 +1,4 @@
-/** A worker's options, identical for a new one, an adopted one and one that is only stopped. */
+/** Options of a worker, whether it is new, adopted or only stopped. */
 import { isBlank, isCutOff, keptMessages, totalsAtEnd, totalsBefore } from '../../claude/conversation.ts';
 import type { EndedAttempt } from '../../claude/final-usage.ts';
 import { managedHooks } from '../../claude/managed.ts';
@@ -21,30 +21,30 @@ export interface WorkerOptions extends Omit<EndedAttempt, 'stream'> {
   readonly paths: SessionPaths;
   /** Bytes of the transcript before this attempt. */
   readonly offset: number;
-  /** Start of the attempt, ms since 1970; later by the time it was silent without a runner. */
+  /** Start of the attempt, ms since 1970, plus the time it was silent without a runner. */
   readonly startedAtMs: number;
-  /** The stream must show a successful SessionStart hook, otherwise the session gets a warning. */
+  /** The stream must show a successful SessionStart hook. */
   readonly expectHook: boolean;
-  /** The managed settings that disable our hooks. */
+  /** Managed settings that disable our hooks. */
   readonly managedHooks?: string;
   readonly expectStructured: boolean;
-  /** The model that the user chose after the attempt began. */
+  /** The model that the user chose after the start. */
   readonly model?: string;
   readonly prices: PriceTable;
   readonly earlier?: EarlierSpending;
-  /** The model's last message is missing in the conversation that claude kept. */
+  /** The model's last message is missing in claude's conversation file. */
   readonly isCutOff: (stream: AttemptStream) => boolean;
   readonly isDiskFull: () => boolean;
-  /** claude's totals, if it ended cleanly since this attempt began. */
+  /** claude's final totals, if it exited cleanly. */
   readonly totalsAtEnd: (stream: AttemptStream) => ReportedTotals | null;
-  /** New branches and worktrees of the session's repository that are not ours. */
+  /** Warnings about unexpected branches and worktrees in the session's repository. */
   readonly branchWarnings?: () => Promise<readonly Warning[]>;
-  /** Messages of earlier runners to this attempt, besides its prompt. */
+  /** Messages that earlier runners sent to this attempt after its prompt. */
   readonly told: readonly string[];
   readonly emit: (fact: Fact) => void;
 }
 
-/** Absent for the first attempt: there is no conversation to continue. */
+/** Undefined for the first attempt. */
 export function earlierThan(
   { number, startedAt }: Pick<Attempt, 'number' | 'startedAt'>,
   world: World,
@@ -85,7 +85,7 @@ export function workerOptions(
     isCutOff: (stream) => isCutOff(world, [ours.config], stream),
     isDiskFull: () => isDiskFull(world, ours.folder),
     isBlank: ({ claudeSessionId = conversationId(record) }) => isBlank(world, [ours.config], claudeSessionId),
-    // On a full disk claude never reported its conversation id.
+    // On a full disk claude reports no conversation id.
     totalsAtEnd: ({ claudeSessionId = conversationId(record) }) =>
       totalsAtEnd(world, ours.config, claudeSessionId, Date.parse(attempt.startedAt)),
     kept: (ids) =>
@@ -93,20 +93,18 @@ export function workerOptions(
   };
 }
 
-/** Memory of one worker, measured (docs/claude-contract.md): 110 MB and some for its child processes. */
+/** Memory of one worker: 110 MB measured (docs/claude-contract.md), plus its child processes. */
 const workerBytes = 120 * 1024 ** 2;
-/** Nothing starts with less free space. */
+/** Sessions start only with at least this much free space. */
 const minFreeDiskBytes = 500 * 1000 ** 2;
-/** Running sessions are stopped below this: claude needs space to write its conversation, and we to log the end. */
+/** Running sessions are stopped below this, while claude can still write its conversation and we can log the end. */
 const lowDiskBytes = 250 * 1000 ** 2;
 const lookMs = 1_000;
 
 export interface MemoryRoom {
-  /** How many more workers may start; `starting` have been spawned but not grown yet. */
+  /** How many more workers may start. `starting`: workers that have not reached their full size. */
   forStarts(config: GroupConfig, starting: number): SchedulingContext['room'];
-  /** Output of running workers may soon be lost. */
   isDiskLow(): boolean;
-  /** Output is being lost now. */
   isDiskFull(): boolean;
 }
 

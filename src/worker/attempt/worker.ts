@@ -1,7 +1,6 @@
 /**
- * worker/attempt/: one attempt of one session. This file: from the prepared folder to the last process gone. A worker
- * does not need its runner: its stream goes to a file, and its input comes from a FIFO that any later runner can open.
- * So the same class serves new workers and adopted ones. It is stopped by an interrupt, SIGTERM, SIGKILL.
+ * worker/attempt/: one attempt of one session, from preparation until its last process is gone. claude writes to a file
+ * and reads from a FIFO, so it survives its runner, and a later runner adopts it with this same class.
  */
 import { basename, dirname } from 'node:path';
 import {
@@ -56,10 +55,10 @@ import {
 import { TranscriptFollower } from './transcript-follower.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
-/** A queued message starts its turn within this time after the last one ended; measured: some milliseconds. */
+/** A queued message starts a turn within this time; measured: a few milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
-/** Usage is also requested at tool results, but not more often than this. */
+/** Minimum time between usage requests, which are also sent at tool results. */
 const meterGapMs = 1_000;
 interface Stop {
   readonly reason: StopReason;
@@ -72,28 +71,26 @@ export class Worker {
   readonly #world: World;
   readonly #options: WorkerOptions;
   readonly #hosted: HostedAttempt;
-  #isThere = false;
+  #isSpawned = false;
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
   #stopPreparing: (() => void) | null = null;
-  readonly #said: MessageQueue;
+  readonly #queue: MessageQueue;
   #model: string | undefined;
   #stop: Stop | null = null;
   #endedByUs = false;
   #timers: (() => void)[] = [];
   #lastMeterMs = 0;
-  /** A tool has ended, or a sub-agent made progress. */
-  #hasNews = false;
+  /** A tool has ended or a sub-agent made progress, so usage is requested. */
+  #meterDue = false;
   #requests = 0;
   #announced = '';
-  /** The lines being read were written under another runner, or none, at an unknown time. */
+  /** The lines being read were written at an unknown time, before this runner adopted the worker. */
   #isHistory = false;
   #over = false;
-  /** It exited by itself after its answer. */
+  /** It exited by itself, with code 0. */
   #endedWell = false;
-  /** Some of its output may be lost. */
   #sawFullDisk = false;
-  /** Its host is lost, and its last actions there are unknown. */
   #isLost = false;
   readonly #answered = new Set<string>();
 
@@ -103,10 +100,10 @@ export class Worker {
     this.#options = options;
     this.stream = emptyStream(options.prices, options.earlier);
     this.#model = options.model;
-    this.#said = new MessageQueue(options.attemptId, options.told);
+    this.#queue = new MessageQueue(options.attemptId, options.told);
   }
 
-  /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
+  /** Prepares and spawns. The prompt is sent by `sendPrompt`, after the process has been logged. */
   async begin(prepare: Preparation): Promise<void> {
     try {
       await this.#launch(prepare);
@@ -127,23 +124,23 @@ export class Worker {
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
     if (!launch.ok) return this.#end(failedToStart(launch.failure));
     const started = await this.#hosted.start(launch.value.spawn, this.#options.offset);
-    // A runner that exited meanwhile detaches from the started process, too.
+    // The runner is exiting: detach from the process, which continues.
     if (this.#over) return this.#hosted.leave();
     if (!started.ok) return this.#end(pausedForOtherHost(started.failure) ?? failedToStart(started.failure));
     this.#prompt = launch.value.prompt;
-    this.#said.omit(launch.value.prompt);
-    this.#said.addWaiting(launch.value.commands);
+    this.#queue.omit(launch.value.prompt);
+    this.#queue.addWaiting(launch.value.commands);
     this.#follow();
     this.#emit({ kind: 'spawned', process: started.value });
     if (this.#stop) this.#beginStop();
   }
 
   /**
-   * Adopts a live worker of an earlier runner, with full control. `stopping`: a stop that the earlier runner had begun;
-   * it is carried on, because its progress is unknown. `signalled`: it may have received SIGTERM.
+   * Adopts a live worker of an earlier runner. `stopping`: a stop that the earlier runner had begun, which is repeated.
+   * `signalled`: the worker may have received SIGTERM.
    */
   adopt(process: ProcessIdentity, stopping: StopReason | undefined, signalled: boolean): void {
-    // Set before the first line is read: an interrupted result in the transcript is then our own stop.
+    // Set before the first line is read, so that an interrupted result counts as our own stop.
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#follow();
     this.#isHistory = true;
@@ -151,13 +148,10 @@ export class Worker {
     this.#isHistory = false;
     this.#emit({ kind: 'spawned', process });
     if (stopping !== undefined) this.#beginStop();
-    else this.#tellModel();
+    else this.#sendModel();
   }
 
-  /**
-   * Reads the output of a worker that died without a runner, and ends its remaining processes. `signalled`: it may have
-   * been asked to end before its last output, so that a success is not finished work.
-   */
+  /** Reads the output of a worker that died without a runner, and ends its remaining processes. */
   async finalizeDead(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#isHistory = true;
@@ -165,23 +159,22 @@ export class Worker {
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
 
-  /** The process is logged: start its work. No effect for adopted workers, which have their prompt. */
+  /** Call once the process is logged. No effect for adopted workers, which have their prompt. */
   sendPrompt(): void {
     if (this.#prompt === null || this.#stop) return;
-    // In one write: a runner that adopts a worker with its prompt assumes that the worker received all earlier
-    // messages.
+    // In one write: a runner that adopts this worker assumes that a worker with a prompt received these messages too.
     const [base = '', ...prompt] = openingLines(this.#prompt);
-    this.#hosted.write([base, ...this.#modelLines(), ...prompt, ...this.#said.take()].join('\n'));
+    this.#hosted.write([base, ...this.#modelLines(), ...prompt, ...this.#queue.take()].join('\n'));
     this.#prompt = null;
   }
 
-  /** Takes effect with its next request. A change while it stops applies to the next attempt. */
+  /** Takes effect with the next request, or with the next attempt if the worker is stopping. */
   changeModel(model: string): void {
     this.#model = model;
-    if (this.#prompt === null && this.#isThere && !this.#stop && !this.#endedByUs) this.#tellModel();
+    if (this.#prompt === null && this.#isSpawned && !this.#stop && !this.#endedByUs) this.#sendModel();
   }
 
-  #tellModel(): void {
+  #sendModel(): void {
     for (const line of this.#modelLines()) this.#hosted.write(line);
   }
 
@@ -190,7 +183,7 @@ export class Worker {
   }
 
   stop(reason: StopReason): void {
-    // A worker that is being ended after its last result has done its work.
+    // A worker that is being ended after its result has finished its work.
     if (this.#stop || this.#over || this.#endedByUs) return;
     this.#stop = { reason, signalled: false };
     this.#stopPreparing?.();
@@ -198,22 +191,22 @@ export class Worker {
   }
 
   #beginStop(): void {
-    if (!this.#isThere || this.#over || this.#endedByUs) return;
+    if (!this.#isSpawned || this.#over || this.#endedByUs) return;
     this.#hosted.look();
     if (this.#isParking) {
-      // An interrupt would tell the model that the user refused. claude answers this request while it waits.
+      // After an interrupt the model would read that the user refused. claude handles this request while it waits.
       this.#hosted.write(parkingRequest());
       this.#after(interruptGraceMs, () => this.#terminate());
       return;
     }
-    // Before the first line no request was sent: there is nothing to interrupt or pay. Tasks that outlive their turn
-    // ignore an interrupt.
+    // Before the first line no request was sent, so there is nothing to interrupt. Background tasks ignore an
+    // interrupt.
     if (this.stream.lines === 0 || this.#isTaskLeft) {
       this.#terminate();
       return;
     }
-    // Messages that claude has not read yet would start a new turn after the interrupt.
-    for (const line of this.#said.withdrawals()) this.#hosted.write(line);
+    // Unread messages would start a new turn after the interrupt.
+    for (const line of this.#queue.withdrawals()) this.#hosted.write(line);
     this.#hosted.write(interruptRequest(this.#options.attemptId));
     this.#after(interruptGraceMs, () => this.#terminate());
   }
@@ -222,7 +215,7 @@ export class Worker {
     return this.#stop?.reason === 'waits-for-answer';
   }
 
-  /** Sends claude the answer to its request; no effect when it does not wait for one. */
+  /** Sends claude the answer if it waits for one. */
   answer(item: Item): void {
     const line = answerLine(item);
     const isAwaited = this.stream.openTools.has(item.toolUseId) && !this.#stop && !this.#endedByUs;
@@ -231,41 +224,41 @@ export class Worker {
     this.#hosted.write(line);
   }
 
-  /** Sends a message to the model; it is merged into the running turn, or left to the next attempt. */
+  /** Sends a message to the model, in the running turn or in the next attempt. */
   say(text: string): void {
-    // Messages during a stop are in the log for the next attempt already.
+    // The log keeps it for the next attempt.
     if (this.#stop) return;
-    this.#said.add(text);
-    this.#tell();
+    this.#queue.add(text);
+    this.#sendQueued();
   }
 
-  #tell(): void {
-    // Before the prompt it would be taken for the task.
+  #sendQueued(): void {
+    // Before the prompt, claude would read the message as its task.
     if (this.#prompt !== null || !this.#hosted.listens || this.#stop || this.#endedByUs) return;
-    for (const line of this.#said.take()) this.#hosted.write(line);
+    for (const line of this.#queue.take()) this.#hosted.write(line);
   }
 
-  /** It has given its last answer, so no further attempt could receive a message. */
+  /** It has finished, so it can receive no more messages. */
   get isDone(): boolean {
     const { lastResult } = this.stream;
     return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
-  /** Halts or continues all processes of the attempt, including preparation. */
+  /** Suspends or continues all processes of the attempt, including preparation. */
   halt(isHalted: boolean): void {
     this.#hosted.halt(isHalted);
   }
 
-  /** Until there is space again: meanwhile claude's output would be lost after it was paid. */
+  /** claude's output would be lost although it was paid. */
   haltOnFullDisk(): void {
     this.#sawFullDisk = true;
-    // A worker that is being ended must not be halted.
+    // A suspended worker could not be stopped.
     if (this.#stop === null) this.halt(true);
   }
 
-  /** Ends all processes of the attempt at once; false when some would not end. It reports nothing afterwards. */
+  /** Ends all processes of the attempt at once; false when some survive. No further facts are emitted. */
   endNow(): Promise<boolean> {
-    // Stops its preparation as well.
+    // Aborts preparation as well.
     this.stop('deleted');
     const ending = this.#hosted.endNow();
     this.leave();
@@ -296,7 +289,7 @@ export class Worker {
   }
 
   #follow(): void {
-    this.#isThere = true;
+    this.#isSpawned = true;
     this.#follower = this.#newFollower();
     this.#hosted.onExit((status) => {
       if (!this.#over) void this.#finish(status, 'watched');
@@ -312,10 +305,10 @@ export class Worker {
     if (isSilent && this.stream.messages > 0) this.#emit({ kind: 'answered' });
     const writtenAfterMs = this.#isHistory ? undefined : this.#follower?.writtenAfterMs;
     this.notes.line(message, this.stream, writtenAfterMs);
-    if (!this.#isHistory) this.#said.heard(message, line);
+    if (!this.#isHistory) this.#queue.heard(message, line);
     this.#announce();
     this.#emit({ kind: 'activity' });
-    // It would work without its rules, and charge for a result that cannot be trusted.
+    // Without our hook the session would run without its context and cost money for nothing.
     const { expectHook, managedHooks } = this.#options;
     const isHookDue = expectHook && managedHooks === undefined;
     if (message.kind === 'init' && isHookDue && this.stream.beganWithoutHook && !this.#stop && !this.#endedByUs) {
@@ -324,31 +317,31 @@ export class Worker {
     }
     // Nested sub-agents print only their progress.
     const isUnwatched = this.stream.openTasks.size > 0 || this.#isGuessing;
-    if (message.kind === 'user' || isUnwatched) this.#hasNews = true;
+    if (message.kind === 'user' || isUnwatched) this.#meterDue = true;
     if (message.kind === 'assistant' && this.#isGuessing) this.#endOverCap();
-    // The summary is not a message of the conversation: only claude's totals show its cost.
+    // The cost of a compaction is only in claude's totals.
     if (message.kind === 'compact-boundary') this.#meter(0);
     if (message.kind === 'control-request') {
       if (message.call === undefined) this.#hosted.write(refusalLine(message.requestId));
       else this.#emit({ kind: 'asked', request: message.call });
     }
-    // A worker we are stopping withdraws its request, but the item stays open.
+    // A worker that is being stopped also withdraws its request, but then the item stays open.
     if (message.kind === 'control-cancel' && !this.#stop) this.#emit({ kind: 'unasked', requestId: message.requestId });
     if (message.kind === 'control-response' && this.#isParking && answersParking(message.requestId)) this.#terminate();
     if (message.kind === 'control-response') this.#endOverCap();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
-    // At its cap claude ends the turn but not its sub-agents, which would continue.
+    // At its cap claude ends the turn, but its sub-agents would continue.
     if (message.kind === 'result' && isOverCap(message) && this.#isTaskLeft) this.#endTasks();
     if (message.kind === 'state') this.#endWhenIdle();
   }
 
-  /** A tool's result is often followed by the last answer at once, and then there is nothing left to measure. */
+  /** Deferred to here because a tool's result is often directly followed by the final result, which has the totals. */
   #onCaughtUp(): void {
-    if (this.#hasNews) this.#meter();
-    this.#hasNews = false;
+    if (this.#meterDue) this.#meter();
+    this.#meterDue = false;
   }
 
-  /** Reports claude's identity to the runner, and again whenever it changes. */
+  /** Reports claude's conversation id, model and version whenever they change. */
   #announce(): void {
     const { sawInit, claudeSessionId, model, claudeVersion } = this.stream;
     if (!sawInit || claudeSessionId === undefined) return;
@@ -362,7 +355,7 @@ export class Worker {
     });
   }
 
-  /** claude does not check its cap after nested sub-agents, and guesses the cost of unpriced models. */
+  /** claude does not check its cap after nested sub-agents and only guesses the cost of unpriced models. */
   #endOverCap(): void {
     const { reservedUsd } = this.#options;
     const { costUsd, spending, inTurn, openTasks } = this.stream;
@@ -375,7 +368,7 @@ export class Worker {
     return this.stream.unpriced.length > 0;
   }
 
-  /** The turn is over, and tasks continue: sub-agents, or background commands. */
+  /** The turn is over but sub-agents or background commands continue. */
   get #isTaskLeft(): boolean {
     return this.stream.results > 0 && !this.stream.inTurn && this.stream.openTasks.size > 0;
   }
@@ -390,34 +383,34 @@ export class Worker {
   }
 
   /**
-   * claude has answered and would wait for more input: end it. That is not a stop. A task that ends while claude is
-   * idle starts another turn some milliseconds later, so its end alone ends nothing. claude exits by itself with code 0
-   * when it has been idle without a task for `CLAUDE_CODE_EXIT_AFTER_STOP_DELAY`.
+   * Ends claude when it has finished and would wait for more input. A background task that ends starts another turn
+   * some milliseconds later, so only the idle state counts. claude also exits by itself after
+   * `CLAUDE_CODE_EXIT_AFTER_STOP_DELAY`.
    */
   #endWhenIdle(): void {
     const { isIdle, results, openTasks } = this.stream;
     if (this.#endedByUs || !isIdle || results === 0 || openTasks.size > 0) return;
     if (this.#stop && !this.stream.interruptAnswered) return;
-    if (!this.#stop && this.#said.isQueued && this.stream.lastResult && isSuccess(this.stream.lastResult)) {
-      this.#endUnlessItGoesOn(this.stream.results);
+    if (!this.#stop && this.#queue.isQueued && this.stream.lastResult && isSuccess(this.stream.lastResult)) {
+      this.#endUnlessTurnStarts(this.stream.results);
       return;
     }
     this.#endedByUs = true;
     this.#hosted.terminate();
   }
 
-  /** A queued message starts a turn at once; if none starts, it was read before. */
-  #endUnlessItGoesOn(results: number): void {
+  /** A queued message starts a turn at once. If none starts, claude has read it already. */
+  #endUnlessTurnStarts(results: number): void {
     this.#after(nextTurnMs, () => {
       if (this.stream.inTurn || this.stream.results !== results) return;
-      this.#said.settle();
+      this.#queue.settle();
       this.#endWhenIdle();
     });
   }
 
   #terminate(): void {
-    if (this.#over || !this.#isThere) return;
-    // A success printed before the signal is finished work; one printed while claude dies is not.
+    if (this.#over || !this.#isSpawned) return;
+    // A success printed before the signal counts as finished work; a later one does not.
     if (this.#stop) this.#stop.signalled ||= !this.stream.successBeforeAnswer;
     this.#hosted.terminate();
   }
@@ -433,7 +426,7 @@ export class Worker {
     if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
     if (Math.abs(now - this.#lastMeterMs) < gapMs) return;
     this.#lastMeterMs = now;
-    // Often a tool has just ended: its remaining processes must be known if claude is killed from outside.
+    // Record the live processes: if claude is killed, those of a tool could not be found later.
     this.#hosted.look();
     this.#requests += 1;
     this.#hosted.write(usageRequest(String(this.#requests)));
@@ -463,16 +456,16 @@ export class Worker {
     const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
     this.#endedWell = exit.kind === 'exited' && exit.code === 0 && this.#stop === null && !this.#endedByUs;
     const { expectHook, managedHooks, expectStructured, totalsAtEnd } = this.#options;
-    const isTold = this.stream.sawInit && !this.stream.isAtWork;
-    const atEnd = isTold ? null : totalsAtEnd(this.stream);
+    const hasFinalTotals = this.stream.sawInit && !this.stream.isAtWork;
+    const atEnd = hasFinalTotals ? null : totalsAtEnd(this.stream);
     if (atEnd !== null) foldTotalAtEnd(this.stream, atEnd);
-    const seen = {
+    const evidence = {
       isDiskFull: this.#sawFullDisk || this.#options.isDiskFull(),
       isCutOff: this.#options.isCutOff(this.stream),
       stderrTail,
     };
     const judged = judgeAttempt({
-      ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
+      ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...evidence },
       ...defined({ managedHooks }),
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
@@ -490,7 +483,7 @@ export class Worker {
 
   #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
     const usage = this.#usageUntil(endedAtMs);
-    const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
+    const rest = { progressed: this.stream.toolsDone > 0, unread: this.#queue.unread };
     this.#emit({
       kind: 'ended',
       outcome: withHeld(outcome, usage, basename(dirname(dirname(this.#options.paths.folder)))),
@@ -504,10 +497,10 @@ export class Worker {
     const durationMs = Math.max(0, Math.round(endedAtMs - startedAtMs));
     const hasBegun = this.#options.hasBegun || this.#endedWell;
     try {
-      const seen = finalUsage({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
-      return this.#isLost ? holdingAllReserved(seen, reservedUsd) : seen;
+      const found = finalUsage({ ...this.#options, hasBegun, stream: this.stream }, durationMs);
+      return this.#isLost ? holdingAllReserved(found, reservedUsd) : found;
     } catch {
-      // Its conversation cannot be read.
+      // The conversation cannot be read.
       return holdingAllReserved({ ...usageOf(this.stream, durationMs), estimated: true }, reservedUsd);
     }
   }
@@ -519,48 +512,48 @@ export class Worker {
   }
 }
 
-// * What a user said to a worker while it worked. claude merges it into the turn that runs, but only after a tool
-// has ended or as a turn of its own; until then it lies in claude's queue. An interrupt does not empty that queue,
-// so what lies there is taken back first; what claude has not read goes to the next attempt.
+// Messages that a user sends to a running session. claude queues them and delivers them after a tool call or as a new
+// turn. An interrupt does not empty that queue, so queued messages are withdrawn first. Messages that claude did not
+// read go to the next attempt.
 
 interface Said {
   readonly text: string;
-  /** Its position among the messages of the attempt; negative for messages before the attempt. */
+  /** Position among the messages of the attempt; negative for earlier messages. */
   readonly index: number;
   where: 'here' | 'queued' | 'read';
 }
 
 export class MessageQueue {
   readonly #attemptId: string;
-  readonly #said: Said[];
-  /** A tool has ended since the model's last message, and claude delivers its queue with the tool's result. */
+  readonly #queue: Said[];
+  /** Messages that claude delivers with a tool's result. */
   #handsOver: Said[] = [];
 
-  /** `told`: messages that earlier runners sent to this attempt. How many of them claude has read is unknown. */
+  /** `told`: messages of earlier runners, which claude may or may not have read. */
   constructor(attemptId: string, told: readonly string[]) {
     this.#attemptId = attemptId;
-    this.#said = told.map((text, index) => ({ text, index, where: 'queued' }));
+    this.#queue = told.map((text, index) => ({ text, index, where: 'queued' }));
   }
 
   add(text: string): void {
-    const index = this.#said.filter((said) => said.index >= 0).length;
-    this.#said.push({ text, index, where: 'here' });
+    const index = this.#queue.filter((said) => said.index >= 0).length;
+    this.#queue.push({ text, index, where: 'here' });
   }
 
-  /** Slash commands from before the attempt: claude expands each only as a message of its own. */
+  /** Earlier slash commands: claude expands each only as a separate message. */
   addWaiting(texts: readonly string[]): void {
-    const missing = texts.filter((text) => !this.#said.some((said) => said.text === text));
-    this.#said.unshift(...missing.map((text, at): Said => ({ text, index: -1 - at, where: 'here' })));
+    const missing = texts.filter((text) => !this.#queue.some((said) => said.text === text));
+    this.#queue.unshift(...missing.map((text, at): Said => ({ text, index: -1 - at, where: 'here' })));
   }
 
-  /** The prompt was built from the log, which may have contained some of them already. */
+  /** Omits messages that the prompt contains already. */
   omit(prompt: string): void {
-    for (const said of this.#said) {
+    for (const said of this.#queue) {
       if (said.where === 'here' && !isSlashCommand(said.text) && prompt.includes(said.text)) said.where = 'read';
     }
   }
 
-  /** Input lines for messages that were not sent yet; from now on they count as queued. */
+  /** Input lines for unsent messages, which then count as queued. */
   take(): string[] {
     return this.#each('here', (said) => {
       said.where = 'queued';
@@ -568,39 +561,38 @@ export class MessageQueue {
     });
   }
 
-  /** Input lines that withdraw what may be in claude's queue. */
+  /** Input lines that withdraw queued messages. */
   withdrawals(): string[] {
     return this.#each('queued', ({ index }) => withdrawal(this.#attemptId, index));
   }
 
   heard(message: ClaudeMessage, line: string): void {
     if (message.kind === 'user' && message.parentToolUseId === undefined && message.toolResults.length > 0) {
-      this.#handsOver = this.#said.filter(({ where }) => where === 'queued');
+      this.#handsOver = this.#queue.filter(({ where }) => where === 'queued');
     }
     if (message.kind === 'assistant' && message.parentToolUseId === undefined) {
       for (const said of this.#handsOver.splice(0)) if (said.where === 'queued') said.where = 'read';
     }
     const answer = message.kind === 'control-response' ? readWithdrawal(message.requestId, line) : null;
-    const said = answer === null ? undefined : this.#said.find(({ index }) => index === answer.index);
+    const said = answer === null ? undefined : this.#queue.find(({ index }) => index === answer.index);
     if (said !== undefined) said.where = answer?.withdrawn ? 'here' : 'read';
   }
 
-  /** claude's queue may contain a message that would start its own turn. */
   get isQueued(): boolean {
-    return this.#said.some(({ where }) => where === 'queued');
+    return this.#queue.some(({ where }) => where === 'queued');
   }
 
-  /** claude is idle and its queue is empty. */
+  /** Call when claude's queue is empty. */
   settle(): void {
-    for (const said of this.#said) if (said.where === 'queued') said.where = 'read';
+    for (const said of this.#queue) if (said.where === 'queued') said.where = 'read';
   }
 
   get unread(): string[] {
-    return this.#said.flatMap(({ text, where }) => (where === 'read' ? [] : [text]));
+    return this.#queue.flatMap(({ text, where }) => (where === 'read' ? [] : [text]));
   }
 
   #each(where: Said['where'], line: (said: Said) => string): string[] {
-    return this.#said.flatMap((said) => (said.where === where ? [line(said)] : []));
+    return this.#queue.flatMap((said) => (said.where === where ? [line(said)] : []));
   }
 }
 
@@ -612,22 +604,20 @@ export class WorkerMetrics {
   ageMs = 0;
   /** Milliseconds without output and without a running tool. */
   silentMs = 0;
-  /** Before the process exists. */
   isPreparing = false;
-  /** Milliseconds since the model answered; Infinity = not since this runner has this worker. */
+  /** Milliseconds since the model last answered; Infinity = never under this runner. */
   unservedMs = Number.POSITIVE_INFINITY;
-  /** The model last answered after this time, ms since 1970. A line read late may be much older. */
+  /** Lower bound for the time of the model's last answer, ms since 1970. */
   answeredAtMs = Number.NEGATIVE_INFINITY;
   #lastToolId: string | undefined;
   readonly #recentTools: string[] = [];
 
-  /** A line was added to the stream; it was written after `writtenAfterMs`, or before this runner had the worker. */
+  /** Counts a new line. `writtenAfterMs` is undefined for lines from before this runner. */
   line(message: ClaudeMessage, stream: AttemptStream, writtenAfterMs: number | undefined): void {
-    // Answers to our own requests are no progress of the session.
+    // Answers to our own requests are not progress.
     if (message.kind !== 'control-response') this.silentMs = 0;
     if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
       this.answeredAtMs = writtenAfterMs ?? Number.NEGATIVE_INFINITY;
-      // Lines from before this runner say nothing about the present.
       if (writtenAfterMs !== undefined) this.unservedMs = 0;
     }
     const { currentTool, currentToolId } = stream;
@@ -637,11 +627,11 @@ export class WorkerMetrics {
     if (this.#recentTools.length > recentToolsMax) this.#recentTools.shift();
   }
 
-  /** `ms` passed. Counted by timer ticks, because the clock may jump and the machine may sleep. */
+  /** Counts timer ticks, because the clock may jump and the machine may sleep. */
   tick(ms: number, { openTools, openTasks }: AttemptStream): void {
     this.ageMs += ms;
     this.unservedMs += ms;
-    // Preparation has its own timeouts: a set-up command may be silent for longer than claude may.
+    // Preparation has its own timeouts.
     const works = this.isPreparing || openTools.size > 0 || openTasks.size > 0;
     this.silentMs = works ? 0 : this.silentMs + ms;
   }
@@ -657,16 +647,16 @@ export interface ActiveWorker {
   readonly startedAtMs: number;
 }
 
-/** The same with what a command of the session waits for; null = it has no visible activity. */
+/** Null when the session has no visible activity. */
 export function liveNow(active: ActiveWorker | undefined, slot: SlotWait | null, nowMs: number): LiveSession | null {
   if (active === undefined && slot === null) return null;
-  // During acceptance its usage is counted already.
+  // During acceptance the usage is already counted.
   const now =
     active === undefined ? { usage: noUsage } : liveSession(active.worker, Math.max(0, nowMs - active.startedAtMs));
   return { ...now, ...(slot === null ? {} : { slot }) };
 }
 
-/** `durationMs` is the wall time of the attempt so far. Each tool call is returned once. */
+/** Returns each recent tool call only once. */
 export function liveSession(worker: Worker, durationMs: number): LiveSession {
   const { stream } = worker;
   const recentTools = worker.notes.takeRecentTools();

@@ -1,4 +1,4 @@
-/** A session's config dir: shared-config, frozen config templates of group and session, its own settings. */
+/** Generates a session's configuration from the user's own, shared-config, config templates and session settings. */
 
 import { join } from 'node:path';
 import { checkSettings, findSettings } from '../../claude/launch/project-settings.ts';
@@ -24,18 +24,18 @@ import {
 import type { ConfigTemplate } from '../../template/config-template.ts';
 import { lookupSurroundings } from '../../template/render.ts';
 
-/** Loaded by the first session that has a template: most have none, and every start of a run would wait for it. */
+/** Loaded on first use, because most sessions have no template. */
 function configTemplates(): typeof import('../../template/config-template.ts') {
   return require('../../template/config-template.ts');
 }
 
-/** Where the config templates of a group are read: its frozen copies, or for a preview what would be frozen. */
+/** Source of config templates: a group's frozen copies, or the originals for a preview. */
 export interface TemplateStore {
   readonly sharedConfig: string;
   load(digest: string): Validated<ConfigTemplate>;
 }
 
-/** The frozen copies below a group's folder; each is read and checked once, however many sessions use it. */
+/** The frozen copies in a group's folder. Each is read and checked once. */
 export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore {
   const { sharedConfig, templates } = paths;
   const loaded = new Map<string, Validated<ConfigTemplate>>();
@@ -43,7 +43,7 @@ export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore 
     sharedConfig,
     load(digest) {
       const known = loaded.get(digest) ?? configTemplates().loadConfigTemplate(world, join(templates, digest));
-      // A template that could not be read is read again on the next request.
+      // Failed reads are not cached.
       if (known.ok) loaded.set(digest, known);
       return known;
     },
@@ -51,9 +51,8 @@ export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore 
 }
 
 /**
- * All parts of the session's configuration with the layer each comes from. `user`: what of the user's plain claude
- * counts, and with it the approved servers of the project; absent where a template is checked. Fails with
- * `config-invalid`.
+ * The session's configuration, with the layer of each part. `user`: the user's plain claude; absent when only a
+ * template is checked. Fails with `config-invalid`.
  */
 export function generatedConfig(
   world: World,
@@ -80,7 +79,7 @@ export function generatedConfig(
   return resolved.ok ? checked(world, resolved.value) : invalidSentence(resolved.failure.message);
 }
 
-/** Below everything else: what the session would find if it were started by hand. */
+/** The lowest layers: what plain claude would use in this project. */
 function plainLayers(world: World, user: UserClaude, definition: SessionDefinition): ConfigLayer[] {
   const { projectPath, inherit } = definition;
   const { approved } = projectServers(world, user, definition, findSettings(world, projectPath));
@@ -99,7 +98,7 @@ function plainLayers(world: World, user: UserClaude, definition: SessionDefiniti
 
 const isEmpty = (value: JsonObject): boolean => Object.keys(value).length === 0;
 
-/** What claude would ignore without a word, and what no setting of ours beats, must not come as far as a start. */
+/** Rejects settings that claude would silently ignore, and settings that our own cannot override. */
 function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig> {
   if (Object.keys(resolved.settings).length === 0) return ok(resolved);
   const text = JSON.stringify(mergedSettings({ base: resolved.settings }));
@@ -109,7 +108,7 @@ function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig>
   return harmless.ok ? ok(resolved) : invalidSentence(harmless.failure.message);
 }
 
-/** Its own, else that of its settings, else `acceptEdits`. `bypassPermissions` must be set on the session. */
+/** The session's mode, else that of its settings, else `acceptEdits`. Settings cannot select `bypassPermissions`. */
 export function permissionModeOf({ permissionMode }: SessionDefinition, { settings }: ResolvedConfig): PermissionMode {
   if (permissionMode !== undefined) return permissionMode;
   const { defaultMode } = object(settings.permissions);
@@ -117,25 +116,20 @@ export function permissionModeOf({ permissionMode }: SessionDefinition, { settin
   return known ?? 'acceptEdits';
 }
 
-/** The group's template first; one that both name counts once. */
+/** The group's template first. A template that both name is used once. */
 function templatesOf(group: GroupDefinition, definition: SessionDefinition, inherits: boolean): ConfigTemplateRef[] {
   const own = definition.configTemplate;
   const shared = inherits ? group.configTemplate : undefined;
   return [...(shared === undefined || shared.digest === own?.digest ? [] : [shared]), ...(own ? [own] : [])];
 }
 
-/** Its hooks, MCP servers and allow rules come from a repository. */
 function isOfRepository({ origin }: ConfigTemplateRef): boolean {
   return origin.includes('/.claude-code-agent/templates/');
 }
 
 function untrustedTemplate({ name, origin }: ConfigTemplateRef): Result<never> {
-  const next = 'Leave out --untrusted, or copy what you need of it into a template of your own.';
-  return fail(
-    'config-invalid',
-    `The config template ${name} (${origin}) comes from a repository that is untrusted.`,
-    next,
-  );
+  const next = 'Leave out --untrusted, or copy what you need into your own template.';
+  return fail('config-invalid', `The config template ${name} (${origin}) comes from an untrusted repository.`, next);
 }
 
 function templateLayer(
@@ -167,14 +161,12 @@ function defaultsOf({ variables }: { variables: readonly { name: string; default
 }
 
 function invalid(problems: readonly Problem[]): Result<never> {
-  return invalidSentence(
-    `The session’s configuration cannot be used: ${problems.map(describeYamlProblem).join('; ')}.`,
-  );
+  return invalidSentence(`The session's configuration is invalid: ${problems.map(describeYamlProblem).join('; ')}.`);
 }
 
 function invalidSentence(message: string): Result<never> {
   const next =
-    'Correct it; what comes from a template was copied when it was named, so remove the session (or create the group ' +
-    'again) and name the template again.';
+    'Correct it. Templates are copied when a session or group is created, so then remove the session (or create the ' +
+    'group again) and add it with the template again.';
   return fail('config-invalid', message, next);
 }

@@ -1,4 +1,4 @@
-/** Resume files of the handover system: copied into a worktree before the session, carried back after it. */
+/** Resume files of the handover system: copied into a worktree before the session and merged back after it. */
 import { dirname, join, relative } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { mergeResume, nearestBase } from '../../context/handover/merge.ts';
@@ -14,19 +14,18 @@ import { parseOwn } from '../../store/json.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
-/** What is larger is no resume file. */
 const bytesMax = 1024 * 1024;
 
 export interface HandoverCopies {
   readonly takesPart: boolean;
-  /** The user's own folder with the projects, absolute. */
+  /** The user's project folder, absolute. */
   readonly home: string;
-  /** The same folder in the worktree, absolute, links resolved. */
+  /** The same folder in the worktree, real path. */
   readonly folder: string;
   readonly top: string;
-  /** A commit as it was before the session. */
+  /** The commit from which the session started. */
   readonly base: string;
-  /** The file that remembers what the copies began as. */
+  /** The file that records the original content of the copies. */
   readonly memory: string;
   readonly who: string;
 }
@@ -43,7 +42,7 @@ export function copiesOf(
   return { takesPart: takesPart(definition), home: projectPath, folder, top, base, memory: paths.handoverCopies, who };
 }
 
-/** Before an attempt in a worktree: it gets the state of its project. */
+/** Copies the project's resume files into the worktree, before an attempt. */
 export async function copyIn(
   git: Git,
   record: SessionRecord,
@@ -53,51 +52,56 @@ export async function copyIn(
   if (!takesPart(definition)) return;
   const top = findRepository(git.world.files, folder)?.top;
   if (top === undefined) return;
-  // In the first attempt nothing but what it begins from is checked out.
+  // At the first attempt the worktree is still at its base.
   const workspace = record.workspace ?? { path: top, folder, base: 'HEAD' };
-  await bringUpToDate(git, copiesOf(record, paths, workspace), { hasWorked: claudeSessionIds.length > 0 });
+  await refreshCopies(git, copiesOf(record, paths, workspace), { hasWorked: claudeSessionIds.length > 0 });
 }
 
 export interface HandoverResult {
-  /** Paths from the top of the worktree: the project has all that the session wrote there. */
+  /** Paths from the top of the worktree that are fully merged into the project. */
   readonly settled: readonly string[];
-  /** Of projects that the session began, likewise. */
+  /** Paths of resume files that the session created. */
   readonly fresh: readonly string[];
-  /** Sentences: what the session wrote and the project does not have. */
+  /** Sentences about changes that could not be merged back. */
   readonly troubles: readonly string[];
-  /** The same of projects that are gone from the user's folder, for example because another branch is checked out. */
-  readonly homeless: readonly string[];
+  /**
+   * Sentences about changed files that are missing in the user's folder, for example because another branch is checked
+   * out.
+   */
+  readonly orphaned: readonly string[];
 }
 
-/** Brings what the session wrote into the project's own files. Said again, it takes nothing away. */
+/** Merges what the session wrote into the project's own files. Idempotent. */
 export async function copyBack(git: Git, copies: HandoverCopies): Promise<HandoverResult> {
-  if (!copies.takesPart) return { settled: [], fresh: [], troubles: [], homeless: [] };
+  if (!copies.takesPart) return { settled: [], fresh: [], troubles: [], orphaned: [] };
   const memory = readMemory(git, copies);
   const settled: string[] = [];
   const troubles: string[] = [];
   for (const name of namesAt(git, copies.home)) {
-    const carried = await carryOne(git, copies, name, memory);
-    // One that the session deleted may be meant to go.
-    if (carried.ok && carried.value) settled.push(fromTop(copies, name));
-    if (!carried.ok) troubles.push(describeFailure(carried.failure));
+    const copied = await copyOneBack(git, copies, name, memory);
+    // A file that the session deleted is not restored.
+    if (copied.ok && copied.value) settled.push(fromTop(copies, name));
+    if (!copied.ok) troubles.push(describeFailure(copied.failure));
   }
   save(git, copies, memory);
-  const [fresh, homeless] = withoutHome(git, copies, memory);
-  const sentences = homeless.map((name) => `${join(copies.home, name)} is gone; what the session wrote of it ${stays}`);
-  return { settled, fresh: fresh.map((name) => fromTop(copies, name)), troubles, homeless: sentences };
+  const [fresh, orphaned] = withoutOriginal(git, copies, memory);
+  const sentences = orphaned.map(
+    (name) => `${join(copies.home, name)} is missing. What the session wrote there ${stays}`,
+  );
+  return { settled, fresh: fresh.map((name) => fromTop(copies, name)), troubles, orphaned: sentences };
 }
 
-const stays = 'stays in its worktree, in no commit.';
+const stays = 'stays in its worktree, uncommitted.';
 
-/** Resume files that only the worktree has and the session wrote, by paths from its top. */
+/** Resume files that the session wrote and only the worktree has, as paths from its top. */
 export function freshFiles(git: Git, copies: HandoverCopies): string[] {
   if (!copies.takesPart) return [];
-  return withoutHome(git, copies, readMemory(git, copies))
+  return withoutOriginal(git, copies, readMemory(git, copies))
     .flat()
     .map((name) => fromTop(copies, name));
 }
 
-/** Files with a name of ours that are the session's work, by paths from the top; none if git cannot read it. */
+/** Files named like ours that are the session's work, as paths from the top. */
 export async function workNotPlaced(git: Git, copies: HandoverCopies): Promise<readonly string[]> {
   const names = copies.takesPart ? [...readMemory(git, copies).texts.keys()] : [];
   const placed = new Set(names.map((name) => fromTop(copies, name)));
@@ -105,48 +109,48 @@ export async function workNotPlaced(git: Git, copies: HandoverCopies): Promise<r
   return found.ok ? found.value : [];
 }
 
-/** Names of those that the session began, and of others that it changed. */
-function withoutHome(git: Git, copies: HandoverCopies, memory: Memory): readonly [string[], string[]] {
+/** Resume files without an original: those that the session created, and those that it changed. */
+function withoutOriginal(git: Git, copies: HandoverCopies, memory: Memory): readonly [string[], string[]] {
   const known = new Set(namesIn(git, copies.home));
   const alone = namesIn(git, copies.folder).filter((name) => !known.has(name));
   const changed = alone.filter((name) => {
     const before = memory.texts.get(name);
-    // A project that was moved, or that another branch lacks, was not begun by the session.
+    // A file with recorded content was not created by the session: the project was moved or another branch lacks it.
     return before !== undefined && before !== textOf(git, join(copies.folder, name));
   });
   return [alone.filter((name) => !memory.texts.has(name)), changed];
 }
 
-/** Before the session starts: what it wrote earlier goes back, and it gets the project's files as they are now. */
-async function bringUpToDate(
+/** Before an attempt: merges earlier changes back, then copies the project's present files. */
+async function refreshCopies(
   git: Git,
   copies: HandoverCopies,
   { hasWorked }: { readonly hasWorked: boolean },
 ): Promise<void> {
   const memory = readMemory(git, copies);
   for (const name of namesAt(git, copies.home)) {
-    // What was put there before the session ran is no word of its own. What cannot be carried back stays.
-    const carried = hasWorked ? await carryOne(git, copies, name, memory) : ok(true);
-    if (!carried.ok || (!carried.value && (await isDeleted(git, copies, name, memory)))) continue;
+    // Before the first attempt there is nothing to merge back. A file that cannot be merged stays.
+    const copied = hasWorked ? await copyOneBack(git, copies, name, memory) : ok(true);
+    if (!copied.ok || (!copied.value && (await isDeleted(git, copies, name, memory)))) continue;
     refresh(git, copies, name, memory);
   }
   save(git, copies, memory);
 }
 
-/** By the session. One that git does not know went with a `git clean` more likely. */
+/** Deleted by the session. A file unknown to git was more likely removed by `git clean`. */
 async function isDeleted(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<boolean> {
   if (!memory.texts.has(name)) return false;
   const committed = await before(git, copies, name);
   return committed.ok && committed.value.length > 0;
 }
 
-/** All resume files in the folder, by their paths below it. */
+/** All resume files in the folder, as paths below it. */
 function namesIn({ world: { files } }: Git, folder: string): string[] {
   const root = files.realPath(folder) ?? folder;
   return resumeFilesIn(files, folder).map((file) => relative(root, file));
 }
 
-/** Those which a worktree can hold: a submodule, or another repository within, is filled by git alone. */
+/** Excludes submodules and nested repositories, which only git fills. */
 function namesAt(git: Git, home: string): string[] {
   const { files } = git.world;
   const own = findRepository(files, home)?.top;
@@ -157,10 +161,10 @@ function fromTop({ folder, top }: HandoverCopies, name: string): string {
   return relative(top, join(folder, name));
 }
 
-/** What each copy was when it last was the same as the project's file or was carried back, by paths from the home. */
+/** The last common content of each copy and its original, by path below the project. */
 interface Memory {
   readonly texts: Map<string, string>;
-  isNews: boolean;
+  isChanged: boolean;
 }
 
 function readMemory({ world: { files } }: Git, { memory }: HandoverCopies): Memory {
@@ -169,23 +173,23 @@ function readMemory({ world: { files } }: Git, { memory }: HandoverCopies): Memo
     name,
     Buffer.from(text, 'base64').toString('latin1'),
   ]);
-  return { texts: new Map(entries as [string, string][]), isNews: false };
+  return { texts: new Map(entries as [string, string][]), isChanged: false };
 }
 
-function remember(memory: Memory, name: string, text: string): void {
-  memory.isNews ||= memory.texts.get(name) !== text;
+function record(memory: Memory, name: string, text: string): void {
+  memory.isChanged ||= memory.texts.get(name) !== text;
   memory.texts.set(name, text);
 }
 
-/** Once for all: what is not saved is carried back again, which takes nothing away. */
-function save({ world: { files } }: Git, copies: HandoverCopies, { texts, isNews }: Memory): void {
-  if (!isNews) return;
+/** If this is not saved, the files are merged again, which is harmless. */
+function save({ world: { files } }: Git, copies: HandoverCopies, { texts, isChanged }: Memory): void {
+  if (!isChanged) return;
   const entries = [...texts].map(([name, text]) => [name, Buffer.from(text, 'latin1').toString('base64')]);
   const value = { version: 1, files: Object.fromEntries(entries) };
-  quietly(() => files.writeAtomic(copies.memory, `${JSON.stringify(value)}\n`, { durable: true }));
+  ignoringSystemErrors(() => files.writeAtomic(copies.memory, `${JSON.stringify(value)}\n`, { durable: true }));
 }
 
-async function carryOne(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<Result<boolean>> {
+async function copyOneBack(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<Result<boolean>> {
   const { files } = git.world;
   const [path, file] = [join(copies.home, name), join(copies.folder, name)];
   try {
@@ -202,20 +206,20 @@ async function carryOne(git: Git, copies: HandoverCopies, name: string, memory: 
         path,
         bytesMax,
         change: (bytes) => {
-          if (bytes === null) return fail('not-found', `${path} is gone.`, `The session's own is ${file}.`);
+          if (bytes === null) return fail('not-found', `${path} is gone.`, `The session's version is ${file}.`);
           return ok(Buffer.from(mergeResume({ ours: latin1(bytes), base, theirs: now, who: copies.who }), 'latin1'));
         },
       });
       if (!updated.ok) return updated;
     }
-    remember(memory, name, now);
+    record(memory, name, now);
     return ok(true);
   } catch (error) {
     return { ok: false, failure: systemFailure(file, error) };
   }
 }
 
-/** As git has it: a session that only restores a file has not written it. Empty where git does not know it. */
+/** The committed version; empty when git does not know the file. */
 async function before(git: Git, { folder, base }: HandoverCopies, name: string): Promise<Result<string[]>> {
   const args = ['cat-file', '--filters', `${base}:./${name}`];
   const shown = await askOwn(git, folder, args, { encoding: 'latin1' });
@@ -223,7 +227,7 @@ async function before(git: Git, { folder, base }: HandoverCopies, name: string):
   return ok(shown.value.exitCode === 0 ? [shown.value.stdout] : []);
 }
 
-/** Null when there is none. Fails when it is nothing that the project could take, or a link to what is not the copy. */
+/** Null when there is none. Fails for links out of the worktree, special files and files that are too large. */
 function readCopy({ world: { files } }: Git, { folder, top }: HandoverCopies, name: string): Result<string | null> {
   const file = join(folder, name);
   const real = files.realPath(file);
@@ -231,17 +235,17 @@ function readCopy({ world: { files } }: Git, { folder, top }: HandoverCopies, na
   const isOwn = real === join(files.realPath(folder) ?? folder, name) && real.startsWith(`${top}/`);
   const info = isOwn ? files.info(real) : null;
   if (info?.kind !== 'file' || info.size > bytesMax) {
-    const message = `${file} is no regular file of the worktree, or larger than ${bytesMax} bytes.`;
-    return fail('corrupt-file', message, 'The project keeps its own.');
+    const message = `${file} is not a regular file of the worktree, or is larger than ${bytesMax} bytes.`;
+    return fail('corrupt-file', message, 'The project keeps its own version.');
   }
   return ok(latin1(files.readBytes(real, 0, bytesMax)));
 }
 
-/** The project has all of the copy; now the copy gets all of the project. A session without it works all the same. */
+/** Copies the project's file to the worktree. The session can work without it. */
 function refresh(git: Git, copies: HandoverCopies, name: string, memory: Memory): void {
   const { files } = git.world;
   const file = join(copies.folder, name);
-  quietly(() => {
+  ignoringSystemErrors(() => {
     const bytes = files.readBytes(join(copies.home, name), 0, bytesMax + 1);
     const there = readCopy(git, copies, name);
     if (!there.ok || bytes.length > bytesMax) return;
@@ -250,15 +254,15 @@ function refresh(git: Git, copies: HandoverCopies, name: string, memory: Memory)
       if (!isWithin(git, copies, dirname(file))) return;
       const path = files.realPath(file) ?? file;
       files.makeFolder(dirname(path), 'project');
-      // Before it is remembered: else, after a crash in between, what git has would look like the session's work.
+      // Write before recording. Otherwise, after a crash in between, git's version would look like the session's work.
       if (!updateExclusively(files, { path, bytesMax, change: () => ok(bytes) }).ok) return;
     }
-    remember(memory, name, text);
+    record(memory, name, text);
   });
 }
 
-/** Undefined for what the system refuses. */
-function quietly<T>(action: () => T): T | undefined {
+/** Undefined on a system error. */
+function ignoringSystemErrors<T>(action: () => T): T | undefined {
   try {
     return action();
   } catch (error) {
@@ -267,12 +271,11 @@ function quietly<T>(action: () => T): T | undefined {
   }
 }
 
-/** Null when it cannot be read. */
 function textOf({ world: { files } }: Git, path: string): string | null {
-  return quietly(() => latin1(files.readBytes(path, 0, bytesMax + 1))) ?? null;
+  return ignoringSystemErrors(() => latin1(files.readBytes(path, 0, bytesMax + 1))) ?? null;
 }
 
-/** Whether the folder, or the nearest one above it that is there, is in the worktree: links could lead elsewhere. */
+/** Whether the folder, or its nearest existing parent, is in the worktree. A link could lead out of it. */
 function isWithin({ world: { files } }: Git, { top }: HandoverCopies, folder: string): boolean {
   for (let path = folder; path !== dirname(path); path = dirname(path)) {
     if (files.entryKind(path) === null) continue;

@@ -1,4 +1,4 @@
-/** Which context systems a session has, and the hooks and words by which it gets them. */
+/** The context systems of a session: hooks, permissions and instructions. */
 import { basename, relative } from 'node:path';
 import { type ClaudeHookEvent, hookElsewhere, type OwnHook } from '../../claude/launch/settings.ts';
 import { cpmInstructions, cpmRules } from '../../context/cpm/state.ts';
@@ -13,70 +13,74 @@ import type { SessionPaths } from '../../store/paths.ts';
 import { ownCommand } from '../../system/own-program.ts';
 import type { World } from '../../system/world.ts';
 
-/** In the order in which the model reads them. FABER, too: a session may begin a run itself. */
+/** In the order in which the model reads them. */
 const systemsDefault: readonly ContextName[] = ['cpm', 'handover', 'faber'];
 
-/** What was chosen, else all of them: where they find nothing to do they say nothing. */
+/** The chosen systems, or all: a system with nothing to do prints nothing. */
 export function contextOf({ context }: SessionDefinition): readonly ContextName[] {
   return context ?? systemsDefault;
 }
 
-const spoken = {
+const eventArguments = {
   SessionStart: 'session-start',
   PreCompact: 'pre-compact',
   SessionEnd: 'session-end',
 } as const satisfies Record<ClaudeHookEvent, string>;
 
-/** The session's own task first, then each system: the model reads them in this order. */
+/** The session's task first, then each system. */
 export function ownHooks(packageRoot: string, definition: SessionDefinition, isElsewhere = false): OwnHook[] {
   const systems = contextOf(definition);
-  // In what form the program is there that machine alone knows.
+  // Only the other host knows how to start its copy of this program.
   const own = isElsewhere ? { program: hookElsewhere, args: [] } : ownCommand('hook', packageRoot);
   const chosen = definition.context === undefined ? [] : [chosenMark];
   const asks = definition.ask === 'wait' ? [asksMark] : [];
   const hook = (event: ClaudeHookEvent, system: string): OwnHook => ({
     event,
-    program: { ...own, args: [...own.args, system, spoken[event], ...chosen, ...(system === 'task' ? asks : [])] },
+    program: {
+      ...own,
+      args: [...own.args, system, eventArguments[event], ...chosen, ...(system === 'task' ? asks : [])],
+    },
   });
   const events: readonly ClaudeHookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];
 }
 
-/** Commands that a context system has the model run must be allowed: no person is there to permit them. */
+/** Allow rules for the commands that a context system instructs the model to run. */
 export function ownPermissions(systems: readonly ContextName[]): string[] {
-  return systems.flatMap((system) => called[system].map((word) => `Bash(claude-code-agent ${system} ${word}:*)`));
+  return systems.flatMap((system) =>
+    modelCommands[system].map((word) => `Bash(claude-code-agent ${system} ${word}:*)`),
+  );
 }
 
-const called: Readonly<Record<ContextName, readonly string[]>> = {
+const modelCommands: Readonly<Record<ContextName, readonly string[]>> = {
   cpm: ['list', 'show'],
   handover: ['list', 'find'],
   faber: ['phase', 'status', 'prime-context', 'session-end'],
 };
 
-/** What changes a resume file, loaded for the first project that has one. */
-function noting(): typeof import('../../context/handover/note.ts') {
+/** Loaded for the first project that has a resume file. */
+function noteModule(): typeof import('../../context/handover/note.ts') {
   return require('../../context/handover/note.ts');
 }
 
-interface NotedPlaces {
+interface HandoverInput {
   readonly record: SessionRecord;
   readonly folder: string;
   readonly paths: SessionPaths;
 }
 
 /**
- * A project of the handover system learns the session's id before it starts, and the hooks of the session learn which
- * project that is: in a worktree they would find only a copy of it. An id that cannot be written is left to the hooks,
- * which say so in hooks.log.
+ * Writes the session's id into the project's resume file before the start, and the project's path for the hooks, which
+ * in a worktree would find only a copy. If the id cannot be written, the hooks report that in hooks.log.
  */
 export function noteHandover(
   world: World,
   systems: readonly ContextName[],
-  { record, folder, paths }: NotedPlaces,
+  { record, folder, paths }: HandoverInput,
 ): void {
   const { projectPath } = record.definition;
   const own = systems.includes('handover') ? handoverProjectHere(world.files, projectPath) : null;
-  // A link to a file of another name: that is work like any other, and each worktree has its own.
+  // A link to a file with another name is ordinary work, and each worktree has its own.
   const isOther = own !== null && basename(world.files.realPath(own.file) ?? own.file) !== resumeFileName;
   const root = isOther ? folder : projectPath;
   const here = isOther ? handoverProjectHere(world.files, root) : own;
@@ -84,12 +88,11 @@ export function noteHandover(
     world.files.remove(paths.handover);
     return;
   }
-  const belonging: ProjectAssignment = { root, file: relative(root, here.file) };
-  world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...belonging })}\n`);
-  noting().noteInProject(world.files, here, conversationId(record), world.clock.now());
+  const assignment: ProjectAssignment = { root, file: relative(root, here.file) };
+  world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...assignment })}\n`);
+  noteModule().noteInProject(world.files, here, conversationId(record), world.clock.now());
 }
 
-/** What the system prompt says of the systems: how any session keeps its state. */
 export function contextRules(systems: readonly ContextName[]): string[] {
   return systems.includes('cpm') ? [cpmRules] : [];
 }

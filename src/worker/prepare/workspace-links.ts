@@ -1,4 +1,4 @@
-/** What lies around a session's worktree: links to the user's folders, and the work of sessions that it depends on. */
+/** The folders around a session's worktree: links to the user's folders, and the work of its dependencies. */
 import { createHash } from 'node:crypto';
 import { basename, join, relative } from 'node:path';
 import type { Warning } from '../../core/event.ts';
@@ -17,17 +17,17 @@ import { groupPathsIn, type SessionPaths, sessionPaths } from '../../store/paths
 import type { Files } from '../../system/world.ts';
 import type { WorkspaceInput } from '../host.ts';
 
-type Laid = Pick<WorkspaceInput, 'state' | 'record' | 'paths'>;
+type LayoutInput = Pick<WorkspaceInput, 'state' | 'record' | 'paths'>;
 
 export interface Upstream {
   readonly repository: string;
-  /** Of the user's, real path. */
+  /** The user's checkout, real path. */
   readonly checkout: string;
-  /** None of them builds on another. */
+  /** None of them is based on another. */
   readonly sessions: readonly SessionRecord[];
 }
 
-/** The work of other repositories on which the session builds, as far as it was done in worktrees. */
+/** Work in worktrees of other repositories on which the session builds. */
 export function upstreamsOf(files: Files, state: GroupState, record: SessionRecord): Upstream[] {
   const { id } = record.definition;
   return repositoriesBefore(state, id).flatMap((repository) => {
@@ -47,30 +47,30 @@ export interface SetupCommand {
   readonly timeoutMs: number;
 }
 
-export interface LayOutWays {
-  /** Makes checkouts one after another in a repository; null when the session was stopped meanwhile. */
+export interface LayoutActions {
+  /** Runs checkouts of a repository one after another; null when the session was stopped. */
   inTurn<T>(repository: string, work: () => Promise<T>): Promise<T | null>;
   setUp(command: SetupCommand): Promise<Result<void>>;
 }
 
-/** Of checkouts that were made for the session alone, by their paths. Written before they are made. */
-type Noted = Readonly<
+/** The session's own checkouts of upstream work, by path. Recorded before they are created. */
+type CheckoutNotes = Readonly<
   Record<string, { readonly repository: string; readonly commits: string; readonly isReady: boolean }>
 >;
 
-function notedCheckouts(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>): Noted {
-  return parseOwn<Noted>(files.readText(upstream)) ?? {};
+function readCheckoutNotes(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>): CheckoutNotes {
+  return parseOwn<CheckoutNotes>(files.readText(upstream)) ?? {};
 }
 
 /**
- * Lays the workspace out, or renews it. Returns its links; fails with `merge-conflict`, `setup-failed`,
- * `worktree-failed`, and `busy` when the session was stopped.
+ * Creates or updates the workspace around the worktree. Returns its links. Fails with `merge-conflict`, `setup-failed`,
+ * `worktree-failed`, or `busy` when the session was stopped.
  */
 export async function layOutAround(
   git: Git,
-  input: Laid,
+  input: LayoutInput,
   workspace: Workspace,
-  ways: LayOutWays,
+  actions: LayoutActions,
 ): Promise<Result<readonly LinkedEntry[]>> {
   const { files } = git.world;
   const { state, record } = input;
@@ -89,13 +89,13 @@ export async function layOutAround(
   if (!dropped.ok) return dropped;
   const linked = layOutLevels(files, { ...around, places });
   for (const { upstream, path } of wanted) {
-    const made = await checkOutUpstream(git, input, upstream, path, ways);
+    const made = await checkOutUpstream(git, input, upstream, path, actions);
     if (!made.ok) return made;
   }
   return ok(linked);
 }
 
-/** Null when it is gone, or was never set up on this machine. */
+/** Null when the worktree is missing or not set up on this machine. */
 function readyWorktree(files: Files, own: SessionPaths, record: SessionRecord | undefined): string | null {
   const { workspace, definition } = record ?? {};
   if (workspace === undefined || definition === undefined) return null;
@@ -106,17 +106,17 @@ function readyWorktree(files: Files, own: SessionPaths, record: SessionRecord | 
   return isSetUp || definition.setup === undefined ? workspace.path : null;
 }
 
-/** Removes what was checked out for the session alone, but for the `wanted` paths. */
+/** Removes the session's own checkouts of upstream work, except the `wanted` paths. */
 export async function removeUpstreams(
   git: Git,
   paths: Pick<SessionPaths, 'upstream'>,
   wanted: ReadonlySet<string> = new Set(),
 ): Promise<Result<void>> {
   const { files } = git.world;
-  const noted = Object.entries(notedCheckouts(files, paths));
+  const noted = Object.entries(readCheckoutNotes(files, paths));
   const kept = noted.filter(([path]) => wanted.has(path));
   for (const [path, { repository }] of noted) {
-    // A link there would lead git to the user's own checkout.
+    // git would follow a link to the user's own checkout.
     if (wanted.has(path) || files.entryKind(path) !== 'folder') continue;
     const removed = await removeScratch(git, repository, path);
     if (!removed.ok) return removed;
@@ -127,25 +127,25 @@ export async function removeUpstreams(
 
 /** Notes a checkout that is about to be made for the session alone, so that every later clean-up removes it. */
 export function noteCheckout(files: Files, paths: SessionPaths, path: string, repository: string): void {
-  note(files, paths, { ...notedCheckouts(files, paths), [path]: { repository, commits: '', isReady: false } });
+  note(files, paths, { ...readCheckoutNotes(files, paths), [path]: { repository, commits: '', isReady: false } });
 }
 
 export async function removeCheckout(git: Git, paths: SessionPaths, path: string): Promise<Result<void>> {
-  const others = Object.keys(notedCheckouts(git.world.files, paths)).filter((one) => one !== path);
+  const others = Object.keys(readCheckoutNotes(git.world.files, paths)).filter((one) => one !== path);
   return removeUpstreams(git, paths, new Set(others));
 }
 
-function note(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>, noted: Noted): void {
+function note(files: Files, { upstream }: Pick<SessionPaths, 'upstream'>, noted: CheckoutNotes): void {
   files.writeAtomic(upstream, `${JSON.stringify(noted, null, 2)}\n`, { durable: true });
 }
 
-/** The commits of all its sessions, merged and set up, on no branch. */
+/** Checks out the merged commits of the sessions on a detached HEAD and sets them up. */
 async function checkOutUpstream(
   git: Git,
-  { paths }: Laid,
+  { paths }: LayoutInput,
   { repository, sessions }: Upstream,
   path: string,
-  ways: LayOutWays,
+  actions: LayoutActions,
 ): Promise<Result<void>> {
   const { files } = git.world;
   const tips: string[] = [];
@@ -156,12 +156,12 @@ async function checkOutUpstream(
     if (tip !== null) tips.push(tip.value);
   }
   const commits = tips.join(' ');
-  const known = notedCheckouts(files, paths)[path];
+  const known = readCheckoutNotes(files, paths)[path];
   const isThere = known?.commits === commits && files.entryKind(path) === 'folder';
   if (isThere && known.isReady) return ok(undefined);
   if (files.entryKind(path) === 'link') files.remove(path);
-  note(files, paths, { ...notedCheckouts(files, paths), [path]: { repository, commits, isReady: false } });
-  const made = await ways.inTurn(repository, () => checkOutMerged(git, repository, path, tips));
+  note(files, paths, { ...readCheckoutNotes(files, paths), [path]: { repository, commits, isReady: false } });
+  const made = await actions.inTurn(repository, () => checkOutMerged(git, repository, path, tips));
   if (made === null) return fail('busy', 'The session was stopped.', 'Resume it.');
   if (!made.ok) return made;
   const commands = new Map<string, SetupCommand>();
@@ -174,14 +174,14 @@ async function checkOutUpstream(
     if (setup !== undefined) commands.set(`${setup}\0${cwd}`, { command: setup, cwd, timeoutMs });
   }
   for (const command of commands.values()) {
-    const done = await ways.setUp(command);
+    const done = await actions.setUp(command);
     if (!done.ok) return done;
   }
-  note(files, paths, { ...notedCheckouts(files, paths), [path]: { repository, commits, isReady: true } });
+  note(files, paths, { ...readCheckoutNotes(files, paths), [path]: { repository, commits, isReady: true } });
   return ok(undefined);
 }
 
-/** What a person has added to the branch since counts: a conflict is resolved there. */
+/** The tip of the session's branch, including commits that the user has added, for example to resolve a conflict. */
 export async function newestOf(
   git: Git,
   { projectPath }: SessionDefinition,
@@ -210,29 +210,28 @@ async function checkOutMerged(
     if ('commit' in merged.value) continue;
     return fail(
       'merge-conflict',
-      `The work in ${basename(path)} of the sessions before this one does not go together in ` +
-        `${nameFiles(merged.value.conflicts)}.`,
-      'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.',
+      `The dependencies' work in ${basename(path)} has merge conflicts in ` + `${nameFiles(merged.value.conflicts)}.`,
+      'Let one dependency depend on the other (--depends-on), or let this session depend on only one of them.',
     );
   }
   return ok(undefined);
 }
 
-// * Repositories of the user's that links of the workspace lead to. Commands can write there, which is named.
+// Detects changes in the user's repositories that the workspace links to: commands can write there.
 
-/** Each look runs git once in each of them. */
+/** git runs once in each of them. */
 const repositoriesMax = 20;
 const namesMax = 10;
-const lookTimeoutMs = 20_000;
+const statusTimeoutMs = 20_000;
 
 type Statuses = Readonly<Record<string, { readonly digest: string; readonly names: readonly string[] }>>;
 
-/** Writes down how they are before the session, and again after its setup. */
+/** Records their status, before the session and again after its set-up. */
 export async function noteLinked(git: Git, { linked }: Pick<SessionPaths, 'linked'>, paths: readonly string[]) {
   git.world.files.writeAtomic(linked, JSON.stringify(await statusesOf(git, paths)));
 }
 
-/** Warns of each that is not as it was written down, once; `who`: what ran meanwhile. */
+/** Warns once of each repository that changed since it was recorded. `who`: what ran meanwhile. */
 export async function changedLinked(
   git: Git,
   { linked }: Pick<SessionPaths, 'linked'>,
@@ -252,7 +251,7 @@ export async function changedLinked(
   });
 }
 
-/** Those of the links' targets that are repositories, and no project in which other sessions work right now. */
+/** Link targets that are repositories in which no session works. */
 export function watchedRepositories(files: Files, state: GroupState, linked: readonly LinkedEntry[]): string[] {
   const used = new Set<string>();
   for (const one of state.sessions.values()) used.add(one.workspace?.path ?? checkoutOf(files, one));
@@ -265,12 +264,12 @@ const changedName = /^(?:1 (?:\S+ ){7}|2 (?:\S+ ){8}|u (?:\S+ ){9}|\? )(.+)$/s;
 async function statusesOf(git: Git, paths: readonly string[]): Promise<Statuses> {
   const args = ['status', '--porcelain=v2', '--branch', '-z', '--untracked-files=normal', '--ignore-submodules=dirty'];
   const looked = paths.map(
-    async (path) => [path, await askOwn(git, path, args, { timeoutMs: lookTimeoutMs })] as const,
+    async (path) => [path, await askOwn(git, path, args, { timeoutMs: statusTimeoutMs })] as const,
   );
   const entries = (await Promise.all(looked)).flatMap(([path, asked]) => {
     if (!asked.ok || asked.value.exitCode !== 0) return [];
     const { stdout } = asked.value;
-    // A fetch changes what is known of the remote branch, and nothing else.
+    // Ignore the effects of a fetch.
     const lines = stdout.split('\0').filter((line) => !/^# branch\.(?:upstream|ab) /.test(line));
     const names = lines.flatMap((line) => changedName.exec(line)?.[1] ?? []);
     return [[path, { digest: createHash('sha256').update(lines.join('\0')).digest('hex'), names }] as const];

@@ -1,4 +1,4 @@
-/** worker/prepare/: where an attempt works: in the project folder itself, or in a git worktree. */
+/** worker/prepare/: the folder of an attempt, which is the project folder itself or a git worktree. */
 import { join } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import type { Warning } from '../../core/event.ts';
@@ -14,10 +14,10 @@ import { type PreparedWorkspace, stoppedWaiting, type WorkspaceInput } from '../
 
 export interface WorkspacePreparer {
   /** Fails with `project-missing`, `worktree-failed`, `merge-conflict` or `setup-failed`. */
-  placeFor(input: WorkspaceInput): Promise<Result<PreparedWorkspace>>;
+  workspaceFor(input: WorkspaceInput): Promise<Result<PreparedWorkspace>>;
 }
 
-/** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
+/** Worktrees of a repository are created one after another: the first one fixes the base of the others. */
 export function createWorkspacePreparer(
   world: World,
   git: Git,
@@ -26,7 +26,7 @@ export function createWorkspacePreparer(
 ): WorkspacePreparer {
   const bases = new Map<string, Base>();
   return {
-    placeFor: async (input) => {
+    workspaceFor: async (input) => {
       const { projectPath, repository } = input.record.definition;
       if (input.isElsewhere !== true) await noteBranchesBefore(git, input, worktrees);
       if (input.record.isolated !== true) {
@@ -35,11 +35,11 @@ export function createWorkspacePreparer(
         return ok({ folder: projectPath });
       }
       if (repository === undefined) return noRepository(projectPath);
-      // Its turn is taken at once: who waits for a module goes on in any order.
+      // Request the turn before the import completes, so that the order is kept.
       const place = import('./worktree-setup.ts');
-      // The turn reports a failed import. Until then the rejection would be unhandled and end the whole run.
+      // A failed import is reported below. Unhandled until then, it would end the whole run.
       place.catch(() => {});
-      // A git that outlives this runner would go on making, or taking back, what the next one makes.
+      // Marked, so that the next runner can end a git process that outlives this one.
       const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
       const { definition, workspace } = input.record;
       const options = {
@@ -59,13 +59,13 @@ export function createWorkspacePreparer(
   };
 }
 
-/** What was there before the first attempt of a session without a worktree, for a look at what it changed. */
+/** Records the state before the first attempt without a worktree, for a later diff. */
 async function noteBegin(world: World, git: Git, { record, paths }: WorkspaceInput): Promise<void> {
   const { repository, projectPath } = record.definition;
   if (repository === undefined || world.files.info(paths.begin) !== null) return;
   const { stateNow } = await import('../../git/diff.ts');
   const begin = await stateNow(git, projectPath);
-  // A failure here only hides what changed, so the session works all the same.
+  // On failure only the diff is missing.
   if (begin.ok && begin.value !== null) world.files.writeAtomic(paths.begin, begin.value);
 }
 
@@ -74,7 +74,7 @@ async function noteBranchesBefore(git: Git, { record, paths }: WorkspaceInput, w
   if (inventory !== null) await (await import('../../git/unexpected-changes.ts')).noteBranches(git, inventory);
 }
 
-/** At the end of an attempt: what is new or changed in the shared part of its repository, and in linked ones. */
+/** At the end of an attempt: unexpected changes in its repository and in linked ones. */
 export async function branchWarnings(
   { git, worktrees }: { readonly git: Git; readonly worktrees: string },
   record: SessionRecord,
@@ -101,15 +101,15 @@ function branchInventory({ definition }: SessionRecord, paths: SessionPaths, wor
 function projectMissing(projectPath: string): { readonly ok: false; readonly failure: Failure } {
   return fail(
     'project-missing',
-    `The project folder ${projectPath} does not exist any more or is not a folder.`,
-    'Put it back and retry the session, or remove the session, after those that depend on it.',
+    `The project folder ${projectPath} no longer exists or is not a folder.`,
+    'Restore it and retry the session, or remove the session and its dependents.',
   );
 }
 
 function noRepository(projectPath: string): { readonly ok: false; readonly failure: Failure } {
   return fail(
     'worktree-failed',
-    `${projectPath} was in no git repository when the session was added, so it cannot have a worktree.`,
-    'Remove the session and add it again, with --isolate none if it is to work in the folder itself.',
+    `${projectPath} was not in a git repository when the session was added, so the session cannot have a worktree.`,
+    'Remove the session and add it again. Add it with --isolate none to work in the folder itself.',
   );
 }

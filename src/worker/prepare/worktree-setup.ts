@@ -1,4 +1,4 @@
-/** The worktree of a session: made, filled and set up. Loaded only by runs that have worktrees. */
+/** Creates, fills and sets up the worktree of a session. Loaded only by runs that have worktrees. */
 import { join } from 'node:path';
 import type { ConversationLoss } from '../../claude/launch/resume-prompt.ts';
 import { isFaberRunning } from '../../context/faber/state-file.ts';
@@ -33,7 +33,7 @@ import {
   watchedRepositories,
 } from './workspace-links.ts';
 
-interface Made {
+interface MadeWorkspace {
   readonly workspace: Workspace;
   readonly notes: readonly string[];
   readonly isNew: boolean;
@@ -41,7 +41,6 @@ interface Made {
 
 interface IsolateOptions {
   readonly repository: string;
-  /** The folder below which new worktrees are made. */
   readonly worktrees: string;
   readonly bases: Map<string, Base>;
 }
@@ -50,12 +49,12 @@ export async function isolate(
   git: Git,
   { state, record, paths }: WorkspaceInput,
   { repository, worktrees, bases }: IsolateOptions,
-): Promise<Result<Made>> {
+): Promise<Result<MadeWorkspace>> {
   const { id, name, projectPath } = record.definition;
   const { files } = git.world;
   const checkout = findRepository(files, projectPath)?.top ?? projectPath;
   const upstreams = upstreamsOf(files, state, record).map((one) => one.checkout);
-  // One that was made before stays where it is, whatever the user has set since.
+  // An existing worktree keeps its path.
   const before = readIntent(files, paths.workspace)?.path ?? record.workspace?.path;
   const top = join(worktrees, workspaceName(state.group.id, id));
   const path = before ?? placeBelow(files, top, { checkout, home: git.env.HOME ?? '/', others: upstreams });
@@ -75,9 +74,9 @@ export async function isolate(
     parents: [...own.value, ...commits],
     isKnown: record.workspace !== undefined,
   });
-  if (!made.ok) return withCure(made.failure, baseSessionsOf(state, id));
+  if (!made.ok) return withResolution(made.failure, baseSessionsOf(state, id));
   const { notes, isNew } = made.value;
-  // All work of a checkout goes back to the branch that was checked out there when the first of it began.
+  // All work of a checkout is merged into the branch that was checked out when the first session started.
   const { target: found, ...rest } = made.value.workspace;
   const target = known === undefined ? found : known.target;
   const origin = known?.base ?? own.value[0] ?? rest.base;
@@ -86,7 +85,7 @@ export async function isolate(
   return ok({ workspace, isNew, notes: [...notes, ...faberNotes(git, record)] });
 }
 
-/** What was checked out in the session's own checkout when work began there, or is now. */
+/** The base of the session's own checkout. */
 async function originOf(git: Git, projectPath: string, known: Base | undefined): Promise<Result<string[]>> {
   if (known !== undefined) return ok([known.base]);
   const head = await commitOf(git, projectPath, 'HEAD');
@@ -94,34 +93,34 @@ async function originOf(git: Git, projectPath: string, known: Base | undefined):
 }
 
 function faberNotes({ world }: Git, { definition }: SessionRecord): string[] {
-  // Every session has FABER's hooks; who chose it wants to take part.
+  // Only sessions that explicitly chose FABER are told.
   if (definition.context?.includes('faber') !== true || !isFaberRunning(world.files, definition.projectPath)) return [];
   return [
-    'It works beside the FABER run of its project: a run belongs to a checkout, and what is recorded of it in a ' +
-      'worktree goes with that. To take part in it, add such a session with --isolate none.',
+    'The session does not take part in the FABER run of its project: a run belongs to a checkout, and a ' +
+      'worktree is another one. To take part, add the session with --isolate none.',
   ];
 }
 
-/** Copies what the project names and runs the set-up command, once in a worktree. */
+/** Copies the files that the project lists, and runs the set-up command once per worktree. */
 export async function setUp(
   world: World,
   git: Git,
   input: WorkspaceInput,
-  { workspace, isNew, notes, slots }: Made & { readonly slots: CommandSlots },
+  { workspace, isNew, notes, slots }: MadeWorkspace & { readonly slots: CommandSlots },
 ): Promise<Result<PreparedWorkspace>> {
   const { record, paths, isolated, isElsewhere } = input;
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
-  // A crash may have come between the making and this call.
+  // There may have been a crash since the worktree was created.
   const round = workspace.remade?.at ?? '';
   const isSetUp = world.files.readText(paths.setupDone) === round;
   const known = record.workspace;
-  const isNews = known === undefined || known.remade?.at !== workspace.remade?.at;
-  const loss = known !== undefined && (isNews || record.unaware) ? await lossOf(git, record, workspace) : undefined;
+  const isChanged = known === undefined || known.remade?.at !== workspace.remade?.at;
+  const loss = known !== undefined && (isChanged || record.unaware) ? await lossOf(git, record, workspace) : undefined;
   const copied = isSetUp ? ok({ notes: [] }) : await copyIncluded(git, workspace, projectPath);
   const lost = loss === undefined ? [] : [describeLoss(loss)];
-  // It exists, also when it cannot be filled.
-  if (isNews) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
+  // Report it even if it cannot be filled.
+  if (isChanged) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
   const place = { folder: workspace.folder, workspace, ...defined({ loss }) };
   if (isElsewhere) {
     if (!isSetUp) await noteIgnored(git, workspace.path, paths.ignoredBefore);
@@ -165,23 +164,23 @@ async function runSetUp(
   });
   if (end === null) return stoppedWaiting;
   if (end.ok) return ok(undefined);
-  const what = cwd === workspace.folder ? 'The set-up command of the worktree' : `The set-up command in ${cwd}`;
+  const what = cwd === workspace.folder ? 'The set-up command' : `The set-up command in ${cwd}`;
   const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;
   return fail('setup-failed', commandFailure(what, command, end, timeoutMs), next);
 }
 
-export interface WorktreeReasons {
+export interface BaseCommits {
   readonly commits: readonly string[];
-  /** Some of it began in another checkout, which may lack what is checked out in this one. */
+  /** Some of it started from another checkout, which may lack commits of this one. */
   readonly isForeign: boolean;
 }
 
-/** The work on which the session builds. Fails with `worktree-failed` when some of it is in no commit. */
+/** The commits on which the session builds. Fails with `worktree-failed` when some work is uncommitted. */
 async function baseCommitsOf(
   git: Git,
   baseCommits: readonly SessionRecord[],
   checkout: string,
-): Promise<Result<WorktreeReasons>> {
+): Promise<Result<BaseCommits>> {
   const commits: string[] = [];
   let isForeign = false;
   for (const { definition, state: session, workspace } of baseCommits) {
@@ -197,45 +196,44 @@ async function baseCommitsOf(
   return ok({ commits, isForeign });
 }
 
-/** The work of a session without a worktree is what is checked out, once nothing of it is uncommitted. */
+/** The work of a session without a worktree is HEAD, if nothing is uncommitted. */
 async function commitInPlace(git: Git, { id, name, projectPath }: SessionDefinition): Promise<Result<string>> {
   const changed = await changedFiles(git, projectPath);
   if (!changed.ok) return changed;
   const who = sessionLabel(id, name);
   const next = `Commit it in ${projectPath} and retry the session, or add it again with --isolate none.`;
   if (changed.value.some((path) => !isOurFile(path))) {
-    return fail('worktree-failed', `${who} worked in ${projectPath} itself and left work uncommitted there.`, next);
+    return fail('worktree-failed', `${who} worked in ${projectPath} itself and left uncommitted changes there.`, next);
   }
   const head = await commitOf(git, projectPath, 'HEAD');
   if (!head.ok) return head;
   return head.value === null ? fail('worktree-failed', `${projectPath} has no commit yet.`, next) : ok(head.value);
 }
 
-/** A conflict can be resolved where both sides are: in the worktree of the session that was completed last. */
-function withCure(failure: Failure, baseCommits: readonly SessionRecord[]): Result<never> {
+/** A conflict is resolved in the worktree of the dependency that was completed last. */
+function withResolution(failure: Failure, baseCommits: readonly SessionRecord[]): Result<never> {
   const [last, ...others] = baseCommits.flatMap(({ workspace }) => workspace ?? []).reverse();
   if (failure.reason !== 'merge-conflict' || last === undefined || others.length === 0) return { ok: false, failure };
   const branches = others.map(({ branch }) => branch).join(' ');
   const command = `git -C ${quoted(last.path)} merge ${branches}`;
-  return fail(failure.reason, failure.message, `Resolve it there with \`${command}\` and commit the result.`);
+  return fail(failure.reason, failure.message, `Resolve it with \`${command}\` and commit the result.`);
 }
 
-/** `record` is as it was when the worktree was made again. */
 async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<ConversationLoss> {
   const { path, branch, base, remade } = workspace;
   const hasBegun = record.claudeSessionIds.length > 0;
   if (!hasBegun || (record.committed === true && remade?.from === 'branch')) return { branch, kept: 'all' };
   const counted = await runOwn(git, path, ['rev-list', '--count', `${base}..refs/heads/${branch}`]);
-  // Unknown is not nothing: what then is said holds either way.
+  // If unknown, the message for commits holds too.
   const commits = counted.ok ? Number.parseInt(counted.value, 10) : null;
   return { branch, kept: commits === 0 ? 'nothing' : 'commits' };
 }
 
 function describeLoss({ branch, kept }: ConversationLoss): string {
   const what = {
-    all: 'nothing of its work is lost',
-    commits: 'its commits are there, what was in no commit is lost, and claude is told so',
-    nothing: 'that holds no commit of the session, so what it had changed is lost, and claude is told so',
+    all: 'No work is lost',
+    commits: 'Its commits are kept, but uncommitted changes are lost. claude is told',
+    nothing: 'The session had not committed anything, so its changes are lost. claude is told',
   };
-  return `The worktree of the session was gone; it was made again from the branch ${branch}: ${what[kept]}.`;
+  return `The session's worktree was missing and was created again from branch ${branch}. ${what[kept]}.`;
 }

@@ -262,7 +262,7 @@ test('a session that cannot be attached to is refused in one sentence and unchan
   expect(piped).toMatchObject({ code: 2, stderr: expect.stringContaining('Attaching needs a terminal') });
   const early = attach(group);
   expect(await early.exited).toBe(1);
-  expect(words(early)).toContain('was never started, so there is no conversation to take over. Start the group with:');
+  expect(words(early)).toContain('was never started, so there is no conversation to attach to. Start the group with:');
   const run = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'api')).succeed(0.25);
   await run.finished;

@@ -50,7 +50,7 @@ const canLimit = createRealWorld().processes.limits().has('processes');
 if (canLimit) console.log('Skipped, because processes can be limited here: the refusal of --max-processes.');
 
 test.skipIf(canLimit)('a process limit that cannot be set here is refused, also for a rehearsal', async () => {
-  const why = 'The number of its processes cannot be limited here.';
+  const why = '--max-processes cannot be enforced on this machine.';
   const next = 'systemd-run --user --scope -p Delegate=yes claude-code-agent';
   const file = workflow('maxProcesses: 100');
   const before = rig.invocations.length;

@@ -69,7 +69,7 @@ describe('a template of the repository', () => {
     expect(shown.accept).toBeUndefined();
     expect(await user.ok('session', 'show', `${group}/shipped`, '--config')).not.toContain('curl');
     expect((await add('--untrusted', '--config-template', 'theirs')).stderr).toContain('There is no config template');
-    expect((await add('--untrusted', '--config-template', hostile)).stderr).toContain('a repository that is untrusted');
+    expect((await add('--untrusted', '--config-template', hostile)).stderr).toContain('an untrusted repository');
     // Settings taken from the project while it was trusted are removed.
     expect((await add('--name', 'later')).code).toBe(0);
     expect((await user.json<{ accept?: string }>('session', 'show', `${group}/later`)).accept).toBe('touch x');

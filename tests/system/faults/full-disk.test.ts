@@ -148,7 +148,9 @@ test.skipIf(!mountable)(
     await finish(fake, 0.02);
     const { code, stdout } = await run.finished;
     expect({ code, stdout }).toMatchObject({ code: 0 });
-    expect(stdout).toMatch(/warning: The disk of \S.*x is full\. What runs is halted until there is room again\./);
+    expect(stdout).toMatch(
+      /warning: The disk of \S.*x is full\. Running sessions are suspended until space is available\./,
+    );
     await machine.expectCompleted(group);
     expect(rig.invocations.filter(({ claudeSessionId }) => claudeSessionId === id)).toHaveLength(1);
   },

@@ -47,13 +47,15 @@ const pausedOf = (name: string) =>
     .events()
     .flatMap((event) => (event.type === 'session_paused' && event.sessionId === ground.group.id(name) ? [event] : []));
 
-longFleetTest('the session goes on elsewhere, and the host gets nothing more', async () => {
+longFleetTest('the session goes on elsewhere, and the host starts no more', async () => {
   await open([{ name: 'a' }, { name: 'b' }, { name: 'c', after: ['a'] }]);
   const run = ground.group.run(rig.env);
   const [first, second] = [await begin('a'), await begin('b')];
   await refuse(first);
   const paused = await run.event('session_paused');
-  const message = expect.stringMatching(/Not logged in.* The host one gets nothing more until its login changes\.$/);
+  const message = expect.stringMatching(
+    /Not logged in.* The host one starts no more sessions until its login changes\.$/,
+  );
   expect(paused).toMatchObject({ reason: 'interrupted', message });
   ground.addMachine('two', {});
   const again = await begin('a');
@@ -127,7 +129,7 @@ longFleetTest('a login that is refused here stops this host alone, for as long a
   const firsts = [await begin('a'), await begin('b')];
   for (const fake of firsts) expect(machineOf(fake)).toBe('');
   for (const fake of firsts) await refuse(fake);
-  const message = expect.stringMatching(/Not logged in.* This host gets nothing more in this run\.$/);
+  const message = expect.stringMatching(/Not logged in.* This host starts no more sessions in this run\.$/);
   expect(await run.event('session_paused')).toMatchObject({ reason: 'interrupted', message });
   for (const name of ['a', 'b']) {
     const again = await begin(name);

@@ -111,7 +111,7 @@ longFleetTest(
     await ground.machines.one?.burn([id]);
     expect(await run.event('session_host_lost')).toMatchObject({ host: 'one', attemptId: id, held: 2 });
     // Before the host counts as lost.
-    expect(warned).toContainEqual(expect.stringMatching(/^Host one has not responded for \d s\. If it stays/));
+    expect(warned).toContainEqual(expect.stringMatching(/^Host one has not responded for \d s\. When its lease/));
     const again = await rig.nextFor(ground.group.claudeId('a'));
     expect(again.hello.cwd).toStartWith(second.root);
     expect(await again.prompt()).toContain('do a');

@@ -96,6 +96,6 @@ test('after answerBy the default answers apply, also without a runner', async ()
   const run = asking.start(group);
   expect((await run.finished).code).toBe(0);
   expect(count(asking.heard('api'), 'The user has denied it.')).toBe(1);
-  expect(count(asking.heard('web'), 'Answer: Nobody answered in time.')).toBe(1);
+  expect(count(asking.heard('web'), 'Answer: No answer arrived in time.')).toBe(1);
   await until(() => asking.events(group).filter(({ by }) => by === 'deadline').length === 2);
 });

@@ -86,7 +86,7 @@ test('beside a FABER run, only a session in a worktree that uses FABER is inform
   for (const name of ['a', 'b']) await (await begin(group, name)).succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   const isTold = (name: string) =>
-    recordOf(group, name)?.warnings.some(({ message }) => message.includes('beside the FABER run'));
+    recordOf(group, name)?.warnings.some(({ message }) => message.includes('take part in the FABER run'));
   expect([isTold('a'), isTold('b')]).toEqual([true, false]);
 });
 
@@ -260,7 +260,7 @@ test('a new worktree is filled and set up once; if set-up fails, the session nam
   writeFileSync(join(group.project('app'), '.worktreeinclude'), 'ignored\n');
   expect(await group.run(rig.env).result).toMatchObject({ status: 'failed' });
   const { state } = recordOf(group, 'a') ?? {};
-  const message = `The set-up command of the worktree \`${setup}\` failed (exit 4): not ready.`;
+  const message = `The set-up command \`${setup}\` failed (exit 4): not ready.`;
   expect(state).toMatchObject({ failure: { reason: 'setup-failed', message } });
   const paths = group.session('a');
   expect(readFileSync(paths.setupLog, 'utf8')).toContain('SECRET=1');

@@ -52,14 +52,14 @@ beforeEach(async () => {
 });
 afterEach(() => machine.remove());
 
-const asLongAsHeld = 'are counted until you decide.';
+const asLongAsHeld = 'is held until you decide.';
 
 const budget = () => machine.json<Budget>('group', 'budget', group);
 
 test('a small amount is held with the digits that it has, not as nothing', () => {
   const outcome = { status: 'paused', reason: 'interrupted', message: '', warnings: [] } as const;
   const { warnings } = withHeld(outcome, { ...usage, heldUsd: 0.004 }, makeGroupId(0, 'cut'));
-  expect(warnings[0]?.message).toContain('Up to $0.0040 that');
+  expect(warnings[0]?.message).toContain('Up to $0.0040 of');
 });
 
 test('F3: it counts as spent, and what can be done is said', async () => {

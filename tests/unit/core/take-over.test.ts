@@ -129,7 +129,7 @@ describe('money of attached users', () => {
   });
 
   test.each([
-    ['the group budget is spent', { maxBudgetUsd: 1 }, {}, "Nothing is left of the group's budget."],
+    ['the group budget is spent', { maxBudgetUsd: 1 }, {}, "The group's budget is exhausted."],
     ['the session’s own cap is spent', {}, { maxBudgetUsd: 1 }, 'has used up its own budget.'],
   ])('attaching when %s is refused', (_what, config, own, sentence) => {
     const log = begun(config);

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Attempt, SessionRecord } from '../../../src/core/session-state.ts';
-import { lateUsage } from '../../../src/runner/elsewhere.ts';
+import { lateUsage } from '../../../src/runner/remote-attempts.ts';
 import { groupPaths, lateFolder, sessionPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { groupId, sid } from '../../support/core-events.ts';

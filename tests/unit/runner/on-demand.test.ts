@@ -11,7 +11,7 @@ const source = join(import.meta.dir, '../../../src');
 const list = 'runner/run-group.ts';
 
 /** Needed before the first session starts, or only in runs without a session. */
-const atOnce: ReadonlySet<string> = new Set(['runner/open-fleet.ts', 'runner/book-late.ts']);
+const atOnce: ReadonlySet<string> = new Set(['runner/open-fleet.ts', 'runner/late-costs.ts']);
 
 /** Paths below src/ of the project's modules that a file imports on demand. */
 function loadedBy(file: string): string[] {

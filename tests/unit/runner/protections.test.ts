@@ -54,7 +54,7 @@ test('a session whose limits cannot be enforced here does not start', async () =
   expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'failed' });
   const failed = group.events().find(({ type }) => type === 'session_failed');
   const next = expect.stringContaining('systemd-run --user --scope -p Delegate=yes claude-code-agent');
-  const message = 'The number of its processes cannot be limited here.';
+  const message = '--max-processes cannot be enforced on this machine.';
   expect(failed).toMatchObject({ reason: 'spawn-failed', message, next });
   expect(group.events().map(({ type }) => type)).not.toContain('session_started');
 });
@@ -75,7 +75,7 @@ test('limits apply to all processes of a session, and its warnings name the limi
   expect(given).toEqual([limits, limits, undefined]);
   const { warnings, state } = group.state().sessions.get(group.id('a')) ?? {};
   expect(state).toMatchObject({ status: 'completed' });
-  const sentences = [/^All of the session .*--memory/, /^It had as many .*--max-processes/];
+  const sentences = [/^The session reached its memory limit .*--memory/, /^The session reached --max-processes/];
   const code = 'limit-reached';
   expect(warnings).toMatchObject(sentences.map((one) => ({ code, message: expect.stringMatching(one) })));
   const failed = group.events().find(({ type }) => type === 'session_failed');

@@ -9,7 +9,7 @@ import type { ProcessIdentity } from '../../../src/core/event.ts';
 import type { Attempt } from '../../../src/core/session-state.ts';
 import { groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import type { Processes, World } from '../../../src/system/world.ts';
-import { judgeUnfinished } from '../../../src/worker/adopt.ts';
+import { classifyUnfinished } from '../../../src/worker/adopt.ts';
 import { reap } from '../../../src/worker/reap.ts';
 import { terminatePartialLine } from '../../../src/worker/session-files.ts';
 import { groupId, sid } from '../../support/core-events.ts';
@@ -95,7 +95,7 @@ function print(bytes: number, at = '2026-01-02T03:04:06.000Z'): string {
 test('an attempt with output is adopted or counted, never started again', () => {
   const worker = { pid: 10, marked: true };
   const judged = (here: readonly MadeUp[], bytes: number, process?: ProcessIdentity) =>
-    judgeUnfinished(withProcesses(...here).world, attempt(process), print(bytes)).do;
+    classifyUnfinished(withProcesses(...here).world, attempt(process), print(bytes)).do;
   expect([100, 101].map((bytes) => judged([worker], bytes, identity(10)))).toEqual(['restart', 'adopt']);
   expect([100, 101].map((bytes) => judged([], bytes, identity(10)))).toEqual(['finalizeDead', 'finalizeDead']);
   // The runner died before it had recorded the process.
@@ -110,7 +110,7 @@ test('output before the prompt is no work, so the attempt is started again', () 
   const answered = '{"type":"system","subtype":"hook_response","hook_id":"h","stdout":"","exit_code":0}\n';
   const judged = (here: readonly MadeUp[], printed: string) => {
     writeFileSync(transcript, 'x'.repeat(100) + printed);
-    return judgeUnfinished(withProcesses(...here).world, attempt(identity(10)), transcript).do;
+    return classifyUnfinished(withProcesses(...here).world, attempt(identity(10)), transcript).do;
   };
   const worker = { pid: 10, marked: true };
   const init = '{"type":"system","subtype":"init"}\n';

@@ -86,7 +86,7 @@ test('a request from another version of this program is refused with its name', 
   const answers: unknown[] = [];
   answerRequests(world, writer, 'run', (bodies) => answers.push(...bodies));
   writer.close();
-  const message = expect.stringContaining('another version of it was started');
+  const message = expect.stringContaining('another version of the program');
   expect(answers).toEqual(Array(4).fill(expect.objectContaining({ done: false, message })));
 });
 

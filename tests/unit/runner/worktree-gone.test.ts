@@ -69,7 +69,7 @@ const warnings = (group: GroupFixture) => {
 const worktree = (group: GroupFixture) => group.session('a').worktree;
 const takeAway = (group: GroupFixture) => rmSync(worktree(group), { recursive: true });
 const write = (group: GroupFixture, name: string) => writeFileSync(join(worktree(group), name), name);
-const gone = expect.stringContaining('The worktree of the session was gone');
+const gone = expect.stringContaining("The session's worktree was missing");
 
 async function finish(group: GroupFixture): Promise<string> {
   const run = group.run(rig.env);
@@ -85,7 +85,7 @@ test('uncommitted work of a missing worktree is lost: the user is warned once, c
   takeAway(group);
   expect(await runAndPause(group, false)).toContain('no commit of yours');
   expect(warnings(group)).toEqual([gone]);
-  expect(warnings(group)[0]).toContain('what it had changed is lost');
+  expect(warnings(group)[0]).toContain('so its changes are lost');
   // Claude started and never answered, so it may not have stored the prompt.
   expect(await runAndPause(group, true)).toContain('no commit of yours');
   expect(await finish(group)).not.toContain('was gone');
@@ -108,5 +108,5 @@ test('after a missing worktree with committed work, the user and claude are told
   await again.fake.succeed();
   expect(await retry.result).toMatchObject({ status: 'completed' });
   expect(warnings(group)).toEqual([gone]);
-  expect(warnings(group)[0]).toContain('nothing of its work is lost');
+  expect(warnings(group)[0]).toContain('No work is lost');
 });

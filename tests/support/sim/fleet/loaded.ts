@@ -3,7 +3,7 @@ import '../../../../src/git/unexpected-changes.ts';
 import '../../../../src/git/commit.ts';
 import '../../../../src/git/ignored-output.ts';
 import '../../../../src/git/leftover-files.ts';
-import '../../../../src/runner/book-late.ts';
+import '../../../../src/runner/late-costs.ts';
 import '../../../../src/runner/open-fleet.ts';
 import '../../../../src/worker/prepare/handover-files.ts';
 import '../../../../src/worker/prepare/workspace-links.ts';

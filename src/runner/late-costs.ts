@@ -1,28 +1,28 @@
-/** Records the cost of attempts on lost hosts after the group has ended. */
+/** Records costs that lost hosts report after the group has ended. */
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { World } from '../system/world.ts';
 import type { BookedFact } from '../worker/facts.ts';
-import { Elsewhere, type ElsewhereOptions } from './elsewhere.ts';
 import { bookedEvents } from './fact-events.ts';
 import type { LinkFleet } from './open-fleet.ts';
+import { RemoteAttempts, type RemoteAttemptsOptions } from './remote-attempts.ts';
 
-/** How long to wait for reports of hosts that may still be gone, milliseconds. */
+/** How long to wait for the reports, in milliseconds. */
 const waitMs = 10_000;
 
-export async function bookLate(world: World, writer: GroupWriter, link: LinkFleet): Promise<number> {
+export async function recordLateCosts(world: World, writer: GroupWriter, link: LinkFleet): Promise<number> {
   const { state, paths } = writer;
-  const before = lostIn(state);
+  const before = countUnreported(state);
   const linked = before === 0 ? null : await link(state.group.id);
   if (!linked?.ok) return 0;
   const facts: BookedFact[] = [];
   let isOver = false;
   let wake = (): void => {};
-  const enqueue: ElsewhereOptions['enqueue'] = (fact) => {
+  const enqueue: RemoteAttemptsOptions['enqueue'] = (fact) => {
     if (fact.kind === 'booked') facts.push(fact);
     wake();
   };
-  const elsewhere = new Elsewhere(world, {
+  const elsewhere = new RemoteAttempts(world, {
     openFleet: linked.value,
     paths,
     state: () => state,
@@ -35,11 +35,11 @@ export async function bookLate(world: World, writer: GroupWriter, link: LinkFlee
   });
   try {
     elsewhere.begin();
-    while (!isOver && lostIn(state) > 0) {
+    while (!isOver && countUnreported(state) > 0) {
       for (const fact of facts.splice(0)) {
         for (const event of writer.record(bookedEvents(state, fact))) elsewhere.tell(event);
       }
-      if (lostIn(state) > 0) {
+      if (countUnreported(state) > 0) {
         await new Promise<void>((resolve) => {
           wake = resolve;
         });
@@ -49,13 +49,13 @@ export async function bookLate(world: World, writer: GroupWriter, link: LinkFlee
     cancel();
     await elsewhere.close();
   }
-  return before - lostIn(state);
+  return before - countUnreported(state);
 }
 
 const none: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** Counts lost attempts with held money. Attempts that a user settled hold none, and their host may never return. */
-function lostIn({ sessions }: GroupState): number {
+/** Counts lost attempts whose cost is still held. */
+function countUnreported({ sessions }: GroupState): number {
   const lost = [...sessions.values()].flatMap((record) => record.lost ?? []);
   return lost.filter(({ attempt, usage }) => attempt.reservedUsd === undefined || usage.heldUsd !== undefined).length;
 }

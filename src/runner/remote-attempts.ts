@@ -1,4 +1,4 @@
-/** The part of a run on other hosts: its attempts there, lost hosts, and late reports. */
+/** Attempts on other hosts: slots, lost hosts and late cost reports. */
 
 import { join } from 'node:path';
 import {
@@ -31,10 +31,9 @@ import { earlierThan } from '../worker/attempt/worker-options.ts';
 import { type Fact, isRefusedLogin } from '../worker/facts.ts';
 import type { HostedCommand } from '../worker/host.ts';
 
-/** Creates the fleet of a run; the callbacks report changes. */
 export type OpenFleet = (told: Pick<FleetOptions, 'onChange' | 'onLost'>) => Fleet;
 
-export interface ElsewhereOptions {
+export interface RemoteAttemptsOptions {
   readonly openFleet?: OpenFleet | null;
   readonly paths: GroupPaths;
   readonly state: () => GroupState;
@@ -42,22 +41,22 @@ export interface ElsewhereOptions {
   readonly enqueue: (fact: Fact) => void;
 }
 
-export class Elsewhere {
+export class RemoteAttempts {
   /** As in SchedulingContext. */
   readonly sight: (() => FleetView | null) | undefined;
   readonly #world: World;
-  readonly #options: ElsewhereOptions;
+  readonly #options: RemoteAttemptsOptions;
   readonly #fleet: Fleet | null;
   /** Worktrees that are not logged yet, by attempt. */
-  readonly #made = new Map<string, Workspace>();
+  readonly #workspaces = new Map<string, Workspace>();
   /** Attempts that have or had a slot, by id. */
   readonly #placed = new Map<string, Attempt>();
 
   #refusedHere: string | undefined;
-  #lacksOf = -1;
-  readonly #told = new Set<string>();
+  #checkedVersion = -1;
+  readonly #reported = new Set<string>();
 
-  constructor(world: World, options: ElsewhereOptions) {
+  constructor(world: World, options: RemoteAttemptsOptions) {
     this.#world = world;
     this.#options = options;
     const { openFleet, enqueue } = options;
@@ -76,7 +75,7 @@ export class Elsewhere {
     return this.#fleet && { ...this.#fleet.view, ...defined({ refusedHere }) };
   }
 
-  /** Asks the hosts on which sessions ran for what they still have. */
+  /** Requests unfinished attempts and late reports from the hosts that ran sessions of this group. */
   begin(): void {
     const { state } = this.#options;
     const hosts = new Set<string>();
@@ -92,15 +91,15 @@ export class Elsewhere {
     this.#fleet?.want(decisions.filter((decision): decision is SlotWish => decision.do === 'wish'));
   }
 
-  get standing(): FleetStanding | undefined {
+  get fleetStatus(): FleetStanding | undefined {
     return this.#options.state().group.config.where === 'local' ? undefined : this.#fleet?.standing;
   }
 
-  /** The attempt on its host; `isRecalled`: an earlier runner started it. */
+  /** `isRecalled`: an earlier runner started the attempt. */
   attempt(sessionId: SessionId, attempt: Attempt, place: SlotLease, isRecalled = false): RemoteAttempt {
     const fleet = this.#fleet;
     this.#placed.set(attempt.id, attempt);
-    if (fleet === null) throw new Error(`Internal error: ${place.host} is not to be reached without a fleet`);
+    if (fleet === null) throw new Error(`Internal error: ${place.host} cannot be reached without a fleet`);
     const { paths, state } = this.#options;
     const { definition } = state().sessions.get(sessionId) as SessionRecord;
     const input = {
@@ -112,18 +111,18 @@ export class Elsewhere {
       offset: attempt.offset,
       definition,
       waits: state().group.config.onLost === 'wait',
-      workspace: () => this.#made.get(attempt.id) ?? state().sessions.get(sessionId)?.workspace,
+      workspace: () => this.#workspaces.get(attempt.id) ?? state().sessions.get(sessionId)?.workspace,
     };
     return isRecalled ? fleet.recall(input) : fleet.attempt(input);
   }
 
-  /** Call before the facts are logged, so that nothing more is placed on hosts whose logins were refused. */
-  noteLogins(facts: readonly Fact[]): void {
+  /** Excludes hosts that refused a login from placement. Call this before the facts are logged. */
+  recordRefusedLogins(facts: readonly Fact[]): void {
     for (const fact of facts) {
       if (fact.kind !== 'ended' || !isRefusedLogin(fact.outcome)) continue;
       const place = this.#placed.get(fact.attemptId)?.place;
       if (place !== undefined) this.#fleet?.refuseLogin(place, fact.outcome.message);
-      else if (this.#mayGoOn) this.#refusedHere = fact.outcome.message;
+      else if (this.#canContinueElsewhere) this.#refusedHere = fact.outcome.message;
     }
   }
 
@@ -131,31 +130,34 @@ export class Elsewhere {
     return this.#refusedHere !== undefined;
   }
 
-  get #mayGoOn(): boolean {
+  get #canContinueElsewhere(): boolean {
     const state = this.#options.state();
     const isOpen = ({ state: { status } }: SessionRecord) => status !== 'completed';
-    const hasMachine = (this.standing?.up ?? 0) > 0;
+    const hasMachine = (this.fleetStatus?.up ?? 0) > 0;
     return (
       hasMachine && [...state.sessions].some(([id, record]) => isOpen(record) && isolationOf(state, id) === 'worktree')
     );
   }
 
-  /** New unsatisfiable requirements of sessions in this run, each once; none before the hosts are known. */
-  newLacks(): string[] {
+  /** Requirements that no host satisfies, each reported once. Empty until the hosts are known. */
+  newUnsatisfiable(): string[] {
     const { state } = this.#options;
     const view = this.#fleet?.view;
-    if (view === undefined || this.#lacksOf === state().definitionsVersion || view.describe({}).isUnknown) return [];
-    this.#lacksOf = state().definitionsVersion;
-    const lacks = [...unsatisfiableRequirements(state(), view.describe)].filter(([needs]) => !this.#told.has(needs));
-    for (const [needs] of lacks) this.#told.add(needs);
+    if (view === undefined || this.#checkedVersion === state().definitionsVersion || view.describe({}).isUnknown)
+      return [];
+    this.#checkedVersion = state().definitionsVersion;
+    const lacks = [...unsatisfiableRequirements(state(), view.describe)].filter(
+      ([needs]) => !this.#reported.has(needs),
+    );
+    for (const [needs] of lacks) this.#reported.add(needs);
     return lacks.map(([, { message, advice }]) => `${message} ${adviceText(advice)}`);
   }
 
   noteWorkspace(attemptId: string, workspace: Workspace): void {
-    this.#made.set(attemptId, workspace);
+    this.#workspaces.set(attemptId, workspace);
   }
 
-  /** Runs a command where the session's running attempt worked; undefined for this host. */
+  /** Runs a command on the host of the session's attempt; undefined for this host. */
   runnerOf(sessionId: SessionId): ((command: string, timeoutMs: number) => HostedCommand) | undefined {
     const session = this.#options.state().sessions.get(sessionId)?.state;
     if (session?.status !== 'running' || session.attempt.place === undefined) return undefined;
@@ -180,7 +182,7 @@ export class Elsewhere {
         if (placed === undefined) return;
         fleet.over(placed);
         this.#placed.delete(attemptId);
-        this.#made.delete(attemptId);
+        this.#workspaces.delete(attemptId);
         const record = this.#options.state().sessions.get(sessionId);
         const lost = record?.lost?.find(({ attempt }) => attempt.id === attemptId);
         if (record !== undefined && lost !== undefined) this.#awaitLate(record, lost);
@@ -225,8 +227,6 @@ export class Elsewhere {
   }
 }
 
-// The total cost of an attempt, from the report of a host that has returned.
-
 export interface LateInput {
   readonly record: SessionRecord;
   readonly attempt: Attempt;
@@ -244,18 +244,18 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const startedAtMs = Date.parse(attempt.startedAt);
   const late = join(lateFolder(paths, attempt.id), 'claude-config');
   const own = stream.claudeSessionId ?? conversationId(record);
-  const isTold = stream.sawInit && !stream.isAtWork;
-  const atEnd = isTold ? null : totalsAtEnd(world, late, own, startedAtMs);
+  const hasFinalTotals = stream.sawInit && !stream.isAtWork;
+  const atEnd = hasFinalTotals ? null : totalsAtEnd(world, late, own, startedAtMs);
   if (atEnd !== null) foldTotalAtEnd(stream, atEnd);
   // Part of the conversation arrived before the host was lost, the rest with the late report. The first folder also has
-  // later attempts of the session; only message ids, not times, separate them.
+  // later attempts, which are told apart by message id.
   const folders = stream.sawInit ? [paths.config, late] : [late];
   const kept = (ids: readonly string[]): KeptMessage[] => {
     const all = folders.flatMap((folder) => {
       const messages = keptMessages(world, folder, new Set([own, ...ids]), prices);
       return folder === late ? messages : messages.map((message) => ({ ...message, atMs: Number.NaN }));
     });
-    // The host's clock may differ, so times cannot exclude messages of earlier attempts.
+    // The host's clock may differ, so earlier attempts are excluded by message id, too.
     const before = printedMessages(world, paths.transcript, attempt.offset);
     const messages = new Map(all.map((message) => [message.id, message]));
     return [...messages.values()].filter(({ id }) => !before.has(id));

@@ -10,7 +10,7 @@ import { ok } from '../../../src/core/failure.ts';
 import { noUsage } from '../../../src/core/group.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import type { LateOptions } from '../../../src/fleet/late.ts';
-import { bookLate } from '../../../src/runner/book-late.ts';
+import { recordLateCosts } from '../../../src/runner/late-costs.ts';
 import type { LinkFleet } from '../../../src/runner/open-fleet.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { resultLine } from '../../support/fake-claude-rig.ts';
@@ -72,7 +72,7 @@ const link: LinkFleet = async () => {
   return ok(() => fleet);
 };
 
-const book = (how = link): Promise<number> => bookLate({ ...group.world, clock }, writer, how);
+const book = (how = link): Promise<number> => recordLateCosts({ ...group.world, clock }, writer, how);
 
 /** Its host reports these output lines. */
 function tell(name: string, costUsd: number): void {

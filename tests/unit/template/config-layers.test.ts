@@ -1,4 +1,7 @@
-/** Promises: the layers are merged in their order, every field of SessionConfig counts, no fault is merged. */
+/**
+ * Promises: config layers are merged in order, every field of SessionConfig applies, and layers with errors are not
+ * merged.
+ */
 import { expect, test } from 'bun:test';
 import { type ConfigLayer, type ResolvedConfig, resolveConfig } from '../../../src/template/config-layers.ts';
 import { unwrap } from '../../support/store-world.ts';
@@ -29,7 +32,7 @@ const layers = [
 const texts = (resolved: ResolvedConfig) =>
   resolved.files.map(({ path, bytes, layer: from }) => `${path} = ${Buffer.from(bytes)} (${from})`);
 
-test('all layers, the last one wins, every part knows its layer', () => {
+test('all config layers are merged, the last one wins, and every part knows its layer', () => {
   const resolved = unwrap(resolveConfig(layers, { settingsOverride: { model: 'haiku' } }));
   expect(resolved.claudeMd).toEqual([
     { layer: 'shared-config', text: 'shared' },
@@ -51,14 +54,14 @@ test('all layers, the last one wins, every part knows its layer', () => {
   expect(resolved.mcpOrigins).toEqual({ db: 'config template b', web: 'config template a' });
 });
 
-test('a session leaves out what it does not want', () => {
+test('a session can exclude config layers', () => {
   const config = { generateSettings: false, generateCommands: false, generateMcpConfig: false };
   const resolved = unwrap(resolveConfig(layers, { ...config, settingsOverride: { model: 'x' } }));
   expect(resolved).toMatchObject({ settings: {}, settingsOrigins: {}, files: [], mcp: null, mcpOrigins: {} });
   expect(resolved.claudeMd).toHaveLength(3);
 });
 
-test("the session's own text takes the place of the last template's, never of shared-config's", () => {
+test('the session’s own CLAUDE.md replaces that of the last template, never that of shared-config', () => {
   const own = { layer: 'session settings', text: 'own' };
   const named = (count: number) => unwrap(resolveConfig(layers.slice(0, count), { claudeMdText: 'own' })).claudeMd;
   expect(named(3)).toEqual([
@@ -70,7 +73,7 @@ test("the session's own text takes the place of the last template's, never of sh
   expect(named(0)).toEqual([own]);
 });
 
-test('without layers there is nothing', () => {
+test('without config layers the result is empty', () => {
   expect(unwrap(resolveConfig([], {}))).toEqual({
     claudeMd: [],
     settings: {},
@@ -81,7 +84,7 @@ test('without layers there is nothing', () => {
   });
 });
 
-test('every fault is told with its layer, none is merged', () => {
+test('every error of a config layer is reported with its layer, and nothing is merged', () => {
   const faulty = [
     layer('shared-config', { 'settings.json': '{"permissions": {"deny": "Bash"}}' }),
     layer('config template a', { 'settings.json': '{"a": }', 'mcp.json': '{}' }),

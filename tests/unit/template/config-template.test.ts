@@ -1,6 +1,6 @@
 /**
- * Promises: a folder is read whole or refused with every fault; only known and regular files count; the digest stands
- * for names and contents; a frozen copy is whole, and loads as the template it was made from.
+ * Promises: a config template is read completely or refused with every error. Only known regular files count, the
+ * digest covers names and contents, and a frozen copy is complete and loads as the same template.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
@@ -54,7 +54,7 @@ function writeWhole(): void {
 const textsOf = (files: ConfigTemplate['files']) =>
   Object.fromEntries(files.map(({ path, bytes }) => [path, Buffer.from(bytes).toString()]));
 
-test('a folder with everything', () => {
+test('a config template with every kind of file is read', () => {
   writeWhole();
   const template = valid(load());
   expect(template).toMatchObject({ name: 'strict', description: 'D', path: temp.at('strict') });
@@ -82,7 +82,7 @@ test('a folder with everything', () => {
   expect(rendered.files.find(({ path }) => path.endsWith('.png'))?.bytes).toEqual(new Uint8Array([0, 1, 0xff]));
 });
 
-test('without config.yaml every name that is used must be given', () => {
+test('without config.yaml every variable that is used must be given', () => {
   write('CLAUDE.md', '{{a}} {{project.name}} {{b}} {{a}}');
   expect(valid(load()).variables).toEqual([
     { name: 'a', required: true, mayBeBlank: true, type: 'string' },
@@ -90,7 +90,7 @@ test('without config.yaml every name that is used must be given', () => {
   ]);
 });
 
-test('what is known only later, or not at all, is a problem at its place', () => {
+test('unknown and later variables in a config template are problems at their place', () => {
   write('CLAUDE.md', 'A\n{{sessions.api.result}} {{project.name}} {{group.odd}}');
   const extra = (name: string) =>
     name === 'project.name' ? 'web' : name.startsWith('sessions.') ? ({ later: true } as const) : undefined;
@@ -101,8 +101,8 @@ test('what is known only later, or not at all, is a problem at its place', () =>
   ]);
 });
 
-describe('refused', () => {
-  test('everything that does not belong there, all at once', () => {
+describe('refused config templates', () => {
+  test('all files that do not belong in a config template are reported at once', () => {
     write('CLAUDE.md', 'x');
     write('run.sh', 'x');
     write('hooks/a.sh', 'x');
@@ -116,7 +116,7 @@ describe('refused', () => {
     ]);
   });
 
-  test('links, wherever they lead, and what is no file', () => {
+  test('symlinks and special files in a config template are refused', () => {
     write('CLAUDE.md', 'x');
     write('commands/real.md', 'x');
     symlinkSync('/etc/hostname', temp.at('strict', 'settings.json'));
@@ -135,7 +135,7 @@ describe('refused', () => {
     ]);
   });
 
-  test('too much of anything', () => {
+  test('a config template above a size limit is refused', () => {
     write('CLAUDE.md', 'x'.repeat(1024 * 1024 + 1));
     expect(problems()).toEqual(['CLAUDE.md:1:1 is larger than 1 MiB']);
     temp.remove();
@@ -146,7 +146,7 @@ describe('refused', () => {
     expect(problems()).toEqual([':1:1 has more than 500 files and folders']);
   });
 
-  test('JSON that would not be JSON, at its place', () => {
+  test('a template that would render invalid JSON is refused at its place', () => {
     write('config.yaml', about);
     write('settings.json', '{\n  "model": {{limit}},\n  "permissions": {"deny": ["{{team}}"] "allow": []}\n}');
     write('mcp.json', '{"servers": {}}');
@@ -172,13 +172,13 @@ describe('refused', () => {
     ['aliases: ["../x"]', 'config.yaml:1:11 aliases.0: cannot be the name of a template'],
     ['variables: []', 'CLAUDE.md:1:3 there is no variable "team"; declare it under'],
     ['variables: [{name: teams}]', 'CLAUDE.md:1:3 there is no variable "team"; did you mean "teams"?'],
-  ])('config.yaml with %s', (text, problem) => {
+  ])('config.yaml with %s is refused', (text, problem) => {
     write('config.yaml', text);
     write('CLAUDE.md', '# {{team}}');
     expect(problems()).toEqual([expect.stringContaining(problem)]);
   });
 
-  test('texts that are none, two of one file, and a folder without anything', () => {
+  test('invalid text, a duplicate file and an empty config template are refused', () => {
     write('CLAUDE.md', new Uint8Array([0xfc]));
     expect(problems()).toEqual(['CLAUDE.md:1:1 is not text in UTF-8']);
     write('CLAUDE.md', 'x');
@@ -193,11 +193,11 @@ describe('refused', () => {
   });
 });
 
-describe('the shared config of a group', () => {
+describe('shared config of a group', () => {
   const shared = () => loadSharedConfig(world, temp.at('strict'));
   const faults = () => problemsIn(shared());
 
-  test('is taken as it stands, whatever is between braces', () => {
+  test('a shared config is used unchanged, whatever is between braces', () => {
     const claudeMd = 'image: {{ values.image }} {{team}} \\{{x}}\n';
     write('config.yaml', 'variables: [{name: other}]');
     write('CLAUDE.md', claudeMd);
@@ -213,7 +213,7 @@ describe('the shared config of a group', () => {
     });
   });
 
-  test('is refused for every other fault of a config template', () => {
+  test('a shared config is refused for every other error of a config template', () => {
     write('settings.json', '{\n  "cleanupPeriodDays": {{days}}}');
     write('mcp.json', '{"mcpServers": {"a": []}}');
     expect(faults()).toEqual(['1:1 the MCP server "a" is not an object', expect.stringMatching(/^2:25 /)]);
@@ -230,7 +230,7 @@ describe('the shared config of a group', () => {
 });
 
 describe('digest and frozen copies', () => {
-  test('the digest changes with every name and byte, and with nothing else', () => {
+  test('the digest of a config template changes with every name and byte, and with nothing else', () => {
     writeWhole();
     const first = valid(load()).digest;
     expect(first).toMatch(/^[0-9a-f]{64}$/);
@@ -248,7 +248,7 @@ describe('digest and frozen copies', () => {
     expect(digests.size).toBe(4);
   });
 
-  test('a copy loads as the same template', () => {
+  test('a frozen copy loads as the same template', () => {
     writeWhole();
     const template = valid(load());
     freezeConfigTemplate(world, template, temp.at('frozen'));
@@ -258,7 +258,7 @@ describe('digest and frozen copies', () => {
     expect(copy).toEqual({ ...template, name: template.digest, path: temp.at('frozen', template.digest) });
   });
 
-  test('a copy that fails at any call leaves nothing, and can be made again', () => {
+  test('a copy that fails at any call leaves nothing, and can be repeated', () => {
     writeWhole();
     const template = valid(load());
     const real = world.files;

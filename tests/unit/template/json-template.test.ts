@@ -1,6 +1,6 @@
 /**
- * Promises: whatever a value holds, it comes out of the JSON as it went in and changes nothing beside it; what is no
- * JSON is told at its place; findObjectFault agrees with the runtime's parser, equal keys apart.
+ * Promises: any value survives rendering into JSON and changes nothing around it. Invalid JSON is reported at its
+ * place, and findObjectFault agrees with the runtime's parser except for duplicate keys.
  */
 import { describe, expect, test } from 'bun:test';
 import { findObjectFault } from '../../../src/store/json-positions.ts';
@@ -11,7 +11,7 @@ const render = (text: string, values: Record<string, string>) =>
   renderJson({ text, file: 'settings.json' }, (name) => (Object.hasOwn(values, name) ? values[name] : undefined));
 
 describe('values in JSON', () => {
-  test('inside a text any value comes out again', () => {
+  test('any value inside a JSON string is read back unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (value) => {
         const { text, problems } = render('{"a{{v}}": "<{{v}}>\\"{{v}}", "b": ["{{ v }}"], "c": "{{v}}"}', {
@@ -24,12 +24,12 @@ describe('values in JSON', () => {
     );
   });
 
-  test('outside of a text a value is one JSON value, whatever it is', () => {
+  test('any value outside a JSON string is one JSON value', () => {
     const attack = fc.constantFrom('1, "permissions": {}', '"x", "y": 1', '}', '{"deny": []} , ', '[1', '{{v}}', '$&');
     fc.assert(
       fc.property(fc.oneof(fc.string(), attack, fc.json()), (value) => {
         const { text, problems } = render('{"v": {{v}}, "deny": ["Bash"]}', { v: value });
-        // A value with two equal keys is refused like a file with them.
+        // A value with duplicate keys is refused like a file with them.
         if (problems.length > 0) return expect(problems[0]?.message).toContain('is there twice');
         const parsed = JSON.parse(text) as { v: unknown };
         expect(Object.keys(parsed)).toEqual(['v', 'deny']);
@@ -47,11 +47,11 @@ describe('values in JSON', () => {
     ['{"n": {{v}}}', '["a"]', '{"n": ["a"]}'],
     ['{"n": "\\{{v}} $\\{{v}}"}', 'x', `{"n": "{{v}} \${{v}}"}`],
     [`{"n": "\${{v}}"}`, 'x', `{"n": "\${{v}}"}`],
-  ])('%j with %j is %j', (template, value, text) => {
+  ])('the JSON template %j with %j gives %j', (template, value, text) => {
     expect(render(template, { v: value })).toEqual({ text, problems: [] });
   });
 
-  test('a fault is told at its place in the template, not in the result', () => {
+  test('an error is reported at its place in the template, not in the result', () => {
     const template = '{\n  "a": "{{v}}",\n  "b": "\\{{v}}", "c": {{v}},\n  "d" 1\n}';
     const long = 'x\ny'.repeat(50);
     expect(render(template, { v: long }).problems).toEqual([
@@ -68,7 +68,7 @@ function jsonOr(value: string): unknown {
   }
 }
 
-describe('finding faults', () => {
+describe('findObjectFault', () => {
   test.each([
     ['', 0, 'a JSON object was expected, it begins with "{"'],
     ['[1]', 0, 'a JSON object was expected, it begins with "{"'],
@@ -90,7 +90,7 @@ describe('finding faults', () => {
     ],
     ['{"a": 1', 7, 'is not JSON: a "{" is not closed before this'],
     ['{"deny": [1], "\\u0064eny": []}', 14, 'the key "deny" is there twice'],
-  ])('%j', (text, offset, message) => {
+  ])('findObjectFault agrees with the parser about %j', (text, offset, message) => {
     expect(findObjectFault(text)).toEqual({ offset, message });
   });
 });

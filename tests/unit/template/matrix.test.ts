@@ -1,6 +1,6 @@
 /**
- * Promises: a matrix becomes the same sessions in the same order wherever it is expanded; patterns find folders only,
- * never hidden ones or links that lead out. Not covered: folders that change while they are read.
+ * Promises: a matrix expands to the same sessions in the same order everywhere. Patterns find only folders, never
+ * hidden ones or symlinks that lead out. Folders that change meanwhile are not tested.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync } from 'node:fs';
@@ -18,8 +18,8 @@ const projectsOf = (projects: string) =>
 const namesOf = (projects: string) => projectsOf(projects).map(({ definition }) => definition.prompt);
 const faultsOf = (projects: string) => folder.faults(`  a:\n    prompt: hi\n    matrix: { projects: ${projects} }`);
 
-describe('projects', () => {
-  test('by pattern, sorted, without hidden ones and files', () => {
+describe('projects of a matrix', () => {
+  test('matrix projects from a pattern are sorted, without hidden folders and files', () => {
     folder.write('services/readme.txt', 'x');
     expect(namesOf('"../services/*"')).toEqual(['api', 'core', 'web']);
     expect(namesOf('{ glob: "../services/*" }')).toEqual(['api', 'core', 'web']);
@@ -28,18 +28,18 @@ describe('projects', () => {
     expect(namesOf('"../services/{web,api,none}"')).toEqual(['api', 'web']);
   });
 
-  test('by path and by list, in the order of the list, each once', () => {
+  test('matrix projects from paths and lists keep their order, each once', () => {
     expect(namesOf('../services/web')).toEqual(['web']);
     expect(namesOf('[../services/web, "../services/*", ../services/web/]')).toEqual(['web', 'api', 'core']);
     expect(namesOf('{ glob: ["../services/w*", "../services/a*"] }')).toEqual(['web', 'api']);
   });
 
-  test('by file, with comments, patterns and Windows line ends', () => {
+  test('a matrix file may have comments, patterns and Windows line ends', () => {
     folder.write('flow/list.txt', '\ufeff# ours\r\n../services/web\r\n\r\n  ../services/a*  \r\n');
     expect(namesOf('{ file: list.txt }')).toEqual(['web', 'api']);
   });
 
-  test('in a file that names wrong ones, at its lines', () => {
+  test('wrong projects in a matrix file are reported with their lines', () => {
     folder.write('flow/bad.txt', '../services/web\n../services/nope\n\n../none/*\n');
     const loaded = folder.load('version: 1\nsessions: { a: { prompt: hi, matrix: { projects: { file: bad.txt } } } }');
     expect(loaded.ok ? [] : loaded.problems.map(({ file, line }) => `${file}:${line}`)).toEqual([
@@ -48,7 +48,7 @@ describe('projects', () => {
     ]);
   });
 
-  test('that are none', () => {
+  test('matrix projects that do not exist are refused', () => {
     folder.write('flow/empty.txt', '# nothing\n');
     const cases: readonly (readonly [string, RegExp])[] = [
       ['"../none/*"', /^5:25 the pattern "..\/none\/\*" fits no folder, seen from .*flow$/],
@@ -69,10 +69,10 @@ describe('projects', () => {
   });
 });
 
-describe('names of sessions', () => {
+describe('session names of a matrix', () => {
   const keysOf = (text: string) => folder.sessions(text).map(({ key }) => key);
 
-  test('are made of the values and stay unique', () => {
+  test('matrix session names are made of the values and are unique', () => {
     expect(keysOf('  a: { project: .., prompt: hi, matrix: { x: [v 1, V-1, "v_1", "日本", "??"] } }')).toEqual([
       'a-v-1',
       'a-v-1-2',
@@ -82,25 +82,25 @@ describe('names of sessions', () => {
     ]);
   });
 
-  test('leave the names that the file gives to others', () => {
+  test('matrix session names leave other names of the file free', () => {
     const text = '  a: { project: .., prompt: hi, matrix: { x: [b, c] } }\n  a-b: { project: .., prompt: hi }';
     expect(keysOf(text)).toEqual(['a-b-2', 'a-c', 'a-b']);
   });
 
-  test('have at most 64 characters', () => {
+  test('matrix session names have at most 64 characters', () => {
     const long = 'x'.repeat(80);
     const keys = keysOf(`  ${'k'.repeat(60)}: { project: .., prompt: hi, matrix: { x: [${long}1, ${long}2] } }`);
     expect(keys).toEqual([`${'k'.repeat(60)}-xxx`, `${'k'.repeat(60)}-x-2`.slice(0, 64)]);
     expect(keys.every((key) => key.length <= 64)).toBe(true);
   });
 
-  test('the last key changes fastest', () => {
+  test('the last matrix key changes fastest', () => {
     expect(keysOf('  a: { project: .., prompt: hi, matrix: { x: [1, 2], y: [true, b] } }')).toEqual([
       ...['a-1-true', 'a-1-b', 'a-2-true', 'a-2-b'],
     ]);
   });
 
-  test('twice the same value', () => {
+  test('a repeated matrix value is refused', () => {
     expect(folder.faults('  a: { project: .., prompt: hi, matrix: { x: [1, "1", " "] } }')).toEqual([
       '3:50 "1" is there twice',
       '3:55 the value is blank',
@@ -108,7 +108,7 @@ describe('names of sessions', () => {
   });
 });
 
-describe('patterns', () => {
+describe('folder patterns', () => {
   let temp: TemplateFolder;
   beforeAll(() => {
     temp = new TemplateFolder();
@@ -122,20 +122,20 @@ describe('patterns', () => {
   afterAll(() => temp.remove());
 
   test.each([
-    // Links count while they stay below the beginning of the pattern, and never lead in circles.
+    // Symlinks are followed below the start of the pattern, and never in circles.
     ['**', ['a', 'a/b', 'a/b/c', 'd', 'd/c', 'd/e', 'd/inside']],
     ['**/c', ['a/b/c', 'd/c']],
     ['**/b/*', ['a/b/c']],
     ['d/*', ['d/c', 'd/e']],
     ['*/inside', ['d/inside']],
     ['*/outside/*', []],
-    // Hidden folders only where the dot is written.
+    // Hidden folders match only where the dot is written.
     ['a/*', ['a/b']],
     ['a/.*', ['a/.git']],
     ['*/.git/*', ['a/.git/x']],
     ['a//*', ['a/b']],
     ['{a,d}/**/{c,e}', ['a/b/c', 'd/c', 'd/e']],
-  ] as const)('%s', (pattern, found) => {
+  ] as const)('the folder pattern %s finds its folders', (pattern, found) => {
     const text = `"${temp.at(pattern)}"`;
     const names = found.length === 0 ? [] : projectsOf(text).map(({ definition }) => definition.projectPath);
     const real = found.map((path) => (path === 'd/inside' ? 'a' : path));

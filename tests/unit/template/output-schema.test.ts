@@ -1,8 +1,8 @@
-/** Promises: exactly the schemas that claude takes are taken; for the others the sentence says what to change. */
+/** Promises: exactly the schemas that claude accepts are accepted, and messages about others say what to change. */
 import { expect, test } from 'bun:test';
 import { outputSchemaFault } from '../../../src/template/workflow/schema.ts';
 
-/** Each was given to the real claude: it offers the tool for the answer with these ... */
+/** The real claude was given each of these: it offers the answer tool with them ... */
 const taken: readonly object[] = [
   { type: 'string' },
   { type: ['string', 'null'] },
@@ -13,9 +13,12 @@ const taken: readonly object[] = [
   { type: 'array', items: [{ type: 'string' }], additionalItems: false },
 ];
 
-test.each(taken.map((schema) => [JSON.stringify(schema), schema] as const))('%s is taken', (_text, schema) => {
-  expect(outputSchemaFault({ type: 'object', properties: { a: schema } })).toBeNull();
-});
+test.each(taken.map((schema) => [JSON.stringify(schema), schema] as const))(
+  'the output schema %s is accepted',
+  (_text, schema) => {
+    expect(outputSchemaFault({ type: 'object', properties: { a: schema } })).toBeNull();
+  },
+);
 
 /** ... and not with these. */
 const dropped: readonly (readonly [object | null, string])[] = [
@@ -32,13 +35,13 @@ const dropped: readonly (readonly [object | null, string])[] = [
 ];
 
 test.each(dropped.map(([schema, words]) => [JSON.stringify(schema), schema, words] as const))(
-  '%s is not',
+  'the output schema %s is refused',
   (_text, schema, words) => {
     expect(outputSchemaFault({ type: 'object', properties: { a: schema } })).toContain(words);
   },
 );
 
-test('only draft 7 is known', () => {
+test('only JSON Schema draft 7 is accepted', () => {
   expect(outputSchemaFault({ $schema: 'http://json-schema.org/draft-07/schema#', type: 'object' })).toBeNull();
   const newer = 'https://json-schema.org/draft/2020-12/schema';
   expect(outputSchemaFault({ $schema: newer, type: 'object' })).toContain('leave out "$schema"');

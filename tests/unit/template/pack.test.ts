@@ -1,4 +1,4 @@
-/** Promises: a pack appears, changes and goes as a whole, and what a crash leaves is put right. */
+/** Promises: a template pack is installed, updated and removed atomically, and leftovers of a crash are repaired. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ function names(): string[] {
     .sort();
 }
 
-test('a pack is placed with its note, and nothing else is left', async () => {
+test('a template pack is installed with its record, and nothing else is left', async () => {
   expect(await place('one')).toMatchObject({ ok: true });
   expect(names()).toEqual(['team']);
   expect(listPacks(world, packs)).toMatchObject([{ name: 'team', note: { source: '/s', commit: 'one' } }]);
@@ -53,7 +53,7 @@ test('a pack is placed with its note, and nothing else is left', async () => {
   });
 });
 
-test('another version takes the place of the one before, and leftovers of a crash go', async () => {
+test('another version replaces a template pack, and leftovers of a crash are removed', async () => {
   await place('old');
   mkdirSync(join(packs, '.fetch-1', 'prompts'), { recursive: true });
   await place('new');
@@ -61,7 +61,7 @@ test('another version takes the place of the one before, and leftovers of a cras
   expect(readFileSync(join(packs, 'team', 'prompts', 'a.md'), 'utf8')).toBe('new');
 });
 
-test('only one command changes packs at a time; looking at none makes no folder', async () => {
+test('only one command changes template packs at a time, and listing none creates no folder', async () => {
   const inside = await withPacks(world, packs, () => withPacks(world, packs, () => ok('never')), { make: true });
   expect(inside).toMatchObject({ ok: false, failure: { reason: 'busy' } });
   rmSync(packs, { recursive: true });
@@ -69,7 +69,7 @@ test('only one command changes packs at a time; looking at none makes no folder'
   expect(existsSync(packs)).toBe(false);
 });
 
-test('a pack goes as a whole', async () => {
+test('a template pack is removed completely', async () => {
   await place('one');
   await withPacks(world, packs, () => ok(removePack(world, packs, 'team')));
   expect(names()).toEqual([]);

@@ -1,4 +1,6 @@
-/** Promises: the nearest place wins and what it hides is told; names cannot leave their folder; links cannot either. */
+/**
+ * Promises: the nearest template wins and the hidden ones are reported. Names and symlinks cannot leave their folder.
+ */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync } from 'node:fs';
@@ -33,7 +35,7 @@ const pathOf = (kind: TemplateKind, name: string, env = {}) => {
   return found.ok ? found.value.path : `${found.failure.reason}: ${found.failure.message}`;
 };
 
-test('the order of the places', () => {
+test('template places have a fixed order', () => {
   const env = { CLAUDE_CODE_AGENT_TEMPLATES: `${temp.at('team')}/:relative::~/x:${temp.at('team')}` };
   expect(places(env)).toEqual([
     { folder: temp.at(near), origin: 'project' },
@@ -46,7 +48,7 @@ test('the order of the places', () => {
   expect(homeless).toEqual([{ folder: '/p/templates', origin: 'shipped' }]);
 });
 
-test('the nearest one wins, place by place', () => {
+test('the template of the nearest place wins', () => {
   const env = { CLAUDE_CODE_AGENT_TEMPLATES: temp.at('team') };
   const files = [
     `program/templates/prompts/x.md`,
@@ -61,9 +63,9 @@ test('the nearest one wins, place by place', () => {
   const seen: string[] = [];
   for (const file of files) {
     const path = temp.write(file, 'x');
-    // A pack that comes first by name hides one that comes later.
+    // The first pack by name hides the others.
     if (!file.includes('packs/b') && !file.includes(own)) expect(pathOf('prompt', 'x', env)).toBe(path);
-    // One of a project takes the place of no other one.
+    // A project's pack replaces no template of another place.
     if (file.includes(own)) expect(pathOf('prompt', 'x', env)).toStartWith('usage: The project has a prompt template');
     seen.unshift(path);
   }
@@ -80,7 +82,7 @@ test('the nearest one wins, place by place', () => {
   ]);
 });
 
-test('a config is also found by its aliases, but a nearer name comes first', () => {
+test('a config template is also found by its aliases, but a nearer name takes precedence', () => {
   temp.write('program/templates/configs/strict-typescript/config.yaml', 'aliases: [typescript-strict]');
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at('program/templates/configs/strict-typescript'));
   temp.write(`${user}/configs/typescript-strict/CLAUDE.md`, 'x');
@@ -90,7 +92,7 @@ test('a config is also found by its aliases, but a nearer name comes first', () 
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/typescript-strict'));
 });
 
-test('a template of the user that replaces a config does so under its further names; one of a project does not', () => {
+test('a user’s template that replaces a config also has its aliases, and a project’s template does not', () => {
   temp.write('program/templates/configs/strict-typescript/config.yaml', 'aliases: [typescript-strict]');
   temp.write(`${user}/configs/strict-typescript/CLAUDE.md`, 'x');
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/strict-typescript'));
@@ -99,7 +101,7 @@ test('a template of the user that replaces a config does so under its further na
 });
 
 test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', '.x', 'a\\b', 'a\0', 'x'.repeat(65), 'x\n'])(
-  '%j is no name',
+  '%j is not a template name',
   (name) => {
     temp.write('x.md', 'x');
     for (const kind of ['prompt', 'config', 'workflow'] as const) {
@@ -108,7 +110,7 @@ test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', '.x', 'a\\b', 'a\0', 'x'
   },
 );
 
-test('an unknown name is answered with the nearest one and with the places', () => {
+test('an unknown template name is reported with the nearest name and the places', () => {
   temp.write('program/templates/prompts/code-review.md', 'x');
   const found = findTemplate(world, places(), 'prompt', 'code-reveiw');
   expect(found).toMatchObject({
@@ -118,7 +120,7 @@ test('an unknown name is answered with the nearest one and with the places', () 
   expect(found.ok ? '' : adviceText(found.failure.next)).toContain(temp.at(near, 'prompts'));
 });
 
-test('what comes from others leads to nothing outside of it; one may link own templates', () => {
+test('symlinks in foreign templates cannot lead outside; the user may link own templates', () => {
   const secret = temp.write('secret.md', 'x');
   for (const place of [near, `${user}/packs/p`, user]) mkdirSync(temp.at(place, 'prompts'), { recursive: true });
   symlinkSync(secret, temp.at(near, 'prompts', 'a.md'));

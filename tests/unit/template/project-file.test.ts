@@ -1,7 +1,6 @@
 /**
- * Promises: a project's own file is data of a known form, or every problem with it is told at its place; whatever lies
- * under that name, reading it ends. Not covered: when it is honoured (tests/unit/cli/session-work.test.ts,
- * workflow-work.test.ts).
+ * Promises: a project file is data of a known form, or every problem is reported at its place, and reading ends for
+ * any file. When it applies is tested in `tests/unit/cli/session-work.test.ts` and `workflow-work.test.ts`.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
@@ -19,8 +18,8 @@ function load(text: string | Uint8Array) {
   return loadProjectFile(world, folder.write(name, text));
 }
 
-describe('what it says', () => {
-  test('all of it', () => {
+describe('contents of a project file', () => {
+  test('every key of a project file is read', () => {
     const text =
       'isolate: worktree\naccept: |\n  npm test\n  npm run lint\nacceptTimeout: 5m\nsetup: npm ci\nsetupTimeout: 1h\n';
     expect(valid(load(text)).work).toEqual({
@@ -36,7 +35,7 @@ describe('what it says', () => {
     }
   });
 
-  test('everything wrong with it at once, each at its place', () => {
+  test('all problems of a project file are reported at once, each at its place', () => {
     const text =
       'acept: x\nisolate: yes\naccept: make {{target}}\nacceptTimeout: soon\nsetup: ""\nexpectChanges: true\n';
     expect(problemsIn(load(text)).map((line) => line.split(':').slice(0, 3).join(':'))).toEqual([
@@ -56,8 +55,8 @@ describe('what it says', () => {
   });
 });
 
-describe('what is no such file', () => {
-  test('no map, no text, no YAML', () => {
+describe('invalid project files', () => {
+  test('a project file that is no map, no text or no YAML is refused', () => {
     for (const text of ['- npm test', 'npm test', '2026-01-02']) {
       expect(problemsIn(load(text))).toEqual([expect.stringContaining('the project file has to be a map')]);
     }
@@ -73,10 +72,10 @@ describe('what is no such file', () => {
   });
 });
 
-describe('which one counts', () => {
+describe('selection of the project file', () => {
   const commandIn = (place: string) => valid(projectFileFor(world, folder.at(place)))?.work.accept;
 
-  test('the nearest, as a whole, up to the repository and not beyond', () => {
+  test('the nearest project file applies completely, up to the repository root', () => {
     mkdirSync(folder.at('outer/repo/.git'), { recursive: true });
     mkdirSync(folder.at('outer/repo/app/src'), { recursive: true });
     folder.write(`outer/${name}`, 'accept: outside');
@@ -88,14 +87,14 @@ describe('which one counts', () => {
     expect(commandIn('outer/repo')).toBe('whole');
   });
 
-  test('without a repository that of the folder alone', () => {
+  test('without a repository only the project file of the folder applies', () => {
     mkdirSync(folder.at('a/b'), { recursive: true });
     folder.write(`a/${name}`, 'accept: above');
     expect(commandIn('a/b')).toBeUndefined();
     expect(commandIn('a')).toBe('above');
   });
 
-  test('its name', () => {
+  test('a project file has one of the known names', () => {
     expect(isProjectFile('/x/.claude-code-agent/project.yaml')).toBe(true);
     expect(isProjectFile('/x/project.yaml')).toBe(false);
     expect(isProjectFile('/x/not.claude-code-agent/project.yaml')).toBe(false);

@@ -1,6 +1,6 @@
 /**
- * Promises: the specification's example works word for word; a front matter is data and nothing else; every problem has
- * its place; rendering is one pass, whatever the values hold. Not covered: which file a name means (places.test.ts).
+ * Promises: the specification's example works unchanged, front matter is only data, every problem has its place, and
+ * rendering is a single pass for any values. Which file a name means is tested in `places.test.ts`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { loadPromptTemplate, parsePromptTemplate, renderPrompt } from '../../../src/template/prompt-template.ts';
@@ -33,7 +33,7 @@ Focus on: {{focus_areas}}
 Provide specific, actionable feedback.
 `;
 
-test('the example of the seed', () => {
+test('the specification’s prompt template works unchanged', () => {
   const path = temp.write('code-review.md', seedExample);
   const template = valid(loadPromptTemplate(world, path));
   expect(template).toMatchObject({
@@ -54,7 +54,7 @@ test('the example of the seed', () => {
 });
 
 describe('front matter', () => {
-  test('without one the file is the text, and its names must be given', () => {
+  test('without front matter the whole file is the text, and its variables must be given', () => {
     const template = valid(parse('\n\nDo {{what}} in {{where}}, {{what}}! See {{sessions.api.result}}.\n'));
     expect(template.name).toBe('x');
     expect(template.variables.map(({ name, required }) => [name, required])).toEqual([
@@ -63,7 +63,7 @@ describe('front matter', () => {
     ]);
   });
 
-  test('lines end as on any system, an empty one is fine, more dashes are a line', () => {
+  test('front matter accepts any line ends, may be empty, and longer rules are text', () => {
     expect(valid(parse('---\r\nname: y\r\nvariables:\r\n  - name: a\r\n---\r\nText {{a}}\r\n'))).toMatchObject({
       name: 'y',
     });
@@ -88,11 +88,11 @@ describe('front matter', () => {
     ['---\n- name\n---\nx', '2:1 the front matter has to be a map ("name: value"), not a list'],
     ['---\nvariables: a\n---\nx', '2:12 variables has to be a list, not a text'],
     ['---\nname: [\n---\nx', '3:1 a bracket is opened above and not closed before this line'],
-  ])('%j is refused', (text, problem) => {
+  ])('the front matter %j is refused', (text, problem) => {
     expect(problemsIn(parse(text))).toEqual([problem]);
   });
 
-  test('names that are used but not declared are told at their places, all of them', () => {
+  test('all undeclared variables of a template are reported at their places', () => {
     const text =
       '---\nvariables:\n  - name: file_path\n---\nA {{file_paht}}\n\n  {{odd}} {{project.name}} {{file.path}}\n';
     expect(problemsIn(parse(text))).toEqual([
@@ -103,7 +103,7 @@ describe('front matter', () => {
   });
 });
 
-/** Texts that a second pass, or a replacement pattern, would change. */
+/** Texts that a second pass or a replacement pattern would change. */
 const nasty = fc.oneof(
   fc.string(),
   fc.constantFrom('{{b}}', '{{a}}', '\\{{a}}', '$&', '$1', "$'", '$$', '{{', '}}', '{{sessions.x.result}}'),
@@ -112,7 +112,7 @@ const nasty = fc.oneof(
     .map((parts) => parts.join('')),
 );
 
-test('rendering is one pass for any values', () => {
+test('rendering is a single pass for any values', () => {
   const template = valid(parse('---\nvariables: [{name: a}, {name: b}]\n---\n<{{a}}|{{ b }}|\\{{a}}|{{a}}>'));
   fc.assert(
     fc.property(nasty, nasty, (a, b) => {
@@ -126,7 +126,7 @@ test('rendering is one pass for any values', () => {
   );
 });
 
-test('what the program knows is asked for, and may come later', () => {
+test('variables of the program are requested by name, and may be filled later', () => {
   const template = valid(parse('{{project.name}}: {{sessions.api.result}}'));
   const extra = (name: string) => (name === 'project.name' ? 'web' : ({ later: true } as const));
   expect(renderPrompt(template, {}, extra)).toEqual({

@@ -1,6 +1,6 @@
 /**
- * Promises: every way of naming sessions means exactly those it says, or a sentence says why it means none; numbers of
- * sessions do not matter. Not covered: what the results are.
+ * Promises: each notation for sessions means exactly the sessions it says, or a message says why it means none, in
+ * groups of any size. Contents of results are not tested.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
@@ -17,7 +17,7 @@ const base = `  one: { project: .., prompt: hi }
   both: { prompt: hi, matrix: { projects: "../services/*", flavour: [a, b, "x,y"] } }
 `;
 
-/** What a session depends on that names `target`; a sentence when it is wrong. */
+/** The dependencies of a session that names `target`, or the message when it is wrong. */
 function dependenciesOf(target: string, matrix = ''): readonly string[] | string {
   const text = `${base}  last: { project: .., prompt: hi, dependsOn: ${JSON.stringify(target)}${matrix} }`;
   const loaded = folder.load(`version: 1\nsessions:\n${text}`);
@@ -28,8 +28,8 @@ function dependenciesOf(target: string, matrix = ''): readonly string[] | string
 const onApi = ', matrix: { projects: ../services/api, flavour: [b] }';
 const services = ['api', 'core', 'web'];
 
-describe('who is meant', () => {
-  test('one session, all, or one by its value', () => {
+describe('valid references', () => {
+  test('a reference selects one session, all of an entry, or one by its value', () => {
     expect(dependenciesOf('one')).toEqual(['one']);
     expect(dependenciesOf('build[*]')).toEqual(services.map((name) => `build-${name}`));
     expect(dependenciesOf(' build[ * ] ')).toHaveLength(3);
@@ -38,7 +38,7 @@ describe('who is meant', () => {
     expect(dependenciesOf(`build[${folder.at('services/core')}]`)).toEqual(['build-core']);
   });
 
-  test('several dimensions: in their order, each a value, a star or the same', () => {
+  test('a reference to several dimensions has a value, a star or a matrix key for each, in order', () => {
     expect(dependenciesOf('both[core,a]')).toEqual(['both-core-a']);
     expect(dependenciesOf('both[ core , a ]')).toEqual(['both-core-a']);
     expect(dependenciesOf('both[core,*]')).toEqual(['both-core-a', 'both-core-b', 'both-core-x-y']);
@@ -47,15 +47,15 @@ describe('who is meant', () => {
     expect(dependenciesOf('both[matrix.project,matrix.flavour]', onApi)).toEqual(['both-api-b']);
   });
 
-  test('the one with the same value, or all with it', () => {
+  test('a matrix key in a reference selects the session with the same value, or all with it', () => {
     expect(dependenciesOf('build[matrix.project]', onApi)).toEqual(['build-api']);
     expect(dependenciesOf('build[matrix.name]', onApi)).toEqual(['build-api']);
     expect(dependenciesOf('both[matrix.flavour]', onApi)).toEqual(services.map((name) => `both-${name}-b`));
   });
 });
 
-describe('who cannot be meant', () => {
-  test('a sentence says why', () => {
+describe('invalid references', () => {
+  test('an invalid reference is reported with its reason', () => {
     const cases: readonly (readonly [string, string])[] = [
       ['biuld[*]', 'there is no session "biuld"; did you mean "build"?'],
       ['', 'there is no session ""'],
@@ -92,7 +92,7 @@ describe('who cannot be meant', () => {
     );
   });
 
-  test('two folders of one name need more of their path', () => {
+  test('two folders of the same name need more of their path in a reference', () => {
     for (const path of ['left/app', 'right/app']) mkdirSync(folder.at(path), { recursive: true });
     const text = (target: string) =>
       `  a: { prompt: hi, matrix: { projects: "../{left,right}/app" } }\n  b: { project: .., prompt: ` +
@@ -104,7 +104,7 @@ describe('who cannot be meant', () => {
   });
 });
 
-describe('in prompts', () => {
+describe('references in prompts', () => {
   const references = (prompt: string, more = ', dependsOn: ["build[*]", "both[*]", one]') => {
     const text = `${base}  last: { project: .., prompt: ${JSON.stringify(prompt)}${more} }`;
     return folder
@@ -113,7 +113,7 @@ describe('in prompts', () => {
       ?.references.map(({ keys, every, field }) => ({ keys, every: every ?? false, field }));
   };
 
-  test('one, all, and several', () => {
+  test('a prompt can refer to one session, to all, and to several', () => {
     expect(references('{{sessions.one.result}} {{ sessions.build[*].result }} {{sessions.both[*,a].result}}')).toEqual([
       { keys: ['one'], every: false, field: 'result' },
       { keys: services.map((name) => `build-${name}`), every: true, field: 'result' },
@@ -121,7 +121,7 @@ describe('in prompts', () => {
     ]);
   });
 
-  test('names with dots: the longest one counts', () => {
+  test('of session names with dots the longest match counts', () => {
     const text =
       '  a: { project: .., prompt: hi }\n  a.result: { project: .., prompt: hi }\n  c: { project: .., ' +
       'dependsOn: [a, a.result], prompt: "{{sessions.a.result.result}} {{sessions.a.result}}" }';
@@ -131,7 +131,7 @@ describe('in prompts', () => {
     ]);
   });
 
-  test('ancestors may be far away, but must be ancestors of this very session', () => {
+  test('a prompt can refer only to ancestors of its session, however distant', () => {
     const chain = (target: string) =>
       `${base}  mid: { prompt: hi, matrix: { projects: "../services/*" }, dependsOn: "build[matrix.project]" }\n` +
       `  last: { prompt: "{{sessions.build[${target}].result}}", matrix: { projects: "../services/*" ` +

@@ -1,4 +1,6 @@
-/** Promises: no deny rule is ever lost, the last word counts elsewhere, and every part knows its layer. */
+/**
+ * Promises: merging settings never loses a deny rule, the last value wins elsewhere, and every part knows its layer.
+ */
 
 import { expect, test } from 'bun:test';
 import type { JsonObject } from '../../../src/store/json.ts';
@@ -7,7 +9,7 @@ import { fc } from '../../support/property.ts';
 
 const merge = (...all: JsonObject[]) => mergeSettings(all.map((settings, index) => ({ layer: `L${index}`, settings })));
 
-test('objects are merged, the last scalar and list count', () => {
+test('merged settings combine objects, and take the last scalar and list', () => {
   const { settings, origins } = merge(
     { model: 'opus', env: { A: '1', B: '1' }, list: [1, 2], sandbox: { enabled: false, network: { a: 1 } } },
     { model: 'sonnet', env: { B: '2' }, list: [3], sandbox: { enabled: true } },
@@ -28,7 +30,7 @@ test('objects are merged, the last scalar and list count', () => {
   });
 });
 
-test('permissions are joined without doubles, and deny wins whichever layer says it', () => {
+test('permissions are merged without duplicates, and deny wins from any layer', () => {
   const { settings, origins } = merge(
     { permissions: { allow: ['Edit', 'Bash(git log:*)'], deny: ['WebFetch'], defaultMode: 'plan' } },
     { permissions: { allow: ['WebFetch', 'Edit', 'Read'], ask: ['WebFetch', 'Bash'], deny: ['Bash(git log:*)'] } },
@@ -73,7 +75,7 @@ test.each<[JsonObject]>([
   [{ sandbox: null }],
   [{ sandbox: { filesystem: 'none' } }],
   [{ sandbox: { filesystem: { denyRead: [] } } }],
-])('%j takes no prohibition away', (later) => {
+])('the setting %j removes no prohibition', (later) => {
   const first = { permissions: { deny: ['Bash'] }, sandbox: { filesystem: { denyRead: ['~/.ssh'] } } };
   expect(merge(first, later).settings).toMatchObject(first);
 });
@@ -85,7 +87,7 @@ const layer = fc
   .tuple(fc.record({ permissions, env: fc.dictionary(fc.string(), fc.string()) }, { requiredKeys: [] }), fc.jsonValue())
   .map(([proper, odd]) => (typeof odd === 'object' && odd !== null ? { ...odd, ...proper } : proper) as JsonObject);
 
-test('no deny rule is ever lost, and none is allowed or asked for beside it', () => {
+test('no deny rule is lost by merging, and none is also in allow or ask', () => {
   fc.assert(
     fc.property(fc.array(layer, { maxLength: 5 }), (layers) => {
       const given = layers.flatMap((one) => (one.permissions as { deny?: string[] } | undefined)?.deny ?? []);

@@ -1,6 +1,6 @@
 /**
- * Promises of the templates that come with the program: each loads without a problem, says what it is for, works with
- * nothing but its required variables, and uses one name for one thing; the workflows load over projects.
+ * Promises: each shipped template loads without problems, has a description, works with only its required variables,
+ * and uses one name for one thing. The workflows load over projects.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -47,7 +47,7 @@ function loadConfig(name: string): ConfigTemplate {
   return loaded.value;
 }
 
-/** Values as somebody gives them who gives only what is required. */
+/** Values of a user who gives only what is required. */
 function least(variables: readonly VariableSpec[]): Record<string, string> {
   const given = variables.filter(({ required }) => required).map((spec) => [spec.name, `(${spec.name})`]);
   const { values, problems } = resolveVariables(variables, Object.fromEntries(given), { world, folder: root });
@@ -55,7 +55,7 @@ function least(variables: readonly VariableSpec[]): Record<string, string> {
   return values;
 }
 
-test('what is there is what the documentation says, and findable under its names', () => {
+test('shipped templates are those of the documentation, and are found under all their names', () => {
   const listed = listTemplates(world, places([])).map(({ template }) => `${template.kind} ${template.name}`);
   expect(listed).toEqual([
     ...prompts.map((name) => `prompt ${name}`),
@@ -69,7 +69,7 @@ test('what is there is what the documentation says, and findable under its names
   for (const name of [...prompts, ...configs, ...workflows]) expect(docs).toContain(`\`${name}\``);
 });
 
-test('S18: those of the specification are there under its names', () => {
+test('the templates of the specification are shipped under its names', () => {
   const named = [
     ...(['code-review', 'implement-feature'] as const).map((name) => ['prompt', name] as const),
     ...(['strict-typescript', 'typescript-strict', 'documentation'] as const).map((name) => ['config', name] as const),
@@ -87,7 +87,7 @@ test('code-review has the variables of the specification', () => {
 });
 
 describe.each(prompts)('prompt %s', (name) => {
-  test('needs only its required variables and uses all of them', () => {
+  test('a shipped prompt needs only its required variables and uses all of them', () => {
     const prompt = loadPrompt(name);
     expect(prompt.name).toBe(name);
     expect(prompt.description.length).toBeGreaterThan(10);
@@ -102,7 +102,7 @@ describe.each(prompts)('prompt %s', (name) => {
     }
   });
 
-  test('says the boundaries and what the final answer has to hold', () => {
+  test('a shipped prompt states its boundaries and the contents of the final answer', () => {
     const { text } = loadPrompt(name).body;
     expect(text).toContain('## Boundaries');
     expect(text).toContain('## Final answer');
@@ -111,7 +111,7 @@ describe.each(prompts)('prompt %s', (name) => {
 });
 
 describe.each(configs)('config %s', (name) => {
-  test('needs no variable, and claude takes its settings', () => {
+  test('a shipped config needs no variables, and claude accepts its settings', () => {
     const config = loadConfig(name);
     expect(config.description.length).toBeGreaterThan(10);
     const { files, problems } = renderConfigTemplate(config, least(config.variables), () => undefined);
@@ -126,7 +126,7 @@ describe.each(configs)('config %s', (name) => {
   });
 });
 
-test('read-only-review refuses every tool that writes', () => {
+test('read-only-review denies every tool that writes', () => {
   const file = loadConfig('read-only-review').files.find(({ path }) => path === 'settings.json');
   const { permissions } = JSON.parse(Buffer.from(file?.bytes ?? []).toString('utf8'));
   expect(permissions.deny).toEqual(
@@ -155,7 +155,7 @@ function load(name: string, more: Readonly<Record<string, string>> = {}): Workfl
 }
 
 describe.each(workflows)('workflow %s', (name) => {
-  test('loads over projects, with a cap, and every session but the first hears of another', () => {
+  test('a shipped workflow loads over projects, has a cap, and its later sessions refer to earlier ones', () => {
     const draft = load(name);
     expect(draft.slug).toBe(name);
     expect(draft.config.maxBudgetUsd).toBeGreaterThan(0);
@@ -176,7 +176,7 @@ test.each([
   ['cross-repo-change', 'change-web'],
   ['feature-implementation', 'implement'],
   ['review-then-fix', 'fix'],
-])('%s: a command may judge the work of %s, and never that of sessions that only read', (name, key) => {
+])('%s: an acceptance command may check the work of %s, and never that of read-only sessions', (name, key) => {
   const { sessions } = load(name, { accept_command: 'npm test' });
   expect(sessions.find((session) => session.key === key)?.definition.accept).toBe('npm test');
   for (const { definition, configTemplate } of sessions) {

@@ -1,6 +1,6 @@
 /**
- * Promises: a declaration is checked as a whole and at its place; every value is text of its type or a sentence; all
- * missing ones are told at once; nothing given is lost without a word. Not covered: files that change while read.
+ * Promises: variable declarations are checked completely with places, each value is valid text of its type or
+ * refused, all missing values are reported at once, and no given value is ignored silently.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
@@ -40,7 +40,7 @@ const noName =
   'and no "." or ".lock" at the end';
 
 describe('declarations', () => {
-  test('the list of the seed', () => {
+  test('the specification’s list of variables is read', () => {
     const list = '- name: file_path\n  required: true\n- name: focus_areas\n  default: "security, performance"\n';
     expect(valid(read(list, variableList()))).toEqual([
       { name: 'file_path', required: true, type: 'string' },
@@ -48,7 +48,7 @@ describe('declarations', () => {
     ]);
   });
 
-  test('the map of a workflow: a plain value is a default, whatever YAML makes of it', () => {
+  test('a workflow’s variable with a plain value has it as its default, in any YAML type', () => {
     const map =
       'ticket: {required: true, description: D}\narea: api\nn: 3\nyes_no: true\nkind: {type: enum, values: [a, 2]}';
     expect(valid(read(map, variableMap()))).toEqual([
@@ -76,17 +76,20 @@ describe('declarations', () => {
     ['- {name: a, requird: true}', '1:13 0 has no "requird"; did you mean "required"?'],
     ['- {required: true}', '1:3 0.name is missing'],
     ['- {name: a, default: [x]}', '1:22 0.default: expected a text, a number or true or false'],
-  ])('%s is a problem', (text, problem) => {
+  ])('the declaration %s is a problem', (text, problem) => {
     expect(problemsIn(read(text, variableList()))).toEqual([problem]);
   });
 
-  test.each(['a.b', '', '1a', 'a b', '-a', 'ä', '__proto__', 'a'.repeat(65), '{{a}}'])('%j is no name', (name) => {
-    const text = `- name: ${JSON.stringify(name)}`;
-    expect(problemsIn(read(text, variableList()))[0]).toContain('a name has 1 to 64 letters');
-    expect(read(`- name: constructor`, variableList()).ok).toBe(true);
-  });
+  test.each(['a.b', '', '1a', 'a b', '-a', 'ä', '__proto__', 'a'.repeat(65), '{{a}}'])(
+    '%j is not a variable name',
+    (name) => {
+      const text = `- name: ${JSON.stringify(name)}`;
+      expect(problemsIn(read(text, variableList()))[0]).toContain('a name has 1 to 64 letters');
+      expect(read(`- name: constructor`, variableList()).ok).toBe(true);
+    },
+  );
 
-  test('every problem is told at once', () => {
+  test('all problems of a declaration are reported at once', () => {
     const text = '- {name: 1a}\n- {name: b, type: enum}\n- {name: c, kind: 2}\n';
     expect(problemsIn(read(text, variableList())).map((one) => one.split(' ')[0])).toEqual(['1:10', '2:3', '3:13']);
     const odd = '1x: 3\nc: [2]\nd: {requird: true}\n';
@@ -101,14 +104,14 @@ describe('declarations', () => {
 });
 
 describe('given values', () => {
-  test('a value may hold anything, "=" too', () => {
+  test('a given value may contain any text, also "="', () => {
     const pairs = ['a=1', 'b=x=y=', 'c=', 'd={{e}} $& \n', 'a=1'];
     expect(parseGiven(pairs)).toEqual({ ok: true, value: { a: '1', b: 'x=y=', c: '', d: '{{e}} $& \n' } });
     expect(parseGiven([])).toEqual({ ok: true, value: {} });
   });
 
   test.each([[['a']], [['=x']], [['']], [['a b=x']], [['a.b=x']], [['__proto__=x']], [['a=1', 'a=2']]])(
-    '%j is refused',
+    'the given values %j are refused',
     (pairs) => {
       expect(parseGiven(pairs)).toMatchObject({ ok: false, failure: { reason: 'usage' } });
     },
@@ -116,12 +119,12 @@ describe('given values', () => {
 });
 
 describe('resolving', () => {
-  test('given, else default, else empty', () => {
+  test('a variable has its given value, else its default, else an empty text', () => {
     const specs = [spec('a'), spec('b', { default: 'B' }), spec('c', { default: 'C' })];
     expect(resolve(specs, { c: '' })).toEqual({ values: { a: '', b: 'B', c: '' }, problems: [], unused: [] });
   });
 
-  test('all that is missing at once, with a hint to what was mistyped', () => {
+  test('all missing variables are reported at once, with hints to misspelt ones', () => {
     const specs = [spec('file_path', { required: true, description: 'What\nto read' }), spec('b', { required: true })];
     expect(resolve(specs, { file_paht: 'x' })).toEqual({
       values: {},
@@ -133,7 +136,7 @@ describe('resolving', () => {
     });
   });
 
-  test.each(['', ' ', '\t\r\n', '\u00a0'])('what is required cannot be %j', (blank) => {
+  test.each(['', ' ', '\t\r\n', '\u00a0'])('a required variable cannot be %j', (blank) => {
     const specs = [
       spec('file_path', { required: true, description: 'What\nto read' }),
       spec('n', { required: true, type: 'number' }),
@@ -162,7 +165,7 @@ describe('resolving', () => {
     [{ type: 'name' }, '258', '258'],
     [{ type: 'name' }, 'ABC-12_v1.2', 'ABC-12_v1.2'],
     [{ type: 'name' }, 'a'.repeat(64), 'a'.repeat(64)],
-  ])('%j takes %j', (more, text, value) => {
+  ])('the variable type %j accepts %j', (more, text, value) => {
     expect(resolve([spec('v', more)], { v: text })).toEqual({ values: { v: value }, problems: [], unused: [] });
   });
 
@@ -185,7 +188,7 @@ describe('resolving', () => {
     [{ type: 'name' }, '', `"" ${noName}`],
     [{ type: 'string' }, 'a\0b', 'it holds a NUL character'],
     [{ type: 'path' }, 'a\0b', 'it holds a NUL character'],
-  ])('%j refuses %j', (more, text, problem) => {
+  ])('the variable type %j refuses %j', (more, text, problem) => {
     expect(resolve([spec('v', more)], { v: text })).toEqual({
       values: {},
       problems: [`the variable "v": ${problem}`],
@@ -193,7 +196,7 @@ describe('resolving', () => {
     });
   });
 
-  test('a file is its contents, without a byte order mark', () => {
+  test('a file variable has the contents of its file without a byte order mark', () => {
     temp.write('notes.md', '\uFEFFä {{x}}\r\n');
     const specs = [spec('v', { type: 'file' })];
     expect(resolve(specs, { v: 'notes.md' }).values).toEqual({ v: 'ä {{x}}\r\n' });
@@ -201,7 +204,7 @@ describe('resolving', () => {
     expect(resolve(specs, { v: 'largest' }).values.v).toHaveLength(256 * 1024);
   });
 
-  test('a file that cannot be part of a prompt is a problem', () => {
+  test('a file variable with a file that is no valid prompt text is a problem', () => {
     temp.write('large', 'x'.repeat(256 * 1024 + 1));
     temp.write('latin', new Uint8Array([0x66, 0xfc, 0x72]));
     temp.write('nul', 'a\0b');

@@ -1,14 +1,14 @@
 /**
- * Promises: of what session, group and project say, the nearest counts, key by key; what could have no effect is left
- * out, and refused where a session asks for it itself.
+ * Promises: of session, group and project the nearest work setting applies, key by key. Settings without effect are
+ * dropped, and refused where a session sets them itself.
  */
 import { describe, expect, test } from 'bun:test';
 import { type GivenWork, resolveWork, workFaults } from '../../../src/template/workflow/work-settings.ts';
 
 const repository = '/p/.git';
 
-describe('who counts', () => {
-  test('whoever is nearer, key by key', () => {
+describe('precedence', () => {
+  test('the nearest work setting applies, key by key', () => {
     const project: GivenWork = { isolate: 'worktree', accept: 'npm test', acceptTimeoutMs: 5_000, setup: 'npm ci' };
     expect(resolveWork([{ accept: 'make' }, { commit: false, acceptRetries: 3 }, project], repository)).toEqual({
       repository,
@@ -30,11 +30,11 @@ describe('who counts', () => {
   });
 });
 
-describe('what a session cannot ask for', () => {
+describe('refused work settings', () => {
   const faults = (own: GivenWork, where: string | null, others: readonly GivenWork[] = []) =>
     workFaults(own, resolveWork([own, ...others], where), where).map(({ key, problem }) => `${key} ${problem}`);
 
-  test('is told with its reason', () => {
+  test('a work setting that a session cannot have is refused with its reason', () => {
     expect(faults({ isolate: 'none', setup: 'x', commit: false }, repository)).toEqual([
       'setup is run in a new worktree only, and the session gets none',
       'commit is about worktrees only, and the session gets none',

@@ -1,6 +1,6 @@
 /**
- * Promises: every workflow in docs/workflows.md is one, and so is every project file in docs/worktrees.md; the
- * reference names every key. Not covered: their prose.
+ * Promises: every workflow in docs/workflows.md and every project file in docs/worktrees.md is valid, and the
+ * reference names every key.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => folder.remove());
 
-test('its examples are workflows', () => {
+test('the examples of docs/workflows.md are valid workflows', () => {
   const examples = [...docs.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '');
   const places = () => [{ folder: join(root, 'templates'), origin: 'shipped' as const }];
   expect(examples.length).toBeGreaterThan(2);
@@ -28,7 +28,7 @@ test('its examples are workflows', () => {
   }
 });
 
-test('the example with a matrix makes the sessions that are named below it', () => {
+test('the matrix example of docs/workflows.md makes the sessions named below it', () => {
   const examples = [...docs.matchAll(/```yaml\n(.*?)```/gs)].map(([, one]) => one ?? '');
   const text = examples.find((one) => one.includes('side: [server, client]')) ?? '';
   const names = /group of seven sessions, (.*)\./.exec(docs)?.[1]?.match(/[\w-]+(?=`)/g) ?? [];
@@ -39,7 +39,7 @@ test('the example with a matrix makes the sessions that are named below it', () 
   expect(keys).toEqual(expect.arrayContaining(names));
 });
 
-test('every key is in the reference', async () => {
+test('the workflow reference names every key', async () => {
   const reference = await Bun.file(join(root, 'docs/reference/workflow.md')).text();
   const propertiesOf = (schema: object) => (schema as { properties?: Record<string, object> }).properties ?? {};
   const { group = {}, sessions = {}, ...others } = propertiesOf(workflowJsonSchema());
@@ -50,7 +50,7 @@ test('every key is in the reference', async () => {
   expect(keys.filter((key) => !reference.includes(`\n| \`${key}\` |`))).toEqual([]);
 });
 
-test('project files', async () => {
+test('the project files in docs/worktrees.md are valid', async () => {
   const worktrees = await Bun.file(join(root, 'docs/worktrees.md')).text();
   const examples = [...worktrees.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '');
   expect(examples.length).toBeGreaterThan(0);

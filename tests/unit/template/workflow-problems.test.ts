@@ -1,6 +1,6 @@
 /**
- * Promises: everything wrong with a workflow is told at once, each at the place where it is mended, with the word that
- * was meant where one is near. Not covered: the wording of the YAML parser.
+ * Promises: all problems of a workflow are reported at once, each at the place to fix it, with the nearest valid
+ * word. Messages of the YAML parser are not tested.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { exampleWorkflow, WorkflowFolder } from '../../support/template/workflow-rig.ts';
@@ -13,8 +13,8 @@ afterAll(() => folder.remove());
 
 const ok = 'project: .., prompt: hi';
 
-describe('the form', () => {
-  test('not a workflow at all', () => {
+describe('form', () => {
+  test('a file that is no workflow is refused', () => {
     expect(folder.allFaults('')).toEqual(['1:1 a workflow is a map with "version: 1" and "sessions"']);
     expect(folder.allFaults('- 1')).toEqual(['1:1 a workflow is a map with "version: 1" and "sessions"']);
     expect(folder.allFaults('sessions: {}')).toEqual(['1:1 version is missing: begin the file with "version: 1"']);
@@ -31,7 +31,7 @@ describe('the form', () => {
     ]);
   });
 
-  test('keys that are not there, with the nearest that is', () => {
+  test('unknown workflow keys are reported with the nearest known key', () => {
     const text =
       `version: 1\ntittle: x\ngroup: { maxBudgetUSD: 1 }\nsessions:\n  a: { ${ok}, dependson: b, ` +
       `config: { generateSetings: true } }`;
@@ -43,7 +43,7 @@ describe('the form', () => {
     ]);
   });
 
-  test('values of the wrong kind', () => {
+  test('workflow values of the wrong type are reported', () => {
     const text =
       '  a:\n    project: ..\n    prompt: hi\n    timeout: 30\n    retries: 99\n    maxBudgetUsd: 0\n' +
       '    model: "--evil"\n    permissionMode: yolo\n    allowedTools: "Bash(git"\n';
@@ -53,36 +53,36 @@ describe('the form', () => {
     );
   });
 
-  test('an output schema that claude would refuse', () => {
+  test('an output schema that claude would refuse is reported', () => {
     expect(folder.faults(`  a: { ${ok}, outputSchema: { type: array } }`)).toEqual([
       '3:47 outputSchema: its "type" must be "object"',
     ]);
   });
 
-  test('a time may be too short or too long', () => {
+  test('times that are too short or too long are reported', () => {
     for (const time of ['0s', '31d', '1.5h', 'm', '"1 m"']) {
       expect(folder.faults(`  a: { ${ok}, timeout: ${time} }`)).toEqual([expect.stringContaining('must be a time')]);
     }
   });
 
-  test('names of sessions', () => {
+  test('invalid session names are reported', () => {
     for (const name of ['"1"', '"a b"', '-a', '"😀"', 'a/b', 'x'.repeat(65), '""', '"\\u0000"']) {
       expect(folder.faults(`  ${name}: { ${ok} }`)).toEqual([expect.stringMatching(/^3:3 .*cannot be a name/)]);
     }
   });
 
-  test('the same name twice', () => {
+  test('a duplicate session name is reported', () => {
     expect(folder.faults(`  a: { ${ok} }\n  a: { ${ok} }`)).toEqual([
       '4:3 the key "a" stands twice in its map: leave one of them out',
     ]);
   });
 
-  test('a slug that cannot be', () => {
+  test('an impossible slug is reported', () => {
     const text = `name: My Flow\nversion: 1\nsessions: { a: { ${ok} } }`;
     expect(folder.allFaults(text)).toEqual([expect.stringContaining('1:7 name: expected lower-case letters')]);
   });
 
-  test('keys of a matrix', () => {
+  test('invalid matrix keys are reported', () => {
     const faults = folder.faults(
       `  a: { ${ok}, matrix: { name: [x], project: [x], "a b": [x], y: [], z: 1 } }\n  b: { ${ok}, matrix: {} }`,
     );
@@ -97,14 +97,14 @@ describe('the form', () => {
 });
 
 describe('variables', () => {
-  test('one that only its user can give a value', () => {
+  test('a variable that only its user can set is reported', () => {
     const text = `version: 1\nvars:\n  ticket: { required: true }\nsessions: { a: { ${ok} } }`;
     expect(folder.allFaults(text, {})).toEqual([
       '3:11 the variable "ticket" has no value; give it one with --var ticket=VALUE',
     ]);
   });
 
-  test('all missing and mistyped ones at once', () => {
+  test('all missing and misspelt variables are reported at once', () => {
     const text =
       `version: 1\nvars:\n  ticket: { required: true }\n  level: { type: enum, values: [low, high], ` +
       `required: true }\nsessions: { a: { ${ok} } }`;
@@ -115,7 +115,7 @@ describe('variables', () => {
     ]);
   });
 
-  test('that are required cannot be blank, as an unset variable of the shell is', () => {
+  test('required variables cannot be blank, as unset shell variables are', () => {
     const text =
       `version: 1\nvars:\n  ticket: { required: true, description: The ticket }\n  area: api\n` +
       `sessions: { a: { project: .., prompt: "{{ticket}} {{area}}", template: wrap } }`;
@@ -125,7 +125,7 @@ describe('variables', () => {
     expect(folder.allFaults(text, { ticket: 'x', area: '' })).toEqual([]);
   });
 
-  test('of templates that are required cannot be blank, wherever the blank comes from', () => {
+  test('required variables of templates cannot be blank, wherever the blank comes from', () => {
     const declared = 'variables:\n  - name: topic\n    required: true\n';
     folder.write('templates/prompts/about.md', `---\n${declared}---\nAbout {{topic}}`);
     folder.write('templates/configs/about/config.yaml', declared);
@@ -143,16 +143,16 @@ describe('variables', () => {
     const shared = text('').replace('note:', 'topic:');
     expect(folder.allFaults(shared)).toEqual(faults);
     expect(folder.allFaults(shared, { topic: 'x' })).toEqual([]);
-    // Where no values are given, each may still get one.
+    // Without given values each variable may still get one.
     expect(folder.validate(text(', vars: { topic: "{{note}}" }'))).toEqual([]);
     expect(folder.validate(shared)).toEqual([]);
-    // A name that stands there undeclared must only be given.
+    // An undeclared name must only be given.
     folder.write('templates/prompts/about.md', 'About {{topic}}.');
     folder.write('templates/configs/about/config.yaml', '');
     expect(folder.allFaults(shared)).toEqual([]);
   });
 
-  test('are no problem where there are no values, whatever their type', () => {
+  test('variables of any type are no problem where no values are given', () => {
     const text =
       'version: 1\nvars:\n  n: { type: number, required: true }\n  f: { type: file, required: true }\n' +
       '  e: { type: enum, values: [low], required: true }\n  p: { type: path, required: true }\n' +
@@ -168,7 +168,7 @@ describe('variables', () => {
     expect(folder.validate(text)).toEqual([expect.stringContaining('"x" is not a number')]);
   });
 
-  test('names that nothing knows, at their place', () => {
+  test('unknown variables are reported at their place', () => {
     const text =
       'version: 1\ntitle: "x {{tiket}}"\nvars: { ticket: t }\nsessions:\n  a:\n    project: "{{project.path}}"\n' +
       '    matrix: { x: ["{{matrix.x}}"] }\n    prompt: |\n      One {{ticket}}\n      Two {{tiket}} ' +
@@ -190,7 +190,7 @@ describe('variables', () => {
 });
 
 describe('projects', () => {
-  test('must be there, and folders', () => {
+  test('projects must exist and be folders', () => {
     folder.write('flow/file.txt', 'x');
     const text =
       '  a: { prompt: hi }\n  b: { prompt: hi, project: nowhere }\n  c: { prompt: hi, project: file.txt }\n' +
@@ -205,15 +205,15 @@ describe('projects', () => {
   });
 });
 
-describe('the task', () => {
-  test('must be there and say something', () => {
+describe('task', () => {
+  test('a task must exist and have text', () => {
     expect(folder.faults('  a: { project: .. }\n  b: { project: .., prompt: " " }')).toEqual([
       '3:3 "a" has no task: give it "prompt" or "template"',
       '4:29 the prompt is blank',
     ]);
   });
 
-  test('a template that is not there, or is a config', () => {
+  test('a missing prompt template, or the name of a config template, is reported', () => {
     const faults = folder.faults(
       '  a: { project: .., template: wrp, prompt: hi }\n  b: { project: .., template: strict }',
     );
@@ -221,7 +221,7 @@ describe('the task', () => {
     expect(faults[1]).toBe('4:31 "strict" is a config template; write "configTemplate: strict"');
   });
 
-  test('variables of a template: missing and mistyped', () => {
+  test('missing and misspelt variables of a template are reported', () => {
     expect(folder.faults('  a: { project: .., template: implement, vars: { featur: x } }')).toEqual([
       '3:31 template implement: the variable "feature" has no value; did you mean it by "featur"?',
       '3:50 nothing in this session uses the variable "featur"; did you mean "feature"?',
@@ -229,7 +229,7 @@ describe('the task', () => {
     ]);
   });
 
-  test('a faulty template is told in its own file', () => {
+  test('errors of a template are reported in its own file', () => {
     const path = folder.write('templates/prompts/bad.md', '---\nvariables: []\n---\nHi {{who}}');
     const loaded = folder.load('version: 1\nsessions: { a: { project: .., template: bad } }');
     expect(loaded.ok ? [] : loaded.problems.map(({ file, line, column }) => `${file}:${line}:${column}`)).toEqual([
@@ -237,21 +237,21 @@ describe('the task', () => {
     ]);
   });
 
-  test("a group's template that no session uses must be there as well", () => {
+  test('a group’s template must exist even if no session uses it', () => {
     const text = 'version: 1\ngroup: { template: nope }\nsessions: { a: { project: .., template: wrap, prompt: hi } }';
     expect(folder.allFaults(text)).toEqual([expect.stringContaining('2:20 there is no prompt template "nope"')]);
   });
 });
 
-describe('config', () => {
-  test('a config template that is not there, or lacks a value', () => {
+describe('config templates', () => {
+  test('a missing config template and its missing variables are reported', () => {
     folder.write('templates/configs/needy/CLAUDE.md', 'For {{owner}}');
     const faults = folder.faults(`  a: { ${ok}, configTemplate: stric }\n  b: { ${ok}, configTemplate: needy }`);
     expect(faults[0]).toStartWith('3:49 there is no config template "stric"; did you mean "strict"?');
     expect(faults[1]).toStartWith('4:49 config template needy: the variable "owner" has no value');
   });
 
-  test("the group's, unless the session does not inherit", () => {
+  test('the group’s config template is checked unless the session does not inherit it', () => {
     const text = (more: string) => `version: 1\ngroup: { configTemplate: house }\nsessions: { a: { ${ok}${more} } }`;
     expect(folder.allFaults(text(''))).toEqual([
       expect.stringContaining('2:26 config template house: the variable "area"'),
@@ -259,7 +259,7 @@ describe('config', () => {
     expect(folder.allFaults(text(', config: { inheritFromGroup: false }'))).toEqual([]);
   });
 
-  test('settings of its own beside none at all, deny rules that would be lost among them', () => {
+  test('conflicting and lost settings are reported: own settings beside none, and lost deny rules', () => {
     const own = 'settingsOverride: { permissions: { deny: [Bash] } }';
     const text = `  a:\n    project: ..\n    prompt: hi\n    config:\n      generateSettings: false\n      ${own}\n`;
     const fault = expect.stringMatching(/^8:25 .*has no effect with generateSettings: false; leave one of them out$/);
@@ -269,15 +269,15 @@ describe('config', () => {
     expect(folder.faults(text.replace(`      ${own}\n`, ''))).toEqual([]);
   });
 
-  test('settings that claude would not read', () => {
+  test('settings that claude would not read are reported', () => {
     expect(folder.faults(`  a: { ${ok}, config: { settingsOverride: { permissions: [] } } }`)).toEqual([
       expect.stringMatching(/^3:\d+ .*permissions/),
     ]);
   });
 });
 
-describe('dependencies', () => {
-  test('unknown, circular, and on itself', () => {
+describe('dependency problems', () => {
+  test('unknown, circular and self dependencies are reported', () => {
     const text =
       `  a: { ${ok}, dependsOn: [c, bb] }\n  b: { ${ok}, dependsOn: a }\n  c: { ${ok}, dependsOn: b ` +
       `}\n  d: { ${ok}, dependsOn: d }`;
@@ -288,7 +288,7 @@ describe('dependencies', () => {
     ]);
   });
 
-  test('results of sessions that are no ancestors, of none, of oneself, and in a form they do not have', () => {
+  test('references to results of non-ancestors, of the session itself, and in a wrong form are reported', () => {
     const text = `  one: { ${ok} }\n  two: { ${ok}, dependsOn: one }\n  three:
     project: ..
     dependsOn: two
@@ -319,7 +319,7 @@ describe('dependencies', () => {
     ]);
   });
 
-  test('a field that the schema does not have', () => {
+  test('a reference to a field missing from the schema is reported', () => {
     const schema =
       '{ type: object, properties: { uses: { type: array, items: { type: object, properties: { file: ' +
       '{ type: string } } } } } }';
@@ -338,13 +338,13 @@ describe('dependencies', () => {
   });
 });
 
-test('the same problem of many sessions is told once', () => {
+test('a problem shared by many sessions is reported once', () => {
   const text = exampleWorkflow.replace('Find uses of {{area}}', 'Find uses of {{aera}}');
   expect(folder.allFaults(text, { ticket: 'x' })).toEqual(['34:27 there is no variable "aera"; did you mean "area"?']);
 });
 
-describe('what would cost much', () => {
-  test('an alias bomb, and a value that holds itself', () => {
+describe('expensive workflows', () => {
+  test('an alias bomb and a recursive value are refused', () => {
     const bomb = Array.from({ length: 12 }, (_, level) => {
       const inner = level === 0 ? '"x"' : `*a${level - 1}`;
       return `a${level}: &a${level} [${Array(9).fill(inner).join(', ')}]`;
@@ -353,11 +353,11 @@ describe('what would cost much', () => {
     expect(folder.allFaults('x: &s { y: *s }')).toEqual([expect.stringContaining('cyclic')]);
   });
 
-  test('a file of 5 MB', () => {
+  test('a workflow file of 5 MB is refused', () => {
     expect(folder.allFaults(`version: 1\n# ${'x'.repeat(5_000_000)}`)).toEqual(['1:1 is larger than 1 MiB']);
   });
 
-  test('a matrix of a million sessions', () => {
+  test('a matrix of a million sessions is refused', () => {
     const values = `[${Array.from({ length: 100 }, (_, index) => `v${index}`).join(', ')}]`;
     expect(folder.faults(`  a: { ${ok}, matrix: { x: ${values}, y: ${values}, z: ${values} } }`)).toEqual([
       expect.stringContaining('more than 10000 sessions'),

@@ -1,6 +1,6 @@
 /**
- * Promises: the JSON Schema that editors use is made from the form that is checked, and is up to date. Regenerate it
- * with UPDATE_GOLDEN=1. Not covered: what an editor makes of it.
+ * Promises: the JSON Schema for editors is generated from the checked form and is up to date. Regenerate it with
+ * UPDATE_GOLDEN=1.
  */
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { exampleWorkflow } from '../../support/template/workflow-rig.ts';
 
 const path = join(import.meta.dir, '../../../templates/workflow.schema.json');
 
-test('the shipped schema is the one that the program has', async () => {
+test('the shipped workflow schema equals the generated one', async () => {
   const text = `${JSON.stringify(workflowJsonSchema(), null, 2)}\n`;
   if (process.env.UPDATE_GOLDEN === '1') await Bun.write(path, text);
   expect(await Bun.file(path).text()).toBe(text);
@@ -23,7 +23,7 @@ function check(text: string): string | null {
   return isValid(parse(text)) ? null : (isValid.errors?.[0]?.instancePath ?? '');
 }
 
-test('the example fits it, and what is wrong does not', () => {
+test('the example workflow fits the schema, and wrong workflows do not', () => {
   expect(check(exampleWorkflow)).toBeNull();
   const wrong: readonly (readonly [string, string, string])[] = [
     ['version: 1', 'version: 2', '/version'],

@@ -1,6 +1,6 @@
 /**
- * Promises: a workflow says where its sessions work and how their work is checked, for one or for all; what the
- * projects say counts where it says nothing; what cannot be is told at its place; no value gets into a shell command.
+ * Promises: a workflow can set where sessions work and how their work is checked, for one session or all. Project
+ * files apply where the workflow is silent, errors have their place, and no value becomes part of a shell command.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import type { SessionDefinition } from '../../../src/core/group.ts';
@@ -34,8 +34,8 @@ function works(text: string, given: Readonly<Record<string, string>> = {}): obje
   return folder.draft(text, given).sessions.map(({ definition }) => work(definition));
 }
 
-describe('settings', () => {
-  test('of a session, and of the group for those that say nothing', () => {
+describe('work settings', () => {
+  test('work settings of a session take precedence over those of the group', () => {
     const text = `version: 1
 group: { isolate: worktree, accept: npm test, acceptRetries: 3, setup: npm ci, setupTimeout: 20m, commit: false }
 sessions:
@@ -71,7 +71,7 @@ vars: { check: "", area: api }
 sessions:
   a: { ${api}, accept: ${JSON.stringify(command)} }`;
 
-  test('a variable may be the whole command; a blank one says nothing', () => {
+  test('a variable may be a whole command, and a blank one counts as unset', () => {
     expect(works(withVars('{{check}}'), { check: "npm test -- --grep '{{x}}'" })).toEqual([
       { accept: "npm test -- --grep '{{x}}'" },
     ]);
@@ -85,8 +85,8 @@ sessions:
   });
 });
 
-describe('what cannot be', () => {
-  test('is told at the key', () => {
+describe('refused work settings', () => {
+  test('a wrong work setting is reported at its key', () => {
     expect(folder.faults(`  a: { ${api}, isolate: none, setup: npm ci, commit: false }`)).toEqual([
       '3:68 setup is run in a new worktree only, and the session gets none',
       '3:84 commit is about worktrees only, and the session gets none',
@@ -100,7 +100,7 @@ describe('what cannot be', () => {
     expect(folder.faults(`  a: { ${api}, isolate: yes }`)).toHaveLength(1);
   });
 
-  test('a worktree without a repository', () => {
+  test('a worktree without a repository is reported', () => {
     const why = `isolate: worktree takes a git repository, and ${folder.path} is in none`;
     expect(folder.faults('  a: { project: .., prompt: hi, isolate: worktree }')).toEqual([`3:42 ${why}`]);
     expect(
@@ -111,7 +111,7 @@ describe('what cannot be', () => {
     ]);
   });
 
-  test('a branch of a session that surely has none', () => {
+  test('the branch of a session that cannot have one is reported', () => {
     const faults = (first: string, group = '{}') =>
       folder.allFaults(
         `version: 1\ngroup: ${group}\nsessions:\n  a: { ${first}, prompt: hi }\n` +
@@ -126,7 +126,7 @@ describe('what cannot be', () => {
       expect.stringContaining(none),
     ]);
     expect(faults(services, '{ isolate: none }')).toHaveLength(2);
-    // Without a repository there may be none either, but a shared workflow cannot know.
+    // A shared workflow cannot know whether there is a repository.
     expect(faults('project: ..')).toEqual([]);
   });
 
@@ -141,11 +141,11 @@ describe('what cannot be', () => {
   });
 });
 
-describe("the projects' own files", () => {
+describe('project files', () => {
   const write = (project: string, text: string) =>
     folder.write(`services/${project}/.claude-code-agent/project.yaml`, text);
 
-  test('count where neither session nor group says anything, and are told once', () => {
+  test('project files apply where neither session nor group sets a value, and are listed once', () => {
     const file = write('api', 'accept: npm test\nsetup: npm ci\nisolate: worktree\nacceptTimeout: 1m\n');
     write('web', 'accept: false');
     const text = (more: string, group = '{}') =>
@@ -165,7 +165,7 @@ describe("the projects' own files", () => {
     expect(own.projectCommands).toEqual([]);
   });
 
-  test('their problems are told with their own name, once', () => {
+  test('problems of a project file are reported once, with its own name', () => {
     const file = write('api', 'acept: x\n');
     const loaded = folder.load(
       'version: 1\nsessions: { a: { project: ../services/api, prompt: hi, matrix: { n: [x, y] } } }',
@@ -176,7 +176,7 @@ describe("the projects' own files", () => {
     });
   });
 
-  test('that ask for a worktree where there is no repository are named', () => {
+  test('project files that require a worktree outside a repository are reported', () => {
     const file = folder.write('.claude-code-agent/project.yaml', 'isolate: worktree');
     expect(folder.faults('  a: { project: .., prompt: hi }')).toEqual([
       `3:6 ${file}: isolate: worktree takes a git repository, and ${folder.path} is in none`,

@@ -1,6 +1,6 @@
 /**
- * Promises: a workflow that is right becomes exactly the sessions it describes, each text filled in once, with the
- * places for later results where they stand in the prompt. Not covered: how a group is made of the drafts.
+ * Promises: a valid workflow becomes exactly the sessions it describes. Each text is filled in once, and references
+ * to later results stay in the prompt. How a group is made of the drafts is not tested here.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { withShared } from '../../../src/core/setting-values.ts';
@@ -13,8 +13,8 @@ beforeAll(() => {
 });
 afterAll(() => folder.remove());
 
-describe('the example', () => {
-  test('the group', () => {
+describe('example workflow', () => {
+  test('the example workflow gives its group', () => {
     const { slug, name, description, config, template, configTemplate, variables, workflow } = folder.draft(
       exampleWorkflow,
       { ticket: 'ABC-12' },
@@ -45,7 +45,7 @@ describe('the example', () => {
     expect(workflow).toEqual({ name: 'cross-repo-change', origin: 'flow.yaml', digest });
   });
 
-  test('its sessions, each after those it waits for', () => {
+  test('the example workflow gives its sessions in dependency order', () => {
     const { sessions } = folder.draft(exampleWorkflow, { ticket: 'ABC-12' });
     const changes = ['api', 'core', 'web'].flatMap((name) => [`change-${name}-a`, `change-${name}-b`]);
     expect(sessions.map(({ key }) => key)).toEqual([
@@ -62,7 +62,7 @@ describe('the example', () => {
     );
   });
 
-  test('one of them in full', () => {
+  test('one session of the example workflow has all expected fields', () => {
     const change = folder.draft(exampleWorkflow, { ticket: 'ABC-12' }).sessions[4];
     const place = '{{sessions.analyze[matrix.project].structured.uses[0]}}';
     const prompt = `Build ABC-12 (plain) in api.\nKnown: ${place}`;
@@ -109,7 +109,7 @@ describe('the example', () => {
     ]);
   });
 
-  test('what a session says of trust, memory and processes counts before what the group says', () => {
+  test('a session’s settings for trust, memory and processes take precedence over the group’s', () => {
     const text = `version: 1
 group: { untrusted: true, memory: 500, maxProcesses: 200 }
 sessions:
@@ -130,35 +130,35 @@ sessions:
     ]);
   });
 
-  test('can be validated without values and without projects', () => {
+  test('a workflow can be validated without values and projects', () => {
     expect(folder.validate(exampleWorkflow.replaceAll('../services/*', '../nowhere/*'))).toEqual([]);
   });
 });
 
-describe('the least there can be', () => {});
+describe('the smallest workflow is valid', () => {});
 
 describe('prompt beside template', () => {
   const prompts = (text: string) => folder.sessions(text).map(({ definition }) => definition);
 
-  test('fills its {{prompt}}', () => {
+  test('a prompt beside a template fills the template’s {{prompt}}', () => {
     expect(prompts('  a: { project: .., template: wrap, prompt: "say {{session.name}}" }')[0]).toMatchObject({
       prompt: 'Do: say a',
       template: 'wrap',
     });
   });
 
-  test('replaces a template that has none', () => {
+  test('a prompt beside a template without {{prompt}} replaces the template', () => {
     const [replaced] = prompts('  a: { project: .., template: implement, prompt: hi }');
     expect(replaced?.prompt).toBe('hi');
     expect(replaced?.template).toBeUndefined();
   });
 
-  test('of the group', () => {
+  test('a session’s prompt is combined with the group’s template', () => {
     const draft = folder.draft('version: 1\ngroup: { template: wrap }\nsessions: { a: { project: .., prompt: hi } }');
     expect(draft.sessions[0]?.definition).toMatchObject({ prompt: 'Do: hi', template: 'wrap' });
   });
 
-  test('places of both stay where they stand', () => {
+  test('references in both the prompt and its template keep their places', () => {
     folder.write(
       'templates/prompts/both.md',
       'A {{sessions.one.result}} {{prompt}} B {{sessions.one.result}} {{prompt}} C',
@@ -173,7 +173,7 @@ describe('prompt beside template', () => {
 });
 
 describe('variables', () => {
-  test('the session wins over the workflow, and the workflow over the template', () => {
+  test('variables of the session take precedence over the workflow’s, and those over the template’s', () => {
     const text =
       'version: 1\nvars: { feature: flow, style: bold }\nsessions:\n  a: { project: .., template: ' +
       'plain, vars: { style: thin } }';
@@ -188,7 +188,7 @@ describe('variables', () => {
     });
   });
 
-  test('what is filled in is never looked at again', () => {
+  test('filled-in text is never scanned again', () => {
     const value = '{{area}} $& {{sessions.a.result}} \\{{x}}';
     const text =
       'version: 1\nvars: { area: api, x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  ' +
@@ -200,7 +200,7 @@ describe('variables', () => {
 });
 
 describe('CLAUDE.md', () => {
-  test('is named by path or by prompt template, and filled in', () => {
+  test('a workflow’s CLAUDE.md can be a path or a prompt template, and is filled in', () => {
     folder.write('flow/notes.md', 'Notes of {{session.name}} for {{matrix.x}}: {{area}}.\n');
     folder.write('templates/prompts/rules.md', 'Rules of {{project.name}}');
     const text =
@@ -214,8 +214,8 @@ describe('CLAUDE.md', () => {
   });
 });
 
-describe('where templates are found', () => {
-  test('by path, seen from the workflow, and kept as a path that means the same from anywhere', () => {
+describe('template lookup', () => {
+  test('a template path is relative to the workflow, and is stored as a portable path', () => {
     folder.write('flow/mine/task.md', 'Mine: {{prompt}}');
     folder.write('flow/mine/config/CLAUDE.md', 'Mine');
     const text =
@@ -234,7 +234,7 @@ describe('where templates are found', () => {
     ]);
   });
 
-  test("the project's own come before those beside the workflow, and neither replaces one of the user", () => {
+  test('project templates come before those beside the workflow, and neither replaces a user’s', () => {
     folder.write('services/api/.claude-code-agent/templates/prompts/where.md', 'project');
     folder.write('flow/.claude-code-agent/templates/prompts/where.md', 'workflow');
     const text = '  a: { template: where, matrix: { projects: [../services/api, ../services/web] } }';

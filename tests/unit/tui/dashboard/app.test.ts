@@ -1,4 +1,4 @@
-/** Promises: the ink side draws the lines it is given as they are, and tells keys, held keys and pastes apart. */
+/** Promises: the ink part draws lines unchanged and distinguishes keys, held keys and pastes. */
 import { afterEach, expect, test } from 'bun:test';
 import type { Key } from 'ink';
 import { cleanup, render } from 'ink-testing-library';
@@ -47,7 +47,7 @@ test('lines are drawn with their styles, and drawn again when they change', asyn
   await until(() => Bun.stripANSI(shown.lastFrame() ?? '') === 'one\nthree\nfour');
 });
 
-test('a pane has a border with its title and what stands at the end', () => {
+test('a pane has a border with its title and the text at its end', () => {
   const pane = { title: ' A ', end: ' 1-2 ', lines: ['漢字    ', 'two     '], columns: 14, height: 4 };
   const { shown } = show({ bands: [[{ ...pane, border: { style: 'round', isDim: true } }]] });
   const drawn = Bun.stripANSI(shown.lastFrame() ?? '').split('\n');
@@ -68,6 +68,6 @@ test.each([
   ['jjjjjjjjjj', {}, Array.from({ length: 10 }, () => ({ text: 'j' }))],
   ['sab', {}, [{ text: 's' }, { text: 'a' }, { text: 'b' }]],
   ['a whole line\rq', {}, [{ text: 'a whole line' }, { key: 'enter' }, { text: 'q' }]],
-] as [string, Partial<Key>, Press[]][])('%j with %j', (input, key, presses) => {
+] as [string, Partial<Key>, Press[]][])('the input %j gives %j', (input, key, presses) => {
   expect(pressesOf(input, { ...nothing, ...key })).toEqual(presses);
 });

@@ -1,4 +1,4 @@
-/** Promises: how the list can be arranged and sorted, and that the selection stays on its session meanwhile. */
+/** Promises: the session list can be grouped and sorted, and the selection stays on its session. */
 import { expect, test } from 'bun:test';
 import { verdictsAtRest } from '../../../../src/core/plan/verdicts.ts';
 import { plainRow } from '../../../../src/tui/dashboard/cells.ts';
@@ -17,7 +17,7 @@ import {
   textOf,
 } from '../../../support/tui/dashboard/scene.ts';
 
-test('in waves each session stands below the heading of those that can start together', () => {
+test('in waves each session is listed below the heading of its wave', () => {
   const lines = textOf(frame({ ui: { arrangement: 'waves' } })).split('\n');
   const from = lines.findIndex((line) => line.includes('Wave 1'));
   expect(lines.slice(from, from + 13).map((line) => line.slice(0, 16).trim())).toEqual([
@@ -35,12 +35,12 @@ test('in waves each session stands below the heading of those that can start tog
     'Wave 4  0/1',
     '○  005 release',
   ]);
-  // The heading of what is selected is shown with it.
+  // The heading of the selected session is visible with it.
   const small = textOf(frame({ rows: 9, ui: { arrangement: 'waves', selected: sessionId(3), top: 8 } }));
   expect(small).toMatch(/Wave 3 .*\n›○ {2}003 web/);
 });
 
-/** Numbers of the sessions, and headings, from the top. */
+/** Session numbers and headings from the top. */
 function rowsOf(ui: Partial<Ui>): (number | string)[] {
   const { state } = fold(sceneEvents);
   const verdicts = verdictsAtRest(state);
@@ -50,7 +50,7 @@ function rowsOf(ui: Partial<Ui>): (number | string)[] {
   );
 }
 
-test('the list can be arranged by status and by project', () => {
+test('the list can be grouped by status and by project', () => {
   expect(rowsOf({ arrangement: 'status' })).toEqual([
     ...['failed  1', 6, 'paused  1', 8, 'running  2', 2, 9],
     ...['pending  4', 3, 4, 5, 7, 'completed  1', 1],
@@ -59,17 +59,17 @@ test('the list can be arranged by status and by project', () => {
   expect(byProject.slice(0, 4)).toEqual(['database  1/1', 1, 'api  0/1', 2]);
 });
 
-test('what is dear, what takes long and what is called so comes first, in each part of the list', () => {
+test('sorting by cost, duration or name orders each part of the list', () => {
   expect(rowsOf({ sorting: 'cost' }).slice(0, 4)).toEqual([1, 6, 2, 9]);
   expect(rowsOf({ sorting: 'time' }).slice(0, 3)).toEqual([2, 1, 6]);
   expect(rowsOf({ sorting: 'name' }).slice(0, 3)).toEqual([2, 9, 8]);
   expect(rowsOf({ arrangement: 'waves', sorting: 'name' }).slice(0, 4)).toEqual(['Wave 1  1/3', 9, 8, 1]);
   expect(textOf(frame({ ui: { sorting: 'cost' } }))).toMatch(/ COST▾ /);
-  // Lanes lead from row to row.
+  // Lines lead from row to row.
   expect(textOf(frame({ ui: { sorting: 'name' } }))).not.toContain('├');
 });
 
-test('however the list is arranged, sorted and filtered, the selection stays on its session and is visible', () => {
+test('the selection stays on its session and visible under any grouping, sorting and filter', () => {
   const anyUi = fc.record({
     arrangement: fc.constantFrom(...arrangements),
     sorting: fc.constantFrom(...sortings),

@@ -1,4 +1,4 @@
-/** Promises: on a wide terminal the details stand beside the list, each of their tabs says what it is called. */
+/** Promises: on a wide terminal the details are beside the list, and each tab shows its contents. */
 import { expect, test } from 'bun:test';
 import { plainRow, type Row } from '../../../../src/tui/dashboard/cells.ts';
 import {
@@ -13,7 +13,7 @@ import {
 
 const beside = (wanted: Wanted = {}) => frame({ columns: 130, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
 
-test('from 130 columns the details stand beside the list without being asked for, from 100 below it', () => {
+test('details open beside the list from 130 columns, and below it from 100', () => {
   expect(beside().shape).toBe('beside');
   expect(beside({ columns: 129 }).shape).toBe('below');
   expect(beside({ columns: 99 }).shape).toBe('none');
@@ -22,11 +22,11 @@ test('from 130 columns the details stand beside the list without being asked for
   const text = screenOf(beside({ columns: 140, ui: { selected: sessionId(2) } }));
   expect(text).toMatch(/╭─ 002 api {2}\[now\] log diff prompt cost config ─*╮\n/);
   expect(text).toMatch(/SESSION .*PROJECT .*COST .*DOING +┃│ running .*\$0\.42/);
-  // Below what a session does now its log goes on.
+  // The log continues below the current activity.
   expect(text).toContain('│ > Bash npm test');
 });
 
-test('beside the details only the row of the list is shown in reverse, over the whole width of the list', () => {
+test('beside the details only the list row is reversed, over the width of the list', () => {
   for (const columns of [130, 160, 300]) {
     const [row] = rowsOf(beside({ columns, ui: { selected: sessionId(9) } })).filter(isSelected);
     const cells = row?.cells ?? [];
@@ -39,7 +39,7 @@ test('beside the details only the row of the list is shown in reverse, over the 
   }
 });
 
-test('a diff is told in one line and shown below it', () => {
+test('a diff is summarised in one line and shown below it', () => {
   const diff = { summary: '1 file changed, +1 -1.', lines: ['\u001b[31m-old\u001b[39m', '\u001b[32m+new\u001b[39m'] };
   const material = { sessionId: sessionId(2), log: [], attempts: [], diff };
   const shown = beside({ view: { material }, ui: { selected: sessionId(2), tab: 'diff' } });
@@ -49,14 +49,14 @@ test('a diff is told in one line and shown below it', () => {
   );
 });
 
-test('the cost of a session is told by kind of token and by attempt', () => {
+test('the cost of a session is listed by kind of token and by attempt', () => {
   const text = textOf(beside({ ui: { selected: sessionId(6), tab: 'cost' } }));
   for (const told of [/spent +\$0\.60\n/, /input +90k/, /output +400/, /1 start +failed \(no-result\)/]) {
     expect(text).toMatch(told);
   }
 });
 
-test('what stands at a place of the screen is what a click there means', () => {
+test('a click selects the item at its place on the screen', () => {
   const shown = beside({ ui: { selected: sessionId(2) } });
   const lines = screenOf(shown).split('\n');
   const places = (text: string) => {
@@ -77,7 +77,7 @@ test('what stands at a place of the screen is what a click there means', () => {
   expect(below.hit(screenOf(below).split('\n')[y]?.indexOf('diff') ?? 0, y)).toEqual({ on: 'tab', tab: 'diff' });
 });
 
-test('at 120 columns each row says what its session does and in which project, with the details open', () => {
+test('at 120 columns with open details each row shows activity and project', () => {
   const text = textOf(beside({ columns: 120, rows: 40, ui: { selected: sessionId(2) } }));
   expect(text).toMatch(/SESSION .*PROJECT .*DOING/);
   expect(text).toMatch(/002 api +api .*Bash npm run test/);

@@ -1,4 +1,7 @@
-/** Promises: foreign text is one harmless line of known width; styles never change it; wrapping loses nothing. */
+/**
+ * Promises: foreign text becomes one harmless line of known width, styles do not change the width, and wrapping loses
+ * no text.
+ */
 import { expect, test } from 'bun:test';
 import {
   backgroundOf,
@@ -34,10 +37,10 @@ const nasty = fc.oneof(
   ),
 );
 const hostile = fc.array(nasty, { maxLength: 12 }).map((parts) => parts.join(''));
-/** Control characters, and what has no width of its own or turns the direction of writing. */
+/** Control characters, and characters without width or that change the text direction. */
 const forbidden = /\p{Cc}|[\u200b-\u200f\u2028-\u202e\u2060-\u2069]|\ufe0f|\p{Emoji_Modifier}|[\u{e0000}-\u{e007f}]/u;
 
-test('foreign text fits and holds nothing that a terminal acts upon', () => {
+test('foreign text fits and contains nothing that controls a terminal', () => {
   fc.assert(
     fc.property(hostile, fc.integer({ min: 0, max: 60 }), (text, columns) => {
       const line = fitLine(text, columns);
@@ -51,7 +54,7 @@ test('the width of a line is the sum of the widths of its characters', () => {
   fc.assert(
     fc.property(hostile, (text) => {
       const line = fitLine(text, 200);
-      // Marks of scripts that join are the exception: terminals differ there, and such text stands last in a row.
+      // Marks of joining scripts are the exception: terminals differ, so such text is last in its row.
       if (/[\p{Mc}\p{Mn}]|\p{Lo}/u.test(line)) return;
       const sum = [...line].reduce((width, character) => width + Bun.stringWidth(character), 0);
       expect(sum).toBe(Bun.stringWidth(line));
@@ -65,10 +68,10 @@ test.each([
   ['a warning sign', '⚠️', '⚠'],
   ['a keycap', '1️⃣', '1'],
   ['a skin tone', '👍🏽', '👍'],
-  ['an accent of its own', 'e\u0301', 'é'],
-  ['heaped marks', `a${'\u0334'.repeat(40)}`, 'a\u0334\u0334'],
-  ['marks of direction', 'a\u200f\u061cb', 'ab'],
-])('%s', (_, text, plain) => {
+  ['an accent as its own character', 'e\u0301', 'é'],
+  ['stacked marks', `a${'\u0334'.repeat(40)}`, 'a\u0334\u0334'],
+  ['direction marks', 'a\u200f\u061cb', 'ab'],
+])('the width is right for %s', (_, text, plain) => {
   expect(plainWidths(text)).toBe(plain);
 });
 
@@ -80,7 +83,7 @@ const someCells: fc.Arbitrary<ScreenCell[]> = fc.array(
   { maxLength: 6 },
 );
 
-test('a row is as wide as it is to be, and paint adds nothing but styles', () => {
+test('a row has the requested width, and paint adds only styles', () => {
   fc.assert(
     fc.property(someCells, fc.integer({ min: 1, max: 120 }), fc.boolean(), (cells, columns, isSelected) => {
       const row = rowOf(cells, columns, isSelected);
@@ -114,7 +117,7 @@ test.each([
   ['rgb:0/0/f', 'dark'],
   ['red', null],
   ['', null],
-] as const)('a background of %s is %s', (answer, background) => expect(backgroundOf(answer)).toBe(background));
+] as const)('the background %s is %s', (answer, background) => expect(backgroundOf(answer)).toBe(background));
 
 test.each([
   ['15;0', 'dark'],
@@ -126,7 +129,7 @@ test.each([
   [undefined, null],
 ] as const)('COLORFGBG=%s is %s', (value, background) => expect(backgroundOfNumbers(value)).toBe(background));
 
-test('with a background that is known, what is selected keeps its colours on one that sets it off', () => {
+test('on a known background the selected row keeps its colours on a contrasting background', () => {
   const cells: ScreenCell[] = [{ text: 'ab', tone: 'bad' }, { text: 'c' }];
   for (const [paint, ground] of [
     ['dark', 238],
@@ -139,7 +142,7 @@ test('with a background that is known, what is selected keeps its colours on one
   }
 });
 
-test('wrapped lines fit and together say the same', () => {
+test('wrapped lines fit and together contain the whole text', () => {
   fc.assert(
     fc.property(someCells, fc.integer({ min: 2, max: 60 }), (cells, columns) => {
       const lines = wrapCells(cells, columns);
@@ -153,7 +156,7 @@ test('wrapped lines fit and together say the same', () => {
   );
 });
 
-test('our own styles are read back', () => {
+test('the program’s own styles are parsed', () => {
   const line = `${colourStyle('accent', '>')} Bash ${colourStyle('bad', 'failed')}${colourStyle('dim', '.')}`;
   expect(cellsOf(line)).toEqual([
     { text: '>', tone: 'accent' },
@@ -163,7 +166,7 @@ test('our own styles are read back', () => {
   ]);
 });
 
-test('padding cuts, fills and aligns by columns', () => {
+test('padding truncates, fills and aligns by columns', () => {
   expect(padded('漢字', 6)).toBe('漢字  ');
   expect(padded('漢字', 6, 'right')).toBe('  漢字');
   expect(padded('漢字漢字', 5)).toBe('漢字…');

@@ -1,6 +1,6 @@
 /**
- * Promises: at every size the screen is exactly as large as the terminal; what matters stands where it stood; only
- * visible rows are made; filters, panes and questions show what they say.
+ * Promises: at every size the screen fills the terminal exactly, important rows keep their place, only visible rows
+ * are built, and filters, panes and questions show their contents.
  */
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
@@ -37,18 +37,18 @@ const expectGolden = (name: string, text: string) =>
 
 const turning = new RegExp(`[${unicodeGlyphs.turning.join('')}]`, 'g');
 
-/** Clock times depend on where the test runs, signs that turn on the time. */
+/** Clock times depend on the time zone, spinners on the time. */
 function timeless(text: string): string {
   const [turned = ''] = unicodeGlyphs.turning;
   return text.replaceAll(formatClock(sceneLimit), 'HH:MM:SS').replaceAll(turning, turned);
 }
 
-test('the smallest terminals still show sessions and what is typed', () => {
+test('the smallest terminals still show sessions and typed text', () => {
   for (const rows of [2, 3, 4, 6]) expect(textOf(frame({ rows }))).toContain('001 schema');
   expect(textOf(frame({ rows: 1, ui: { mode: { kind: 'filter' }, filter: 'web' } }))).toBe(' filter: web\n');
 });
 
-test('where another machine has to do with a group, each row says which', () => {
+test('rows name their host if a group uses other hosts', () => {
   const moved = [
     { type: 'session_moved', sessionId: sessionId(3), to: 'gpu1' },
     { type: 'session_moved', sessionId: sessionId(6), to: 'a-machine-with-a-long-name' },
@@ -66,7 +66,7 @@ test('where another machine has to do with a group, each row says which', () => 
   expect(textOf(frame({ columns: 120 }))).not.toContain('HOST');
 });
 
-test('a line for the fleet says what is wrong with it first, where the group has one', () => {
+test('the fleet line of a group names problems first', () => {
   const fleet = { up: 2, lost: 0, refusing: 0, drained: 0, silent: {}, used: 3, slots: 12 };
   const line = (more: object, columns = 80): string =>
     textOf(frame({ columns, view: { fleet: { ...fleet, ...more } } })).split('\n')[2] ?? '';
@@ -80,11 +80,11 @@ test('a line for the fleet says what is wrong with it first, where the group has
 });
 
 describe('golden frames', () => {
-  test.each([60, 80, 120, 200])('%d columns', (columns) => {
+  test.each([60, 80, 120, 200])('the frame at %d columns matches its golden file', (columns) => {
     expectGolden(`list-${columns}`, timeless(screenOf(frame({ columns, rows: 20 }))));
   });
 
-  test('ASCII', () => {
+  test('the ASCII frame matches its golden file', () => {
     const text = timeless(screenOf(frame({ ascii: true, rows: 20 }))).replace(/^\| [-|/\\](?= {2})/m, '| |');
     expect(text).toMatch(/^[\n -~]*$/);
     expectGolden('list-80-ascii', text);
@@ -100,7 +100,7 @@ describe('golden frames', () => {
     ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
     ['runner-gone', { view: { runner: 'none' } }],
     ['fleet', { view: { fleet: { up: 2, lost: 1, refusing: 0, drained: 1, silent: {}, used: 5, slots: 12 } } }],
-  ] as [string, Wanted][])('%s', (name, wanted) => {
+  ] as [string, Wanted][])('the frame matches its golden file: %s', (name, wanted) => {
     expectGolden(name, timeless(screenOf(frame(wanted))));
   });
 });
@@ -133,7 +133,7 @@ const anyNotice: fc.Arbitrary<Partial<View>> = fc.constantFrom(
   { notices: [{ text: 'Frozen.' }, { text: `It was refused: ${'漢字 and more '.repeat(40)}`, tone: 'bad' }] },
 );
 
-test('whatever is chosen, every size is filled exactly', () => {
+test('every selection fills every terminal size exactly', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 230 }),
@@ -166,7 +166,7 @@ test('whatever is chosen, every size is filled exactly', () => {
   );
 });
 
-test('U11: the selected row is in reverse over its whole width', () => {
+test('the selected row is reversed over its whole width', () => {
   for (const columns of [40, 80, 200]) {
     const [row] = rowsOf(frame({ columns, rows: 20, ui: { selected: sessionId(9) } })).filter(isSelected);
     const painted = row === undefined ? '' : paintRow(row, 'sixteen');
@@ -175,7 +175,7 @@ test('U11: the selected row is in reverse over its whole width', () => {
   }
 });
 
-test('U11: details take the rows they need, and enter says what it does', () => {
+test('details take only the rows they need, and enter is explained', () => {
   const at = (ui: Partial<Ui>) => frame({ rows: 40, columns: 90, ui: { selected: sessionId(9), ...ui } });
   const short = at({ pane: 'split', tab: 'prompt' });
   const state = large(60);
@@ -197,7 +197,7 @@ function large(count: number) {
   return fold(events).state;
 }
 
-test('of a thousand sessions only the visible ones are looked at closely', () => {
+test('of a thousand sessions only the visible rows are built', () => {
   const state = large(1000);
   let looks = 0;
   const counted = new Map(
@@ -226,7 +226,7 @@ test('of a thousand sessions only the visible ones are looked at closely', () =>
   expect(textOf(shown)).toMatch(/\d+-\d+ of 1000/);
 });
 
-test('what holds a group up is said at the top', () => {
+test('the top row names what delays the group', () => {
   const heads = [
     [{ type: 'group_pausing', reason: 'user', mode: 'drain' }, 'may finish first'],
     [{ type: 'group_frozen', until: sceneLimit }, 'frozen: everything is halted'],
@@ -238,7 +238,7 @@ test('what holds a group up is said at the top', () => {
   }
 });
 
-test('a session that is held back looks so, whatever it waits for', () => {
+test('a session on hold is marked, whatever else it waits for', () => {
   const web = { sessionId: sessionId(3) };
   const { state } = fold([...sceneEvents, { type: 'session_queued', ...web, queued: false }]);
   const row = textOf(frame({ columns: 120, view: { state } }))
@@ -252,7 +252,7 @@ test('a session that is held back looks so, whatever it waits for', () => {
   });
 });
 
-test('a session that is tried again after a while says so only where somebody will let it go on', () => {
+test('the retry time of a session is shown only while a runner is alive', () => {
   const api = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)) };
   const message = 'No answer.';
   const inTrouble = { type: 'session_paused', ...api, reason: 'transient', message, usage: usage(0, 0, 0, 0) } as const;
@@ -271,7 +271,7 @@ test('a session that is tried again after a while says so only where somebody wi
   expect(rowOf({ state: events(pausing) })).toContain('transient: No answer.');
 });
 
-test('what waits for a limit, a slot or the prompt cache says so', () => {
+test('a session that waits for a limit, a slot or the prompt cache shows it', () => {
   const ids = [1, 2, 3, 4].map(sessionId);
   const [first = '', ...others] = ids;
   const rowsOf = (config: Partial<GroupConfig>, circumstances: Partial<SchedulingContext>, ...more: EventBody[]) => {
@@ -297,7 +297,7 @@ test('what waits for a limit, a slot or the prompt cache says so', () => {
   for (const text of rows) expect(text.match(/ {2,}limit: resumes in 58m 25/g)).toHaveLength(times);
 });
 
-test('what was halted does not work on by itself when its runner is gone, and the pane says what helps', () => {
+test('a frozen session without a runner is shown as stuck, and the pane names the remedy', () => {
   const rowAndWhy = (...more: EventBody[]) => {
     const { state } = fold([...sceneEvents, ...more]);
     const verdicts = verdictsOf(state, { preparingMax: 9, isAbandoned: true });
@@ -310,7 +310,7 @@ test('what was halted does not work on by itself when its runner is gone, and th
   expect(rowAndWhy()).toEqual(['running without a runner, or ended', `Running without a runner, or ended. ${next}`]);
 });
 
-test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {
+test('a rehearsal is marked at every usual width, and its sessions are counted', () => {
   const { state } = fold(
     sceneEvents.map((event) =>
       event.type === 'group_started' ? { ...event, run: { ...event.run, rehearsal: true } } : event,
@@ -322,7 +322,7 @@ test('a rehearsal is marked as one at every usual width, and its sessions are st
   }
 });
 
-test('what a key came to is told whole, above the keys; where there is no room, in their place', () => {
+test('the outcome of a key is shown completely above the keys, or in their place if there is no room', () => {
   const command = 'claude-code-agent session pause 20260104-143022-auth/002-api';
   const text = `The group has no runner. Press P to resume it, or only this session in another terminal: ${command}`;
   for (const columns of [70, 100, 200]) {
@@ -331,7 +331,7 @@ test('what a key came to is told whole, above the keys; where there is no room, 
       .split('\n');
     expect(lines.at(-1)).toContain('q quit');
     expect(lines.join('')).toContain(command);
-    // The lower borders of the two frames are not among them.
+    // The lower borders of the two frames are not included.
     expect(lines).toHaveLength(22);
   }
   const small = textOf(frame({ rows: 6, view: { notices: [{ text }] } }))
@@ -340,7 +340,7 @@ test('what a key came to is told whole, above the keys; where there is no room, 
   expect(small.at(-1)).toStartWith(' The group has no runner.');
 });
 
-test('the keys fit on a terminal of 80 columns', () => {
+test('the keys fit a terminal of 80 columns', () => {
   const last =
     textOf(frame({ ui: { selected: sessionId(2) } }))
       .trimEnd()
@@ -349,7 +349,7 @@ test('the keys fit on a terminal of 80 columns', () => {
   for (const hint of ['enter open', 'p pause', 'f problems', '? help', 'q quit']) expect(last).toContain(hint);
 });
 
-test('a budget is shown as a bar with what is spent, reserved and free', () => {
+test('a budget is a bar with spent, reserved and free money', () => {
   const money = (columns: number) => textOf(frame({ columns })).split('\n')[1] ?? '';
   expect(money(200)).toMatch(/^ \$2\.58 of \$10\.00 {2}█{10}░{29} 26%/);
   const { state } = fold(
@@ -363,7 +363,7 @@ test('a budget is shown as a bar with what is spent, reserved and free', () => {
   expect(reserved).toMatch(/█{10}▒{8}░{21} 26% {2}\$2\.00 reserved/);
 });
 
-test('a session to which the API gives no answer says so in its row and in its pane', () => {
+test('a session with an unavailable API shows it in its row and its pane', () => {
   const api = sessionId(2);
   const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
   const shown = (errorStatus: number | null) => {
@@ -376,7 +376,7 @@ test('a session to which the API gives no answer says so in its row and in its p
   expect(shown(429)).toContain('throttled, try 5 of 6');
 });
 
-/** The list alone, and the pane beside it as running text. */
+/** The list alone, and the pane beside it as plain text. */
 function listAndPane(wanted: Wanted): string {
   const list = textOf(frame({ ...wanted, columns: 200, ui: { ...wanted.ui, pane: 'none' } }));
   const wide = textOf(frame({ ...wanted, columns: 200, rows: 40, ui: { ...wanted.ui, pane: 'split', tab: 'now' } }));
@@ -384,7 +384,7 @@ function listAndPane(wanted: Wanted): string {
   return `${list}\n${pane.join(' ').replaceAll(/ +/g, ' ')}`;
 }
 
-test('a session to which calls were denied is marked, and its pane says which', () => {
+test('a session with denied calls is marked, and its pane lists them', () => {
   const api = sessionId(2);
   const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
   const denied = { calls: 2, tools: ['Bash', 'Write'] };
@@ -396,7 +396,7 @@ test('a session to which calls were denied is marked, and its pane says which', 
   expect(shown({})).not.toContain('denied');
 });
 
-test('while its set-up command runs, the row of a session says so and its pane where the output is', () => {
+test('during setup a session’s row says so, and its pane names the output file', () => {
   const { state } = fold([...creation({}, [session(sessionId(1))]), started, begin(sessionId(1))[0] as EventBody]);
   const shown = (setupLog: string | null) =>
     listAndPane({ view: { state, live: new Map(), setupLog: () => setupLog }, ui: { selected: sessionId(1) } });
@@ -405,7 +405,7 @@ test('while its set-up command runs, the row of a session says so and its pane w
   expect(shown(null)).toContain('claude is starting');
 });
 
-test('S17: a session of which a command waits for a slot says so in its row, and its pane what has the slots', () => {
+test('a session that waits for a command slot says so, and its pane lists the slot holders', () => {
   const audit = sessionId(9);
   const slot: SlotWait = { command: 'accept', atOnce: 1, heldBy: [{ sessionId: sessionId(2), command: 'setup' }] };
   const shown = (more: object) =>
@@ -421,13 +421,13 @@ test('S17: a session of which a command waits for a slot says so in its row, and
   expect(shown({})).not.toContain('command slot');
 });
 
-test('sessions that are blocked are not counted as waiting', () => {
+test('blocked sessions are not counted as waiting', () => {
   const [head = ''] = textOf(frame({ columns: 120 })).split('\n');
-  // 003 and 004 wait for 002, 005 for them; 007 waits for 006, which failed.
+  // 003 and 004 wait for 002, and 005 for them; 007 waits for 006, which failed.
   expect(head).toMatch(/3 waiting .*1 blocked .*1 failed/);
 });
 
-test('a name is whole where the row has room for it', () => {
+test('a name is shown completely where the row has room', () => {
   const name = 'migrate-billing-tables';
   const { state } = fold([...creation({}, [session(sessionId(1), { name })]), started]);
   for (const columns of [90, 110, 160]) {
@@ -435,12 +435,12 @@ test('a name is whole where the row has room for it', () => {
   }
 });
 
-test('amounts below a cent stand in the column of cents', () => {
+test('amounts below a cent are in the cents column', () => {
   const live = new Map([[sessionId(2), { usage: usage(0.008, 1, 1, 9) }]]);
   expect(textOf(frame({ columns: 120, view: { live } }))).toMatch(/002 api .* <\$0\.01 /);
 });
 
-test('when a run is over, what failed is selected, unless the person has selected something', () => {
+test('after a run the failed session is selected, unless the user selected another', () => {
   const { state } = fold([...sceneEvents, { type: 'group_failed', reason: 'sessions', message: '' }]);
   const selected = (ui: Partial<Ui>, view: Partial<View> = { state }) =>
     frame({ view, ui: { selected: null, ...ui } }).ui.selected;

@@ -1,4 +1,7 @@
-/** Promises: each key does what the help says; what cannot be done now is said; typed text presses no keys. */
+/**
+ * Promises: each key does what the help says, a key that is not possible now is explained, and typed text triggers no
+ * keys.
+ */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../../src/core/plan/verdicts.ts';
@@ -33,7 +36,7 @@ interface At {
 const now = { live: new Map(), nowMs: startMs, runner: 'elsewhere' } as const;
 const listedSessions = (shown: typeof state, ui: Ui) =>
   sessionIdsOf(listItems({ ...now, state: shown, verdicts: verdictsAtRest(shown) }, ui));
-/** The screen holds nothing but these. */
+/** The screen shows only these. */
 const hit = (x: number, y: number): Hit | null =>
   x < 40
     ? order[y] === undefined
@@ -73,7 +76,7 @@ test('the selection moves and stays within the list', () => {
   expect(pressed([text('j')], { ui: { filter: 'nothing' } }).ui.selected).toBe(sessionId(1));
 });
 
-test('enter opens and closes the pane; tabs go round; numbers name them', () => {
+test('enter opens and closes the pane, and tabs are reached in turn or by number', () => {
   expect(pressed([named('enter')]).ui).toMatchObject({ pane: 'split', tab: 'now' });
   expect(pressed([named('enter'), named('enter')]).ui.pane).toBe('none');
   expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('diff');
@@ -84,7 +87,7 @@ test('enter opens and closes the pane; tabs go round; numbers name them', () => 
   expect(pressed([text('3'), text('l'), named('escape')]).ui.pane).toBe('split');
 });
 
-test('the log scrolls from its end, the rest from its beginning', () => {
+test('the log scrolls from its end, other tabs from their start', () => {
   expect(pressed([text('l'), text('k'), text('k')]).ui.scroll).toBe(2);
   expect(pressed([text('l'), text('k'), text('j'), text('j')]).ui.scroll).toBe(0);
   expect(pressed([text('4'), named('page-down')]).ui.scroll).toBe(3);
@@ -99,11 +102,11 @@ test.each([
   [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
   [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
   [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only a failed session can be tried again.' }],
-] as [number, string, KeyCommand][])('session %d: %s', (number, key, command) => {
+] as [number, string, KeyCommand][])('the key on session %d: %s', (number, key, command) => {
   expect(pressed([text(key)], { number }).commands).toEqual([command]);
 });
 
-/** The scene after these events, with what the key p does to the session and what the last row says about it. */
+/** The scene after these events, with the effect of the key p on the session and the text of the last row. */
 function toggled(number: number, ...events: EventBody[]) {
   const { state: shown } = fold([...sceneEvents, ...events]);
   const last = textOf(frame({ columns: 120, view: { state: shown }, ui: { selected: sessionId(number) } }));
@@ -125,7 +128,7 @@ const atLimit: EventBody = {
   usage: usage(0.1, 10, 10, 1000),
 };
 
-test('p does what the last row says: pause what runs, hold what would go on by itself, let go what is held', () => {
+test('p does what the last row says: pause, hold, or release a hold', () => {
   expect(toggled(2)).toEqual({ does: 'pause-session', says: 'pause' });
   expect(toggled(2, atLimit)).toEqual({ does: 'pause-session', says: 'hold' });
   expect(toggled(2, atLimit, queued(2, false))).toEqual({ does: 'resume-session', says: 'resume' });
@@ -136,7 +139,7 @@ test('p does what the last row says: pause what runs, hold what would go on by i
   for (const number of [1, 6]) expect(toggled(number)).toEqual({ does: 'tell', says: undefined });
 });
 
-test('a message is typed, pasted, corrected and sent; nothing of it is a key', () => {
+test('a message is typed, pasted, corrected and sent without triggering keys', () => {
   const keys = [
     text('s'),
     text('qPpr'),
@@ -156,7 +159,7 @@ test('a message is typed, pasted, corrected and sent; nothing of it is a key', (
   expect(erased.commands).toMatchObject([{ text: 'a' }]);
 });
 
-test('a filter holds while it is typed, and escape ends it', () => {
+test('a filter applies while it is typed, and escape removes it', () => {
   expect(pressed([text('/'), text('web')]).ui).toMatchObject({ filter: 'web', mode: { kind: 'filter' } });
   expect(pressed([text('/'), text('web'), named('enter')]).ui).toMatchObject({
     filter: 'web',
@@ -171,7 +174,7 @@ test('a filter holds while it is typed, and escape ends it', () => {
   expect(listedSessions(state, { ...firstUi, filter: 'BLOCKED' }).map((id) => Number(id.slice(0, 3)))).toEqual([7]);
 });
 
-test('U11: what is selected stays under a filter until the filter or the selection is changed', () => {
+test('a selected session stays under a filter until the filter or the selection changes', () => {
   const fine = sessionId(1);
   const after = (keys: Press[], ui: Partial<Ui>) => pressed(keys, { ui }).ui.selected;
   // Its state has changed since it was selected.
@@ -181,19 +184,19 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   expect(pressed([text('p')], { ui, number: 1 }).commands).not.toContainEqual(
     expect.objectContaining({ sessionIds: [sessionId(6)] }),
   );
-  // What the person types is about others.
+  // The user types about other sessions.
   expect(after([text('f')], { selected: fine })).toBe(sessionId(6));
   expect(after([text('f')], { selected: sessionId(7) })).toBe(sessionId(7));
   expect(after([text('/'), text('BLOCKED')], { selected: fine })).toBe(sessionId(7));
   expect(after([text('/'), text('nothing like it')], { selected: fine })).toBeNull();
-  // Nobody went there: the one the person went to is back as soon as it is shown.
+  // The selection did not move: the session that the user chose returns as soon as it is visible.
   expect(after([text('f'), text('f')], { selected: fine })).toBe(fine);
   expect(after([text('/'), text('BLOCKED'), named('escape')], { selected: fine })).toBe(fine);
   expect(after([text('f'), named('down'), text('f')], { selected: fine })).toBe(sessionId(7));
   expect(textOf(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
 });
 
-test('pausing the whole group is asked first; a frozen one goes on', () => {
+test('pausing the whole group requires confirmation, and a frozen group continues', () => {
   expect(pressed([text('P')])).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-pause' } } });
   expect(pressed([text('P'), text('y')]).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
   expect(pressed([text('P'), text('d')]).commands).toEqual([{ do: 'pause-group', mode: 'drain' }]);
@@ -202,7 +205,7 @@ test('pausing the whole group is asked first; a frozen one goes on', () => {
   expect(pressed([text('P')], { state: frozen }).commands).toEqual([{ do: 'resume-group' }]);
 });
 
-test('a paused or failed group goes on at once; one that nobody began or that lost its runner is asked about', () => {
+test('a paused or failed group resumes at once; one never started or without a runner requires confirmation', () => {
   const pausedState = fold([...sceneEvents, { type: 'group_paused', reason: 'user', message: '' }]).state;
   expect(pressed([text('P')], { state: pausedState, runner: 'none' }).commands).toEqual([{ do: 'resume-group' }]);
   const lost = { runner: 'none' } as const;
@@ -218,7 +221,7 @@ test('a paused or failed group goes on at once; one that nobody began or that lo
   ]);
 });
 
-test('q leaves a watcher at once and asks the runner', () => {
+test('q closes a watcher at once, and asks when the dashboard is the runner', () => {
   expect(pressed([text('q')]).commands).toEqual([{ do: 'quit' }]);
   const runner = 'here';
   expect(pressed([text('q')], { runner })).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-leave' } } });
@@ -228,7 +231,7 @@ test('q leaves a watcher at once and asks the runner', () => {
   expect(pressed([named('ctrl-c')], { runner }).commands).toEqual([{ do: 'interrupt' }]);
 });
 
-test('leaving is offered only where it undoes nothing it was requested', () => {
+test('leaving is offered only where it undoes nothing', () => {
   const runner = 'here';
   const held: EventBody[] = [
     { type: 'group_frozen', until: sceneLimit },
@@ -247,7 +250,7 @@ test('leaving is offered only where it undoes nothing it was requested', () => {
   expect(textOf(frame({ ui: { mode: { kind: 'ask-start' } } }))).toContain('Start the group for real');
 });
 
-test('a text that arrives at once, pasted by mistake, presses nothing', () => {
+test('accidentally pasted text triggers no keys', () => {
   expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
     ui: { ...firstUi, selected: sessionId(1), home: sessionId(1) },
     commands: [],
@@ -257,7 +260,7 @@ test('a text that arrives at once, pasted by mistake, presses nothing', () => {
 const click = (x: number, y: number): Press => ({ mouse: 'click', x, y });
 const wheel = (mouse: 'wheel-up' | 'wheel-down', x: number): Press => ({ mouse, x, y: 2 });
 
-test('a click selects, the wheel moves through what is below it', () => {
+test('a click selects, and the wheel scrolls the list or pane below it', () => {
   expect(order.indexOf(pressed([click(3, 5)]).ui.selected ?? '')).toBe(5);
   expect(order.indexOf(pressed([wheel('wheel-down', 3)]).ui.selected ?? '')).toBe(3);
   expect(order.indexOf(pressed([wheel('wheel-down', 3), wheel('wheel-up', 3)]).ui.selected ?? '')).toBe(0);
@@ -265,11 +268,11 @@ test('a click selects, the wheel moves through what is below it', () => {
   expect(pressed([wheel('wheel-down', 50)], open).ui).toMatchObject({ scroll: 3, selected: sessionId(1) });
   expect(pressed([click(50, 0)], open).ui.tab).toBe('cost');
   expect(pressed([click(50, 3), click(3, 90)], open).ui).toMatchObject({ tab: 'prompt', selected: sessionId(1) });
-  // What is selected already is opened where no details are shown.
+  // A click on the selected session opens it where details are hidden.
   expect(pressed([click(3, 0)]).ui.pane).toBe('split');
 });
 
-test('the mouse answers no question, types nothing, and leafs through the help', () => {
+test('the mouse answers no question, types nothing, and scrolls the help', () => {
   for (const keys of [[text('P')], [text('/'), text('web')], [text('s'), text('x')]]) {
     const before = pressed(keys, { number: 2 }).ui;
     expect(pressed([...keys, click(3, 5), wheel('wheel-down', 3)], { number: 2 })).toEqual({
@@ -281,7 +284,7 @@ test('the mouse answers no question, types nothing, and leafs through the help',
   expect(pressed([text('?'), click(3, 3)]).ui.mode).toEqual({ kind: 'browse' });
 });
 
-test('m gives the mouse to the terminal, and takes it back', () => {
+test('m releases the mouse to the terminal and captures it again', () => {
   expect(pressed([text('m'), text('m')]).commands).toEqual([
     { do: 'mouse', isOn: false },
     { do: 'mouse', isOn: true },
@@ -297,7 +300,7 @@ test('marks make one key act on several sessions', () => {
   expect(marks(text('*'), text('*'))).toEqual([]);
   expect(marks(space, named('escape'))).toEqual([]);
   const ui = (...numbers: number[]) => ({ ui: { marked: numbers.map(sessionId) } });
-  // Completed and failed ones have nothing that could be paused.
+  // Completed and failed sessions cannot be paused.
   expect(pressed([text('p')], ui(1, 2, 3, 6)).commands).toEqual([
     { do: 'pause-session', sessionIds: [sessionId(2), sessionId(3)] },
   ]);
@@ -306,7 +309,7 @@ test('marks make one key act on several sessions', () => {
   expect(pressed([text('p')], ui(1, 6)).commands).toEqual([
     { do: 'tell', message: 'None of the 2 marked sessions can be paused or let go on.' },
   ]);
-  // One that was removed meanwhile.
+  // A session that was removed meanwhile.
   expect(pressed([text('p')], { number: 2, ui: { marked: ['gone'] } }).commands).toMatchObject([
     { sessionIds: [sessionId(2)] },
   ]);
@@ -315,7 +318,7 @@ test('marks make one key act on several sessions', () => {
   expect(shown).toMatch(/\n◆✓ {2}001 schema.*\n(.*\n)*◆○ {2}│ ├ 003 web/);
 });
 
-test('the help page names every key that does something, and no other', () => {
+test('the help page lists exactly the keys that have an effect', () => {
   const characters = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
   const presses = [
     ...characters.map((one) => [one, text(one)] as const),
@@ -335,7 +338,7 @@ test('the help page names every key that does something, and no other', () => {
   expect(handled.toSorted()).toEqual([...told, 'q', 'ctrl-c'].toSorted());
 });
 
-test('i answers what the selected session asks, and says where it asks nothing', () => {
+test('i answers the questions of the selected session, or says that there are none', () => {
   const none = pressed([text('i')]);
   expect(none.commands).toMatchObject([{ do: 'tell' }]);
   const record = state.sessions.get(sessionId(2));

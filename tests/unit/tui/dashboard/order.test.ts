@@ -1,4 +1,4 @@
-/** Promises: every session is listed once, after all it depends on; what hangs below a session follows it at once. */
+/** Promises: every session is listed once, after its dependencies, and directly followed by its dependents. */
 import { expect, test } from 'bun:test';
 import type { SessionId } from '../../../../src/core/group.ts';
 import { type Placed, placeSessions } from '../../../../src/tui/dashboard/list.ts';
@@ -6,7 +6,7 @@ import { fc } from '../../../support/property.ts';
 import { fold, sessionId } from '../../../support/tui/dashboard/scene.ts';
 import { creation, session } from '../../../support/view/sample-run.ts';
 
-/** Session n depends on these earlier ones. */
+/** Session n depends on these earlier sessions. */
 function placed(dependencies: readonly (readonly number[])[]): readonly Placed[] {
   const sessions = dependencies.map((on, index) => session(sessionId(index + 1), { dependsOn: on.map(sessionId) }));
   return placeSessions(fold(creation({}, sessions)).state);
@@ -22,7 +22,7 @@ const acyclic = fc
     ),
   );
 
-test('dependencies come first', () => {
+test('dependencies are listed first', () => {
   fc.assert(
     fc.property(acyclic, (dependencies) => {
       const order = placed(dependencies).map(({ id }) => id);
@@ -35,7 +35,7 @@ test('dependencies come first', () => {
   );
 });
 
-test('a diamond hangs its end below the later side', () => {
+test('the end of a diamond is listed below its later side', () => {
   expect(placed([[], [1], [1], [2, 3]]).map(({ id, lanes }) => [id.slice(0, 3), lanes.join(' ')])).toEqual([
     ['001', ''],
     ['002', 'branch'],

@@ -1,4 +1,4 @@
-/** Promises: what the terminal reports and answers is told once, wherever it is cut, and never taken for typed text. */
+/** Promises: terminal reports and answers are parsed once, wherever they are split, and never become typed text. */
 import { expect, test } from 'bun:test';
 import type { MousePress } from '../../../../src/tui/dashboard/keys.ts';
 import { Reports } from '../../../../src/tui/dashboard/terminal-input.ts';
@@ -13,7 +13,7 @@ function taken(...chunks: string[]) {
   return { typed: chunks.map((chunk) => reports.take(chunk)), told };
 }
 
-test('a click and the wheel, between keys', () => {
+test('a click and the wheel are parsed between keys', () => {
   const { typed, told } = taken('j\u001b[<0;12;3M\u001b[<0;12;3mk', '\u001b[<64;1;1M', '\u001b[<65;200;90Mx');
   expect(typed).toEqual(['jk', '', 'x']);
   expect(told).toEqual([
@@ -23,11 +23,11 @@ test('a click and the wheel, between keys', () => {
   ]);
 });
 
-test('other buttons and buttons with a key held down mean nothing', () => {
+test('other buttons and buttons with modifiers are ignored', () => {
   expect(taken('\u001b[<2;1;1M\u001b[<16;1;1M\u001b[<1;1;1M')).toEqual({ typed: [''], told: [] });
 });
 
-test('the background and what the terminal is', () => {
+test('background colour and terminal name are parsed', () => {
   const answers = '\u001b]11;rgb:ffff/ffff/ffff\u001b\\\u001b[?62;22c';
   expect(taken(`j${answers}k`)).toEqual({ typed: ['jk'], told: ['light', 'answered'] });
   expect(taken('\u001b]11;rgb:0/0/0\u0007', '\u001b]11;nonsense\u0007')).toEqual({ typed: ['', ''], told: ['dark'] });
@@ -35,10 +35,10 @@ test('the background and what the terminal is', () => {
 
 test.each([
   ['a click', '\u001b[<0;12;3M'],
-  ['a background', '\u001b]11;rgb:0000/0000/0000\u001b\\'],
-  ['what it is', '\u001b[?62;22c'],
-])('wherever %s is cut, it is put together', (_, report) => {
-  // Before that it may be any other key.
+  ['a background colour', '\u001b]11;rgb:0000/0000/0000\u001b\\'],
+  ['a terminal name', '\u001b[?62;22c'],
+])('%s is parsed wherever it is split', (_, report) => {
+  // The part before could be any other key.
   for (let at = 3; at < report.length; at += 1) {
     const { typed, told } = taken(report.slice(0, at), `${report.slice(at)}j`);
     expect(typed.join('')).toBe('j');
@@ -46,7 +46,7 @@ test.each([
   }
 });
 
-test('keys that begin alike stay what they are', () => {
+test('keys with the same prefix are not confused', () => {
   const keys = ['\u001b', '\u001b[A', '\u001b[', '\u001b[<x', '<0;1;1M', '\u001b]', '\u001b]2;x\u0007'];
   expect(taken(...keys)).toEqual({ typed: keys, told: [] });
 });

@@ -1,4 +1,4 @@
-/** Promises: what is spent an hour, a sparkline and the bars of attempts follow from the attempts alone. */
+/** Promises: spending rate, sparkline and attempt bars are computed from the attempts alone. */
 import { expect, test } from 'bun:test';
 import { asciiGlyphs, unicodeGlyphs } from '../../../../src/tui/dashboard/cells.ts';
 import {
@@ -24,7 +24,7 @@ import { usage } from '../../../support/view/sample-run.ts';
 const minute = 60_000;
 const nowMs = startMs + 60 * minute;
 
-/** From and to in minutes before now; `to` absent = it runs. */
+/** From and to in minutes before now; an absent `to` means that the attempt is running. */
 function note(from: number, to?: number, usd = 0): AttemptNote {
   const at = (minutes: number) => new Date(nowMs - minutes * minute).toISOString();
   const begun = { number: 1, kind: 'start', startedAt: at(from) } as const;
@@ -36,19 +36,19 @@ function note(from: number, to?: number, usd = 0): AttemptNote {
 const notes = (...all: AttemptNote[][]): AttemptNotes => new Map(all.map((one, index) => [`s${index}`, one]));
 const running = (usd: number) => new Map([['s0', { usage: usage(usd, 0, 0, 0) }]]);
 
-test('what is spent an hour is told by the last five minutes', () => {
+test('the spending rate is that of the last five minutes', () => {
   const rate = (attempts: AttemptNotes, live = new Map()) => paceOf({ attempts, live, nowMs }).perHourUsd;
   expect(rate(new Map())).toBeNull();
   expect(rate(notes([note(10)]), running(1))).toBeCloseTo(6);
-  // Two attempts at once, and one that is long over.
+  // Two attempts at once, and one that ended long ago.
   expect(rate(notes([note(10)], [note(5, 0, 0.5)], [note(60, 30, 9)]), running(1))).toBeCloseTo(12);
   expect(rate(notes([note(0.3)]), running(1))).toBeNull();
-  // A run that has only begun.
+  // A run that has just started.
   expect(rate(notes([note(1)]), running(0.1))).toBeCloseTo(6);
   expect(rate(notes([note(60, 30, 9)]))).toBeNull();
 });
 
-test('a sparkline shows when most was spent, the newest at its right, in as many columns as there are', () => {
+test('a sparkline shows spending over time, newest at the right, in the available columns', () => {
   const pace = (attempts: AttemptNotes) => paceOf({ attempts, live: new Map(), nowMs });
   const two = pace(notes([note(30, 20, 1)], [note(10, 0, 3)]));
   expect(sparkline(two, 24, unicodeGlyphs)).toBe(`${'▄'.repeat(8)}${'▁'.repeat(8)}${'█'.repeat(8)}`);
@@ -58,7 +58,7 @@ test('a sparkline shows when most was spent, the newest at its right, in as many
   expect(sparkline(pace(new Map()), 6, unicodeGlyphs)).toBe('');
 });
 
-test('however attempts lie, their bar has its width, and each is seen', () => {
+test('the bar of any attempts has its width and shows each attempt', () => {
   const times = fc.array(fc.integer({ min: 0, max: 59 }), { minLength: 2, maxLength: 8 });
   fc.assert(
     fc.property(times, fc.integer({ min: 10, max: 120 }), (minutes, columns) => {
@@ -79,7 +79,7 @@ test('however attempts lie, their bar has its width, and each is seen', () => {
   });
 });
 
-test('while a tool runs the sign of its session turns, and only then', () => {
+test('the spinner of a session moves only while a tool runs', () => {
   const signs = (live: typeof sceneLive, more: object = {}) =>
     [0, 300, 600].map((ms) => {
       const ui = { selected: sessionId(2) };
@@ -94,7 +94,7 @@ test('while a tool runs the sign of its session turns, and only then', () => {
   expect(new Set(signs(sceneLive, { runner: 'none' }))).toEqual(new Set(['●']));
 });
 
-test('the head tells the pace of the money and the time that is left, as far as there is room', () => {
+test('the header shows the spending rate and remaining time as far as there is room', () => {
   const attempts = notes([note(10)]);
   const money = (columns: number, more: object = {}) => {
     const pace = paceOf({ attempts, live: running(1), nowMs });
@@ -108,7 +108,7 @@ test('the head tells the pace of the money and the time that is left, as far as 
   expect(money(160, { pace: paceOf({ attempts: new Map(), live: new Map(), nowMs }) })).not.toContain('/h');
 });
 
-test('the list shows when each session worked instead of what it does', () => {
+test('the list can show when each session worked instead of its activity', () => {
   const attempts = new Map([
     [sessionId(1), [note(60, 30, 1)]],
     [sessionId(2), [note(30)]],

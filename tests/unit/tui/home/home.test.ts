@@ -1,6 +1,6 @@
 /**
- * Promises: the home screen has what waits for a person on top, then what runs; rehearsals are marked; the selection
- * stays on its group; every row fits the terminal, whatever names and sizes; keys do what the help says.
+ * Promises: the home screen lists groups that need a user first, then running ones. Rehearsals are marked, the
+ * selection stays on its group, every row fits the terminal, and keys do what the help says.
  */
 import { describe, expect, test } from 'bun:test';
 import type { HomeGroup, HomeWorkflow } from '../../../../src/app/watch/overview.ts';
@@ -37,13 +37,13 @@ const terminal = { columns: 130, rows: 20, glyphs: unicodeGlyphs };
 const text = ({ cells }: Row): string => cells.map((cell) => cell.text).join('');
 const draw = (ui: HomeUi = firstHomeUi, shown = view, size = terminal) => homeFrame(shown, ui, size);
 
-describe('what is shown', () => {
-  test('what waits for a person first, then what runs, then what has not begun; the newest first', () => {
+describe('contents', () => {
+  test('groups that need a user come first, then running ones, then new ones, each newest first', () => {
     const shown = draw().groups.map(({ slug }) => slug);
     expect(shown).toEqual(['gone', 'broke', 'stuck', 'busy', 'fresh', 'broke-long-ago', 'old-done', 'away']);
   });
 
-  test('a row says status, what is done, cost, play money, age and what holds it up', () => {
+  test('a group row shows status, progress, cost, rehearsal, age and what delays it', () => {
     const rows = textOf(draw()).split('\n');
     expect(rows[0]).toMatch(/^ cca +3 waiting for you {2}1 running {2}8 groups$/);
     expect(rows.find((row) => row.includes('stuck'))).toMatch(
@@ -55,7 +55,7 @@ describe('what is shown', () => {
     expect(rows.at(-2)).toContain('enter open  n new  d delete  ? help  q quit');
   });
 
-  test('without groups it says what to do', () => {
+  test('the home screen without groups shows how to start', () => {
     const rows = textOf(draw(firstHomeUi, { ...view, groups: [] }));
     expect(rows).toContain('There are no groups yet.');
     expect(rows).toContain('cca init');
@@ -68,7 +68,7 @@ describe('what is shown', () => {
     [300, 100],
     [20, 4],
     [100, 1],
-  ])('every row of %d × %d is as wide as the terminal, and there are as many', (columns, rows) => {
+  ])('every row of a %d × %d home screen fits the terminal, and rows fill it', (columns, rows) => {
     const odd = group('odd', 'paused', 1, {
       name: 'näme 日本語 \u001b[31m\u202e x'.repeat(9),
       message: '👩‍👩‍👧 \n '.repeat(90),
@@ -97,7 +97,7 @@ describe('what is shown', () => {
     }
   });
 
-  test('the selection stays on its group when the order changes, and goes to its neighbour when it is gone', () => {
+  test('the selection stays on its group when the order changes, and moves to a neighbour when it is deleted', () => {
     const first = draw();
     const ui = { ...first.ui, selected: 'id-busy' };
     const paused = groups.map((one) => (one.slug === 'busy' ? { ...one, status: 'paused' } : one));
@@ -108,7 +108,7 @@ describe('what is shown', () => {
     expect(without.groups[without.index]).toBeDefined();
   });
 
-  test('the selected row is among the visible ones', () => {
+  test('the selected row is visible', () => {
     const many = Array.from({ length: 300 }, (_, index) => group(`g${index}`, 'completed', index));
     const ui = { ...firstHomeUi, selected: 'id-g250' };
     const frame = draw(ui, { ...view, groups: many }, { ...terminal, rows: 12 });
@@ -128,7 +128,7 @@ describe('keys', () => {
   };
   const typed = (...texts: readonly string[]): Press[] => texts.map((one) => ({ text: one }));
 
-  test('the list is gone through, and enter opens', () => {
+  test('keys move through the list, and enter opens a group', () => {
     expect(press(firstHomeUi, { key: 'enter' }).command).toEqual({ do: 'open', id: 'id-gone' });
     expect(press(firstHomeUi, { key: 'down' }, ...typed('j', 'k'), { key: 'enter' }).command).toMatchObject({
       id: 'id-broke',
@@ -140,7 +140,7 @@ describe('keys', () => {
     expect(press(firstHomeUi, { key: 'page-down' }, { key: 'enter' }).command).toMatchObject({ id: 'id-away' });
   });
 
-  test('d asks, and only y deletes; what runs has to be paused first', () => {
+  test('d asks and only y deletes; a running group must be paused first', () => {
     expect(press(firstHomeUi, ...typed('d')).ui.mode).toEqual({ kind: 'ask-delete', id: 'id-gone' });
     expect(press(firstHomeUi, ...typed('d', 'y')).command).toEqual({ do: 'delete', id: 'id-gone' });
     for (const no of [...typed('n', 'x', 'd'), { key: 'enter' }, { text: 'y', isPasted: true }] as Press[]) {
@@ -151,7 +151,7 @@ describe('keys', () => {
     expect(press({ ...firstHomeUi, selected: 'id-busy' }, ...typed('d')).command).toMatchObject({ do: 'tell' });
   });
 
-  test('n offers workflows, and asks whether it is meant for real', () => {
+  test('n lists workflows, and asks whether to run for real', () => {
     const chosen = press(firstHomeUi, ...typed('n'), { key: 'down' }, { key: 'down' }, { key: 'enter' });
     expect(chosen.ui.mode).toEqual({ kind: 'ask-start', reference: 'faber' });
     expect(press(chosen.ui, ...typed('r')).command).toEqual({ do: 'start', reference: 'faber', rehearse: true });
@@ -163,7 +163,7 @@ describe('keys', () => {
     expect(none.command).toMatchObject({ do: 'tell' });
   });
 
-  test('help, the way out, and keys that mean nothing', () => {
+  test('help, quit and unknown keys work', () => {
     expect(press(firstHomeUi, ...typed('?')).ui.mode).toEqual({ kind: 'help' });
     expect(press(firstHomeUi, ...typed('?', 'q')).command).toBeUndefined();
     for (const out of [...typed('q'), { key: 'ctrl-c' }] as Press[])

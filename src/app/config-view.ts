@@ -1,4 +1,4 @@
-/** `session show --config`: what a session really gets, each part with the layer that it comes from. */
+/** `session show --config`: the configuration of a session, each part with its source. */
 
 import { basename } from 'node:path';
 import { inheritedEntries } from '../claude/launch/config-dir.ts';
@@ -29,26 +29,26 @@ interface Origin {
 
 export interface ConfigView {
   readonly claudeMd: readonly (Origin & { readonly text: string })[];
-  /** What would stand in CLAUDE.md where none is generated. */
+  /** Generated instructions that are passed as system prompt instead of CLAUDE.md. */
   readonly systemPrompt: readonly (Origin & { readonly text: string })[];
-  /** Absolute paths of instructions that the project itself has, as far as claude reads them. */
+  /** Absolute paths of the project's own instructions that claude reads. */
   readonly projectInstructions: readonly string[];
   readonly permissionMode: string;
   readonly model: string | null;
-  /** The project is not trusted: of its own settings only what can do no harm has an effect. */
+  /** The project is not trusted: only its harmless settings apply. */
   readonly untrusted: boolean;
-  /** The project's allow rules count. */
+  /** The project's allow rules apply. */
   readonly trusted: boolean;
   readonly allowedTools: readonly string[];
   readonly settings: Readonly<Record<string, unknown>>;
   readonly settingsOrigins: Readonly<Record<string, string>>;
-  /** `bytes` is absent for what is linked. */
+  /** `bytes` is absent for a symlink. */
   readonly files: readonly (Origin & { readonly path: string; readonly bytes?: number })[];
   readonly mcpServers: Readonly<Record<string, unknown>>;
   readonly mcpOrigins: Readonly<Record<string, string>>;
 }
 
-/** Computed as for the next attempt. Fails as that attempt would. */
+/** The configuration of the next attempt. Fails as that attempt would. */
 export function configView(
   { world, env }: AppContext,
   { state, record, paths, sessionId }: LoadedSession,
@@ -88,10 +88,10 @@ export function configView(
 }
 
 const notShown = '(a secret, not shown)';
-/** Names of variables that may hold a secret of anything, not only of claude's. */
+/** Names of variables that may contain a secret. */
 const secretWord = /PASS|PWD|CREDENTIAL|AUTH|COOKIE|DSN|CERT/i;
 
-/** Values that hold a secret are not shown: the output of a command ends up in places of its own. */
+/** Masks secrets, because the output may be shared. */
 function withoutSecrets(part: JsonObject): JsonObject {
   const masked = (key: string, isHidden: (name: string, value: string) => boolean) => {
     const all = Object.entries(object(part[key])).map(([name, value]) => {
@@ -119,10 +119,8 @@ export function configLines(view: ConfigView, style: Style): string[] {
     ...(view.projectInstructions.length === 0 ? [] : ['']),
     style('strong', 'settings.json'),
     `  permission mode ${view.permissionMode}${view.model === null ? '' : `, model ${safeLine(view.model, 60)}`}`,
-    ...(view.untrusted
-      ? [`  untrusted project: of its own settings only what is harmless counts  ${from('session')}`]
-      : []),
-    ...(view.trusted ? [`  trusted project: its allow rules count  ${from('session')}`] : []),
+    ...(view.untrusted ? [`  untrusted project: only its harmless settings apply  ${from('session')}`] : []),
+    ...(view.trusted ? [`  trusted project: its allow rules apply  ${from('session')}`] : []),
     ...view.allowedTools.map((rule) => `  allowed: ${safeLine(rule, valueColumnsMax)}  ${from('session')}`),
     ...settings.map(
       ([path, layer]) => `  ${safeLine(`${path} = ${valueText(view, path)}`, valueColumnsMax)}  ${from(layer)}`,
@@ -135,16 +133,16 @@ export function configLines(view: ConfigView, style: Style): string[] {
   ];
 }
 
-/** Older programs know no other name than their own. */
+/** Older versions of claude read CLAUDE.md only. */
 function readBy(path: string): string {
-  return basename(path) === sharedName ? '  (there is no CLAUDE.md; read by a claude that knows this name)' : '';
+  return basename(path) === sharedName ? '  (there is no CLAUDE.md; only newer versions of claude read this file)' : '';
 }
 
 function indented(line: string): string {
   return line === '' ? '' : `  ${line}`;
 }
 
-/** The value at a path of `settingsOrigins`; keys may hold dots themselves, so the longest key that fits is taken. */
+/** The value at a path of `settingsOrigins`. Keys may contain dots, so the longest matching key is used. */
 function valueText({ settings }: ConfigView, path: string): string {
   const value = valueAt(settings, path);
   return typeof value === 'string' ? value : JSON.stringify(value);

@@ -1,6 +1,6 @@
 /**
- * `onEvent`: shell commands of the user and of the workflow that are told what a user may wait for. Each gets the event
- * as one line of JSON on its input. Whatever becomes of them, the run is not harmed; what they start ends with them.
+ * Runs `onEvent` commands of the user and the workflow at events that a user may wait for. Each gets the event as one
+ * line of JSON on its input. A failing command never harms the run, and its processes end with it.
  */
 import { basename, join } from 'node:path';
 import { commandEnvironment, rehearsalBase } from '../claude/launch/environment.ts';
@@ -29,14 +29,14 @@ export function isAwaited(event: GroupEvent, { sessions }: GroupState): boolean 
 }
 
 export const eventCommandTimeoutMs = 30_000;
-/** A limit that comes and goes while a command hangs. */
+/** Most commands at once, for a usage limit that comes and goes while a command hangs. */
 const runningMax = 8;
 const columnsMax = 200;
 
 export interface EventCommandsOptions {
   readonly paths: GroupPaths;
   readonly env: Environment;
-  /** Said at most once: one sentence or two. */
+  /** Receives each warning once. */
   readonly warn: (text: string) => void;
   readonly timeoutMs?: number;
 }
@@ -52,17 +52,17 @@ export class EventCommands {
     this.#options = options;
   }
 
-  /** Tells the commands of the event. Never throws. */
+  /** Starts the commands for the event. Never throws. */
   tell(event: PublicEvent, commands: readonly string[]): void {
     for (const [index, command] of commands.entries()) {
       if (this.#running.size >= runningMax) {
-        this.#warn(`An onEvent command is too slow: it was not told of ${event.type}.`);
+        this.#warn(`An onEvent command is too slow: it was not run for ${event.type}.`);
         continue;
       }
       try {
         this.#start(event, command, index);
       } catch (error) {
-        // A full disk, or a group that was deleted meanwhile.
+        // The disk is full, or the group was deleted.
         this.#warn(`An onEvent command could not be started: ${errorText(error)}.`);
       }
     }
@@ -84,7 +84,7 @@ export class EventCommands {
     this.#world.files.makeFolder(paths.eventCommands);
     this.#world.files.writeAtomic(inputFile, `${safeJson(event)}\n`);
     const logFile = join(paths.eventCommands, 'output.log');
-    // Files of groups have names of their own, so no two commands of this machine have one mark.
+    // The path is unique, so the mark is unique on this machine.
     const mark = `${paths.folder}/on-event/${name}`;
     const how = { cwd: paths.folder, env, logFile, timeoutMs, mark, inputFile };
     const running = runShellCommand(this.#world, { command, ...how });
@@ -103,8 +103,8 @@ export class EventCommands {
     const code = end.exitCode === null ? 'ended by a signal' : `exit code ${end.exitCode}`;
     const how = end.timedOut ? 'took too long and was ended' : `failed (${code})`;
     const last = end.tail.split('\n').findLast((line) => line.trim() !== '') ?? '';
-    const said = last === '' ? '' : `: ${safeLine(last, columnsMax)}`;
-    this.#warn(`An onEvent command ${how}: ${safeLine(command, columnsMax)}${said}. What it printed: ${logFile}`);
+    const output = last === '' ? '' : `: ${safeLine(last, columnsMax)}`;
+    this.#warn(`An onEvent command ${how}: ${safeLine(command, columnsMax)}${output}. Its output: ${logFile}`);
   }
 
   #warn(text: string): void {
@@ -114,18 +114,18 @@ export class EventCommands {
   }
 }
 
-// What else happens when a group comes to a point that a user may wait for: `--notify` and `onEvent`.
+// `--notify` and `onEvent` of a run.
 
 const noticeColumnsMax = 1_000;
-/** Shorter waits are not announced. */
+/** Announce a wait for the commands after this time. */
 const silentMs = 1_000;
 
 export interface RunHooks {
-  /** The reporter, which is told first. */
+  /** The reporter, called before the commands. */
   around(reporter: Reporter): Reporter;
   /** For an event that a command logs because the group has no runner. */
   tell(event: GroupEvent, state: GroupState): void;
-  /** Waits for the commands unless the runner `left`; the value is warnings for the terminal. */
+  /** Waits for the commands unless the runner `left`. Returns warnings. */
   finish(left: boolean): Promise<readonly string[]>;
 }
 
@@ -134,7 +134,7 @@ export interface RunHookOptions {
   readonly isRehearsal: boolean;
 }
 
-/** `ofUser`: the command in the user's own configuration; that of the workflow stands in the group. */
+/** `ofUser`: the command in config.yaml. The command of the workflow is in the group. */
 export function createRunHooks(
   context: AppContext,
   { paths }: Pick<GroupReference, 'paths'>,
@@ -143,7 +143,7 @@ export function createRunHooks(
 ): RunHooks {
   const { world, env } = context;
   const warnings: string[] = [];
-  // What it sends to others must not need the user's tokens when nothing real happened.
+  // Commands of a rehearsal do not get the user's tokens, because nothing real happened.
   const ofCommands = isRehearsal ? rehearsalBase(env, join(paths.folder, 'rehearsal-home')) : commandEnvironment(env);
   const commands = new EventCommands(world, {
     paths,
@@ -154,9 +154,9 @@ export function createRunHooks(
     ring?.(event, state);
     if (!isAwaited(event, state)) return;
     const { onEvent: ofWorkflow } = state.group.config;
-    const told = [ofUser, ofWorkflow].filter((command) => command !== undefined);
-    if (told.length === 0) return;
-    commands.tell(publicEvent(event, state), told);
+    const wanted = [ofUser, ofWorkflow].filter((command) => command !== undefined);
+    if (wanted.length === 0) return;
+    commands.tell(publicEvent(event, state), wanted);
   };
   return {
     around: (reporter) => ({
@@ -173,7 +173,7 @@ export function createRunHooks(
     }),
     tell,
     async finish(left) {
-      // A user who does not want to wait for them either.
+      // A user who left does not wait for the commands.
       const unsubscribe = onSignal(world.clock, () => commands.stop());
       if (left) commands.stop();
       const waiting = `Waiting for an onEvent command, at most ${eventCommandTimeoutMs / 1_000} s; Ctrl-C ends it.`;

@@ -1,4 +1,4 @@
-/** Items that wait for a person, of one group or of all of them, and the answer to one. */
+/** Open items of one or all groups, and the answer to an item. */
 import { see } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -78,7 +78,7 @@ function allGroups(context: AppContext): Result<LoadedGroup[]> {
   return ok(
     groupIds(world, folder.value).flatMap((groupId) => {
       const paths = groupPaths(folder.value, groupId);
-      // Most groups have never asked for anything, and reading a whole log takes longer than looking into it.
+      // Most groups have no items, and a text search is much faster than reading the whole log.
       if (world.files.readText(paths.events)?.includes('"type":"item_opened"') !== true) return [];
       const group = loadWithRunner(world, { root: folder.value, groupId, paths });
       return group.ok ? [group.value] : [];
@@ -93,7 +93,7 @@ interface FoundItem {
   readonly item: Item | WaveItem;
 }
 
-/** By its id, the beginning of one, the session that has no other open item, or the group whose wave waits. */
+/** By id, unique prefix, a session with a single open item, or a group whose wave waits. */
 function findItem(context: AppContext, reference: string): Result<FoundItem> {
   if (reference.includes('/')) return onlyItemOf(context, reference);
   const groups = allGroups(context);
@@ -111,7 +111,7 @@ function findItem(context: AppContext, reference: string): Result<FoundItem> {
   if (ofGroup?.ok && wave !== undefined) return ok({ group: ofGroup.value, item: wave });
   if (first === undefined) return fail('not-found', `There is no item ${quoted(reference)}.`, see('inbox'));
   if (second === undefined) return ok(first);
-  return fail('ambiguous', `${quoted(reference)} fits ${found.length} items.`, 'Give more of the id.');
+  return fail('ambiguous', `${quoted(reference)} matches ${found.length} items.`, 'Give more of the id.');
 }
 
 function onlyItemOf(context: AppContext, reference: string): Result<FoundItem> {
@@ -121,7 +121,7 @@ function onlyItemOf(context: AppContext, reference: string): Result<FoundItem> {
   const [item, other] = openItems(record);
   const inbox = see('inbox', session.value.groupId);
   if (item === undefined) return fail('usage', `Session ${quoted(reference)} does not wait for an answer.`, inbox);
-  if (other !== undefined) return fail('ambiguous', `Session ${quoted(reference)} asks for several things.`, inbox);
+  if (other !== undefined) return fail('ambiguous', `Session ${quoted(reference)} has several open items.`, inbox);
   return ok({ group: session.value, record, item });
 }
 

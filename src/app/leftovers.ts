@@ -1,4 +1,4 @@
-/** Processes that a group can leave behind when its runner died: ended before its folder goes. */
+/** Finds and ends processes that a dead runner left behind, before the group is deleted. */
 
 import { tmpVariable } from '../claude/launch/environment.ts';
 import { advise } from '../core/advice.ts';
@@ -20,7 +20,7 @@ const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
 const stopPatienceMs = 5_000;
 const pollMs = 25;
 
-/** A failure when a worker may still run on another machine, which only a runner can stop. */
+/** A failure if a worker may still run on another host, where only a runner can stop it. */
 export function foreignWorker(
   world: World,
   { state }: Pick<GroupWriter, 'state'>,
@@ -30,17 +30,17 @@ export function foreignWorker(
     const host = machineOf(state, sessionId);
     if (host === null) continue;
     const begun = `A session of group ${state.group.id} works on the host ${host}`;
-    const message = `${begun}, and no runner is there to stop it.`;
+    const message = `${begun}, and there is no runner to stop it.`;
     return fail(
       'other-host',
       message,
-      advise('Let one take it over, then say this again', ['group', 'run', state.group.id]),
+      advise('Start a runner, which adopts the session, then repeat the command:', ['group', 'run', state.group.id]),
     );
   }
   return refuseForeignWorkers(state, world.machine.self, world.processes.isAlive);
 }
 
-/** Empty for a log that cannot be read at all: what runs is then found by what it was started with. */
+/** Empty if the log cannot be read; processes are then found by their environment. */
 function logText({ files }: World, { events }: GroupPaths): string {
   try {
     return files.readText(events) ?? '';
@@ -49,7 +49,7 @@ function logText({ files }: World, { events }: GroupPaths): string {
   }
 }
 
-/** By attempt id, where the log cannot be read as a whole; or by session id, found by the folder of the session. */
+/** Processes of a group with a damaged log, by attempt id or by session id. */
 export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
   const open = new Set<string>();
   for (const line of logText(world, paths).split('\n')) {
@@ -68,7 +68,7 @@ export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, P
   return leftovers;
 }
 
-/** Ends them; resolves to how many had to be ended, or to -1 when some could not. The caller holds the group's lock. */
+/** Returns how many processes were ended, or -1 if some could not be. The caller holds the lock. */
 export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<number> {
   let ended = 0;
   for (const [id, processes] of damagedLeftovers(world, paths)) {

@@ -1,4 +1,4 @@
-/** Who holds a group: a runner, or a command that changes it and is gone soon. */
+/** Finds the process that holds a group: a runner, or a short command. */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import type { GroupPaths } from '../store/paths.ts';
@@ -7,16 +7,16 @@ import { formatDuration } from '../view/format.ts';
 import { safeLine } from '../view/terminal-text.ts';
 import type { AppContext } from './app-context.ts';
 
-/** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
+/** Prefix of the run ids of short commands, which answer no requests. */
 export const shortRunPrefix = 'command-';
 
-/** The run id of the runner that holds the group; null when it is free or only a short command holds it. */
+/** The run id of the live runner; null if there is none, or only a short command. */
 export function liveRunner(world: World, group: { readonly paths: Pick<GroupPaths, 'lock'> }): string | null {
   const holder = world.locks.holder(group.paths.lock);
   return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
 }
 
-/** The group's runner if a signal, such as that of Ctrl-Z, halted it. Its sessions then work on unobserved. */
+/** The runner of the group if a signal such as Ctrl-Z has suspended it. Its sessions continue unobserved. */
 export function suspendedRunner(world: World, { lock }: Pick<GroupPaths, 'lock'>): ProcessIdentity | null {
   const holder = world.locks.holder(lock)?.identity ?? null;
   return holder !== null && world.processes.isHalted(holder) ? holder : null;
@@ -27,7 +27,7 @@ export function suspendedSentence(
   { pid }: ProcessIdentity,
 ): { readonly message: string; readonly advice: string } {
   return {
-    message: `The runner of ${id} (process ${pid}) is halted: its sessions work on, and nothing else is started.`,
+    message: `The runner of ${id} (process ${pid}) is suspended: its sessions continue, and nothing else is started.`,
     advice: `Resume it with: kill -CONT ${pid}`,
   };
 }
@@ -36,13 +36,11 @@ export function isRun(world: World, paths: Pick<GroupPaths, 'lock'>): boolean {
   return liveRunner(world, { paths }) !== null;
 }
 
-// A quiet line on the terminal while something takes long: what is done, and for how many seconds.
-
 const quietMs = 1_000;
 const everyMs = 1_000;
 const columnsMax = 200;
 
-/** Shows on a terminal what is being done once it takes longer than a second. The work may report progress. */
+/** Shows a progress line with the elapsed time if the work takes longer than a second. */
 export async function whileBusy<T>(
   { notes, world }: Pick<AppContext, 'notes' | 'world'>,
   what: string,

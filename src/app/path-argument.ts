@@ -1,4 +1,4 @@
-/** Paths that a user named: whatever the system says about them is part of a sentence, never an exception. */
+/** Paths from users: system errors become part of a message instead of an exception. */
 import { resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { needsQuotes, quoted } from '../core/id.ts';
@@ -7,7 +7,7 @@ import type { FileInfo, Files } from '../system/world.ts';
 /** `trouble` completes a sentence that begins with the path. */
 export type PathResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly trouble: string };
 
-/** Does something with a path; errors of the system become `trouble`, all others are thrown again. */
+/** Runs an action on a path. System errors become `trouble`; other errors are thrown. */
 export function tryPath<T>(action: () => T): PathResult<T> {
   try {
     return { ok: true, value: action() };
@@ -18,7 +18,7 @@ export function tryPath<T>(action: () => T): PathResult<T> {
   }
 }
 
-export const linkLoop = 'is a symbolic link that leads back to itself';
+export const linkLoop = 'is a symlink loop';
 
 const troubles: Readonly<Record<string, string>> = {
   ELOOP: linkLoop,
@@ -33,7 +33,7 @@ export function lookAt(files: Files, path: string): PathResult<FileInfo['kind']>
   return info.value === null ? { ok: false, trouble: doesNotExist } : { ok: true, value: info.value.kind };
 }
 
-/** The folder that a user named, absolute. Fails with `usage` and the next step `next`. */
+/** The absolute path of an existing folder. Fails with `usage` and `next`. */
 export function folderNamed(
   { cwd, world }: { readonly cwd: string; readonly world: { readonly files: Files } },
   typed: string | undefined,
@@ -47,19 +47,19 @@ export function folderNamed(
   return found.value === 'folder' ? ok(folder) : fail('usage', `${briefPath(folder)} is not a folder.`, next);
 }
 
-/** What stands in the place of a folder, completing a sentence; null for a folder, also by a link, and for nothing. */
+/** Why the path cannot be a folder, completing a sentence. Null for a folder, a link to one, or a free path. */
 export function folderProblem(files: Files, path: string): string | null {
   const entry = tryPath(() => files.entryKind(path));
   if (!entry.ok || entry.value === null) return entry.ok ? null : entry.trouble;
   const found = lookAt(files, path);
   if (found.ok) return found.value === 'folder' ? null : 'is not a folder';
-  return found.trouble === doesNotExist ? 'is a link that leads nowhere' : found.trouble;
+  return found.trouble === doesNotExist ? 'is a broken symlink' : found.trouble;
 }
 
 const briefHead = 300;
 const briefTail = 80;
 
-/** The path for a sentence: shortened in the middle, and quoted when it holds invisible characters. */
+/** The path for a message: shortened in the middle, and quoted if it contains invisible characters. */
 export function briefPath(path: string): string {
   const isLong = path.length > briefHead + briefTail;
   const brief = isLong ? `${path.slice(0, briefHead)}…${path.slice(-briefTail)}` : path;

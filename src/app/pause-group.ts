@@ -25,7 +25,7 @@ export interface PauseReport {
   readonly warnings: readonly string[];
 }
 
-/** Pauses a group; where no runner is there to tell the `onEvent` commands, they are told from here. */
+/** Pauses a group. Without a runner, this process runs the `onEvent` commands. */
 export async function pauseAndNotify(
   context: AppContext,
   group: GroupReference,
@@ -52,15 +52,15 @@ export async function pauseAndNotify(
   const [first] = logged;
   if (first === undefined) return ok({ outcome: paused.value, warnings: [] });
   const ofUser = await readUserConfig(context);
-  // The group is paused whatever that file says.
+  // A faulty config.yaml must not prevent the pause.
   const isRehearsal = first.state.run?.rehearsal !== undefined;
   const hooks = createRunHooks(context, group, { isRehearsal }, ofUser.ok ? ofUser.value.onEvent : undefined);
   for (const { event, state } of logged) hooks.tell(event, state);
-  const unread = ofUser.ok ? [] : [`warning: Your onEvent command was not told. ${trouble(ofUser.failure)}`];
+  const unread = ofUser.ok ? [] : [`warning: Your onEvent command was not run. ${trouble(ofUser.failure)}`];
   return ok({ outcome: paused.value, warnings: [...unread, ...(await hooks.finish(false))] });
 }
 
-/** Where nothing can be written down, what runs is ended all the same: it would go on to spend. */
+/** The log cannot be written, so ends the workers unlogged: they would continue to spend. */
 async function endUnlogged(world: World, group: GroupReference, failure: Failure): Promise<Result<never>> {
   const runner = isHeld(world, group) ? world.locks.holder(group.paths.lock)?.identity : undefined;
   if (runner !== undefined) await hasEnded(world, runner);
@@ -71,7 +71,7 @@ async function endUnlogged(world: World, group: GroupReference, failure: Failure
   const done =
     stopped.processes < 0
       ? 'Some processes of its sessions could not be ended.'
-      : 'Its sessions were ended; what they have cost is counted by the next run.';
+      : 'Its sessions were ended. The next run counts their cost.';
   return { ok: false, failure: { ...failure, message: `${failure.message} ${done}` } };
 }
 
@@ -79,9 +79,7 @@ function trouble(failure: Failure): string {
   return safeLine(describeFailure(failure), sentenceColumnsMax);
 }
 
-// What `stop --all` has to stop: the running groups, and the groups whose log cannot be read.
-
-/** For a claude that hears no interrupt and has to be ended. */
+/** Time for a worker that ignores the interrupt. */
 const endPatienceMs = 60_000;
 const endLookMs = 50;
 
@@ -95,7 +93,7 @@ export interface RunningGroups {
   readonly unreadable: readonly UnreadableGroup[];
 }
 
-/** By their logs: what meta.json says may be older than the death of a runner. */
+/** Reads the logs, because meta.json may be older than the death of a runner. */
 export function runningGroups(context: AppContext): Result<RunningGroups> {
   const root = context.root();
   if (!root.ok) return root;
@@ -106,7 +104,6 @@ export function runningGroups(context: AppContext): Result<RunningGroups> {
     if (listing.problem === undefined && listing.meta?.status === 'archived') continue;
     const group = { root: root.value, groupId: listing.id, paths: groupPaths(root.value, listing.id) };
     const state = loadGroup(world, root.value, listing.id);
-    // Deleted since it was listed.
     if (!state.ok && state.failure.reason === 'not-found') continue;
     if (!state.ok) unreadable.push({ group, failure: state.failure });
     else if (state.value.status === 'running' || liveRunner(world, group) !== null) running.push(group);
@@ -115,15 +112,15 @@ export function runningGroups(context: AppContext): Result<RunningGroups> {
 }
 
 export type StoppedUnreadable =
-  /** It has a runner, which hears a signal of this machine. */
+  /** Its runner received a signal. */
   | { readonly kind: 'runner'; readonly pid: number; readonly isTold: boolean }
-  /** Another command holds it; nothing was stopped. */
+  /** Another command holds the lock; nothing was stopped. */
   | { readonly kind: 'held' }
-  /** So many processes were ended; -1 when some could not be. `runner`: the pid of the one that had started them. */
+  /** How many processes were ended; -1 if some could not be. `runner`: the pid of the ended runner. */
   | { readonly kind: 'ended'; readonly processes: number; readonly runner?: number }
   | { readonly kind: 'failed'; readonly text: string };
 
-/** Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. */
+/** Stops a group without its log: signals the runner, or ends the orphans of a dead one. */
 export async function stopUnreadableGroup(
   world: World,
   { paths }: Pick<GroupReference, 'paths'>,
@@ -138,7 +135,7 @@ export async function stopUnreadableGroup(
     }
     if (lock === null) return { kind: 'held' };
     try {
-      // It can write down nothing of a pause, and what it leaves behind would go on.
+      // The runner cannot log a pause, and its workers would continue. End it, then its workers.
       const isEnded = runner === undefined || (await hasEnded(world, runner));
       const processes = await stopDamagedGroup(world, paths);
       return { kind: 'ended', processes: isEnded ? processes : -1, ...defined({ runner: runner?.pid }) };
@@ -150,7 +147,7 @@ export async function stopUnreadableGroup(
   }
 }
 
-/** Sends SIGTERM to a runner that cannot receive requests. True when it has ended. */
+/** Sends SIGTERM to a runner that takes no requests. True if it ended. */
 export async function hasEnded({ processes, clock }: World, runner: ProcessIdentity): Promise<boolean> {
   processes.signal(runner, 'SIGTERM');
   const deadline = clock.now() + endPatienceMs;

@@ -1,7 +1,4 @@
-/**
- * Starts and ends the scripted API of a rehearsal. It is a process of its own, so that workers keep their API when
- * the runner is killed.
- */
+/** Starts and ends the scripted API of a rehearsal, a separate process that survives a killed runner. */
 import { dirname, join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -18,11 +15,11 @@ export interface RehearsalProcessOptions {
   readonly packageRoot: string;
   /** Absolute path; absent = the default script. */
   readonly scriptFile?: string;
-  /** The environment of this command; only what a process needs to start is taken from it. */
+  /** The environment of this command; the process gets only the variables that it needs to start. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Generous: a machine under load may take long to start a process. */
+/** Long, because a machine under load may start processes slowly. */
 const startMsMax = 30_000;
 const lookMs = 20;
 
@@ -44,7 +41,7 @@ export function keepScript(context: Pick<AppContext, 'world' | 'root'>, text: st
     : fail('write-failed', `The rehearsal script ${file} ${kept.trouble}.`, 'Give it as a file.');
 }
 
-/** The handle that the runner is given for `--rehearse`. Fails with `usage` when the script is not usable. */
+/** The rehearsal for `--rehearse`. Fails with `usage` if the script is faulty. */
 export function createRehearsal(world: World, options: RehearsalProcessOptions): Result<Rehearsal> {
   const script = loadScript(world, options.scriptFile);
   if (!script.ok) return script;
@@ -74,7 +71,7 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
     env: {
       PATH: options.env.PATH ?? '',
       HOME: join(paths.folder, 'rehearsal-home'),
-      // Otherwise Bun would cache compiled sources in that home, readable by every user.
+      // Bun would write compiled sources into that home, readable by other users.
       BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
     },
     stdoutFile: log,
@@ -88,8 +85,12 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
   await waitUntil(world, () => exit !== null || findRehearsal(world, paths.folder) !== null);
   const server = findRehearsal(world, paths.folder);
   if (server !== null) return ok(server.url);
-  const said = (world.files.readText(log) ?? '').trim().split('\n').at(-1) ?? '';
-  return fail('internal', `The scripted API did not start: ${said === '' ? 'it said nothing' : said}.`, `See ${log}.`);
+  const printed = (world.files.readText(log) ?? '').trim().split('\n').at(-1) ?? '';
+  return fail(
+    'internal',
+    `The scripted API did not start: ${printed === '' ? 'it printed nothing' : printed}.`,
+    `See ${log}.`,
+  );
 }
 
 async function waitUntil(world: World, condition: () => boolean): Promise<void> {

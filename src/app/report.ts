@@ -1,4 +1,4 @@
-/** What a report is made from, read as it stands now. */
+/** Loads the data of a report. */
 import { ok, type Result } from '../core/failure.ts';
 import type { GroupState } from '../core/state.ts';
 import type { World } from '../system/world.ts';
@@ -13,7 +13,7 @@ export interface LoadedReport {
   readonly model: ReportModel;
 }
 
-/** One reading of the log makes both, so that they cannot differ however busy the group's runner is. */
+/** Reads the log once, so that state and report match also while the group runs. */
 export async function loadReport(world: World, group: GroupReference): Promise<Result<LoadedReport>> {
   const history = readHistory(world, group);
   if (!history.ok) return history;
@@ -22,9 +22,9 @@ export async function loadReport(world: World, group: GroupReference): Promise<R
   const { paths } = group;
   const hasRunner = isRun(world, paths);
   const live = attemptUsages(world, paths, state, hasRunner);
-  const told = hasRunner ? { verdicts: readGroupProgress(world, paths.progress, state).verdicts } : {};
+  const reported = hasRunner ? { verdicts: readGroupProgress(world, paths.progress, state).verdicts } : {};
   return ok({
     state,
-    model: reportModel(state, events, world.clock.now(), { live, hasRunner, ...told }),
+    model: reportModel(state, events, world.clock.now(), { live, hasRunner, ...reported }),
   });
 }

@@ -1,4 +1,4 @@
-/** Waits for the answer to a request, and reports when the live runner of the group gives none. */
+/** Waits for the answer to a request, and reports a runner that does not respond. */
 import { loadGroup } from '../store/group-store.ts';
 import { hasRequests } from '../store/requests.ts';
 import type { World } from '../system/world.ts';
@@ -6,13 +6,12 @@ import type { AppContext } from './app-context.ts';
 import { type GroupReference, isHeld } from './resolve.ts';
 
 const lookMs = 1_000;
-/** A runner looks for requests twice a second. */
+/** A runner reads requests twice a second. */
 const silentMs = 5_000;
 
 /**
- * Waits for `work`, which asks the group's runner for something. When a request lies there unanswered for 5 s, standard
- * error says once who does not answer and what can be done. With `giveUp` it then waits no longer than
- * `afterMs` (milliseconds of such silence) and resolves to `outcome`; what was asked for stays asked for.
+ * Waits for `work`, which sends a request to the runner. After 5 s without an answer, prints once which process does
+ * not respond and what to do. With `giveUp`, resolves to `outcome` after `afterMs`; the request stays.
  */
 export async function whileWaiting<T>(
   { world, notes }: Pick<AppContext, 'notes' | 'world'>,
@@ -42,7 +41,7 @@ export async function whileWaiting<T>(
   }
 }
 
-/** Something was asked of the group's live runner and is not answered yet. */
+/** The live runner has a request that it has not answered. */
 export function isRequestPending(world: World, group: GroupReference): boolean {
   return isHeld(world, group) && hasRequests(world, group.paths);
 }
@@ -52,17 +51,16 @@ function silenceSentence(world: World, { root, groupId, paths }: GroupReference)
   const { pid = 0, host = '' } = identity ?? {};
   // `kill 0` would signal the user's own process group.
   if (pid === 0) {
-    const unknown = 'does not answer; it may be halted. Its lock does not tell its pid';
-    return `The runner of ${groupId} ${unknown}; this does: fuser ${paths.lock}`;
+    return `The runner of ${groupId} does not respond; it may be suspended. Find its pid with: fuser ${paths.lock}`;
   }
   const state = loadGroup(world, root, groupId);
-  // Usually it checks a claude that is new here. Until it starts, it obeys only a pause.
+  // The run is usually checking a new claude. Until it starts, it handles only a pause.
   if (state.ok && runId !== '' && state.value.run?.id !== runId) {
-    return `The run of ${groupId} (pid ${pid}) has not begun yet; what was asked for is done as soon as it has.`;
+    return `The run of ${groupId} (pid ${pid}) has not started yet. It handles the request when it starts.`;
   }
   const where = host === world.machine.self.host ? '' : ` on ${host}`;
   return (
-    `The runner of ${groupId} (pid ${pid}${where}) does not answer; it may be halted. Resume it with: ` +
-    `kill -CONT ${pid}. Or end it with: kill -KILL ${pid}, and what was asked for is done without it.`
+    `The runner of ${groupId} (pid ${pid}${where}) does not respond; it may be suspended. Resume it with: ` +
+    `kill -CONT ${pid}. Or end it with: kill -KILL ${pid}; the request is then handled without it.`
   );
 }

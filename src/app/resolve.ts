@@ -1,4 +1,4 @@
-/** From what users type to ids: groups by id, prefix or slug; sessions by id, prefix or `<group>/<number-or-name>`. */
+/** Resolves references: groups by id, prefix or slug; sessions by id, prefix or `<group>/<number-or-name>`. */
 import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
@@ -39,13 +39,13 @@ export function groupReference(root: string, groupId: GroupId): GroupReference {
 export function resolveGroup(context: AppContext, reference: string): Result<GroupReference> {
   return resolveBy(context, (root, ids) => {
     const back = recencyOf(reference);
-    // A group that really has this word for its slug was meant by those who made it.
+    // A slug such as `latest` takes precedence over the special word.
     const isSlug = back === null || ids.some((id) => slugOf(id) === reference);
     return isSlug ? findGroup(ids, reference) : createdBack(newestFirst(context.world, root), back);
   });
 }
 
-/** The same, but of a slug that several groups have nothing is taken for granted: `ambiguous`. */
+/** For destructive commands: a slug of several groups is `ambiguous`. */
 export function resolveGroupToDestroy(context: AppContext, reference: string): Result<GroupReference> {
   const certain = resolveBy(context, (root, ids) => {
     const [latest] = recencyOf(reference) === null ? [] : newestFirst(context.world, root);
@@ -69,10 +69,10 @@ function createdBack(ids: readonly GroupId[], back: number): Result<GroupId> {
   const id = ids[back];
   if (id !== undefined) return ok(id);
   const there = ids.length === 1 ? 'there is one group' : `there are ${ids.length || 'no'} groups`;
-  return fail('not-found', `No group was created so long ago: ${there}.`, see('group', 'list'));
+  return fail('not-found', `There is no such group: ${there}.`, see('group', 'list'));
 }
 
-/** An id tells the second in which its group was made, or the next one that was free; snapshots tell it better. */
+/** By the creation time in the snapshot, which is more exact than the one in the id. */
 function newestFirst(world: World, root: string): GroupId[] {
   const groups = listGroups(world, root).map(({ id, meta }) => ({ id, at: meta?.createdAt ?? createdAtOf(id) }));
   return groups.toSorted((a, b) => b.at.localeCompare(a.at) || b.id.localeCompare(a.id)).map(({ id }) => id);
@@ -80,7 +80,7 @@ function newestFirst(world: World, root: string): GroupId[] {
 
 export interface LoadedGroup extends GroupReference {
   readonly state: GroupState;
-  /** A runner held the group just before its log was read: one that says it runs was not interrupted. */
+  /** A runner held the lock just before the log was read, so a group that is running was not interrupted. */
   readonly hadRunner: boolean;
 }
 
@@ -90,14 +90,14 @@ export function loadReferredGroup(context: AppContext, reference: string, resolv
   return loadWithRunner(context.world, group.value);
 }
 
-/** In this order, so that what a runner logged before it ended is read for certain. */
+/** Checks the lock before it reads the log, so that the log includes the last events of a runner. */
 export function loadWithRunner(world: World, group: GroupReference): Result<LoadedGroup> {
   const hadRunner = isHeld(world, group);
   const state = loadGroup(world, group.root, group.groupId);
   return state.ok ? ok({ ...group, state: state.value, hadRunner }) : state;
 }
 
-/** A lock that cannot be read counts as free: reading the log says better what is the matter. */
+/** An unreadable lock counts as free, because reading the log gives the better message. */
 export function isHeld(world: World, group: GroupReference): boolean {
   try {
     return liveRunner(world, group) !== null;
@@ -128,7 +128,7 @@ export function loadReferredSession(
   return sessionOf(group.value, split.value.session);
 }
 
-/** Whether a word means a group, else a session. One that could be either is a group: sessions have further names. */
+/** True if a word names a group, false for a session. A word that fits both names the group. */
 export function isGroupNamed(context: AppContext, reference: string): Result<boolean> {
   if (reference.includes('/')) return ok(false);
   const group = resolveGroup(context, reference);
@@ -175,7 +175,7 @@ function searchAllGroups(context: AppContext, reference: string): Result<Split> 
     if (!('meta' in listing)) continue;
     for (const session of listing.meta.sessions) owners.set(session.id, listing.id);
   }
-  // Numbers and names repeat from group to group, so here only ids and their beginnings count.
+  // Numbers and names are not unique over all groups, so search by id only.
   if (isNumber(reference)) return needsGroup(reference);
   const found = findSession(
     [...owners.keys()].map((id) => ({ id })),

@@ -8,13 +8,13 @@ export type { RunnerSignal };
 
 const signals: readonly RunnerSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Whether SIGHUP was ignored when this program was started: that is what `nohup` does, and it is to stay so. */
+/** True if SIGHUP was ignored at the start, as by `nohup`; it stays ignored. */
 const hangupIsIgnored = ignoresHangup();
 
-/** timeout(1) and others signal the process group as well as the process: that is one request. */
+/** Programs such as timeout(1) signal the process and its group: that counts as one request. */
 const sameRequestMs = 200;
 
-/** Ends this process as the signal does by default. Subscribers must have unsubscribed before. */
+/** Ends this process by the default action of the signal. Requires that all subscribers have unsubscribed. */
 export function endProcessBy(signal: RunnerSignal): void {
   process.kill(process.pid, signal);
 }

@@ -115,7 +115,7 @@ export function readPrivateText(files: Files, path: string): Result<string | nul
     if (info.kind !== 'file') return fail('usage', `${path} is no file.`, 'Look at it and move it away.');
     if (info.isPrivate === false) {
       const message = `${path} contains keys, and other users of this host may read it.`;
-      return fail('usage', message, `Take that right away: chmod 600 ${shellWord(path)}`);
+      return fail('usage', message, `Remove that permission with: chmod 600 ${shellWord(path)}`);
     }
     return ok(files.readText(path));
   } catch (error) {

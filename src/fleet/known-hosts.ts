@@ -145,7 +145,7 @@ export function describeHosts(hosts: readonly RegisteredHost[] | null, needs: Ne
   if (alive.every(({ isDrained }) => isDrained)) {
     const resumed = alive.map(({ name }) => ['host', 'resume', name]);
     const drained = `${namesOf(alive)} ${alive.length === 1 ? 'is' : 'are'} drained`;
-    return { text: drained, cure: adviseInOrder('Let it take sessions again with', ...resumed) };
+    return { text: drained, cure: adviseInOrder('Resume it with', ...resumed) };
   }
   const refused = fitting.filter(({ loginTrouble }) => loginTrouble !== undefined);
   const logins = refused.length === 0 ? '' : `; the login was refused on ${namesOf(refused)}`;

@@ -24,11 +24,7 @@ export function tipOf(git: Git, repository: string, branch: string): Promise<Res
 /** Fails with `usage` (no such branch) and `worktree-failed`. */
 export async function readTarget(git: Git, repository: string, branch: string): Promise<Result<MergeTarget>> {
   if (git.world.files.info(repository)?.kind !== 'folder') {
-    return fail(
-      'usage',
-      `The repository ${repositoryDir(repository)} is gone.`,
-      'Put it back where it was, then merge again.',
-    );
+    return fail('usage', `The repository ${repositoryDir(repository)} is gone.`, 'Restore it, then merge again.');
   }
   const tip = await tipOf(git, repository, branch);
   if (!tip.ok) return tip;

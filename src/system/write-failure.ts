@@ -6,7 +6,7 @@ const writeCures: Readonly<Record<string, string>> = {
   EDQUOT: 'Your disk quota is used up: free some of it and run the command again.',
   EROFS: 'Its disk is read-only: look what the system says of it, then run the command again.',
   EIO: 'Its disk does not answer: look what the system says of it, then run the command again.',
-  ENXIO: 'It is no regular file: look at it and move it away, then run the command again.',
+  ENXIO: 'It is not a regular file: look at it and move it away, then run the command again.',
   EFBIG: 'A file may not become that large here: raise the limit ("ulimit -f"), then run the command again.',
 };
 

@@ -1,7 +1,7 @@
 /**
- * app/attach/: a person takes a session over. Its worker is stopped and claude opens in its place for them, with
- * the same login, settings and conversation; when they have left, the group goes on with what was said. This process
- * lives meanwhile: it counts what is spent, ends claude at what is reserved for it, and is what others ask after.
+ * `session attach`: stops the worker of a session and opens its conversation in claude's own terminal, with the same
+ * login and settings. Meanwhile this process counts the cost and ends claude when the reservation is spent. Afterwards
+ * the group continues with the conversation.
  */
 import { conversationExists, keptMessages } from '../../claude/conversation.ts';
 import { openCostMeter } from '../../claude/spoken-cost.ts';
@@ -40,12 +40,12 @@ import { isUnlocked, rehearsalOf } from '../run/run-here.ts';
 import { onSignal } from '../signals.ts';
 
 const countMs = 500;
-/** So long claude may take to end when it is asked to, milliseconds. */
+/** How long claude may take to exit after a signal, milliseconds. */
 const graceMs = 8_000;
 
 export interface AttachOptions {
   opening(reservedUsd: number | undefined): void;
-  /** Gives the terminal to `use` and takes it back afterwards. */
+  /** Gives the terminal to claude while `use` runs. */
   lend(use: () => Promise<void>): Promise<void>;
   readonly began?: (guest: ForegroundProcess) => void;
 }
@@ -54,11 +54,11 @@ export interface Attached {
   readonly conversed: Conversed;
   readonly reservedUsd?: number;
   readonly isSpent: boolean;
-  readonly goesOn: boolean;
+  readonly autoResumes: boolean;
   readonly state: GroupState;
 }
 
-/** Resolves when the person has left. Fails with a sentence, and then the session is as it was, or paused. */
+/** Resolves when the user has left claude. On failure, the session is unchanged or paused. */
 export async function attachSession(
   context: AppContext,
   session: LoadedSession,
@@ -89,8 +89,9 @@ export async function attachSession(
   const state = loadGroup(world, session.root, session.groupId);
   if (!state.ok) return state;
   const record = state.value.sessions.get(sessionId);
-  const goesOn = liveRunner(world, session) !== null && (record?.queued === true || record?.state.status === 'running');
-  return ok({ ...visited.value, conversed, goesOn, state: state.value });
+  const autoResumes =
+    liveRunner(world, session) !== null && (record?.queued === true || record?.state.status === 'running');
+  return ok({ ...visited.value, conversed, autoResumes, state: state.value });
 }
 
 type Visited = Pick<Attached, 'isSpent' | 'reservedUsd'>;
@@ -136,10 +137,10 @@ class Visit {
     }
   }
 
-  /** What a run takes for itself: the checkout, and the scripted API of a rehearsal. */
+  /** Releases the checkout and the scripted API of a rehearsal. */
   async giveBack(): Promise<void> {
     const now = loadGroup(this.#context.world, this.#session.root, this.#session.groupId);
-    // A runner that lives has claimed it by itself, under the same name, and ends what it has started.
+    // A live runner owns the checkout claim and the scripted API.
     if (!now.ok || liveRunner(this.#context.world, this.#session) !== null) return;
     this.#checkouts.claimed(now.value, []);
     if (now.value.running.size === 0) await this.#rehearsal?.stop(this.#session.paths);
@@ -175,7 +176,7 @@ class Visit {
         ? await gateForGroup(this.#context, this.#session, chosen, { isTaken })
         : ok(undefined);
     if (!gate.ok) return gate;
-    if (gate.value === 'interrupted') return fail('usage', 'It was interrupted.', '');
+    if (gate.value === 'interrupted') return fail('usage', 'The command was interrupted.', '');
     const ofUser = await readUserConfig(this.#context);
     if (!ofUser.ok) return ofUser;
     const slots = new CommandSlots({ atOnce: () => world.machine.cores, chainOf: () => 0 });
@@ -213,12 +214,12 @@ class Visit {
     const title = `Session ${titleOf(state, sessionId)}`;
     if (record.state.status === 'completed') {
       const next = advise('Run it again with', ['group', 'copy', state.group.id, '--from', sessionId]);
-      return fail('illegal-transition', `${title} completed before it could be taken over.`, next);
+      return fail('illegal-transition', `${title} completed before you could attach to it.`, next);
     }
     const [id] = record.claudeSessionIds.slice(-1);
     if (id === undefined || !conversationExists(world, sessionPaths(paths, sessionId).config, id)) {
-      const next = advise('Let it begin first', ['session', 'resume', sessionReference(state, record)]);
-      return fail('illegal-transition', `${title} has no conversation yet that could be taken over.`, next);
+      const next = advise('Start it first with', ['session', 'resume', sessionReference(state, record)]);
+      return fail('illegal-transition', `${title} has no conversation to attach to yet.`, next);
     }
     const { repository } = record.definition;
     const isShared = state.group.config.shareCheckouts || record.isolated === true || repository === undefined;
@@ -263,7 +264,7 @@ class Visit {
         return;
       }
       this.#ways.began?.(guest);
-      // The terminal sends Ctrl-C to the attached program itself. Other signals end this process and that program.
+      // The terminal sends Ctrl-C to claude directly. Other signals end this process and claude.
       const unsubscribe = onSignal(clock, (signal) => {
         if (signal !== 'SIGINT') guest.hangUp();
       });
@@ -281,7 +282,7 @@ class Visit {
       cancel();
       unsubscribe();
       isKilled = code !== 0;
-      // Who ends by itself leaves the terminal as it was.
+      // A claude that exits by itself restores the terminal.
       if (isKilled) restore();
     });
     await reap(world, this.#attachmentId);
@@ -296,5 +297,5 @@ class Visit {
   }
 }
 
-/** US dollars; sums of money differ in their last digits. */
+/** US dollars; compares with a tolerance, because sums of floats differ in their last digits. */
 const sameUsd = 1e-9;

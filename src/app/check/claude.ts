@@ -34,27 +34,27 @@ export async function rememberedCheck(context: AppContext, root: string): Promis
   const checked = await lastCheckOf(context, root, found.value.program);
   if (checked === undefined) {
     const now = commandText(['doctor', '--claude']);
-    return [fine(name, `not checked here yet: the next run does it at no cost, and so does: ${now}`)];
+    return [fine(name, `not checked yet. The next run checks it at no cost. Check it now with: ${now}`)];
   }
   const { version, at } = checked;
   const results = withResults(checked.results);
   const failed = results.filter(({ verdict }) => verdict !== 'holds');
-  const held = `${results.length - failed.length} of ${results.length} checks held`;
-  const message = `claude ${version}: ${held} on ${at.slice(0, 10)}`;
+  const passed = `${results.length - failed.length} of ${results.length} checks passed`;
+  const message = `claude ${version}: ${passed} on ${at.slice(0, 10)}`;
   if (failed.length === 0) return [fine(name, message)];
   const names = failed.map(({ id, verdict }) => `${id} is ${verdict}`).join(', ');
   const level = judgeCheck(checked, undefined).ok ? 'warning' : 'broken';
   return [finding(name, level, `${message}; ${names}`, see('doctor', '--claude'))];
 }
 
-/** Asks as a worker would, outside the data root, which may be read-only. Fails with `not-logged-in`. */
+/** Checks the login as a worker would, outside the data folder, which may be read-only. */
 export async function askLogin(
   { world, env }: Pick<AppContext, 'world' | 'env'>,
   program: string,
   session?: Pick<SessionDefinition, 'projectPath' | 'untrusted'>,
 ): Promise<Result<{ readonly source: string; readonly method: string }>> {
   const { login, caller } = loginOf(world, env);
-  // claude believes that a helper works; the first request shows it.
+  // claude assumes that a helper works; only a request shows whether it does.
   if (login.kind === 'helper') return ok({ source: login.source, method: 'api_key_helper' });
   const { TMPDIR = '' } = env;
   const folder = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `claude-code-agent-${world.random.uuid()}`);

@@ -1,16 +1,14 @@
-/**
- * app/check/: what `doctor` looks at. This file: what a check comes to.
- */
+/** The result of a check of `doctor`. */
 import { type Advice, adviceText } from '../../core/advice.ts';
 
-/** `warning`: works, but the user should know. `broken`: groups cannot run, or something is left behind. */
+/** `warning`: works with a limitation. `broken`: groups cannot run, or something was left behind. */
 export type FindingLevel = 'ok' | 'warning' | 'broken';
 
 export interface Finding {
   readonly check: string;
   readonly level: FindingLevel;
   readonly message: string;
-  /** The cure; empty when nothing is wrong. */
+  /** The suggestion; empty if nothing is wrong. */
   readonly next: string;
 }
 

@@ -1,4 +1,4 @@
-/** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
+/** `doctor`: finds damaged and interrupted groups, stale locks and orphans. */
 
 import { attemptMark } from '../../claude/launch/environment.ts';
 import { advise, shellWord } from '../../core/advice.ts';
@@ -19,7 +19,7 @@ import { liveRunner, suspendedRunner, suspendedSentence } from '../live-runner.t
 import { tryPath } from '../path-argument.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
-/** Each attempt looked for costs a walk over all processes, so only the latest ones are. */
+/** Each attempt costs a scan of all processes, so only the latest are checked. */
 const attemptsMax = 200;
 const permissions = 'Check the permissions of its folder and of the files in it.';
 
@@ -42,7 +42,7 @@ interface EndedAttempt {
   readonly groupId: GroupId;
 }
 
-/** From the log: when a runner was killed, snapshots may be a moment older. */
+/** Reads the log, because snapshots may be older after a runner was killed. */
 function checkGroup(world: World, root: string, id: GroupId): { findings: Finding[]; ended: EndedAttempt[] } {
   const paths = groupPaths(root, id);
   const findings = checkHalted(world, id, paths);
@@ -68,19 +68,19 @@ function interrupted(state: GroupState): Finding {
 }
 
 function cutShort(path: string): Finding {
-  const message = `${path} is what is left of a group whose creation or deletion was cut short.`;
-  const next = 'Creating or deleting any group clears it away';
-  // What is shown of such a path is another one.
+  const message = `${path} is the rest of a group whose creation or deletion was interrupted.`;
+  const next = 'Creating or deleting any group removes it';
+  // A path with invisible characters is shown differently, so it cannot be pasted.
   const command = needsQuotes(path) ? '.' : `, and so does: rm -rf ${shellWord(path)}`;
   return finding('group', 'warning', message, `${next}${command}`);
 }
 
-/** A damaged log does not tell that workers without a runner still work and spend money. */
+/** Orphaned workers of a damaged group still spend money. */
 function checkDamaged(world: World, id: GroupId, paths: GroupPaths): Finding[] {
   if (liveRunner(world, { paths }) !== null) return [];
   const pids = [...damagedLeftovers(world, paths).values()].flat().map(({ pid }) => pid);
   if (pids.length === 0) return [];
-  const message = `Processes of sessions of ${id} go on without a runner: ${[...new Set(pids)].join(', ')}.`;
+  const message = `Processes of sessions of ${id} are running without a runner: ${[...new Set(pids)].join(', ')}.`;
   return [finding('orphan', 'broken', message, advise('End them with', ['stop', '--all']))];
 }
 
@@ -109,16 +109,16 @@ function endedAttempts(events: readonly GroupEvent[]): EndedAttempt[] {
   });
 }
 
-/** Processes that still bear the mark of an attempt that has ended, or are held together with it. */
+/** Processes with the mark or in the control group of an ended attempt. */
 function checkOrphans({ processes }: World, ended: readonly EndedAttempt[]): Finding[] {
   const latest = [...ended].sort((a, b) => b.at.localeCompare(a.at)).slice(0, attemptsMax);
   return latest.flatMap(({ id, groupId }) => {
     const found = [...processes.findMarked(attemptMark, id), ...processes.findContained(id)];
     const pids = [...new Set(found.map(({ pid }) => pid))];
-    // An empty control group is of no use to anybody.
+    // Remove empty control groups.
     if (pids.length === 0) processes.endContained(id);
     if (pids.length === 0) return [];
     const message = `An ended session of ${groupId} left processes behind: ${pids.join(', ')}.`;
-    return [finding('orphan', 'broken', message, `Look at them, then end them: kill ${pids.join(' ')}`)];
+    return [finding('orphan', 'broken', message, `Check them, then end them with: kill ${pids.join(' ')}`)];
   });
 }

@@ -1,4 +1,4 @@
-/** `doctor --hosts`: the Redis of the fleet and each of its hosts. */
+/** `doctor --hosts`: checks the Redis server and the hosts of the fleet. */
 
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { advise, see } from '../../core/advice.ts';
@@ -17,7 +17,7 @@ const mebibyte = 1024 * 1024;
 const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
 
-/** Fails with `not-found` without a fleet, else with why its Redis cannot be asked. */
+/** Fails with `not-found` without a fleet, or if Redis cannot be reached. */
 export async function checkHosts(context: AppContext, root: string): Promise<Result<Finding[]>> {
   const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
@@ -46,13 +46,13 @@ interface Here {
   readonly claude: string | undefined;
 }
 
-/** What is wrong with a host; when nothing is, one line that says how it stands. */
+/** The problems of a host, or one line with its state. */
 export function hostFindings(host: FleetHost, here: Here): Finding[] {
   const { name } = host;
   if (isLost(host)) {
-    const message = `${name}: nothing was heard of it for ${formatAge(host.silentMs)}; what ran there is over.`;
+    const message = `${name}: no heartbeat for ${formatAge(host.silentMs)}; its sessions are lost.`;
     const next = advise(
-      'Start its agent there ("systemctl --user restart claude-code-agent-host"), or take it out with',
+      'Start its agent there ("systemctl --user restart claude-code-agent-host"), or remove it with',
       ['host', 'forget', name],
     );
     return [finding('lease', 'broken', message, next)];
@@ -74,10 +74,10 @@ function standing({ name, slots, used, abilities, leaseMs, login = 'that of its 
 }
 
 function leaseFindings({ name, leaseMs, isGuarded }: FleetHost, here: Here): Finding[] {
-  const again = advise('Let it join again, on it with', ['host', 'join', 'LINE']);
+  const again = advise('Join again, on that host, with', ['host', 'join', 'LINE']);
   const [its, ours] = [leaseMs, here.leaseMs].map(formatDuration);
-  const other = `${name}: it joined with a lease of ${its}, and the fleet has ${ours}.`;
-  const unguarded = `${name}: its guard does not run, so nothing is sent there.`;
+  const other = `${name}: it joined with a lease of ${its}, but the fleet has ${ours}.`;
+  const unguarded = `${name}: its guard does not run, so it gets no sessions.`;
   const restart = 'Restart its agent there, which starts the guard: systemctl --user restart claude-code-agent-host';
   return [
     ...(leaseMs === here.leaseMs ? [] : [finding('lease', 'broken', other, again)]),
@@ -89,32 +89,32 @@ function programFindings({ name, abilities, refusal }: FleetHost, here: Here): F
   const { wire, version, claudeVersion } = abilities;
   const found: Finding[] = [];
   if (wire !== wireVersion) {
-    const message = `${name}: its claude-code-agent ${version} does not understand this one, so nothing is sent there.`;
+    const message = `${name}: its claude-code-agent ${version} is incompatible, so it gets no sessions.`;
     const next = advise('Install this version there with', ['host', 'add', name, '--ssh', 'USER@HOST']);
     found.push(finding('version', 'broken', message, next));
   }
   if (refusal !== undefined) {
-    const cure = 'Install another version of Claude Code there; its agent finds and tries it by itself.';
+    const cure = 'Install another version of Claude Code there; its agent checks it automatically.';
     const risk = ['host', 'add', name, '--ssh', 'USER@HOST', '--accept-claude', claudeVersion];
     const next = !wordPattern.test(claudeVersion) ? cure : advise(`${cure} Or use it at your own risk with`, risk);
-    found.push(finding('claude', 'broken', `${name}: nothing is sent there. ${refusal}`, next));
+    found.push(finding('claude', 'broken', `${name}: it gets no sessions. ${refusal}`, next));
   } else if (claudeVersion === '') {
     found.push(finding('claude', 'broken', `${name}: there is no claude.`, 'Install Claude Code there.'));
   } else if (here.claude !== undefined && here.claude !== claudeVersion) {
-    const message = `${name}: it has claude ${claudeVersion}, and this machine ${here.claude}.`;
+    const message = `${name}: it has claude ${claudeVersion}, but this machine has ${here.claude}.`;
     found.push(
       finding(
         'claude',
         'warning',
         message,
-        `Install the same there: npm i -g @anthropic-ai/claude-code@${here.claude}`,
+        `Install the same version there: npm i -g @anthropic-ai/claude-code@${here.claude}`,
       ),
     );
   }
   return found;
 }
 
-/** What a host reports of itself is advised only where a command takes it. */
+/** Names reported by a host are used in commands only if they are valid. */
 function isName(text: string | undefined): text is string {
   return text !== undefined && plainNamePattern.test(text);
 }
@@ -127,8 +127,8 @@ function loginFindings({ name, login = 'NAME', loginWarning, loginTrouble }: Fle
     found.push(finding('login', 'broken', message, advise('Send one with', send)));
   }
   if (loginTrouble !== undefined) {
-    const message = `${name}: its login was refused in a session, so nothing is sent there. ${loginTrouble}`;
-    const next = advise('It takes sessions again once its login is another one, or with', ['host', 'resume', name]);
+    const message = `${name}: its login was refused in a session, so it gets no sessions. ${loginTrouble}`;
+    const next = advise('Change its login, or retry with', ['host', 'resume', name]);
     found.push(finding('login', 'broken', message, next));
   }
   return found;
@@ -136,7 +136,7 @@ function loginFindings({ name, login = 'NAME', loginWarning, loginTrouble }: Fle
 
 function diskFindings({ name, freeDiskBytes: freeBytes, isFull = false }: FleetHost): Finding[] {
   if (freeBytes === undefined || freeBytes >= freeBytesLow) return [];
-  const stops = isFull ? ', so nothing is sent there' : '';
+  const stops = isFull ? ', so it gets no sessions' : '';
   const message = `${name}: only ${Math.floor(freeBytes / mebibyte)} MiB are free on its disk${stops}.`;
   const isFine = freeBytes >= freeBytesMin && !isFull;
   return [finding('disk', isFine ? 'warning' : 'broken', message, 'Free some space there.')];
@@ -144,8 +144,8 @@ function diskFindings({ name, freeDiskBytes: freeBytes, isFull = false }: FleetH
 
 function slotFindings({ name, slots, used, isDrained }: FleetHost): Finding[] {
   if (isDrained) {
-    const next = advise('Let it take sessions again with', ['host', 'resume', name]);
-    return [finding('slots', 'warning', `${name}: it is draining, and takes nothing new.`, next)];
+    const next = advise('Resume it with', ['host', 'resume', name]);
+    return [finding('slots', 'warning', `${name}: it is draining and takes no more sessions.`, next)];
   }
   if (used < slots) return [];
   const message = `${name}: all of its ${plural(slots, 'slot')} are in use.`;

@@ -1,4 +1,4 @@
-/** `doctor`: what this machine needs to run groups at all. */
+/** `doctor`: checks what this machine needs to run groups. */
 
 import { join } from 'node:path';
 import { type ClaudeProgram, checkSupported, findClaude, versionOf } from '../../claude/launch/program.ts';
@@ -36,31 +36,31 @@ export async function checkMachine(context: AppContext, root: Result<string>): P
 
 function containmentText(containment: Containment): string {
   const texts: Readonly<Record<Containment, string>> = {
-    cgroup: 'each session has a control group (cgroup v2) of its own; the kernel ends all of it',
+    cgroup: 'each session has its own control group (cgroup v2), which the kernel ends as a whole',
     tree:
-      'processes that a session leaves behind come to its runner, which ends them. ' +
-      `No control group can be made here; start with "systemd-run --user --scope ${programName} ..." ` +
-      'to have one for each session',
-    mark: 'processes that a session leaves behind are found by their parent, session or environment, and ended',
+      'the runner inherits the orphans of a session and ends them. ' +
+      `Control groups are not available; start with "systemd-run --user --scope ${programName} ..." ` +
+      'to get one for each session',
+    mark: 'orphans of a session are found by parent, session or environment, and ended',
   };
   return texts[containment];
 }
 
 export function limitText(limits: ReadonlySet<LimitKind>): string {
   const memory = limits.has('memory')
-    ? 'memory: of all of a session (--memory), and of its commands by claude'
-    : 'memory: of its commands only, by claude where it can make a control group (--memory)';
+    ? 'memory: limited for whole sessions (--memory)'
+    : 'memory: limited for commands only, by claude if it can create a control group (--memory)';
   const processes = limits.has('processes')
-    ? 'processes: at most as many as --max-processes says'
-    : 'processes: none (--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes ' +
-      `${programName} ..." to have it`;
+    ? 'processes: limited by --max-processes'
+    : 'processes: no limit (--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes ' +
+      `${programName} ..." to enable it`;
   return `${memory}; ${processes}`;
 }
 
 function ownForm(packageRoot: string): string {
   if (isCompiled) return 'compiled';
-  if (isBundled) return 'as it was published';
-  return `from its sources: "npm run build" in ${packageRoot} lets it start faster`;
+  if (isBundled) return 'published package';
+  return `from source; "npm run build" in ${packageRoot} makes it start faster`;
 }
 
 function failed(check: string, result: Result<unknown>): Finding {
@@ -119,9 +119,9 @@ function checkDataRoot(world: World, root: string): Finding[] {
   return [checkRights(world, root), space];
 }
 
-/** What others may write there is believed: requests to runners above all, which may hold shell commands. */
+/** Files in the data folder are trusted, such as requests to runners, which may contain shell commands. */
 function checkRights({ files }: World, root: string): Finding {
   if (files.info(root)?.isOpenToAll !== true) return fine('data', root);
-  const next = `Take that right away: chmod go-w ${shellWord(root)}`;
+  const next = `Remove that permission with: chmod go-w ${shellWord(root)}`;
   return finding('data', 'warning', `Every user of this machine can write to ${root}.`, next);
 }

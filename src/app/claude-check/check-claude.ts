@@ -18,7 +18,7 @@ import {
   taskFor,
 } from './sandbox.ts';
 
-/** Long, because a busy machine may need it to start a process. */
+/** Long, because a machine under load may start processes slowly. */
 const turnMs = 20_000;
 /** Twice as long as the runner waits. */
 const interruptMs = 10_000;
@@ -74,7 +74,7 @@ async function checkOnce(world: World, options: CheckOptions): Promise<Result<re
       if (one.status === 'rejected') throw one.reason;
       return one.value;
     });
-    // A check that was cut off looks like a failure.
+    // An interrupted check looks like a failure.
     const made = options.stop.aborted ? [] : results;
     return ok(checks.map(({ id }) => made.find((one) => one.id === id) ?? unknown(id, '')));
   } catch (error) {
@@ -90,7 +90,7 @@ function removeQuietly({ files }: World, folder: string): void {
   try {
     files.remove(folder);
   } catch {
-    // The results stand; the folder is among the temporary files.
+    // Not a failure: the folder is in the folder for temporary files.
   }
 }
 
@@ -110,7 +110,7 @@ async function checkWork(sandbox: Sandbox): Promise<CheckResult[]> {
   ]);
   if (requests.length === 0) return [login];
   const request = JSON.stringify(requests[0]?.body);
-  // The next command shows that claude was done with the forbidden one.
+  // The next command has run, so claude has handled the forbidden one.
   const isDecided = files.info(join(session.project, 'started')) !== null;
   return [
     login,
@@ -152,7 +152,7 @@ async function checkResume(sandbox: Sandbox, session: CheckSession, first: Check
   const [request] = sandbox.requestsOf('again');
   const resume = resultOf('resume', [
     request === undefined && `no request was made; ${again.describe()}`,
-    // The model wrote this id in the first process.
+    // The scripted model used this id in the first process.
     !JSON.stringify(request?.body ?? {}).includes('toolu_step0_0') && 'the model did not receive the conversation',
     again.message('init')?.sessionId !== session.claudeSessionId && 'it has another id',
   ]);

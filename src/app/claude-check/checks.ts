@@ -1,6 +1,6 @@
 /**
- * app/claude-check/: a claude that is new on this machine is checked against the scripted API, at no cost, before a
- * session runs with it. This file: what is checked, what a failure means, and whether a run may start after it. Pure.
+ * The compatibility checks of a claude that is new on this machine: what is checked against the scripted API, what a
+ * failure means, and whether a run may start after it. Pure.
  */
 import { adviceText, advise } from '../../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
@@ -12,7 +12,7 @@ export interface Check {
   readonly promise: string;
   /** What a failure means for a user; a whole sentence. */
   readonly meaning: string;
-  /** After a failure no run starts; otherwise it is a warning. */
+  /** A failure prevents runs; otherwise it is a warning. */
   readonly isRequired: boolean;
 }
 
@@ -32,13 +32,13 @@ export const checks: readonly Check[] = rows.map(([id, weight, promise, meaning]
   isRequired: weight === 'required',
 }));
 
-/** `unknown`: the check could not be made, because something before it failed. */
+/** `unknown`: the check could not be made, because an earlier step failed. */
 export interface CheckResult {
   readonly id: CheckId;
   readonly verdict: 'holds' | 'broken' | 'unknown';
   /** What happened; empty when the check holds. */
   readonly detail: string;
-  /** What to do, where more is known than that this claude cannot be used. */
+  /** A specific suggestion, if there is one. */
   readonly cure?: string;
 }
 
@@ -58,7 +58,7 @@ export function withResults(results: readonly CheckResult[]): (Check & CheckResu
   });
 }
 
-/** Another check of the same claude would find the same: a required check failed, or all of them hold. */
+/** A repeated check would have the same result: a required check failed, or all of them hold. */
 export function isConclusive(results: readonly CheckResult[]): boolean {
   const required = withResults(results).filter(({ isRequired }) => isRequired);
   return required.some(({ verdict }) => verdict === 'broken') || required.every(({ verdict }) => verdict === 'holds');
@@ -85,7 +85,7 @@ export function judgeCheck(
 }
 
 const checkAgain = ['doctor', '--claude'];
-const atOwnRisk = (version: string): string => `go on at your own risk with --accept-claude ${version}`;
+const atOwnRisk = (version: string): string => `continue at your own risk with --accept-claude ${version}`;
 
 function sentence({ verdict, promise, meaning, detail, isRequired, cure }: Check & CheckResult): string {
   const because = detail === '' ? '' : ` (${detail})`;
@@ -94,7 +94,6 @@ function sentence({ verdict, promise, meaning, detail, isRequired, cure }: Check
   return `${meaning.replace(/\.$/, '')}${because}.${next}`;
 }
 
-/** A check that could not be made says nothing about the claude. */
 export function refuseUncheckedVersion(version: string, { message, next }: Failure): ReturnType<typeof fail> {
   const because = `claude ${version} is new here and could not be checked: ${message}`;
   const risk = `Or ${atOwnRisk(version)}`;

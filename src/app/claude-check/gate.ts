@@ -1,7 +1,6 @@
 /**
- * Decides whether a run may use the installed claude. A claude that is new here is checked first. A run keeps the file
- * it started with, also when a link points to another one later. After that file was replaced or removed, the claude
- * that is installed then is used, and checked if it is new.
+ * Decides whether a run may use the installed claude, and checks a claude that is new on this machine. A run keeps the
+ * file that it started with. If that file is replaced or removed, the run continues with the claude installed then.
  */
 import { isAbsolute, join } from 'node:path';
 import type { Login } from '../../claude/launch/login.ts';
@@ -43,7 +42,7 @@ interface FoundClaude {
   readonly version: string;
 }
 
-/** Another process needs as long as we would; a busy machine needs a multiple of that. */
+/** How long another process may take for a check on a busy machine. */
 const othersMsMax = 180_000;
 const lookMs = 100;
 const columnsMax = 600;
@@ -70,7 +69,7 @@ export class CheckGate implements ClaudeGate {
     this.#isQuiet = true;
   }
 
-  /** Ends a check that is under way. */
+  /** Stops a running check. */
   interrupt(): void {
     this.#interruption.abort();
   }
@@ -88,12 +87,12 @@ export class CheckGate implements ClaudeGate {
     if (!this.#isQuiet) this.#context.notes.line(safeLine(line, columnsMax));
   }
 
-  /** Fails with `claude-missing`, and with `claude-unproven` unless it is new enough and passed or is `accepted`. */
+  /** Fails with `claude-missing` or `claude-unproven`. `accepted`: the version to use even if a check fails. */
   async choose(accepted: string | undefined): Promise<Result<FoundClaude>> {
     const admitted = this.#admitted;
     const now = admitted === null ? null : programFile(this.#context.world, admitted.program);
     if (admitted !== null && now !== null && isSameFile(now, admitted.file)) return ok(admitted);
-    // Sessions that are prepared together wait for one check.
+    // Sessions that start together share one check.
     this.#underWay ??= this.#admitNext(accepted).finally(() => {
       this.#underWay = null;
     });
@@ -149,7 +148,7 @@ export class CheckGate implements ClaudeGate {
     return found;
   }
 
-  /** Asks the program for its version unless its file is known to be a certain one. */
+  /** Runs `claude --version`, unless the file is already known. */
   async #find(): Promise<Result<FoundClaude>> {
     const { world, env, packageRoot } = this.#context;
     const claude = findClaude(world, env, { packageRoot });
@@ -161,7 +160,7 @@ export class CheckGate implements ClaudeGate {
     if (known !== undefined) return ok({ program: file.path, file, version: known.version });
     const version = await versionOf(world, file.path, env);
     if (version.ok) return ok({ program: file.path, file, version: version.value });
-    // A version manager's shim starts claude only under the name of its link.
+    // The shim of a version manager works only under the name of its link.
     const named = file.path === program ? version : await versionOf(world, program, env);
     return named.ok ? ok({ program, file, version: named.value }) : version;
   }
@@ -171,7 +170,7 @@ export class CheckGate implements ClaudeGate {
     return known?.version === version ? known : undefined;
   }
 
-  /** One check at a time on a machine; what another run has found meanwhile is taken over. */
+  /** One check at a time per machine; uses the result of another process. */
   async #checkAlone(found: FoundClaude, when?: 'always'): Promise<Result<CheckedClaude>> {
     const { root } = this.#options;
     const known = () => (when === 'always' ? undefined : this.#known(found));
@@ -180,7 +179,7 @@ export class CheckGate implements ClaudeGate {
     try {
       this.#context.world.files.makeFolder(root);
       const lock = await this.#lock(join(root, 'tried-claudes.lock'));
-      if (lock === null) return fail('busy', 'Another check has not ended for minutes.', '');
+      if (lock === null) return fail('busy', 'Another check has been running for minutes.', '');
       try {
         const now = known();
         if (now !== undefined) return ok(now);
@@ -199,25 +198,22 @@ export class CheckGate implements ClaudeGate {
     const { root } = this.#options;
     const begin = world.clock.now();
     const login = loginOf(world, caller).login.kind;
-    // Always the same for a data root, so that a check ends and removes what a killed one left. No instructions and no
-    // repository of the user are above a temporary folder.
+    // The same mark for a data root, so that a check cleans up after a killed one. The folder is temporary, so that no
+    // instructions or repositories of the user are above it.
     const mark = `check-${new Bun.CryptoHasher('sha256').update(root).digest('hex').slice(0, 16)}`;
     const { TMPDIR = '' } = caller;
     const folder = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `${programName}-${mark}`);
-    // Loaded only here, because most runs find everything remembered.
+    // Loaded on demand, because most runs use a remembered result.
     const check = this.#options.check ?? (await import('./check-claude.ts')).checkClaude;
     const results = await check(world, { folder, mark, program: found.program, caller, login, stop: this.#stop });
     if (this.isInterrupted) return fail('usage', 'The check was interrupted.', '');
     if (!results.ok) return results;
     const [at, durationMs] = [new Date(begin).toISOString(), Math.max(0, world.clock.now() - begin)];
-    // A script that chooses a login beats whatever the check, or a session, has chosen.
+    // A wrapper script that sets a login overrides the login of checks and sessions.
     const cures = defined({
       login:
         wrapperAdvice(world, found.file) ?? mended(managedVersions(world), 'Use a version of claude that they allow'),
-      hooks: mended(
-        managedHooks(world),
-        'Ask who manages them to allow hooks; without them sessions work all the same',
-      ),
+      hooks: mended(managedHooks(world), 'Ask your administrator to allow hooks; sessions also work without them'),
     });
     const withCure = (one: CheckResult): CheckResult => {
       const cure = one.id === 'login' || one.id === 'hooks' ? cures[one.id] : undefined;
@@ -229,7 +225,7 @@ export class CheckGate implements ClaudeGate {
     return ok(checked);
   }
 
-  /** Null when another process has held it for minutes. */
+  /** Null if another process has held the lock for minutes. */
   async #lock(path: string): Promise<Lock | null> {
     const { world } = this.#context;
     const holder = { identity: world.machine.self, runId: world.random.uuid() };
@@ -245,7 +241,7 @@ function mended(why: string | undefined, cure: string): string | undefined {
   return why === undefined ? undefined : `${why}. ${cure}.`;
 }
 
-// `tried-claudes.json`: the claudes that were checked on this machine, by file and kind of login.
+// `tried-claudes.json`: check results by claude file and kind of login.
 
 export interface CheckedClaude extends FoundClaude {
   readonly login: Login['kind'];
@@ -254,14 +250,14 @@ export interface CheckedClaude extends FoundClaude {
   readonly results: readonly CheckResult[];
 }
 
-/** Raised when the checks or the way a worker is started change, so that every claude is checked again. */
+/** Increased when checks or the start of workers change, so that every claude is checked again. */
 const formatVersion = '2';
-/** Updates come daily and old versions are removed; several programs may be in use. */
+/** Enough for daily updates and several programs. */
 const keptMax = 16;
 
 const fileIn = (root: string): string => join(root, 'tried-claudes.json');
 
-/** The newest first; empty when the file is missing or unreadable, because a check costs nothing. */
+/** Newest first. Empty if the file is unreadable, because a check costs nothing. */
 export function readChecked({ files }: World, root: string): readonly CheckedClaude[] {
   try {
     const kept = parseOwn<{ version: string; checked: readonly CheckedClaude[] }>(files.readText(fileIn(root)));
@@ -271,7 +267,7 @@ export function readChecked({ files }: World, root: string): readonly CheckedCla
   }
 }
 
-/** Replaces what was known of the same program and login. Fails with `write-failed`. */
+/** Replaces the result of the same program and login. */
 export function remember(world: World, root: string, checked: CheckedClaude): Result<void> {
   const isOther = ({ file, login }: CheckedClaude) => file.path !== checked.file.path || login !== checked.login;
   const all = [checked, ...readChecked(world, root).filter(isOther)].slice(0, keptMax);
@@ -291,12 +287,12 @@ function recall({ world, env }: Checking, root: string, file: ProgramFile): Chec
   return readChecked(world, root).find((one) => isSameFile(one.file, file) && one.login === login);
 }
 
-/** The same file always is the same version: it is no script or shim that starts another program. */
+/** The file determines the version: it is not a script or shim that starts another program. */
 function isFixed({ file, program }: CheckedClaude): boolean {
   return isWholeProgram(file) && program === file.path;
 }
 
-/** The last check of the program at this path, which may be a link; undefined when it has to be checked. */
+/** The last check of this program; undefined if it has to be checked. */
 export async function lastCheckOf(
   context: Checking,
   root: string,

@@ -1,6 +1,6 @@
 /**
- * Where a claude is checked: a folder with an empty home, made-up logins, a scripted model, and the processes that were
- * started there. They are started and read with the functions that the runner uses for workers.
+ * The sandbox for checks: an empty home, made-up logins and a scripted model. Starts claude and reads its output with
+ * the functions that the runner uses for workers.
  */
 import { join } from 'node:path';
 import { openingLines } from '../../claude/control.ts';
@@ -23,14 +23,14 @@ import { delay } from '../../system/clock.ts';
 import { hasKeychain } from '../../system/machine.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../../system/world.ts';
 
-/** What a program needs to start, to print and to find others; no address, no proxy, no login. */
+/** Variables that programs need to start; no address, proxy or login. */
 const keptNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDBOX', 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
 const madeUp = { key: 'made-up-key', token: 'made-up-token', access: 'made-up-access' };
 const dayMs = 86_400_000;
 
 export interface SandboxOptions {
   readonly folder: string;
-  /** In the environment of every process, so that one that a killed check left can be found. */
+  /** In the environment of every process, so that orphans of a killed check can be found. */
   readonly mark: string;
   readonly program: string;
   readonly caller: Readonly<Record<string, string | undefined>>;
@@ -59,7 +59,7 @@ export class Sandbox {
   readonly #served = new Map<string, Tokens>();
   readonly #started: CheckedProcess[] = [];
 
-  /** Throws the system's error when the folder cannot be written or no port is free. */
+  /** Throws the system error if the folder cannot be written or no port is free. */
   constructor(world: World, options: SandboxOptions) {
     this.world = world;
     this.#options = options;
@@ -71,7 +71,7 @@ export class Sandbox {
     world.files.writeAtomic(join(this.#home, '.claude', '.credentials.json'), JSON.stringify({ claudeAiOauth }));
     this.#api = startScriptedApi({
       script: options.script,
-      // Each process has an address of its own, so its requests are known whatever they contain.
+      // Each process has its own URL, so that requests can be assigned to it.
       nameOf: (_session, path) => path.split('/')[1],
       onServed: ({ name = '' }, { tokens: served }) => {
         this.#served.set(name, addTokens(this.servedTo(name), served));
@@ -184,10 +184,8 @@ export class Sandbox {
 export const taskFor = (name: string): string => `Follow the script ${name}.`;
 export const hookTextFor = (name: string): string => `state-of-${name}`;
 
-/** A check that cannot be made says nothing about the program. */
+/** The check could not be made, which says nothing about claude. */
 export class SandboxError extends Error {}
-
-// One claude that is checked, seen as the runner sees a worker: its output is a file, its input a FIFO.
 
 const lookMs = 20;
 /** An idle claude ends within a second and a half after SIGTERM. */
@@ -227,10 +225,10 @@ export class CheckedProcess {
     this.#options.fifo?.writeLine(lines);
   }
 
-  /** Whether `condition` came true before the end of the process and within `ms`. */
+  /** True if `condition` holds within `ms` and before the process ends. */
   async wait(condition: () => boolean, ms: number): Promise<boolean> {
     for (let waited = 0; ; waited += lookMs) {
-      // Everything that was printed before the end is read once more after it.
+      // Read the output once more after the end.
       const isOver = this.#exit !== null;
       this.#read();
       if (condition()) return true;

@@ -1,4 +1,4 @@
-/** app/config/: what holds for this user on this machine. This file: each value, and where it comes from. */
+/** Settings of this user on this machine, with their sources. */
 import { delimiter, join } from 'node:path';
 import { isMap, parse, parseDocument } from 'yaml';
 import { findClaude } from '../../claude/launch/program.ts';
@@ -20,10 +20,10 @@ export type SettingSource = 'default' | 'config.yaml' | 'environment';
 
 export interface EffectiveSetting {
   readonly key: string;
-  /** Plain data; null = nothing. */
+  /** Null = not set. */
   readonly value: unknown;
   readonly source: SettingSource;
-  /** The variable by which it is set, for those that no file can set. */
+  /** The environment variable of a setting that is not in config.yaml. */
   readonly variable?: string;
 }
 
@@ -101,8 +101,8 @@ export async function changeSetting(context: AppContext, key: string, text: stri
   if (!settings.ok) return settings;
   const known = settings.value.find((setting) => setting.key === key);
   if (known?.variable !== undefined) {
-    const next = `Set the environment variable ${known.variable}, for good in the profile of your shell.`;
-    return fail('usage', `${key} is not kept in config.yaml.`, next);
+    const next = `Set the environment variable ${known.variable}, permanently in your shell profile.`;
+    return fail('usage', `${key} cannot be set in config.yaml.`, next);
   }
   const path = configPath(context);
   if (!path.ok) return path;
@@ -129,17 +129,15 @@ export async function changeSetting(context: AppContext, key: string, text: stri
   return after.ok ? ok(valueNow(after.value, key)) : after;
 }
 
-/** Null for what was taken out and has no default. */
+/** Null for a removed setting without a default. */
 function valueNow(settings: readonly EffectiveSetting[], key: string): unknown {
   const found = settingOf(settings, key);
   return found.ok ? found.value : null;
 }
 
-// One value of `config.yaml` changed in its text, so that comments and order stay as the person wrote them.
-
 const priceKinds: ReadonlySet<string> = new Set(['input', 'output', 'cacheCreation', 'cacheRead']);
 
-/** Where a setting stands in the file; null = it has no place there. A word of a model may have dots in it. */
+/** The keys of a setting in config.yaml; null = not in that file. The word of a model may contain dots. */
 export function configKeyPath(key: string): readonly string[] | null {
   if (key === 'onEvent' || key === 'worktrees') return [key];
   if (key === 'budget.day') return ['budget', 'day'];
@@ -156,7 +154,7 @@ interface Change {
   readonly text: string;
 }
 
-/** Fails with `usage` when the text cannot be read as it is, or could not be afterwards. */
+/** Changes one value in the text, so that comments and order stay. Fails if the file is faulty before or after. */
 export function changedUserConfig(before: string, { keys, key, text }: Change): Result<string> {
   const readable = parseUserConfig(before, 'config.yaml');
   if (!readable.ok) return readable;
@@ -176,25 +174,25 @@ export function changedUserConfig(before: string, { keys, key, text }: Change): 
     isMap(document.contents) && document.contents.items.length === 0 ? '' : document.toString({ lineWidth: 0 });
   const checked = parseUserConfig(after, 'config.yaml');
   if (checked.ok) return ok(after);
-  // The text is never shown, so the location of its first problem is removed.
+  // The user does not see the changed text, so remove the line and column.
   const [, problem = ''] = checked.failure.message.split('\n');
   const why = problem.replace(/^.*?:\d+:\d+: /, '');
-  return fail('usage', `${key} cannot be set so: ${why}.`, give);
+  return fail('usage', `${key} cannot be set: ${why}.`, give);
 }
 
 const give =
-  'Give a command to onEvent, an absolute path to worktrees, US dollars to budget.day, and to a price its parts: ' +
+  'onEvent takes a command, worktrees an absolute path, budget.day US dollars, and a price its parts: ' +
   "prices.opus '{input: 5, output: 25}'.";
 
-/** `+5` for the budget of the day is on top of `now`. */
+/** `+5` for the daily budget is added to `now`. */
 function valueFor(keys: readonly string[], text: string, now: unknown): Result<unknown> {
-  // A command or a path is taken as it stands, whatever YAML would make of it.
+  // Commands and paths are not parsed as YAML.
   if (keys[0] === 'onEvent' || keys[0] === 'worktrees') return ok(text);
   try {
     if (keys[0] !== 'budget') return ok(parse(text));
     const value: unknown = parse(text.replace(/^\+?\$?/, ''));
     if (!text.startsWith('+') || typeof value !== 'number') return ok(value);
-    return typeof now === 'number' ? ok(now + value) : fail('usage', 'there is no cap yet to which it is added', '');
+    return typeof now === 'number' ? ok(now + value) : fail('usage', 'there is no daily cap to add to', '');
   } catch (error) {
     return fail('usage', (errorText(error).split('\n')[0] ?? '').replace(/:$/, ''), '');
   }

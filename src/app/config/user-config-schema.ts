@@ -1,4 +1,4 @@
-/** The form of the user's `config.yaml`. */
+/** The schema of config.yaml. */
 import { isAbsolute, join } from 'node:path';
 import type { z as Z } from 'zod';
 import { ok, type Result } from '../../core/failure.ts';
@@ -14,7 +14,7 @@ const usd = z.number().min(0).max(100_000);
 
 const price = z
   .strictObject({ input: usd, output: usd, cacheCreation: usd.optional(), cacheRead: usd.optional() })
-  // As the service prices its cache: writing costs a quarter more than input, reading a tenth.
+  // Anthropic's cache prices: a write costs 1.25 times the input, a read 0.1 times.
   .transform(({ input, output, cacheCreation = input * 1.25, cacheRead = input / 10 }) => ({
     input,
     output,
@@ -23,21 +23,21 @@ const price = z
   }));
 
 const userConfig = z.strictObject({
-  /** By a word that the ids of the models contain. */
+  /** By a word in the ids of the models. */
   prices: z.record(z.string().min(1).max(100), price).optional(),
   budget: z
     .strictObject({
-      /** US dollars that all groups together may spend from midnight to midnight. */
+      /** Cap of all groups together per calendar day, US dollars. */
       day: z.number().min(moneyUsd.min).max(moneyUsd.max).optional(),
     })
     .optional(),
-  /** The folder below which worktrees of sessions are made. */
+  /** Folder for worktrees of sessions. */
   worktrees: z
     .string()
     .refine(isAbsolute, 'it must be an absolute path')
     .transform((path) => join(path))
     .optional(),
-  /** Shell command that is told when a group completes, fails, is paused or reaches a limit. */
+  /** Shell command that runs when a group completes, fails, is paused or reaches a limit. */
   onEvent: z
     .string()
     .transform((text, context) => {
@@ -51,7 +51,7 @@ const userConfig = z.strictObject({
 
 export type UserConfig = Z.output<typeof userConfig>;
 
-/** Fails with `usage` and every problem at its line and column. An empty file says nothing. */
+/** Fails with `usage` and all problems with line and column. An empty file is valid. */
 export function parseUserConfig(text: string, file: string): Result<UserConfig> {
   const yaml = readYaml({ text, file });
   if (yaml.ok && (yaml.value.value ?? null) === null) return ok({});

@@ -1,4 +1,4 @@
-/** `config.yaml` of the user: what holds for every group without being typed. Absent = nothing. */
+/** Reads config.yaml, which has settings for all groups of the user. */
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -11,28 +11,28 @@ import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 export interface UserSettings {
   readonly config: Partial<GroupConfig>;
   readonly onEvent?: string;
-  /** What all groups may spend in a day, US dollars. */
+  /** Cap of all groups per day, US dollars. */
   readonly dayUsd?: number;
-  /** The folder below which new worktrees are made; absent = that of the data root. */
+  /** Folder for new worktrees; absent = in the data folder. */
   readonly worktrees?: string;
 }
 
 const noSettings: UserSettings = { config: {} };
 
-/** What the file says. Fails with `usage` and every problem of the file at its place. */
+/** Fails with `usage` and all problems of the file. */
 export async function readUserConfig({ world, env }: AppContext): Promise<Result<UserSettings>> {
   const root = configRoot(env);
-  // Without a home there is no such file; what else that means others say.
+  // Without a home there is no such file. Other code reports the missing home.
   if (!root.ok) return ok(noSettings);
   const path = join(root.value, 'config.yaml');
   const text = tryPath(() => world.files.readText(path));
-  if (!text.ok) return fail('usage', `${briefPath(path)} ${text.trouble}.`, 'Correct it, or take it away.');
+  if (!text.ok) return fail('usage', `${briefPath(path)} ${text.trouble}.`, 'Correct it, or remove it.');
   if (text.value === null) {
-    // Of a FIFO or a device nothing was read; that must not pass for a file that says nothing.
+    // A FIFO or device must not count as an empty file.
     if (!lookAt(world.files, path).ok) return ok(noSettings);
-    return fail('usage', `${briefPath(path)} is no regular file.`, 'Correct it, or take it away.');
+    return fail('usage', `${briefPath(path)} is not a regular file.`, 'Correct it, or remove it.');
   }
-  // The YAML library is loaded only by those who have such a file.
+  // The YAML library is loaded only if the file exists.
   const { parseUserConfig } = await import('./user-config-schema.ts');
   const parsed = parseUserConfig(text.value, path);
   if (!parsed.ok) return parsed;
@@ -40,7 +40,7 @@ export async function readUserConfig({ world, env }: AppContext): Promise<Result
   return ok({ config: defined({ prices }), ...defined({ onEvent, worktrees, dayUsd: budget?.day }) });
 }
 
-/** The user's cap of a day and what counts towards it now; undefined = there is no cap, or it cannot be read. */
+/** The daily cap and what counts towards it; undefined = no cap, or an unreadable config. */
 export async function dayBudget(context: AppContext, root: string, own?: GroupId): Promise<DayBudget | undefined> {
   const user = await readUserConfig(context);
   if (!user.ok || user.value.dayUsd === undefined) return undefined;

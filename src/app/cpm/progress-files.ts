@@ -1,4 +1,4 @@
-/** app/cpm/: the progress files of a project, listed and removed. */
+/** Lists and removes the progress files of a project. */
 import {
   findProgress,
   hoursOf,
@@ -15,9 +15,9 @@ import type { Files } from '../../system/world.ts';
 import type { AppContext } from '../app-context.ts';
 import { briefPath, folderNamed, tryPath } from '../path-argument.ts';
 
-/** How users call the file that has no id in its name. */
+/** The reference for the file without an id in its name. */
 const legacyReference = 'legacy';
-/** What stands for the skill of a summary. */
+/** Shown as the skill of a summary. */
 const summarySkill = 'compact summary';
 
 export const isSummary = ({ header }: ListedProgress): boolean => header.skill === summarySkill;
@@ -28,21 +28,21 @@ export interface ListedProgress {
   readonly id: string;
   readonly header: ProgressHeader;
   readonly text: string;
-  /** The file is longer than what was read of it. */
+  /** The file is longer than the part that was read. */
   readonly truncated: boolean;
-  /** Completes a sentence that begins with the path; null = it can be read. */
+  /** Completes a sentence that begins with the path; null = readable. */
   readonly trouble: string | null;
 }
 
 export interface ProjectProgress {
   readonly folder: string;
-  /** The newest first; then the legacy file, then summaries of compactions, which have the id of their session. */
+  /** Newest first, then the legacy file, then compaction summaries, which have the id of their session. */
   readonly listed: readonly ListedProgress[];
-  /** Files whose names hold no id that can be used. */
+  /** Files without a valid id in their name. */
   readonly oddNames: number;
 }
 
-/** Fails with `usage` when `project` is no folder, with `not-found` when its plans cannot be read. */
+/** Fails with `usage` if `project` is not a folder, and with `not-found` if docs/plans cannot be read. */
 export function loadProgress(context: AppContext, project: string | undefined): Result<ProjectProgress> {
   const { files, clock } = context.world;
   const folder = folderNamed(context, project, 'project', 'Give the path of an existing folder to --project.');
@@ -67,10 +67,7 @@ function listedOf({ world }: AppContext, folder: string, file: ProgressFile): Li
   return { ...base, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
 
-/**
- * By id, unique prefix of one, `legacy` or the file's name; progress comes before its summary. Fails with `not-found`
- * or `ambiguous`.
- */
+/** Finds a file by id, unique prefix, `legacy` or file name. Prefers progress to its summary. */
 export function findListed({ folder, listed }: ProjectProgress, reference: string): Result<ListedProgress> {
   const exact = listed.find(({ id, file }) => id === reference || file.name === reference);
   if (exact !== undefined) return ok(exact);
@@ -81,10 +78,14 @@ export function findListed({ folder, listed }: ProjectProgress, reference: strin
   if (one === undefined) return fail('not-found', `No progress file belongs to ${quoted(reference)}.`, next);
   if (more.length === 0) return ok(one);
   const candidates = [one, ...more].map(({ id }) => id).join(', ');
-  return fail('ambiguous', `${quoted(reference)} can be: ${candidates}.`, 'Give more characters of the id.');
+  return fail(
+    'ambiguous',
+    `${quoted(reference)} matches several ids: ${candidates}.`,
+    'Give more characters of the id.',
+  );
 }
 
-/** A progress file as a value of JSON. Times beyond the calendar are left out. */
+/** The JSON of a progress file, without invalid times. */
 export function plainProgress({ id, file, header, trouble }: ListedProgress): object {
   const modified = new Date(file.mtimeMs);
   return {
@@ -98,7 +99,7 @@ export function plainProgress({ id, file, header, trouble }: ListedProgress): ob
   };
 }
 
-/** The named ones with their summaries, each once; without names those of which all is stale. */
+/** The named files with their summaries; without names, the stale ones. */
 export function chooseProgress(progress: ProjectProgress, ids: readonly string[]): Result<readonly ListedProgress[]> {
   const ofSession = (session: string) => progress.listed.filter(({ id }) => id === session);
   if (ids.length === 0) {
@@ -113,23 +114,20 @@ export function chooseProgress(progress: ProjectProgress, ids: readonly string[]
   return ok([...chosen]);
 }
 
-/**
- * Completes a sentence that begins with the file; null = it can be removed. Removing goes down into folders, so only a
- * regular file of this very project is given to it.
- */
+/** Why the file cannot be removed; null if it can. Only regular files inside the project are removed. */
 export function removalProblem(files: Files, folder: string, { file }: ListedProgress): string | null {
   const looked = tryPath(() => {
     const root = files.realPath(folder);
     const path = files.realPath(file.path);
     const kind = files.entryKind(file.path);
-    // A file that has vanished needs no removing.
+    // The file is already gone.
     return kind === null || (kind === 'file' && root !== null && path?.startsWith(`${root}/`) === true);
   });
   if (!looked.ok) return looked.trouble;
   return looked.value ? null : 'is not a regular file of the project';
 }
 
-/** Returns the names of what is gone, and what stands in the way of the others (each completes a list). */
+/** Returns the names of removed files, and the failures. */
 export function removeProgress(
   { world: { files } }: AppContext,
   chosen: readonly ListedProgress[],

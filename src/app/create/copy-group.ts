@@ -1,4 +1,4 @@
-/** Copies a group: all its sessions start over, or only those from a given session on. */
+/** `group copy`: all sessions start over, or only a given session and its dependents. */
 import { resolve } from 'node:path';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -24,22 +24,22 @@ import { rehearsalFor } from '../run/run-here.ts';
 import { createNewGroup, type NewGroup, withIds } from './new-group.ts';
 
 export interface CopyOptions {
-  /** Id, number or name: this session and its dependents start over; the copy keeps what other sessions completed. */
+  /** Id, number or name: this session and its dependents start over; other completed sessions keep their results. */
   readonly from?: string | undefined;
-  /** The copy is a rehearsal, with that script or the default one; false: it is none; absent: as the group is. */
+  /** The script of a rehearsal, true for the default script, false for a real copy; absent = like the original. */
   readonly rehearse?: string | boolean | undefined;
   readonly name?: string | undefined;
 }
 
 const workflowBytesMax = 16 * 1024 * 1024;
 
-/** Returns the id of the copy. The original stays locked meanwhile, because the copy names its branches. */
+/** Returns the id of the copy. Holds the lock of the original, because the copy refers to its branches. */
 export async function copyGroup(context: AppContext, group: LoadedGroup, given: CopyOptions): Promise<Result<GroupId>> {
   const rehearsal = await rehearsalOf(context, group.state, given.rehearse);
   if (!rehearsal.ok) return rehearsal;
   return changeGroup<GroupId>(context, group, {
     direct: () => copyNow(context, group, given, rehearsal.value),
-    // The runner holds the group meanwhile. If it ends and another process changes the group, the checks below fail.
+    // The runner holds the lock. If another process changes the group after the runner ends, the checks below fail.
     viaRunner: () => copyNow(context, group, given, rehearsal.value),
   });
 }
@@ -85,7 +85,7 @@ async function copyNow(
   const lost = await lostWork(context, kept.value);
   if (lost === null) return ok(id);
   deleteGroupFolder(world, root, id);
-  const next = advise('Do that again as well', ['group', 'copy', groupId]);
+  const next = advise('Run that session again, too, with', ['group', 'copy', groupId]);
   return fail('not-found', `The work of session ${titleOf(state, lost)} is no longer in its repository.`, next);
 }
 
@@ -104,12 +104,12 @@ async function rehearsalOf(
   return ok({ type: 'rehearsal_chosen', ...defined({ script }) });
 }
 
-/** All completed sessions, except the given one and the dependents of sessions that start over. */
+/** The completed sessions to keep: all except the given one and the dependents of sessions that start over. */
 function keptFrom(state: GroupState, reference: string, isRehearsed: boolean): Result<SessionRecord[]> {
   const first = findSessionOf(state, reference);
   if (!first.ok) return first;
   if (isRehearsal(state) && !isRehearsed) {
-    const message = `Group ${state.group.id} is a rehearsal: what its sessions said is no work to go on from.`;
+    const message = `Group ${state.group.id} is a rehearsal, so a real copy cannot keep its results.`;
     return fail('usage', message, advise('Leave out --from', ['group', 'copy', state.group.id, '--real']));
   }
   const { graph } = planOf(state).graph;
@@ -137,7 +137,7 @@ function inherited(groupId: GroupId, record: SessionRecord, ids: ReadonlyMap<Ses
   };
 }
 
-/** The frozen ones: a template that has changed meanwhile changes nothing in a copy. */
+/** The templates as the original copied them, even if they have changed since. */
 function templatesOf(context: AppContext, state: GroupState, paths: LoadedGroup['paths']): Result<ConfigTemplate[]> {
   const store = frozenTemplates(context.world, paths);
   const named = [state.group, ...[...state.sessions.values()].map(({ definition }) => definition)];
@@ -155,7 +155,7 @@ function templatesOf(context: AppContext, state: GroupState, paths: LoadedGroup[
   return ok(templates);
 }
 
-/** The first session whose last commit its repository has no more; null when all is there. */
+/** The first session whose last commit is missing in its repository, or null. */
 async function lostWork(context: AppContext, kept: readonly SessionRecord[]): Promise<SessionId | null> {
   for (const { definition, state, workspace } of kept) {
     const work = state.status === 'completed' ? state.work : undefined;

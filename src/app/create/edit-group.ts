@@ -1,4 +1,4 @@
-/** A group that is changed after it was made: its settings, what it is, and the sessions that a workflow describes. */
+/** `group edit`: changes settings and description of a group, and its sessions from a workflow. */
 import { defined } from '../../core/defined.ts';
 import { changed, changesOf, type SessionChanges } from '../../core/edit.ts';
 import { type GroupChanges, groupDescription } from '../../core/edit-group.ts';
@@ -21,19 +21,19 @@ export interface GroupEditOptions extends TemplateOptions {
   readonly name?: string | undefined;
   readonly description?: string | undefined;
   readonly vars: readonly string[];
-  /** A workflow file, or the name of a workflow template; or the text of one. */
+  /** Path of a workflow file, name of a workflow template, or the text of a workflow. */
   readonly workflow?: string | { readonly text: string } | undefined;
 }
 
 export interface EditedGroup {
-  /** Names of the group's settings that are other ones now. */
+  /** Names of the changed settings of the group. */
   readonly changed: readonly string[];
   readonly added: readonly SessionDefinition[];
   readonly edited: readonly { readonly session: SessionDefinition; readonly changed: readonly string[] }[];
   readonly kept: readonly SessionDefinition[];
 }
 
-/** All of it or nothing, also while it runs. Fails with `usage` and everything that is wrong with it. */
+/** Applies all changes or none. Fails with `usage` and all problems. */
 export async function editGroup(
   context: AppContext,
   group: LoadedGroup,
@@ -62,7 +62,7 @@ export async function editGroup(
   const frozen = [...templates.value.configTemplates, ...(workflow.value?.configTemplates ?? [])];
   const usable = checkSessions(context, group, asked, frozen);
   if (!usable.ok) return usable;
-  // Copied before the group refers to it; an unused copy does no harm.
+  // Copy the template before the group refers to it; an unused copy is harmless.
   for (const template of frozen) freezeConfigTemplate(context.world, template, group.paths.templates);
   const done = await submit(context, group, { kind: 'edit-group', ...asked });
   if (!done.ok) return done;
@@ -74,7 +74,7 @@ export async function editGroup(
 
 const nothing: Sessions = { added: [], edits: [], kept: [] };
 
-/** Loaded when it is needed. Values that the group was made with need not be given again. */
+/** Variables keep the values with which the group was created. */
 async function workflowOf(
   context: AppContext,
   { state }: LoadedGroup,
@@ -119,7 +119,7 @@ interface Sessions {
   readonly kept: readonly SessionDefinition[];
 }
 
-/** Sessions of one name are the same one, wherever it stands in the file. Those that the file does not name stay. */
+/** Sessions are matched by name. Sessions that the file does not name are kept. */
 function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
   const byName = new Map([...state.sessions.values()].map((record) => [record.definition.name, record]));
   const ids = new Map<SessionId, SessionId>();
@@ -149,7 +149,7 @@ function sessionsOf({ state }: LoadedGroup, workflow: NewGroup): Sessions {
   return sessions;
 }
 
-/** Every session that has not completed must still get a configuration that claude can use. */
+/** Checks the configuration of every session that has not completed. */
 function checkSessions(
   context: AppContext,
   { state, paths }: LoadedGroup,

@@ -1,4 +1,4 @@
-/** The template that an argument of `template show` or `template render` means: a name of any kind, or a path. */
+/** Resolves the argument of `template show` and `template render`: a name of any kind, or a path. */
 
 import { extname, resolve } from 'node:path';
 import { see } from '../../core/advice.ts';
@@ -15,10 +15,10 @@ import {
 import type { AppContext } from '../app-context.ts';
 import { briefPath, lookAt } from '../path-argument.ts';
 
-/** A template without a place was named by its path. */
+/** `place` is absent for a template given by path. */
 export type NamedTemplate = Omit<FoundTemplate, 'place'> & { readonly place?: TemplatePlace };
 
-/** Where templates of these folders are looked up, nearest first, up to the root of each repository. */
+/** Template folders for these project folders, nearest first, up to the root of each repository. */
 export function placesFor(
   { env, packageRoot, world }: AppContext,
   folders: readonly string[],
@@ -26,12 +26,11 @@ export function placesFor(
   return templatePlaces({ env, packageRoot, projects: folders.flatMap((folder) => upToRepository(world, folder)) });
 }
 
-/** The folders that are searched for templates from the current folder. */
 export function templateFolders(context: AppContext): readonly TemplatePlace[] {
   return placesFor(context, [context.cwd]);
 }
 
-/** Fails when nothing goes by the name, or more than one kind of template and `kind` does not say which is meant. */
+/** Fails for an unknown name, and for a name of several kinds without `kind`. */
 export function findNamed(
   context: AppContext,
   places: readonly TemplatePlace[],
@@ -46,14 +45,10 @@ export function findNamed(
   if (first === undefined) return unknownName(name, kind, results);
   if (second === undefined) return ok(first);
   const which = found.map((one) => `a ${one.kind} (${one.path})`).join(' and ');
-  return fail(
-    'ambiguous',
-    `"${name}" is ${which}.`,
-    `Say which one you mean with --kind ${first.kind} or --kind ${second.kind}.`,
-  );
+  return fail('ambiguous', `"${name}" is ${which}.`, `Give --kind ${first.kind} or --kind ${second.kind}.`);
 }
 
-/** Any refusal says what is wrong with the name; of several kinds the one with a suggestion helps most. */
+/** Of the failures for each kind, prefers one with a suggestion. */
 function unknownName(
   name: string,
   kind: TemplateKind | undefined,
@@ -73,7 +68,7 @@ function atPath(context: AppContext, typed: string): Result<NamedTemplate> {
   return kind.ok ? ok({ kind: kind.value, name: typed, path }) : kind;
 }
 
-/** What a file or folder would be as a template. Fails with `usage`. */
+/** The kind of template that a file or folder can be. */
 export function kindOfPath(context: AppContext, path: string): Result<TemplateKind> {
   const next = 'Give a .md file (a prompt), a folder (a config) or a .yaml file (a workflow).';
   const found = lookAt(context.world.files, path);
@@ -81,5 +76,5 @@ export function kindOfPath(context: AppContext, path: string): Result<TemplateKi
   if (found.value === 'folder') return ok('config');
   if (extname(path) === '.md') return ok('prompt');
   if (/^\.ya?ml$/.test(extname(path))) return ok('workflow');
-  return fail('usage', `${briefPath(path)} is no template.`, next);
+  return fail('usage', `${briefPath(path)} is not a template.`, next);
 }

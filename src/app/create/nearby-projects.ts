@@ -1,4 +1,4 @@
-/** What `init` finds by itself: git repositories in and below a folder, and the command that checks each. */
+/** Finds git repositories in and below a folder for `init`, with a likely check command for each. */
 import { join, resolve } from 'node:path';
 import { findRepository } from '../../git/git.ts';
 import type { EntryKind, World } from '../../system/world.ts';
@@ -6,10 +6,10 @@ import { readTextFile } from '../../template/text-file.ts';
 import { projectFileFor } from '../../template/workflow/project-file.ts';
 import { tryPath } from '../path-argument.ts';
 
-/** How deep the search goes, and how many folders it reads: a search of the whole disk would take too long. */
+/** Limits of the search: depth and number of folders. */
 const depthMax = 3;
 const foldersMax = 2_000;
-/** One change rarely spans more projects. Users can still name more. */
+/** A change rarely spans more projects; users can name more with --project. */
 export const projectsMax = 12;
 
 const elsewhere: ReadonlySet<string> = new Set(['node_modules', 'vendor', 'target', 'dist', 'build']);
@@ -32,7 +32,7 @@ export function nearbyProjects({ files }: World, folder: string): readonly strin
   return found.sort().slice(0, projectsMax);
 }
 
-/** Links are not followed: they lead out of the folder, or round in it. */
+/** Symlinks are not followed: they may leave the folder or form a loop. */
 function foldersIn({ files }: Pick<World, 'files'>, parent: string): string[] {
   const names = tryPath(() => files.list(parent));
   if (!names.ok) return [];
@@ -49,7 +49,7 @@ function kindOf(files: World['files'], path: string): EntryKind | null {
 
 const beside = /(?:"(?:file|link|portal):|\bpath\s*=\s*"|=>\s*)(\.\.\/[^"\s]*)/g;
 
-/** Folders beside the project that its manifests name. */
+/** Sibling folders that the manifests of the project name. */
 export function usedBeside(files: World['files'], project: string): string[] {
   const manifests = ['package.json', 'Cargo.toml', 'go.mod', 'pyproject.toml'];
   const text = manifests.map((name) => readIn(files, project, name)).join('\n');
@@ -61,7 +61,7 @@ export function readIn(files: World['files'], folder: string, name: string): str
   return text.ok ? (text.value ?? '') : '';
 }
 
-/** Of each project which of the others it uses; none of two that use each other, however far around, waits for both. */
+/** For each project, the other projects that it uses, without cycles. */
 export function orderOf(files: World['files'], projects: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const order = new Map<string, readonly string[]>();
   const needs = (from: string, wanted: string): boolean =>
@@ -79,7 +79,7 @@ export function orderOf(files: World['files'], projects: readonly string[]): Rea
 
 const bytesMax = 1024 * 1024;
 
-/** The command that most likely checks the project; null when none is found or the project's own file has one. */
+/** The likely check command; null if none is found, or the project file already sets one. */
 export function checkCommandFor(world: World, project: string): string | null {
   const own = projectFileFor(world, project);
   if (own.ok && own.value?.work.accept !== undefined) return null;
@@ -95,7 +95,7 @@ export function checkCommandFor(world: World, project: string): string | null {
   return command ?? null;
 }
 
-/** What npm writes into a new package is no test. */
+/** The default test script of `npm init` is not a test. */
 function hasTestScript(text: string): boolean {
   try {
     const { scripts } = JSON.parse(text) as { scripts?: { test?: unknown } };

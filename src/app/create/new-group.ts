@@ -1,6 +1,4 @@
-/**
- * app/create/: creates groups with a unique id, their sessions, and the templates they use.
- */
+/** Creates a group with a unique id, its sessions and copies of its templates. */
 import { join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import type { EventBody } from '../../core/event.ts';
@@ -16,22 +14,22 @@ import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config
 import { generatedConfig, type TemplateStore } from '../../worker/prepare/generated-config.ts';
 import type { AppContext } from '../app-context.ts';
 
-/** Groups of one slug made in the same second get the next free second in their id; more than this is no accident. */
+/** Groups of one slug created in the same second use the next free second in their id, up to this many. */
 const idTriesMax = 60;
 
-/** A group without id and time, which it gets when it is created. */
+/** A group before it has an id and a creation time. */
 export interface NewGroup {
   readonly definition: Omit<GroupDefinition, 'id' | 'createdAt'>;
   readonly sessions: readonly SessionDefinition[];
   readonly configTemplates: readonly ConfigTemplate[];
   readonly workflow?: string;
-  /** What else is known of it from the beginning. */
+  /** Further initial events. */
   readonly events?: readonly EventBody[];
-  /** A folder of another group that is copied. */
+  /** A folder of another group to copy. */
   readonly sharedConfig?: string;
 }
 
-/** Creates the group as a whole or not at all. Fails as `createGroup` does, or for a configuration. */
+/** Creates the whole group or nothing. Also fails for a faulty session configuration. */
 export function createNewGroup(context: AppContext, root: string, group: NewGroup): Result<GroupState> {
   const usable = checkConfigs(context, group);
   if (!usable.ok) return usable;
@@ -71,14 +69,14 @@ function copyFolder({ files }: World, from: string, to: string): void {
   }
 }
 
-/** The state that the group would have; nothing is written. */
+/** The state that the group would have. Writes nothing. */
 export function draftState({ world }: AppContext, { definition, sessions }: NewGroup): Result<GroupState> {
   const atMs = world.clock.now();
   const id = makeGroupId(atMs, definition.slug);
   return draftGroup(world, { ...definition, id, createdAt: new Date(atMs).toISOString() }, sessions);
 }
 
-/** The templates as they are now, before they are frozen; all others are read from `frozen`. */
+/** Looks up config templates that are not copied into the group yet. */
 export function unfrozen(
   { configTemplates, sharedConfig = '' }: Pick<NewGroup, 'configTemplates' | 'sharedConfig'>,
   frozen?: TemplateStore,
@@ -101,7 +99,7 @@ function checkConfigs(context: AppContext, group: NewGroup): Result<void> {
   return checkConfigsOf(context, unfrozen(group), state.value.group, sessions);
 }
 
-/** Fails with the first session whose configuration could not be used: nothing of the group must have cost anything. */
+/** Fails with the first session whose configuration is faulty, before anything is spent. */
 export function checkConfigsOf(
   { world }: AppContext,
   store: TemplateStore,
@@ -126,7 +124,7 @@ export function templateReference({ name, path, digest }: ConfigTemplate): Confi
   return { name, origin: path, digest };
 }
 
-/** The session with other ids for itself and those that it names. */
+/** The session with its own id and the ids of its dependencies replaced. */
 export function withIds(session: SessionDefinition, ids: ReadonlyMap<SessionId, SessionId>): SessionDefinition {
   const other = (id: SessionId): SessionId => ids.get(id) ?? id;
   const references = session.promptReferences?.map((one) => ({ ...one, sessionIds: one.sessionIds.map(other) }));

@@ -1,4 +1,4 @@
-/** A session that is added to a group or changed by hand. Everything about it is checked before anything is logged. */
+/** `session add` and `session edit`. Everything is checked before anything is logged. */
 
 import { resolve } from 'node:path';
 import { see } from '../../core/advice.ts';
@@ -36,15 +36,15 @@ import { startCheck } from '../run/run-check.ts';
 import { unfrozen } from './new-group.ts';
 import { readSessionTask, referencesOf, type TaskOptions } from './session-task.ts';
 
-/** Settings as they are given; null takes one away, false for a command means none, whatever others say. */
+/** Given settings. Null removes a setting; false means no command, even if the project file sets one. */
 type GivenSettings = Omit<ChangesOf<SessionSettings>, 'outputSchema' | keyof GivenWork> & GivenWork;
 
 export interface NewSessionOptions extends GivenSettings, Omit<TaskOptions, 'claudeMdTemplate' | 'name'> {
-  /** A folder; a relative path is meant from the place's own. */
+  /** A folder; relative paths start at the current folder. */
   readonly project: string;
-  /** Ids, numbers or names of sessions of the group; null = none. */
+  /** Ids, numbers or names of sessions of the group; null removes all. */
   readonly dependsOn?: readonly string[] | null;
-  /** What is generated into its config dir. */
+  /** Settings for the generated config dir. */
   readonly config?: Omit<SessionConfig, 'claudeMdText'>;
 }
 
@@ -53,17 +53,17 @@ export interface AddedSession {
   readonly notes: readonly string[];
 }
 
-/** Everything but what depends on the group's present sessions. */
+/** A checked session before its dependencies are resolved. */
 export interface Draft {
   readonly definition: Omit<SessionDefinition, 'id' | 'dependsOn'>;
-  /** Places of the prompt that name other sessions; null: the prompt is kept, with its references. */
+  /** References of the prompt to other sessions; null = the prompt is kept. */
   readonly later: readonly LaterPlace[] | null;
   readonly configTemplate?: ConfigTemplate;
-  /** What the user should know once the session is added. */
+  /** Notes to print after the session is added. */
   readonly notes: readonly string[];
 }
 
-/** Adds it, also to a group that is running. Fails with `usage` and everything that is wrong with it. */
+/** Works also while the group runs. Fails with `usage` and all problems. */
 export async function addSession(
   context: AppContext,
   group: LoadedGroup,
@@ -71,7 +71,7 @@ export async function addSession(
 ): Promise<Result<AddedSession>> {
   const draft = await draftOf(context, group, given);
   if (!draft.ok) return draft;
-  // A mistake is told before anybody is asked; what may have changed meanwhile is checked again then.
+  // Report mistakes before the prompt is read; the same is checked again afterwards.
   const dependencies = dependenciesInGroup(context, group.groupId, given.dependsOn ?? []);
   if (!dependencies.ok) return dependencies;
   const possible = newSession(context, group.state, draft.value, dependencies.value);
@@ -79,7 +79,7 @@ export async function addSession(
   const { configTemplate, notes } = draft.value;
   const usable = checkConfig(context, group, withShared(possible.value, group.state.group.config), configTemplate);
   if (!usable.ok) return usable;
-  // Copied before the session refers to it; an unused copy does no harm.
+  // Copy the template before the session refers to it; an unused copy is harmless.
   if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, group.paths.templates);
   const { id: _id, ...session } = possible.value;
   const added = await submit(context, group, { kind: 'add-session', session });
@@ -89,7 +89,7 @@ export async function addSession(
   return ok({ sessionId, notes: [...notes, ...(await startNotes(context, group, sessionId))] });
 }
 
-/** What would keep it from starting as the group is now, in sentences: it may be cured before the run. */
+/** Notes on problems that would prevent the start, and that can be fixed before the run. */
 async function startNotes(context: AppContext, group: LoadedGroup, id: SessionId): Promise<string[]> {
   const state = loadGroup(context.world, group.root, group.groupId);
   const session = state.ok ? state.value.sessions.get(id) : undefined;
@@ -99,7 +99,7 @@ async function startNotes(context: AppContext, group: LoadedGroup, id: SessionId
   return results.flatMap((result) => (result.ok ? [] : [`It cannot start yet: ${describeFailure(result.failure)}`]));
 }
 
-/** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */
+/** Reports a faulty configuration now, instead of at the start of the session. */
 function checkConfig(
   context: AppContext,
   { state, paths }: LoadedGroup,
@@ -111,7 +111,7 @@ function checkConfig(
   return generatedConfig(context.world, store, state.group, session);
 }
 
-/** Of a session that is edited (`kept`) what is not given stays as it is. */
+/** `kept`: the edited session, which provides the settings that are not given. */
 export async function draftOf(
   context: AppContext,
   group: LoadedGroup,
@@ -159,7 +159,7 @@ export async function draftOf(
     return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
   }
   const { outputSchema: _, ...plain } = pickSettings(plainSettings, given);
-  const left = kept === undefined ? {} : omit(kept, [...madeAnew, ...(isWorkKept ? [] : workKeys)]);
+  const left = kept === undefined ? {} : omit(kept, [...alwaysSet, ...(isWorkKept ? [] : workKeys)]);
   const unset = {
     description: '',
     ...left,
@@ -177,8 +177,8 @@ export async function draftOf(
   return ok({ definition, later, notes, ...defined({ configTemplate }) });
 }
 
-/** Fields that each draft sets again, and fields that only the group can set. */
-const madeAnew = ['id', 'dependsOn', 'promptReferences', 'template', 'variables', 'configTemplate', 'config'] as const;
+/** Fields that a draft or the group always sets. */
+const alwaysSet = ['id', 'dependsOn', 'promptReferences', 'template', 'variables', 'configTemplate', 'config'] as const;
 const workKeys = ['repository', ...workNames] as const;
 
 function omit(session: SessionDefinition, names: readonly (keyof SessionDefinition)[]): Partial<SessionDefinition> {
@@ -201,7 +201,7 @@ function frozenConfig(
   return problemsFailure(`The config template ${template.name}`, loaded.problems, 'Create the group again.');
 }
 
-/** The project's absolute path without symbolic links: claude keeps a conversation under exactly that path. */
+/** The absolute path without symlinks, because claude stores conversations under exactly that path. */
 function projectOf(context: AppContext, project: string): Result<string> {
   const next = 'Give the path of an existing folder to --project.';
   if (project === '') return fail('usage', 'The path of the project is empty.', next);
@@ -210,7 +210,7 @@ function projectOf(context: AppContext, project: string): Result<string> {
   const found = lookAt(files, path);
   if (!found.ok) return fail('usage', `The project ${briefPath(path)} ${found.trouble}.`, next);
   if (found.value !== 'folder') return fail('usage', `The project ${briefPath(path)} is not a folder.`, next);
-  // Looking through the folder takes the right to enter it, which claude needs as well.
+  // claude needs the right to enter the folder.
   const entered = lookAt(files, `${path}/.`);
   if (!entered.ok) return fail('usage', `The project ${briefPath(path)} ${entered.trouble}.`, next);
   const real = tryPath(() => files.realPath(path));
@@ -218,7 +218,7 @@ function projectOf(context: AppContext, project: string): Result<string> {
   return real.value === null ? fail('usage', `The project ${briefPath(path)} is gone.`, next) : ok(real.value);
 }
 
-/** The ids of what `--depends-on` names; `own` is how the session itself is called. */
+/** Resolves `--depends-on`. `own`: the name of the session itself. */
 export function dependenciesOf(
   state: GroupState,
   dependencies: readonly string[],
@@ -261,7 +261,7 @@ function newSession(
   return additionProblem(state, session) ?? ok(session);
 }
 
-/** The names of dependencies within the group; `<group>/<session>` must name this group. */
+/** The names without a group; `<group>/<session>` must name this group. */
 export function dependenciesInGroup(
   context: AppContext,
   groupId: GroupId,
@@ -279,12 +279,12 @@ export function dependenciesInGroup(
 }
 
 function needsOtherGroup(groupId: GroupId, reference: string, other: GroupId): Result<never> {
-  const message = `${quoted(reference)} names the group ${other}, and a session can only depend on its own group’s.`;
+  const message = `${quoted(reference)} is in group ${other}, but sessions can only depend on their own group.`;
   return fail('usage', message, see('session', 'list', groupId));
 }
 
 function needsItself(name: string): Result<never> {
-  const message = `The session would wait for itself: ${name} -> ${name}.`;
+  const message = `The session would depend on itself: ${name} -> ${name}.`;
   return fail('cycle', message, `Leave out --depends-on ${name}.`);
 }
 
@@ -297,14 +297,14 @@ export interface EditedSession {
   readonly notes: readonly string[];
 }
 
-/** Edits it, also in a group that is running. Fails with `usage` and everything that is wrong with it. */
+/** Works also while the group runs. Fails with `usage` and all problems. */
 export async function editSession(
   context: AppContext,
   session: LoadedSession,
   given: EditOptions,
 ): Promise<Result<EditedSession>> {
   const { record, state, sessionId, paths } = session;
-  // Checked first, so that a session that cannot be edited does not read a prompt from standard input.
+  // Check first, so that no prompt is read for a session that cannot be edited.
   const editable = editProblem(state, record, ownDefinition(record));
   if (editable !== null) return editable;
   const before = ownDefinition(record);
@@ -319,7 +319,7 @@ export async function editSession(
   const effective = withShared(edited.value, state.group.config);
   const usable = editProblem(state, record, edited.value) ?? checkConfig(context, session, effective, configTemplate);
   if (!usable.ok) return usable;
-  // As with a new session: before what names it.
+  // Copy the template before the session refers to it.
   if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, paths.templates);
   const done = await submit(context, session, { kind: 'edit-session', sessionId, changes: changes as SessionChanges });
   return done.ok ? ok({ changed, notes }) : done;
@@ -340,7 +340,7 @@ function definitionOf(
   const references = later === null ? ok(before.promptReferences ?? []) : referencesOf(state, later, dependsOn.value);
   if (!references.ok) return references;
   if (dependsOn.value.includes(before.id)) {
-    return fail('cycle', `The session would wait for itself: ${own}.`, `Leave out --depends-on ${own}.`);
+    return fail('cycle', `The session would depend on itself: ${own}.`, `Leave out --depends-on ${own}.`);
   }
   return ok({
     ...definition,
@@ -350,7 +350,7 @@ function definitionOf(
   });
 }
 
-/** Most files whose commands are listed. */
+/** Most project files whose commands are listed. */
 const filesShownMax = 20;
 
 interface SessionWork {
@@ -359,16 +359,16 @@ interface SessionWork {
   readonly notes: readonly string[];
 }
 
-interface AskedWork {
+interface RequestedWork {
   readonly projectPath: string;
   readonly untrusted: boolean;
   readonly work: GivenWork;
 }
 
-/** The requested settings with those of the project's own file; an edited session (`kept`) keeps the others. */
+/** Merges the given settings with those of the project file; an edited session (`kept`) keeps the others. */
 function workOf(
   { world }: AppContext,
-  { projectPath, untrusted, work: asked }: AskedWork,
+  { projectPath, untrusted, work: asked }: RequestedWork,
   kept?: SessionDefinition,
 ): Result<SessionWork> {
   const isSame = kept?.projectPath === projectPath && untrusted === (kept.untrusted === true);
@@ -382,15 +382,15 @@ function workOf(
   if (fault !== undefined) return fail('usage', `${optionFor(fault.key, own)} ${fault.problem}.`, 'Leave it out.');
   if (settings.isolate === 'worktree' && repository === null) {
     const wanted =
-      own.isolate === undefined ? `${briefPath(ofProject?.path ?? '')} asks for a worktree, but the` : 'The';
+      own.isolate === undefined ? `${briefPath(ofProject?.path ?? '')} requests a worktree, but the` : 'The';
     const next = 'Make it a repository with git init and a first commit, or give --isolate none.';
-    return fail('usage', `${wanted} project ${briefPath(projectPath)} is in no git repository.`, next);
+    return fail('usage', `${wanted} project ${briefPath(projectPath)} is not in a git repository.`, next);
   }
   const notes = projectNotes(commandsOf(ofProject, own, settings), 'leave them out with --no-accept and --no-setup');
   return ok({ settings, notes });
 }
 
-/** What it has; in another project without what the file of its old one had brought. */
+/** The settings of the edited session; in another project, without those of the old project file. */
 function keptWork(world: World, kept: SessionDefinition, isSame: boolean): GivenWork {
   const file = isSame || kept.untrusted === true ? ok(null) : projectFileFor(world, kept.projectPath);
   const brought = new Map<string, unknown>(file.ok ? Object.entries(file.value?.work ?? {}) : []);
@@ -412,14 +412,14 @@ function commandsOf(ofProject: ProjectFile | null, own: GivenWork, settings: Res
   });
 }
 
-/** One sentence per project file that brings commands: the user may not have written what will run here. */
+/** Names the commands of project files, because the user may not have written them. */
 export function projectNotes(commands: readonly ProjectCommand[], cure: string): string[] {
   const byFile = Map.groupBy(commands, ({ file }) => file);
   const notes = [...byFile].map(([file, own]) => {
     const what = own.map(({ key, command }) => `${key} ${quoted(command)}`).join(' and ');
-    return `${briefPath(file)} brings ${what}; ${cure}.`;
+    return `${briefPath(file)} sets ${what}; ${cure}.`;
   });
   const hidden = notes.length - filesShownMax;
   if (hidden <= 1) return notes;
-  return [...notes.slice(0, filesShownMax), `${hidden} more project files bring commands.`];
+  return [...notes.slice(0, filesShownMax), `${hidden} more project files set commands.`];
 }

@@ -1,7 +1,4 @@
-/**
- * The task of a session that is added by hand: a prompt, a prompt template, or both, with its variables filled in; and
- * the config template it names. Nothing is written here.
- */
+/** The task of an added session: a prompt, a prompt template or both, with variables filled in. Writes nothing. */
 
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -33,7 +30,7 @@ import { templateReference } from './new-group.ts';
 import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
 
 export interface TaskOptions extends TemplateOptions {
-  /** Reads the prompt, once it is known that the templates are there. */
+  /** Reads the prompt. Called after the templates were found. */
   readonly prompt?: (() => Promise<Result<string>>) | undefined;
   readonly var?: readonly string[] | undefined;
   readonly name?: string | undefined;
@@ -42,26 +39,26 @@ export interface TaskOptions extends TemplateOptions {
 
 export interface SessionTask {
   readonly definition: Pick<SessionDefinition, 'prompt' | 'template' | 'variables' | 'configTemplate'>;
-  /** Places that name other sessions; the group says which. Null: the prompt is kept, with its references. */
+  /** References to other sessions, which the group resolves. Null = the prompt is kept. */
   readonly later: readonly LaterPlace[] | null;
-  /** The text of `--claude-md-template`, filled in. */
+  /** The rendered text of `--claude-md-template`. */
   readonly claudeMdText?: string;
   readonly configTemplate?: ConfigTemplate;
 }
 
 export interface TaskSurroundings {
   readonly group: GroupDefinition;
-  /** The group's own config template, whose variables the session has to fill as well. */
+  /** The config template of the group, whose variables the session must set, too. */
   readonly groupConfig: ConfigTemplate | undefined;
   readonly projectPath: string;
   readonly untrusted: boolean;
-  /** The session that is edited: what is not given stays. */
+  /** The edited session, which provides the values that are not given. */
   readonly kept?: KeptSession;
 }
 
 export interface KeptSession {
   readonly definition: SessionDefinition;
-  /** Its own one, from the frozen copy. */
+  /** Its own config template, from the copy in the group. */
   readonly configTemplate: ConfigTemplate | undefined;
 }
 
@@ -88,7 +85,7 @@ export async function readSessionTask(
       : chosen;
   if (!inherited.ok) return inherited;
   const { prompt: template, promptReference } = inherited.value;
-  // What was typed into a template is not known any more, so the whole task stays until it is typed again.
+  // The original prompt in a rendered template is unknown, so keep the whole task.
   const isKept =
     kept !== undefined &&
     given.prompt === undefined &&
@@ -139,7 +136,7 @@ async function noTask(): Promise<Result<string>> {
   return fail('usage', 'The session has no task.', next);
 }
 
-/** A prompt beside a template fills its `{{prompt}}`, or replaces it. */
+/** True if `--prompt` fills `{{prompt}}` of the template; otherwise it replaces the template. */
 function takesPrompt(template: PromptTemplate): boolean {
   return template.variables.some(({ name }) => name === 'prompt');
 }
@@ -147,23 +144,23 @@ function takesPrompt(template: PromptTemplate): boolean {
 type Part = { readonly name: string; readonly variables: readonly VariableSpec[] } | undefined;
 
 interface ValuesInput {
-  /** What declares variables; of two with one name the first counts. */
+  /** Templates that declare variables; the first declaration of a name counts. */
   readonly parts: readonly Part[];
   readonly typed: string | undefined;
   readonly ofGroup: Readonly<Record<string, string>>;
-  /** The values of a session that is edited, which stay unless others are given. */
+  /** The values of an edited session. */
   readonly known: Readonly<Record<string, string>>;
   readonly given: Readonly<Record<string, string>>;
 }
 
-/** The group's values count where the session gives none. A value for nothing is a mistyped name. */
+/** Values of the group are the defaults. A value for an unknown variable is an error. */
 function valuesFor({ world, cwd }: AppContext, input: ValuesInput): Result<Record<string, string>> {
   const { parts, typed, ofGroup, known, given } = input;
   const specs = new Map<string, VariableSpec>();
   for (const part of parts)
     for (const spec of part?.variables ?? []) if (!specs.has(spec.name)) specs.set(spec.name, spec);
   const inherited = Object.fromEntries(Object.entries(ofGroup).filter(([name]) => specs.has(name)));
-  // The prompt is put in afterwards, because places in it may name other sessions.
+  // The prompt is inserted later, because it may refer to other sessions.
   const prompt = defined({ prompt: typed });
   const isSettled = (name: string) => Object.hasOwn(known, name) && !Object.hasOwn({ ...prompt, ...given }, name);
   const open = [...specs.values()].filter(({ name }) => !isSettled(name));
@@ -181,21 +178,21 @@ function valuesFor({ world, cwd }: AppContext, input: ValuesInput): Result<Recor
     const all = capitalised(problems.join('; '));
     return fail('usage', all.endsWith('?') ? all : `${all}.`, 'Give variables with --var name=value.');
   }
-  // What was typed stands in the prompt itself.
+  // `prompt` is stored as the prompt itself.
   const { prompt: _, ...own } = resolved.values;
   return ok({ ...known, ...(typed === undefined ? resolved.values : own), ...inPrompt });
 }
 
-/** Which template wants it, because the user may not have named that one himself. */
+/** The template that needs the variable, which the user may not have named. */
 function ownerOf(problem: string, parts: readonly Part[]): string {
   const name = /^the variable "([^"]+)"/.exec(problem)?.[1];
   const owner = parts.find((part) => part?.variables.some((spec) => spec.name === name));
-  return owner === undefined ? '' : ` (of the template ${owner.name})`;
+  return owner === undefined ? '' : ` (for the template ${owner.name})`;
 }
 
 function notUsed(name: string, known: readonly string[]): string {
   const others = known.length === 0 ? '' : ` (there are: ${known.join(', ')})`;
-  return `nothing uses a variable "${name}"${hint(name, known) || others}`;
+  return `no template uses a variable "${name}"${hint(name, known) || others}`;
 }
 
 function capitalised(text: string): string {
@@ -222,7 +219,7 @@ function renderTask(
   return own === undefined ? outer : { ...insertText(outer, 'prompt', own), problems: outer.problems };
 }
 
-/** In typed text only known variables and results of sessions have a meaning; other braces stay as they are. */
+/** In typed text, only known variables and references to sessions are replaced. */
 function fillTyped(text: string, values: Readonly<Record<string, string>>): FilledText<LaterPlace> {
   const later: LaterPlace[] = [];
   let filled = '';
@@ -239,7 +236,7 @@ function fillTyped(text: string, values: Readonly<Record<string, string>>): Fill
   return { text: filled + text.slice(end), later };
 }
 
-/** The references of a session. Fails with `usage` for a session that is unknown or no ancestor. */
+/** Fails with `usage` for a reference to a session that is unknown or not a dependency. */
 export function referencesOf(
   state: GroupState,
   places: readonly LaterPlace[],
@@ -257,12 +254,12 @@ export function referencesOf(
     const what = parseAccess(access, label);
     if (!what.ok) return fail('usage', `{{${name}}}: ${what.problem}.`, 'Correct the prompt.');
     if (!ancestors.has(id)) {
-      const message = `{{${name}}} stands in the prompt, but the session does not depend on ${label}.`;
+      const message = `{{${name}}} is in the prompt, but the session does not depend on ${label}.`;
       return fail('usage', message, `Add --depends-on ${label}.`);
     }
     const { field, path } = what.value;
     if (field === 'structured' && state.sessions.get(id)?.definition.outputSchema === undefined) {
-      const message = `{{${name}}}: session ${label} has no output schema, so its result has no parts.`;
+      const message = `{{${name}}}: session ${label} has no output schema, so its result has no fields.`;
       return fail('usage', message, `Write {{sessions.${label}.result}}.`);
     }
     if (field === 'diffStat' || field === 'branch') {
@@ -274,7 +271,6 @@ export function referencesOf(
   return ok(references);
 }
 
-/** Names and numbers, as in `--depends-on`. */
 function namesOf(state: GroupState): Map<string, SessionId> {
   const names = new Map<string, SessionId>();
   for (const [id, { definition }] of state.sessions) {
@@ -285,7 +281,7 @@ function namesOf(state: GroupState): Map<string, SessionId> {
   return names;
 }
 
-/** Names may hold dots, so the longest one that fits counts. */
+/** Names may contain dots, so the longest match counts. */
 function longestName(text: string, names: ReadonlyMap<string, SessionId>) {
   for (let end = text.length; end > 0; end = text.lastIndexOf('.', end - 1)) {
     const label = text.slice(0, end);
@@ -297,6 +293,6 @@ function longestName(text: string, names: ReadonlyMap<string, SessionId>) {
 
 function unknown(name: string, names: ReadonlyMap<string, SessionId>): Result<never> {
   const wanted = name.split('.')[1] ?? '';
-  const message = `{{${name}}} stands in the prompt, but the group has no session "${wanted}"`;
+  const message = `{{${name}}} is in the prompt, but the group has no session "${wanted}"`;
   return fail('usage', `${message}${hint(wanted, names.keys())}.`, 'Correct the name, or add that session first.');
 }

@@ -1,4 +1,4 @@
-/** Which templates a command line means: `--template` names a prompt or a config, `--config-template` a config. */
+/** Resolves `--template` (a prompt or a config) and `--config-template` (a config). */
 
 import { extname, resolve } from 'node:path';
 import { see } from '../../core/advice.ts';
@@ -14,7 +14,7 @@ import type { AppContext } from '../app-context.ts';
 import { templateFolders } from './named-template.ts';
 import { templateReference } from './new-group.ts';
 
-/** Says that the group's own template is not wanted. */
+/** The value that removes the default template of the group. */
 export const noTemplate = 'none';
 
 export interface TemplateOptions {
@@ -30,7 +30,7 @@ export interface ChosenTemplates {
 
 const next = see('template', 'list');
 
-/** Loads what is named. Fails when nothing or two things go by the name, or with the problems of the template. */
+/** Loads the named templates. Fails for unknown and ambiguous names, and with the problems of a template. */
 export function chooseTemplates(
   context: AppContext,
   places: readonly TemplatePlace[],
@@ -49,7 +49,7 @@ export function chooseTemplates(
   return ok({ ...named.value, config: config.value });
 }
 
-/** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
+/** Loads the text for CLAUDE.md. A name with "/" or ".md" is a path, else a prompt template. */
 export function chooseClaudeMd(
   context: AppContext,
   places: readonly TemplatePlace[],
@@ -62,7 +62,7 @@ export function chooseClaudeMd(
   return loaded.ok ? ok(loaded.value) : problemsFailure('The text for CLAUDE.md', loaded.problems);
 }
 
-/** Looked up as a prompt, then as a config; one that is both is a clash. */
+/** Looks for a prompt and for a config; both is an error. */
 function eitherKind(context: AppContext, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
   const path = pathOf(context, name);
   if (path !== null) return byPath(context, path);
@@ -71,7 +71,7 @@ function eitherKind(context: AppContext, places: readonly TemplatePlace[], name:
   if (prompt.ok && config.ok) {
     const both = `a prompt template (${prompt.value.path}) and a config template (${config.value.path})`;
     const message = `${quoted(name)} is ${both}.`;
-    return fail('ambiguous', message, 'Give the path of the one you mean; a config can be named by --config-template.');
+    return fail('ambiguous', message, 'Give the path of one, or name the config with --config-template.');
   }
   if (config.ok) return configAt(context, config.value.path);
   if (config.failure.reason === 'usage') return config;
@@ -114,7 +114,7 @@ export interface GroupTemplates {
   readonly configTemplates: readonly ConfigTemplate[];
 }
 
-/** The defaults of a group. A prompt is kept by name, because a session's project may have one of its own. */
+/** Default templates of a group. The prompt is stored by name, because a project may have its own one of that name. */
 export function groupTemplates(context: AppContext, given: TemplateOptions): Result<GroupTemplates> {
   const chosen = chooseTemplates(context, templateFolders(context), given);
   if (!chosen.ok) return chosen;

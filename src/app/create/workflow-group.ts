@@ -1,4 +1,4 @@
-/** From a workflow file to a group that could be created: found, loaded, given ids. Writes nothing. */
+/** Finds and loads a workflow and turns it into a new group. Writes nothing. */
 
 import { basename, dirname, extname, resolve } from 'node:path';
 import { advise, adviseInOrder } from '../../core/advice.ts';
@@ -24,8 +24,8 @@ import { projectNotes } from './new-session.ts';
 const noteColumnsMax = 1000;
 
 /**
- * The group of a workflow file, a workflow template, or the text of one, whose relative paths begin in the current
- * folder. `pairs` are the values of `--var`, `alsoKnown` names among them that are for others.
+ * The group of a workflow file, a template, or a text, whose relative paths start at the current folder. `pairs` are
+ * the values of `--var`; those in `alsoKnown` belong to other templates.
  */
 export function readWorkflow(
   context: AppContext,
@@ -59,7 +59,7 @@ const pipedName = 'standard input';
 
 interface WorkflowFile {
   readonly path: string;
-  /** Relative paths in it are meant from here. */
+  /** Relative paths in the workflow start here. */
   readonly baseFolder: string;
 }
 
@@ -68,7 +68,7 @@ interface WorkflowText extends WorkflowFile {
   readonly text: string;
 }
 
-/** What looks like a path is one; a name is looked for among the templates, unless such a file lies here. */
+/** A reference that looks like a path, or names a file here, is a path; others are template names. */
 function fileOf(context: AppContext, reference: string): Result<WorkflowFile> {
   const { world, cwd } = context;
   const path = resolve(cwd, reference);
@@ -76,11 +76,11 @@ function fileOf(context: AppContext, reference: string): Result<WorkflowFile> {
   if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
   if (/\s/.test(reference)) return noWorkflow(reference);
   const found = findTemplate(world, templateFolders(context), 'workflow', reference);
-  // A shared workflow does not lie beside the projects, so its paths are relative to the current folder.
+  // A shared template is not beside the projects, so its paths are relative to the current folder.
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
 }
 
-/** No template has a blank in its name: it is the task itself, or a path that was not found. */
+/** A reference with a space is probably a prompt, because template names have no spaces. */
 function noWorkflow(reference: string): Result<never> {
   const next = adviseInOrder(
     'Give the name of a workflow, or the path of its file. For one prompt',
@@ -88,7 +88,7 @@ function noWorkflow(reference: string): Result<never> {
     ['session', 'add', 'one', '--project', '.', '--prompt', reference],
     ['group', 'run', 'one'],
   );
-  return fail('usage', `${quoted(reference)} is no workflow.`, next);
+  return fail('usage', `${quoted(reference)} is not a workflow.`, next);
 }
 
 function load(

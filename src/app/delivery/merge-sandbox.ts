@@ -1,4 +1,4 @@
-/** Scratch worktrees in which the work of sessions is merged one after another and accepted. No branch moves. */
+/** Merges and accepts the work of sessions in scratch worktrees. No branch moves. */
 import { dirname, join, relative } from 'node:path';
 import { attemptMark, commandEnvironment } from '../../claude/launch/environment.ts';
 import { shellWord } from '../../core/advice.ts';
@@ -48,7 +48,7 @@ import {
 } from './plan.ts';
 import { removeAround } from './worktree-cleanup.ts';
 
-/** The git processes of a killed command end by themselves. A git that hangs is waited for no longer than this. */
+/** How long to wait for git processes of a killed command, which normally end by themselves. */
 const patienceMs = 60_000;
 const lookMs = 20;
 
@@ -56,7 +56,7 @@ export function markedGit({ world, env }: Pick<AppContext, 'world' | 'env'>, mar
   return { world, env, mark: { [attemptMark]: mark } };
 }
 
-/** Waits until what a killed command started has ended; with `end`, what does not belong to git is ended. */
+/** Waits until the processes of a killed command have ended. `end`: end the processes that are not git. */
 export async function waitForGitExit(
   world: World,
   mark: string,
@@ -84,7 +84,7 @@ export interface SandboxMerge {
 export interface Integrated {
   readonly task: SandboxMerge;
   readonly commit: string;
-  /** Sessions whose work was there already. */
+  /** Sessions whose work the target already contained. */
   readonly contained: ReadonlySet<SessionId>;
   /** In the order in which they were merged. */
   readonly merged: readonly MergeItem[];
@@ -94,7 +94,7 @@ export function mergeMessage({ group }: GroupState, item: MergeItem): string {
   return `Merge ${item.workspace.branch}\n\nWork of session ${titleOfItem(item)} of group ${group.id}.\n`;
 }
 
-/** The user's checkout from which the work of a repository began. */
+/** The user's checkout in which the sessions of a repository started. */
 function checkoutOf({ repository, items }: RepositoryPlan): string {
   return items[0]?.workspace.checkout ?? repositoryDir(repository);
 }
@@ -110,7 +110,7 @@ export class MergeSandbox {
   #command: RunningCommand | null = null;
   #interrupted = false;
 
-  /** `worktrees`: the folder below which scratch worktrees are made. */
+  /** `worktrees`: the folder for scratch worktrees. */
   constructor(
     context: AppContext,
     { paths, state }: Pick<GroupWriter, 'paths' | 'state'>,
@@ -130,7 +130,7 @@ export class MergeSandbox {
     return this.#interrupted;
   }
 
-  /** Does the work; a first signal ends it in order, a second one at once. */
+  /** Runs `work`. The first signal stops it in order, the second one at once. */
   async whileListening<T>(work: () => Promise<T>): Promise<T> {
     const ignore = onSignal(this.#context.world.clock, (signal) => {
       if (this.#interrupted) {
@@ -149,7 +149,7 @@ export class MergeSandbox {
     }
   }
 
-  /** Where the work of the `nth` repository is put together, counted from 1. */
+  /** The scratch worktree of the `nth` repository, counted from 1. */
   scratchFor(plan: RepositoryPlan, nth: number): ScratchPlace {
     const { world, env } = this.#context;
     const top = join(this.#worktrees, mergeFolderName(this.#state.group.id), String(nth));
@@ -158,8 +158,8 @@ export class MergeSandbox {
   }
 
   /**
-   * Merges all pieces of all repositories, and has each accepted with all of them merged, so that a change over several
-   * repositories is checked as one. The scratch worktrees stay.
+   * Merges the work in all repositories, then runs each acceptance command with all of it merged, so that a change over
+   * several repositories is checked as one. Keeps the scratch worktrees.
    */
   async integrate(tasks: readonly SandboxMerge[]): Promise<Result<Integrated[]>> {
     const done: Integrated[] = [];
@@ -188,7 +188,7 @@ export class MergeSandbox {
         continue;
       }
       if (!isMade) {
-        warnOnce(this.#context, `Trying it out in a scratch worktree of ${placeName(plan.repository)} ...`);
+        warnOnce(this.#context, `Merging in a scratch worktree of ${placeName(plan.repository)} ...`);
         const made = await makeScratch(this.git, plan.repository, scratch.path, start);
         if (!made.ok) return made;
         isMade = true;
@@ -202,7 +202,7 @@ export class MergeSandbox {
     return ok({ task, commit, contained, merged: before });
   }
 
-  /** In the order of the graph, whichever repository is whose. */
+  /** Runs the acceptance commands in graph order over all repositories. */
   async #acceptAll(integrated: readonly Integrated[]): Promise<Result<void>> {
     const made = integrated.filter(({ merged }) => merged.length > 0);
     const { world, env } = this.#context;
@@ -213,7 +213,7 @@ export class MergeSandbox {
       layOutLevels(world.files, { top, path, checkout: checkoutOf(task.plan), home: env.HOME ?? '/', places });
     }
     const order = [...planOf(this.#state).graph.order];
-    // What is set up without being accepted is there for others, which build on it.
+    // Set up also without an acceptance command, because other sessions may depend on the set-up.
     const items = made.flatMap((one) => one.merged.map((item) => ({ one, item })));
     const at = ({ item }: (typeof items)[number]) => order.indexOf(item.record.definition.id);
     if (items.every(({ item }) => item.record.definition.accept === undefined)) return ok(undefined);
@@ -235,7 +235,7 @@ export class MergeSandbox {
     for (const one of before) {
       const name = await nameOf(this.git, one);
       if (!name.ok) return name;
-      sides.push({ title: `that of ${titleOfItem(one)}`, name: name.value, commit: one.source });
+      sides.push({ title: titleOfItem(one), name: name.value, commit: one.source });
     }
     return conflictFailure(this.git, { repository: plan.repository, item, sides, files: merged.value.conflicts });
   }
@@ -265,7 +265,7 @@ export class MergeSandbox {
     const end = await this.#run({ command: accept, cwd, env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark });
     if (this.#interrupted) return interrupted();
     if (end.ok) return restore(this.git, task.scratch.path, commit);
-    const what = `Run on what was merged into ${task.plan.into}, the acceptance command of ${titleOfItem(item)}`;
+    const what = `On the work merged into ${task.plan.into}, the acceptance command of ${titleOfItem(item)}`;
     return fail(
       'not-accepted',
       commandFailure(what, accept, end, acceptTimeoutMs),
@@ -282,7 +282,7 @@ export class MergeSandbox {
     return { ...this.#env, ...sessionVariables(this.git, this.#state, { ...record, workspace: there }, folderOf) };
   }
 
-  /** Ignored files and the set-up command, once for each project of a scratch worktree. */
+  /** Copies ignored files and runs the set-up command, once per project of a scratch worktree. */
   async #prepare(
     task: SandboxMerge,
     item: MergeItem,
@@ -303,8 +303,8 @@ export class MergeSandbox {
     const logFile = join(sessionPaths(this.#paths, id).folder, 'merge-setup.log');
     const end = await this.#run({ command: setup, cwd, env, logFile, timeoutMs: setupTimeoutMs, mark: this.#mark });
     if (end.ok) return ok(undefined);
-    const what = `Run in a scratch worktree, the set-up command of ${titleOfItem(item)}`;
-    const next = `No branch was moved. Its output is in ${logFile}; correct it, then try again.`;
+    const what = `In a scratch worktree, the set-up command of ${titleOfItem(item)}`;
+    const next = `No branch was moved. Its output is in ${logFile}. Correct it and run the command again.`;
     return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
   }
 
@@ -331,7 +331,7 @@ export async function clearScratches(git: Git, places: readonly ScratchPlace[]):
 }
 
 function correction({ workspace }: MergeItem): string {
-  return `Correct the work in ${workspace.path} and commit it there, then try again.`;
+  return `Correct the work in ${workspace.path}, commit it there and run the command again.`;
 }
 
 function interrupted(): Result<never> {
@@ -347,18 +347,18 @@ interface Side {
 interface Conflict {
   readonly repository: string;
   readonly item: MergeItem;
-  /** In the order in which they were merged, the target in front. */
+  /** The target, then the merged work in order. */
   readonly sides: readonly Side[];
   readonly files: readonly string[];
 }
 
-/** The branch of a session, or its commit where the branch is gone. Fails with git's reason. */
+/** The branch of a session, or its commit if the branch has moved or is gone. */
 async function nameOf(git: Git, { workspace: { repository, branch }, source }: MergeItem): Promise<Result<string>> {
   const tip = await tipOf(git, repository, branch);
   return tip.ok ? ok(tip.value === source ? branch : source) : tip;
 }
 
-/** Says whose work it is and which commands bring it together. Always fails, with `merge-conflict` or git's reason. */
+/** Always fails: with `merge-conflict`, the conflicting sessions and git commands to merge, or with git's reason. */
 async function conflictFailure(git: Git, { repository, item, sides, files }: Conflict): Promise<Result<never>> {
   const missing: Side[] = [];
   const guilty: Side[] = [];
@@ -369,15 +369,15 @@ async function conflictFailure(git: Git, { repository, item, sides, files }: Con
     if (!known.value) missing.push(side);
     if (!known.value && changed.value) guilty.push(side);
   }
-  // All that the work does not hold yet, when it cannot be told who changed the files as well.
+  // If no side changed these files, name all sides that the work does not contain.
   const others = guilty.length > 0 ? guilty : missing;
   const advice = await adviceFor(git, repository, item, others);
   if (!advice.ok) return advice;
   const whom = others.map(({ title }) => title).join(' and ');
   return fail(
     'merge-conflict',
-    `The work of ${titleOfItem(item)} does not go together with ${whom} in ${repositoryDir(repository)}: both sides ` +
-      `changed ${quotedNames(files)}.`,
+    `Merge conflict between ${titleOfItem(item)} and ${whom} in ${repositoryDir(repository)}: both changed ` +
+      `${quotedNames(files)}.`,
     `No branch was moved. ${advice.value}`,
   );
 }
@@ -395,9 +395,9 @@ async function adviceFor(
   const tip = await tipOf(git, repository, branch);
   if (!uncommitted.ok || !tip.ok) return uncommitted.ok ? (tip as Result<never>) : uncommitted;
   const names = nameFiles(uncommitted.value);
-  const first = names === '' ? '' : `First commit in ${path} what is uncommitted there: ${names}. `;
+  const first = names === '' ? '' : `First commit the uncommitted files in ${path}: ${names}. `;
   const from = tip.value === null ? `checkout -b ${shellWord(branch)} ${item.source}` : `checkout ${shellWord(branch)}`;
   const steps = [...(isThere ? [] : [from]), ...others.map(({ name }) => `merge ${shellWord(name)}`)];
   const commands = steps.map((step) => `git -C ${folder} ${step}`).join('", then "');
-  return ok(`${first}Bring it together with "${commands}", resolve and commit that, then try again.`);
+  return ok(`${first}Merge with "${commands}", resolve and commit the conflict, then run the command again.`);
 }

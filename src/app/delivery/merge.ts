@@ -1,4 +1,4 @@
-/** app/delivery/: hands work over. This file: all is merged and accepted in scratch first, then branches move. */
+/** `group merge`: merges and accepts all work in scratch worktrees, then moves the branches. */
 
 import { dirname } from 'node:path';
 import type { MergedRepository } from '../../core/event.ts';
@@ -42,7 +42,7 @@ import { type CleanUpReport, cleanUpSessions, leftoverOf } from './worktree-clea
 
 export interface MergeOptions extends MergeSelection {
   readonly dryRun: boolean;
-  /** Worktrees in which sessions wrote files that git ignores stay. */
+  /** Keep worktrees in which sessions wrote ignored files. */
   readonly keepIgnored?: boolean;
 }
 
@@ -56,7 +56,7 @@ export interface MergeReport {
   readonly mergePlan: MergePlan;
   readonly prepared: readonly Prepared[];
   readonly moves: readonly Move[];
-  /** Sessions whose work was part of the branch before. */
+  /** Sessions whose work the branch already contained. */
   readonly contained: ReadonlySet<SessionId>;
   readonly cleanUp: CleanUpReport;
   readonly notes: readonly string[];
@@ -65,9 +65,8 @@ export interface MergeReport {
 const noCleanUp: CleanUpReport = { cleaned: [], kept: [], notes: [] };
 
 /**
- * To be called with the lock held. Fails with `usage` (nothing was tried), `merge-conflict`, `not-accepted`,
- * `setup-failed`, `worktree-failed` and `write-failed` (nothing was moved, or all moves are settled by the next
- * command).
+ * The caller holds the lock. Fails with `usage` (nothing was tried), or with `merge-conflict`, `not-accepted`,
+ * `setup-failed`, `worktree-failed` and `write-failed`: no branch moved, or the next command completes the moves.
  */
 export async function mergeGroup(
   context: AppContext,
@@ -99,7 +98,7 @@ export async function mergeGroup(
   return tidied(context, writer, { ...report, ...merged.value, outcome: 'merged' }, options);
 }
 
-/** What no commit has and goes with the worktrees once this is merged. */
+/** Names the ignored files that the removal of merged worktrees would delete. */
 async function ignoredNotes(
   context: AppContext,
   { paths }: GroupWriter,
@@ -133,7 +132,7 @@ async function prepare(
   return ok(prepared);
 }
 
-/** Worktrees and branches of all sessions that are merged, also of those an earlier command could not remove. */
+/** Removes worktrees and branches of all merged sessions, also those that an earlier command could not remove. */
 async function tidied(
   context: AppContext,
   writer: GroupWriter,
@@ -149,7 +148,7 @@ async function tidied(
 
 type Merged = Pick<MergeReport, 'moves' | 'contained' | 'notes'>;
 
-/** Null when it was interrupted and nothing was moved. */
+/** Null if the command was interrupted before a branch moved. */
 async function mergeAll(
   writer: GroupWriter,
   bench: MergeSandbox,
@@ -266,7 +265,7 @@ function summed(settlement: Settlement, { moves, contained }: Tried): Result<Mer
   if (settlement.outcome === 'moved') return ok({ moves, contained, notes: settlement.notes });
   const stays =
     settlement.kept.length > 0 ? 'Some branches keep what was merged, see git log.' : 'No branch was moved.';
-  return fail('worktree-failed', settlement.cause, `${stays} Merge again when that is settled.`);
+  return fail('worktree-failed', settlement.cause, `${stays} Fix that and merge again.`);
 }
 
 interface Tried {
@@ -274,7 +273,7 @@ interface Tried {
   readonly contained: ReadonlySet<SessionId>;
 }
 
-/** Everything that can fail without a trace; last of all, that nothing has changed since it began. */
+/** All steps that can fail without a change. The last one checks that no target moved meanwhile. */
 async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Promise<Result<Tried>> {
   const integrated = await bench.integrate(tasks);
   if (!integrated.ok) return integrated;
@@ -284,7 +283,7 @@ async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Prom
     const target = await readTarget(bench.git, repository, into);
     if (!target.ok) return target;
     if (target.value.commit !== task.start) {
-      const message = `The branch ${into} of ${placeName(repository)} was moved while the work was tried out.`;
+      const message = `The branch ${into} of ${placeName(repository)} was moved during the merge.`;
       return fail('usage', message, 'This command moved no branch. Merge again.');
     }
     const free = await checkTarget(bench.git, target.value);
@@ -297,18 +296,17 @@ async function tryOut(bench: MergeSandbox, tasks: readonly SandboxMerge[]): Prom
   return ok({ moves, contained: new Set(integrated.value.flatMap((one) => [...one.contained])) });
 }
 
-/** The lock holder: a writer, or a command that holds a group whose log cannot be read. */
+/** Holds the lock: a writer, or a command on a group whose log cannot be read. */
 export type Holder = GroupWriter | { readonly paths: GroupPaths; readonly groupId: GroupId };
 
 export type Finished =
-  /** There was none, or no branch had moved and only scratch worktrees were left. */
+  /** There was no journal, or no branch had moved. */
   'nothing' | 'finished' | 'undone';
 
 /**
- * To be called with the lock held, before a command does anything else with worktrees or branches of the group: an
- * interrupted merge is finished or, when that cannot be, undone, and people are told. Costs nothing when there was
- * none. Fails with `corrupt-file` (the journal), `busy` (a git of it still runs), `worktree-failed` and
- * `write-failed`; called again, it goes on.
+ * Finishes an interrupted merge, or undoes it if that is impossible, and prints a note. Commands call this with the
+ * lock held before they touch worktrees or branches of the group. Fails with `corrupt-file` (the journal), `busy` (its
+ * git still runs), `worktree-failed` and `write-failed`; can be repeated.
  */
 export async function finishMerge(context: AppContext, holder: Holder): Promise<Result<Finished>> {
   const { world } = context;
@@ -317,7 +315,7 @@ export async function finishMerge(context: AppContext, holder: Holder): Promise<
   const journal = read.value;
   if (journal === null || (journal.step === 'moved' && !canLog(holder))) return ok('nothing');
   const git = markedGit(context, journal.mark);
-  // A git that moves a branch is let finish; one that only fills a scratch worktree is not waited for.
+  // Wait for a git process that moves a branch, but not for one that only fills a scratch worktree.
   const alone = await waitForGitExit(world, journal.mark, { end: journal.step === 'checking' });
   if (!alone.ok) return alone;
   if (journal.step === 'checking') {
@@ -339,7 +337,7 @@ export async function finishMerge(context: AppContext, holder: Holder): Promise<
   return ok(outcome === 'moved' ? 'finished' : 'undone');
 }
 
-/** As finishMerge, for commands that do not hold the group. Fails with `busy` as well while a merge is at work. */
+/** Like finishMerge, without the lock. Also fails with `busy` while a merge is running. */
 export async function finishInterruptedMerge(context: AppContext, group: GroupReference): Promise<Result<Finished>> {
   const journal = readMergeJournal(context.world, group.paths);
   if (journal.ok && journal.value === null) return ok('nothing');
@@ -355,7 +353,7 @@ function keptSentence({ repository, into }: Move): string {
   return `The branch ${quoted(into)} of ${placeName(repository)} keeps what was merged: others have built on it.`;
 }
 
-/** Moves all branches of a journal in step `moving`, or none, and logs what was merged. Fails as settleMoves. */
+/** Moves all branches of a journal in step `moving`, or none, and logs the merges. */
 async function settleMerge(git: Git, holder: Holder, journal: MergeJournal): Promise<Result<Settlement>> {
   const { world } = git;
   const id = idOf(holder);
@@ -372,7 +370,7 @@ async function settleMerge(git: Git, holder: Holder, journal: MergeJournal): Pro
     const noted = writeMergeJournal(world, holder.paths, { ...journal, step: 'moved', moves });
     if (!noted.ok) return noted;
   }
-  // While the group counts as running nothing of that kind can be logged; the journal keeps it until then.
+  // A running group cannot log a merge, so the journal keeps it until the run has ended.
   if (!canLog(holder)) return ok(settlement);
   const logged = 'record' in holder ? logMerged(git, holder, moves) : ok(undefined);
   if (!logged.ok) return logged;
@@ -388,7 +386,7 @@ function canLog(holder: Holder): boolean {
   return !('record' in holder) || nextGroupStatus(holder.state.status, 'group_merged') !== null;
 }
 
-/** A crash may have come after it was logged; what was merged again since has another commit. */
+/** Skips merges that were logged before a crash; a later merge of the session has another commit. */
 function logMerged({ world }: Git, writer: GroupWriter, moves: readonly Move[]): Result<void> {
   const { sessions } = writer.state;
   const log = readLog(world, writer.paths.events);
@@ -410,7 +408,7 @@ function logMerged({ world }: Git, writer: GroupWriter, moves: readonly Move[]):
   }
 }
 
-/** Scratch worktrees go first, the journal last: it is what tells of them. */
+/** Removes the journal last, because it names the scratch worktrees. */
 export async function endMerge(
   git: Git,
   { paths }: { readonly paths: GroupPaths },
@@ -432,7 +430,7 @@ export interface Beginning {
   readonly mark: string;
 }
 
-/** Ends what an earlier hand-over left, unless this one only looks, and plans. Fails as both of them do. */
+/** Finishes an interrupted merge, except in a dry run, and plans the new one. */
 export async function beginMerge(
   context: AppContext,
   writer: GroupWriter,

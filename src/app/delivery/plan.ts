@@ -1,4 +1,4 @@
-/** What a hand-over is about: which sessions' work goes into which branch of which repository, in which order. */
+/** Plans a merge: which work goes into which branch of which repository, in which order. */
 import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -36,9 +36,9 @@ export interface MergePlan {
 }
 
 export interface MergeSelection {
-  /** The branch in every repository; absent = the one that was checked out when the work began. */
+  /** The target branch in every repository; absent = the branch that was checked out when the work started. */
   readonly into?: string;
-  /** Sessions that are not completed may be left out. */
+  /** Leave out sessions that are not completed. */
   readonly partial: boolean;
   /** Only these sessions, and what their work was built on; implies `partial`. Absent = all. */
   readonly only?: readonly SessionId[];
@@ -69,7 +69,7 @@ export async function planMerge(git: Git, state: GroupState, options: MergeSelec
     const { workspace, mergedInto } = record;
     if (mergedInto === undefined && workspace !== undefined && isRepositoryGone(git, workspace.repository)) {
       const message = `The repository ${placeName(workspace.repository)} is gone.`;
-      return fail('usage', message, 'Put it back where it was, then merge again.');
+      return fail('usage', message, 'Restore it, then merge again.');
     }
     const found =
       mergedInto === undefined
@@ -109,10 +109,10 @@ function checkStatus(state: GroupState): Result<void> {
   if (status === 'created' || nextGroupStatus(status, 'group_merged') !== null) return ok(undefined);
   return fail(
     'illegal-transition',
-    `Group ${group.id} is ${status}, so its work cannot be handed over.`,
+    `Group ${group.id} is ${status}, so its work cannot be merged.`,
     status === 'running'
       ? advise('Its runner is gone. Finish it with', runCommand(state))
-      : 'What is left of it is on branches that begin with cca/; merge them with git merge.',
+      : 'Its remaining work is on branches that begin with cca/. Merge them with git merge.',
   );
 }
 
@@ -129,7 +129,7 @@ function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): R
   const next = groupAdvice(state);
   return fail('usage', `${which} not completed: ${titles.slice(0, 10).join(', ')}${more}.`, {
     ...next,
-    sentence: `Give --partial to take what is completed. ${next.sentence}`,
+    sentence: `Give --partial to merge the completed sessions. ${next.sentence}`,
   });
 }
 
@@ -142,15 +142,15 @@ function branchFor(repository: string, items: readonly MergeItem[], into: string
     return fail('usage', message, 'Name the branch with --into.');
   }
   if (others.length === 0) return ok(first);
-  const message = `The work in ${repositoryName} is for several branches: ${quotedNames([first, ...others])}.`;
+  const message = `The work in ${repositoryName} has several target branches: ${quotedNames([first, ...others])}.`;
   return fail('usage', message, `Name one of them with --into, such as --into ${quoted(first)}.`);
 }
 
-/** What sessions' branches are called, in whichever group. */
+/** The pattern of session branches in any group. */
 const sessionBranch = /^cca\/[^/]+\/\d{3,}(?:-|$)/;
 const nameYourOwn = 'Name a branch of your own with --into.';
 
-/** Refuses branches of sessions: what else is merged there would be taken for the session's work. */
+/** Refuses session branches as targets: merged work would count as the work of that session. */
 function checkForeign(state: GroupState, repository: string, into: string, options: MergeSelection): Result<void> {
   for (const { definition, workspace } of state.sessions.values()) {
     if (workspace?.branch !== into || workspace.repository !== repository) continue;
@@ -161,7 +161,7 @@ function checkForeign(state: GroupState, repository: string, into: string, optio
   return fail('usage', `${quoted(into)} has the name of a session's own branch.`, nameYourOwn);
 }
 
-/** True when work was left out without a request to leave it out. The command is then incomplete. */
+/** True if work was left out that the user did not ask to leave out. */
 export function isIncomplete({ leftOut, merged, repositories }: MergePlan, isAnyDone: boolean): boolean {
   if (leftOut.some(({ work }) => work === 'uncommitted')) return true;
   if (repositories.some(({ items }) => items.some(({ uncommitted }) => uncommitted.length > 0))) return true;
@@ -184,7 +184,7 @@ export function leftOutLines({ leftOut, repositories }: MergePlan): string[] {
 
 const titlesShown = 5;
 
-/** Says where the work is and how it gets into the branch `into`. Always fails, with `usage`. */
+/** Always fails, with the branch that has the work and the commands that merge it into `into`. */
 function mergedElsewhere(records: readonly SessionRecord[], into: string): Result<never> {
   const places = records.map(({ workspace, definition, mergedInto = '' }) => {
     const repositoryName = placeName(workspace?.repository ?? definition.repository ?? '');
@@ -196,7 +196,7 @@ function mergedElsewhere(records: readonly SessionRecord[], into: string): Resul
   const who = listNames(titles, titlesShown);
   const where = [...new Set(places.map((one) => one.where))].join(' and ');
   const commands = [...new Set(places.map(({ merge }) => merge))].join(' && ');
-  const message = `${who}: merged into ${where} before, and not in ${quotedNames([into])}.`;
+  const message = `${who}: already merged into ${where}, but not into ${quotedNames([into])}.`;
   return fail('usage', message, `Merge it from there: ${commands}`);
 }
 
@@ -205,11 +205,11 @@ export interface MergeItem {
   readonly workspace: Workspace;
   readonly work: Changes;
   readonly source: string;
-  /** The branch that it is for unless the user names one; absent = none was checked out. */
+  /** The default target branch; absent = no branch was checked out. */
   readonly target?: string;
-  /** Paths of what its worktree holds besides, where the session was told to leave its work uncommitted. */
+  /** Uncommitted files of a session that was not to commit its work. */
   readonly uncommitted: readonly string[];
-  /** Paths of changed files from which claude or this program starts commands; filled in by the plan. */
+  /** Changed files from which claude or this program starts commands; set by the plan. */
   readonly programs?: readonly string[];
 }
 
@@ -217,20 +217,20 @@ export interface LeftOut {
   readonly sessionId: SessionId;
   readonly title: string;
   readonly why: string;
-  /** `none`: nothing to merge. `elsewhere`: no hand-over takes it. `uncommitted`: its user has to commit it. */
+  /** `none`: no work. `elsewhere`: work that cannot be merged. `uncommitted`: the user has to commit it first. */
   readonly work: 'none' | 'elsewhere' | 'uncommitted';
 }
 
 export function programsSentence(files: readonly string[]): string | null {
   if (files.length === 0) return null;
-  return `Review before you run anything there: it changes ${quotedNames(files)}, from which programs are started.`;
+  return `Review before you run anything: it changes ${quotedNames(files)}, which can start programs.`;
 }
 
 export function titleOfItem({ record }: Pick<MergeItem, 'record'>): string {
   return sessionTitle(record.definition.id, record.definition.name);
 }
 
-/** Of a session that nothing was merged of yet. Fails with git's reason, or when its work is gone. */
+/** For a session of which nothing was merged yet. Fails with git's reason, or if its work is gone. */
 async function mergeItemOf(git: Git, record: SessionRecord): Promise<Result<MergeItem | LeftOut>> {
   const { state, workspace, isolated } = record;
   const leave = (why: string, waits: LeftOut['work']) => ok(leaveOut(record, why, waits));
@@ -238,8 +238,8 @@ async function mergeItemOf(git: Git, record: SessionRecord): Promise<Result<Merg
     return leave(`is ${state.status}`, state.status === 'pending' ? 'none' : 'elsewhere');
   }
   if (isolated !== true)
-    return leave('worked in the project folder itself (a branch next time: --isolate worktree)', 'elsewhere');
-  if (workspace === undefined) return leave('has no worktree and no branch any more', 'none');
+    return leave('worked in the project folder itself (use --isolate worktree to get a branch)', 'elsewhere');
+  if (workspace === undefined) return leave('no longer has a worktree or branch', 'none');
   const { work } = state;
   if (work === undefined) return leave('left no commit', 'none');
   const source = await sourceOf(git, record, workspace, work);
@@ -256,7 +256,7 @@ function leaveOut(record: SessionRecord, why: string, work: LeftOut['work']): Le
   return { sessionId: record.definition.id, title: titleOfItem({ record }), why, work };
 }
 
-/** What a merged session has new for `into`; null: nothing, `elsewhere`: only the branch it was merged into has it. */
+/** New work of a merged session. Null = none; `elsewhere` = only another branch than `into` has its work. */
 async function mergeItemSince(
   git: Git,
   record: SessionRecord,
@@ -270,7 +270,7 @@ async function mergeItemSince(
   if (isRepositoryGone(git, repository)) return ok(isThere ? null : 'elsewhere');
   const target = await tipOf(git, repository, into);
   if (!target.ok) return target;
-  // If the branch that it was merged into is gone, the work is not missing there.
+  // If the branch that contained the work is gone, nothing is missing in it.
   if (target.value === null && isThere) return ok(null);
   const tip = workspace === undefined ? ok(null) : await tipOf(git, repository, workspace.branch);
   if (!tip.ok) return tip;
@@ -287,7 +287,7 @@ async function mergeItemSince(
   return ok(uncommitted.value.length === 0 ? null : leaveOut(record, holding(uncommitted.value), 'uncommitted'));
 }
 
-/** A repository that has lost the commit cannot say, so then it is not there. */
+/** False if the repository has lost the commit. */
 async function holds(git: Git, repository: string, tip: string | null, commit: string): Promise<Result<boolean>> {
   if (tip === null) return ok(false);
   const known = await isAncestor(git, repositoryDir(repository), commit, commit);
@@ -302,20 +302,20 @@ export function holding(files: readonly string[]): string {
   return `holds uncommitted work: ${nameFiles(files)}; commit it on its branch and merge again`;
 }
 
-/** Paths from the top of the worktree, without our own files; none when there is no worktree any more. */
+/** Paths relative to the worktree, without our own files; empty without a worktree. */
 export async function uncommittedOf(git: Git, workspace: Workspace): Promise<Result<readonly string[]>> {
   if (!isWorktree(git, workspace)) return ok([]);
   const uncommitted = await uncommittedIn(git, workspace.path);
   return uncommitted.ok ? ok([...uncommitted.value.files, ...uncommitted.value.repositories]) : uncommitted;
 }
 
-/** Whether its worktree is there. Without its link git would tell of whatever repository lies further up. */
+/** Checks the `.git` link, because without it git uses a repository above the folder. */
 export function isWorktree({ world: { files } }: Git, { path, repository }: Workspace): boolean {
   const found = findRepository(files, path);
   return found?.repository === repository && found.top === files.realPath(path);
 }
 
-/** Its branch as it is now, because people correct conflicts there; its commit when the branch is gone or behind. */
+/** The branch as it is now, because users resolve conflicts on it; the commit if the branch is gone or behind. */
 export async function sourceOf(
   git: Git,
   record: SessionRecord,

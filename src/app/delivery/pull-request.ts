@@ -1,4 +1,4 @@
-/** Pushes the merged and accepted work to a branch of its own and opens a pull request. No local branch moves. */
+/** `group pr`: pushes merged and accepted work to a new branch and opens a pull request. No local branch moves. */
 import { join } from 'node:path';
 import { repositoryVariables } from '../../claude/launch/variables.ts';
 import { defined } from '../../core/defined.ts';
@@ -28,7 +28,7 @@ import {
   warnOnce,
 } from './plan.ts';
 
-/** So many groups of the same slug push into one remote repository. */
+/** Most groups of one slug that can push to a remote. */
 const namesMax = 50;
 
 export interface ProposalOptions extends MergeSelection {
@@ -42,7 +42,7 @@ export interface Destination {
   readonly remote: PushRemote;
   readonly branch: string;
   readonly scratch: ScratchPlace;
-  /** The commit at which merging begins: what was pushed before, else where the target stands. */
+  /** The commit to merge onto: the pushed branch if it exists, else the target branch. */
   readonly start: string;
   readonly isPushed: boolean;
   readonly url?: string;
@@ -64,9 +64,8 @@ export interface ProposalReport {
 }
 
 /**
- * To be called with the lock held. Fails with `usage` (nothing was tried), as MergeSandbox.integrate (nothing was
- * pushed), and with `worktree-failed`, `spawn-failed` and `not-logged-in` when pushing or gh failed; called again, it
- * goes on.
+ * The caller holds the lock. Fails with `usage` (nothing was tried), like MergeSandbox.integrate (nothing was pushed),
+ * and with `worktree-failed`, `spawn-failed` and `not-logged-in` if git push or gh failed. Can be repeated.
  */
 export async function proposeGroup(
   context: AppContext,
@@ -134,7 +133,7 @@ async function choosePlaces(
   }
   return ok(destinations);
 
-  /** The group's own branch, whatever has been added to it there, or a name that is not in use. */
+  /** The branch of this group on the remote, or an unused name. */
   async function branchIn(
     repository: string,
     remote: string,
@@ -152,7 +151,6 @@ async function choosePlaces(
   }
 }
 
-/** Before anything is tried or pushed. Fails as checkGh. */
 async function checkHosts(context: AppContext, destinations: readonly Destination[]): Promise<Result<void>> {
   for (const { plan, remote } of destinations) {
     const ready = await checkGh(context, placeName(plan.repository), remote.slug);
@@ -169,7 +167,7 @@ interface Pushed {
   readonly pushed: boolean;
 }
 
-/** All is merged and accepted before anything is pushed. Repositories in which nothing is new are left out. */
+/** Merges and accepts everything before the first push. Skips repositories without new work. */
 async function pushAll(
   context: AppContext,
   writer: GroupWriter,
@@ -180,7 +178,7 @@ async function pushAll(
   const { git } = bench;
   const { paths } = writer;
   const tasks = destinations.map(
-    // What others added to the pushed branch is on no branch here.
+    // Fetch commits that others added to the pushed branch.
     ({ plan, start, isPushed, scratch }): SandboxMerge => ({
       plan,
       start,
@@ -212,10 +210,10 @@ async function pushIntegrated(
     const { branch, remote, plan, isPushed } = destination;
     if (commit === task.start) {
       if (isPushed) done.push({ destination, commit, pushed: false });
-      else warnOnce(context, `${plan.into} of ${placeName(plan.repository)} has everything already.`);
+      else warnOnce(context, `${plan.into} of ${placeName(plan.repository)} is already up to date.`);
       continue;
     }
-    // Recorded before the push, so that a later command that finds the branch knows its owner.
+    // Log before the push, so that a later command recognises the branch.
     const noted = note(writer, git.world, destination, {});
     if (!noted.ok) return noted;
     const pushed = await pushCommit(git, { repository: plan.repository, remote: remote.name, branch, commit });
@@ -247,7 +245,7 @@ function note(
   return writeProposals(world, paths, [...others, { ...before, repository, remote: remote.name, branch, ...more }]);
 }
 
-/** One request for each repository; those that exist are brought up to date, and all name each other. */
+/** Creates or updates one pull request per repository, with links between them. */
 async function requestAll(
   context: AppContext,
   writer: GroupWriter,
@@ -309,7 +307,7 @@ async function create(
   const url = printed.value.trim().split('\n').at(-1)?.trim() ?? '';
   if (/^https?:\/\/\S+$/.test(url)) return ok(url);
   const next = 'Look for the pull request on the server, then run the command again.';
-  return fail('spawn-failed', 'The program gh said nothing about the pull request that it was to make.', next);
+  return fail('spawn-failed', 'gh printed no URL of a pull request.', next);
 }
 
 export function bodyFileOf({ paths }: Pick<GroupWriter, 'paths'>): string {
@@ -335,10 +333,10 @@ async function withBody<T>(
 
 const timeoutMs = 2 * 60_000;
 
-/** gh has no terminal for prompts, and this program parses its output. */
+/** gh must not prompt, and its output is parsed. */
 const quiet = { GH_PROMPT_DISABLED: '1', GH_NO_UPDATE_NOTIFIER: '1', NO_COLOR: '1', GH_PAGER: 'cat' };
 
-/** How gh is told which repository is meant; without a slug it finds out by the folder. */
+/** Without a slug, gh uses the repository of the folder. */
 function repositoryArgs(slug: string | undefined): string[] {
   return slug === undefined ? [] : ['--repo', slug];
 }
@@ -363,7 +361,6 @@ export function editArgs(url: string, bodyFile: string): string[] {
   return ['pr', 'edit', url, '--body-file', bodyFile];
 }
 
-/** Fails with `spawn-failed` when gh is not there and `not-logged-in` when it has no login. */
 async function checkGh(context: AppContext, cwd: string, slug: string | undefined): Promise<Result<void>> {
   const host = slug?.split('/')[0];
   const asked = await run(context, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
@@ -387,10 +384,10 @@ async function findRequest(
     if (first === undefined) return ok(null);
     if (typeof first.url === 'string') return ok({ url: first.url, body: foreignText(first.body ?? '') });
   } catch {}
-  return fail('claude-error', 'The program gh printed something else than a list.', 'Update gh, then try again.');
+  return fail('claude-error', 'gh printed an unexpected answer.', 'Update gh, then try again.');
 }
 
-/** What gh printed on standard output. Fails with `spawn-failed` and gh's reason. */
+/** Output of gh. Fails with `spawn-failed` and the reason that gh printed. */
 async function text(context: AppContext, cwd: string, args: readonly string[]): Promise<Result<string>> {
   const asked = await run(context, cwd, args);
   if (!asked.ok) return asked;
@@ -398,7 +395,7 @@ async function text(context: AppContext, cwd: string, args: readonly string[]): 
   if (exitCode === 0) return ok(stdout);
   const reason = safeLine(stderr.trim().split('\n').at(-1) ?? '', 400) || `exit ${exitCode}`;
   const message = `gh ${args.slice(0, 2).join(' ')} failed: ${reason.replace(/\.+$/, '')}.`;
-  return fail('spawn-failed', message, 'Correct that, then run the command again: it goes on where it stopped.');
+  return fail('spawn-failed', message, 'Fix that and run the command again; it continues where it stopped.');
 }
 
 async function run(context: AppContext, cwd: string, args: readonly string[]): Promise<Result<RunOutput>> {
@@ -416,7 +413,7 @@ const bodyMax = 60_000;
 const answerMax = 6_000;
 const titleMax = 200;
 
-/** Text that people write around this block stays when the block is replaced. */
+/** Marks our part of a description. Text around it is kept. */
 const begin = '<!-- claude-code-agent: begin -->';
 const end = '<!-- claude-code-agent: end -->';
 
@@ -436,7 +433,7 @@ export function proposalSection(
 ): string {
   const head = [
     ...(group.description === '' ? [] : [plain(group.description), '']),
-    ...(related.length === 0 ? [] : ['Belongs together with:', ...related.map(relatedLine), '']),
+    ...(related.length === 0 ? [] : ['Related pull requests:', ...related.map(relatedLine), '']),
   ];
   const perPiece = Math.min(answerMax, Math.floor(bodyMax / Math.max(1, items.length)) - 400);
   const body = items.flatMap((item) => [...pieceText(item, Math.max(0, perPiece)), '']);
@@ -464,7 +461,7 @@ function pieceText(item: MergeItem, answerLimit: number): string[] {
   ];
 }
 
-/** A model wrote it: it must not end our part, call people, or close issues by a word. */
+/** Defuses text of a model: no end of our part, no mentions, no keywords that close issues. */
 function plain(text: string): string {
   return safeText(text)
     .replaceAll('<!--', '&lt;!--')
@@ -472,7 +469,7 @@ function plain(text: string): string {
     .replace(/\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:?\s+)(?=(?:[\w./-]*#|https?:)\S*\d)/gi, '$1\u200b$2');
 }
 
-/** A text that holds our part already gets the new one in its place; any other keeps what it says in front of it. */
+/** Replaces our part of a description, or appends it. */
 export function withOurSection(text: string, section: string): string {
   const from = text.indexOf(begin);
   const to = text.indexOf(end);

@@ -1,4 +1,4 @@
-/** What sessions changed in their worktrees: found by what the log says, as far as the repositories still hold it. */
+/** What sessions changed: compares the commits that the log names, as far as the repositories still have them. */
 
 import { advise, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -24,14 +24,14 @@ export interface WorkDiff {
   readonly name?: string;
   readonly status: SessionStatus;
   readonly repository: string;
-  /** Absent = it worked in the project folder itself. */
+  /** Absent = the session worked in the project folder itself. */
   readonly branch?: string;
   readonly base: string;
-  /** Full id of the last commit; absent = the files of the worktree, whether committed or not. */
+  /** The last commit; absent = the files of the worktree, committed or not. */
   readonly commit?: string;
   readonly stat: DiffStat;
   readonly programs?: readonly string[];
-  /** A sentence: the worktree is gone, so what was in no commit is not in the difference. */
+  /** A sentence, if the worktree is gone and uncommitted changes are missing in the diff. */
   readonly gone?: string;
   readonly text?: string;
 }
@@ -41,7 +41,7 @@ export interface DiffForm {
   readonly numbers?: boolean;
 }
 
-/** The worktree each session has or had last. Fails as readLog does. */
+/** The last known worktree of each session. */
 export function workspacesOf(context: AppContext, group: LoadedGroup): Result<ReadonlyMap<SessionId, Workspace>> {
   const events = readLog(context.world, group.paths.events);
   if (!events.ok) return events;
@@ -62,7 +62,7 @@ export interface Comparison {
   readonly gone?: string;
 }
 
-/** Fails with `illegal-transition` (nothing to compare), `not-found` (the work is gone) and `worktree-failed`. */
+/** Fails with `illegal-transition` (nothing to compare), `not-found` (work is gone) or `worktree-failed`. */
 export async function comparisonOf(
   context: AppContext,
   session: LoadedSession,
@@ -72,7 +72,7 @@ export async function comparisonOf(
     const sides = await sidesOf(context, session, workspace);
     return sides.ok ? ok({ ...sides.value, from: workspace.base }) : sides;
   }
-  // Since it began. What others have changed there meanwhile cannot be told apart.
+  // All changes since the session started, including changes by others.
   const { projectPath: folder, repository } = session.record.definition;
   const begin = context.world.files.readText(sessionPaths(session.paths, session.sessionId).begin);
   const since = begin === null ? null : sinceState(context, folder, begin);
@@ -128,7 +128,7 @@ async function sidesOf(context: AppContext, session: LoadedSession, workspace: W
   const hasFolder = found !== null && found.repository === repository && found.top === path;
   if (hasFolder && !isCommitted(record)) return ok({ folder: path });
   if (files.info(repository)?.kind !== 'folder') {
-    return fail('not-found', `The repository ${briefPath(repository)} of session ${title} is gone.`, 'Put it back.');
+    return fail('not-found', `The repository ${briefPath(repository)} of session ${title} is gone.`, 'Restore it.');
   }
   const folder = repositoryDir(repository);
   const wanted = workOf(record) ?? `refs/heads/${branch}`;
@@ -142,7 +142,7 @@ async function sidesOf(context: AppContext, session: LoadedSession, workspace: W
   const message = `The work of session ${title} is no longer in the repository ${briefPath(repository)}.`;
   const next =
     record.mergedInto === undefined
-      ? advise('What it did is told by', ['session', 'logs', `${state.group.id}/${sessionId}`])
+      ? advise('See what it did with', ['session', 'logs', `${state.group.id}/${sessionId}`])
       : `It was merged into ${record.mergedInto}: see git log ${shellWord(record.mergedInto)}`;
   return fail('not-found', message, next);
 }
@@ -153,7 +153,7 @@ function goneSentence({ world }: AppContext, { record, state, sessionId }: Loade
   const what = `The worktree of session ${title} is ${isThere ? 'no longer one' : 'gone'}: ${briefPath(path)}.`;
   const shown = 'Only what was committed on its branch can be shown.';
   if (isThere || record.state.status === 'completed') return `${what} ${shown}`;
-  return `${what} ${shown} When the session goes on, it is made again from that branch, and claude is told.`;
+  return `${what} ${shown} A resumed session gets a new worktree from that branch.`;
 }
 
 function isCommitted(record: SessionRecord): boolean {
@@ -171,12 +171,10 @@ function notIsolated({ record, state, sessionId, hadRunner }: LoadedSession): Re
     const next = hadRunner
       ? advise('Follow it with', ['group', 'watch', state.group.id])
       : (verdictsAtRest(state)(record)?.advice ?? groupAdvice(state));
-    return fail('illegal-transition', `Session ${title} has not begun, so there is nothing to compare.`, next);
+    return fail('illegal-transition', `Session ${title} has not started, so there is nothing to compare.`, next);
   }
-  const message = `Session ${title} worked in the folder itself, so its changes are not apart from those of others.`;
+  const message = `Session ${title} worked in the project folder itself, together with changes by others.`;
   const next =
-    repository === undefined
-      ? `Look there: ${projectPath}`
-      : `See them with: git -C ${shellWord(projectPath)} status, and git diff there.`;
+    repository === undefined ? `Look there: ${projectPath}` : `See them with: git -C ${shellWord(projectPath)} diff`;
   return fail('illegal-transition', message, next);
 }

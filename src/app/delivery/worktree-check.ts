@@ -55,7 +55,7 @@ interface KnownGroup {
   readonly id: GroupId;
   readonly paths: GroupPaths;
   readonly state: GroupState | null;
-  /** A process works on the group at this moment, so half-made files are not leftovers. */
+  /** A process is working on the group, so unfinished files are not leftovers. */
   readonly isBusy: boolean;
 }
 
@@ -63,7 +63,7 @@ interface Survey {
   readonly context: AppContext;
   readonly root: string;
   readonly fix: boolean;
-  /** Folders below which worktrees of sessions are made. */
+  /** Folders for worktrees of sessions. */
   readonly worktrees: readonly string[];
   readonly groups: readonly KnownGroup[];
 }
@@ -73,7 +73,7 @@ export async function checkWorktrees(context: AppContext, root: string, fix: boo
   const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
   const ids = groupIds(world, root).filter(isThere);
   const merges: Finding[] = [];
-  // First, because a merge that is finished says what is merged.
+  // Merges first, because a finished merge changes what counts as merged.
   for (const groupId of ids) {
     const group = { root, groupId, paths: groupPaths(root, groupId) };
     merges.push(...(await lookedAt(group, () => checkMerge(context, group, fix))));
@@ -101,7 +101,7 @@ export async function checkWorktrees(context: AppContext, root: string, fix: boo
       ];
 }
 
-/** What the system refuses of one group is what there is to say of it. */
+/** A system error in one group becomes its finding. */
 async function lookedAt(group: Pick<GroupReference, 'paths'>, look: () => Promise<Finding[]>): Promise<Finding[]> {
   const looked = await catchWriteErrors(group, async () => ok(await look()));
   return looked.ok ? looked.value : [trouble('broken', looked.failure.message, looked.failure.next)];
@@ -113,7 +113,7 @@ function isBusy({ locks }: World, { lock }: GroupPaths): boolean {
   return !holder.ok || holder.value !== null;
 }
 
-/** Those of all sessions and worktrees, and the one in which the user is: groups that named it may be gone. */
+/** Repositories of all sessions and worktrees, and the current one, whose groups may be deleted. */
 function repositoriesOf({ context, worktrees, groups }: Survey): string[] {
   const { files } = context.world;
   const named = groups.flatMap(({ state }) =>
@@ -130,7 +130,7 @@ function repositoriesOf({ context, worktrees, groups }: Survey): string[] {
   return [...all].filter((path) => files.info(path)?.kind === 'folder').sort();
 }
 
-/** Its scratch worktrees are the merge's own; with them goes what tells how far it came. */
+/** Reports an interrupted merge, or finishes it. */
 async function checkMerge(context: AppContext, group: GroupReference, fix: boolean): Promise<Finding[]> {
   const journal = readMergeJournal(context.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
@@ -140,8 +140,8 @@ async function checkMerge(context: AppContext, group: GroupReference, fix: boole
   const what = `A merge of ${group.groupId} was interrupted. Its scratch worktrees: ${places.join(', ')}.`;
   const state = loadGroup(context.world, group.root, group.groupId);
   if (step === 'moved' && state.ok && state.value.status === 'running') {
-    // All branches have moved, and it can be noted only when the group does not count as running any more.
-    const next = advise('Look again when the run was ended with', runCommand(state.value));
+    // All branches have moved. The merge can be logged only after the run.
+    const next = advise('Check again after the run has ended. End it with', runCommand(state.value));
     return [trouble('warning', what, next)];
   }
   if (!fix) return [trouble('broken', what, advise('Finish or undo it with', ['doctor', '--worktrees', '--fix']))];
@@ -157,7 +157,7 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
     const found = record.workspace === undefined ? null : await checkWorkspace(survey, group, record);
     if (found !== null) findings.push(found);
   }
-  // A session that will continue cleans up its own worktree after a crash. Other sessions never will.
+  // A session that will continue cleans up its own worktree; the others do not.
   const strays = (await leftoversOf(context, paths, state)).filter(
     ({ record }) => record === undefined || (record.workspace === undefined && state?.status === 'archived'),
   );
@@ -175,22 +175,22 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const { context, fix, root } = survey;
   const { files } = context.world;
   const { definition, workspace, mergedInto } = record;
-  // What is inherited lies in another group, which is looked at by itself.
+  // An inherited worktree is checked with its own group.
   if (workspace === undefined || record.inherited !== undefined || group.state === null) return null;
   const { path: worktree } = workspace;
   const whose = `The worktree of ${titleOf(group.state, definition.id)} in ${group.id}`;
   if (files.info(workspace.repository)?.kind !== 'folder') {
     const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
-    return trouble('broken', what, archiveIt(group, 'Put it back where it was. '));
+    return trouble('broken', what, archiveIt(group, 'Restore it. '));
   }
   const isInterrupted = files.entryKind(partlyRemoved(worktree)) !== null;
   const isGone = files.entryKind(worktree) === null;
   if (!isInterrupted && !isGone && mergedInto === undefined) return null;
   const leftover = await leftoverOf(context, group.paths, definition.id, record);
-  // Of what is locked checkRegistered tells.
+  // checkRegistered reports locked worktrees.
   if (leftover === null || (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined))
     return null;
-  // So `group merge --keep-ignored` leaves it.
+  // `group merge --keep-ignored` leaves this state.
   if (!isInterrupted && !isGone && leftover.ignored.length > 0) return null;
   const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
   const what = `${whose} ${state}.`;
@@ -216,7 +216,7 @@ async function checkRepository(survey: Survey, repository: string): Promise<Find
   const branches = listed.ok ? await listBranches(context, repository, ownBranches) : listed;
   if (!listed.ok || !branches.ok) {
     const failure = listed.ok ? (branches as { failure: Failure }).failure : listed.failure;
-    return [trouble('warning', `${repositoryDir(repository)} cannot be looked at. ${failure.message}`, failure.next)];
+    return [trouble('warning', `${repositoryDir(repository)} cannot be checked. ${failure.message}`, failure.next)];
   }
   const findings: Finding[] = [];
   for (const registered of listed.value) {
@@ -239,15 +239,15 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   const { group, sessionId, top } = owner;
   const record = sessionId === undefined ? undefined : group?.state?.sessions.get(sessionId);
   if (registered.lock !== undefined) return lockedBy(registered, repository);
-  // Files of a busy group, and files that a damaged log may still name, are not leftovers.
+  // A busy group, or one with a damaged log, may still use the files.
   if (group?.isBusy || (group !== undefined && group.state === null)) return null;
-  // Sessions of the log, and what lies in their folders, were looked at with the group.
+  // Worktrees of known sessions were checked with the group.
   if (record !== undefined || (sessionId !== undefined && files.entryKind(registered.path) !== null)) return null;
   const doomed = { repository, path: registered.path, into: [] };
   const standing = await inspectWorktree(context, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = group === undefined ? 'whose group is gone' : 'that is not in use';
-  // Nothing tells any more which of them the session wrote.
+  // It is unknown which ignored files the session wrote.
   const ignored = standing.value.isReadable ? await ignoredOutput(context, registered.path) : ok([]);
   const held = ignored.ok && ignored.value.length > 0 ? ` ${ignoredSentence('It', ignored.value)}` : '';
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.${held}`;
@@ -265,13 +265,13 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
 
 interface Owner {
   readonly group?: KnownGroup;
-  /** Absent = no session's own. */
+  /** Absent = not the worktree of a session. */
   readonly sessionId?: SessionId;
   /** The folder of the session around the worktree. */
   readonly top?: string;
 }
 
-/** Null for a worktree that this program has not made. */
+/** Null for a worktree of others. */
 function ownerOf({ context, root, worktrees, groups }: Survey, path: string): Owner | null {
   const { files } = context.world;
   const below = (folder: string): string[] | undefined =>
@@ -321,7 +321,7 @@ const gitIn = (repository: string): string => `git -C ${shellWord(repositoryDir(
 
 const fixIt = advise('Remove it with', ['doctor', '--worktrees', '--fix']);
 
-/** By hand, since nothing tells what of it is wanted; what is left then is removed with --fix. */
+/** Commands that remove the worktree by hand; --fix removes the rest. */
 function dropIt({ doomed, standing }: Leftover): string {
   if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(doomed.path)}`;
   const { registered, isThere, tip, unmerged } = standing.value;
@@ -341,13 +341,13 @@ const deleteCommand = (groupId: string): CommandLine => ['group', 'delete', grou
 function archiveIt({ id, state }: KnownGroup, first = ''): Advice {
   const isDone = state !== null && nextGroupStatus(state.status, 'session_cleaned') !== null;
   return isDone
-    ? advise(`${first}What shall be thrown away goes with`, ['group', 'archive', id, '--force'])
+    ? advise(`${first}Discard the rest with`, ['group', 'archive', id, '--force'])
     : advise(`${first}Finish the group, or delete it`, deleteCommand(id));
 }
 
 function outcome(what: string, done: Result<unknown>): Finding {
   return done.ok
-    ? fine(check, `${what} That is settled now.`)
+    ? fine(check, `${what} Fixed.`)
     : trouble('broken', `${what} ${done.failure.message}`, done.failure.next);
 }
 

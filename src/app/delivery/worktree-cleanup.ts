@@ -1,4 +1,4 @@
-/** Removes worktrees and branches of sessions. What is in no other branch stays, unless the user says otherwise. */
+/** Removes worktrees and branches of sessions. Unmerged work is kept, unless the user discards it. */
 import { basename, dirname, join } from 'node:path';
 import { advise, type CommandLine, commandText, shellWord } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -51,13 +51,13 @@ const namesShownMax = 3;
 const noteColumns = 1000;
 
 export type KeepPolicy =
-  /** Nothing: what is not merged keeps its worktree and its branch. */
+  /** Keep worktree and branch of unmerged work. */
   | 'keep-unmerged'
-  /** Nothing, but for commits it is enough that their branch stays. */
+  /** Keep worktrees with uncommitted work, and branches with unmerged commits. */
   | 'keep-branches'
-  /** Nothing that git can keep: what is in no commit is committed on a branch first, and branches stay. */
+  /** Commit uncommitted work to a branch first, and keep branches. */
   | 'keep-commits'
-  /** Everything except locked worktrees. */
+  /** Keep locked worktrees only. */
   | 'none';
 
 export interface Leftover {
@@ -66,7 +66,7 @@ export interface Leftover {
   readonly doomed: RemovalCandidate;
   readonly record?: SessionRecord;
   readonly standing: Result<WorktreeState> | null;
-  /** Files that git ignores and the session wrote, by paths from the top of its worktree. */
+  /** Files that the session wrote and git ignores, relative to the worktree. */
   readonly ignored: readonly string[];
 }
 
@@ -77,10 +77,9 @@ export interface CleanUpReport {
 }
 
 /**
- * Removes worktrees and branches of the sessions, and logs which are gone; sessions without any are in neither list.
- * With `force` unmerged work goes as well; with `keepIgnored` a worktree stays whose session wrote ignored files. What
- * cannot be removed is kept, with a sentence; run again, it goes on where it stopped. Fails with `write-failed` when
- * the log cannot be written.
+ * Removes worktrees and branches of the sessions and logs that. `force` discards unmerged work; `keepIgnored` keeps
+ * worktrees in which the session wrote ignored files. Can be repeated after an interruption. Fails with `write-failed`
+ * if the log cannot be written.
  */
 export async function cleanUpSessions(
   context: AppContext,
@@ -144,7 +143,7 @@ async function cleanUp(
   return logged.ok ? ok({ kept: null, notes: removed.value }) : logged;
 }
 
-/** Nothing is logged of a group in whose status nothing may be: it is about to go as a whole, or to run on. */
+/** Logs nothing if the status of the group does not allow it: the group is about to be deleted or continued. */
 export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result<void> {
   const { status, sessions } = writer.state;
   if (sessions.get(sessionId)?.workspace === undefined) return ok(undefined);
@@ -178,14 +177,14 @@ export async function leftoversOf(
 }
 
 export interface Release {
-  /** What is in no commit is no obstacle: it is committed first. */
+  /** Commit uncommitted work first, instead of refusing. */
   readonly force: boolean;
   readonly command: CommandLine;
-  /** Told at once of all that stays and of all that is thrown away, in sentences: a later step may fail. */
+  /** Receives a sentence for everything kept or discarded, at once, because a later step may fail. */
   readonly tell: (note: string) => void;
 }
 
-/** Fails with `illegal-transition`, naming what would be lost with the worktrees. Nothing is changed. */
+/** Fails with `illegal-transition` and the work that would be lost. Changes nothing. */
 export function checkReleasable(
   context: AppContext,
   leftovers: readonly Leftover[],
@@ -193,26 +192,22 @@ export function checkReleasable(
 ): Result<void> {
   const obstacles = leftovers.flatMap((leftover) => {
     const why = whyKept(context, leftover, careOf(force));
-    return why === null ? [] : [`The worktree of ${leftover.title} is in the way. ${why}`];
+    return why === null ? [] : [`The worktree of ${leftover.title} cannot be removed. ${why}`];
   });
   const [first] = obstacles;
   if (first === undefined) return ok(undefined);
-  const rest = obstacles.length === 1 ? '' : ` So it is with ${plural(obstacles.length - 1, 'further session')}.`;
+  const rest = obstacles.length === 1 ? '' : ` The same applies to ${plural(obstacles.length - 1, 'more session')}.`;
   const next = force
     ? 'Nothing was deleted.'
-    : advise('Commit or remove it there; or have it committed on its branch and deleted here with', [
-        ...command,
-        '--force',
-      ]);
+    : advise('Commit or remove it there, or commit it to its branch and delete with', [...command, '--force']);
   return fail('illegal-transition', `${first}${rest}`, next);
 }
 
 const careOf = (force: boolean): KeepPolicy => (force ? 'keep-commits' : 'keep-branches');
 
 /**
- * Takes all worktrees out of a folder that is about to be deleted: through git, so that no repository remembers a
- * worktree that is gone. Everything is looked at before anything goes, and fails as checkReleasable does. Branches with
- * unmerged commits stay, with `force` as well.
+ * Removes all worktrees in a folder that is about to be deleted. Uses git, so that no repository keeps a stale entry.
+ * Checks everything before it removes anything; fails as checkReleasable does. Keeps branches with unmerged commits.
  */
 export async function releaseWorktrees(
   context: AppContext,
@@ -258,10 +253,10 @@ export async function leftoverOf(
   };
 }
 
-/** All branches of sessions begin so; no other one is ever deleted, whatever a file says. */
+/** Prefix of the branches of sessions. No other branch is ever deleted. */
 export const ownBranches = 'cca/';
 
-/** From the log, else the intent file, which is written before anything is made. */
+/** From the log, else from the intent file, which is written before the worktree is created. */
 async function doomedOf(
   context: AppContext,
   paths: GroupPaths,
@@ -269,7 +264,7 @@ async function doomedOf(
   record: SessionRecord | undefined,
 ): Promise<RemovalCandidate | null> {
   const { files } = context.world;
-  // A branch of another group is this one's once that is gone.
+  // A branch of another group belongs to this group once the other group is deleted.
   const maker = record?.inherited && groupPaths(dirname(dirname(paths.folder)), record.inherited.groupId).folder;
   const own = maker === undefined || files.entryKind(maker) === null ? record?.workspace : undefined;
   const known = own ?? readIntent(files, sessionPaths(paths, sessionId).workspace);
@@ -278,7 +273,7 @@ async function doomedOf(
     repository: known.repository,
     path: known.path,
     base: known.base,
-    // What another group builds on stays; so does whatever is called as no session's branch is.
+    // Keep branches that another group uses, and branches without our prefix.
     ...(known.branch.startsWith(ownBranches) && namedElsewhere(context, paths, known) === null
       ? { branch: known.branch }
       : {}),
@@ -292,7 +287,7 @@ export function whyKept(context: AppContext, { doomed, record, standing }: Lefto
   if (record?.state.status === 'running') return 'The session is running.';
   const cwd = tryPath(() => context.cwd);
   if (cwd.ok && (cwd.value === path || cwd.value.startsWith(`${path}/`)))
-    return 'You are in it; leave the folder first.';
+    return 'It is the current folder; leave it first.';
   const isForced = care === 'none' || care === 'keep-commits';
   if (standing === null) {
     if (isForced || context.world.files.entryKind(path) === null) return null;
@@ -306,10 +301,10 @@ export function whyKept(context: AppContext, { doomed, record, standing }: Lefto
     return `It is locked${reason}; unlock it with: git worktree unlock ${shellWord(registered.path)}`;
   }
   if (isForced) return null;
-  if (isThere && !isReadable) return 'Git does not know its folder any more, so its unsaved work cannot be checked.';
+  if (isThere && !isReadable) return 'Git no longer knows its folder, so its unsaved work cannot be checked.';
   if (uncommitted.length > 0) {
     const shown = uncommitted.slice(0, namesShownMax).join(', ');
-    return `It holds ${plural(uncommitted.length, 'file')} with changes that are in no commit: ${shown}.`;
+    return `It holds ${plural(uncommitted.length, 'file')} with uncommitted changes: ${shown}.`;
   }
   if (loose > 0) return `${countOf(loose, 'commit')} only in it, on no branch: ${looseTips.map(short).join(', ')}.`;
   if (submodules) return 'It holds submodules with commits that were not pushed from there.';
@@ -330,9 +325,8 @@ function countOf(count: number, noun: string): string {
 }
 
 /**
- * Removes what the session left, after `whyKept` said nothing. Returns sentences about what stays and what was thrown
- * away; `tell` gets at once what was saved, and what no commit has, before anything goes. Fails with git's reason or
- * `write-failed`; tried again, it goes on where it stopped.
+ * Removes the worktree and branch of a session for which `whyKept` returned null. Returns sentences about what was kept
+ * and discarded. `tell` receives at once what was saved, and which uncommitted files will be lost. Can be repeated.
  */
 export async function removeLeftover(
   context: AppContext,
@@ -362,7 +356,7 @@ export async function removeLeftover(
   const around = top === null ? ok([]) : removeAround(context, top);
   if (!around.ok) return around;
   try {
-    // A later attempt makes a worktree of its own, and sets it up.
+    // A later attempt creates and sets up a new worktree.
     for (const path of [workspace, setupDone, ignoredBefore, upstream, linked]) files.remove(path);
   } catch (error) {
     return { ok: false, failure: systemFailure(workspace, error) };
@@ -370,16 +364,16 @@ export async function removeLeftover(
   return ok([...removed.value, ...around.value]);
 }
 
-/** Removes the levels around a worktree that is gone. Returns sentences about what stays. */
+/** Removes the folders of the workspace around a removed worktree. Returns sentences about what was kept. */
 export function removeAround({ world: { files } }: Pick<AppContext, 'world'>, top: string): Result<string[]> {
   try {
-    return ok(removeLevels(files, top).map((path) => `It is part of no work, so it stays: ${path}`));
+    return ok(removeLevels(files, top).map((path) => `Kept, because it is not part of any work: ${path}`));
   } catch (error) {
     return { ok: false, failure: systemFailure(top, error) };
   }
 }
 
-/** How it stands when all that git can keep is on a branch; null when the repository is gone. */
+/** With `keep-commits`, commits uncommitted work to a branch. Null if the repository is gone. */
 async function saveFirst(
   context: AppContext,
   { doomed, standing, title }: Leftover,
@@ -390,8 +384,8 @@ async function saveFirst(
   if (known === null || care !== 'keep-commits') return ok(known);
   const rescued = await rescue(context, doomed, known, title);
   if (!rescued.ok) {
-    const cure = `Save what you need of it, then remove it with: git worktree remove --force ${shellWord(doomed.path)}`;
-    const message = `The worktree of ${title} stays, because its work cannot be committed.`;
+    const cure = `Save what you need, then remove it with: git worktree remove --force ${shellWord(doomed.path)}`;
+    const message = `The worktree of ${title} was kept, because its work cannot be committed.`;
     return fail(rescued.failure.reason, `${message} ${describeFailure(rescued.failure)}`, cure);
   }
   for (const note of rescued.value.notes) tell(note);
@@ -408,7 +402,7 @@ async function removeWorktree(
     const isThere = context.world.files.entryKind(doomed.path) !== null;
     const removed = discardFolder(context, doomed);
     if (!removed.ok) return removed;
-    return ok(isThere ? [`Thrown away: the folder of ${title}, whose repository is gone.`] : []);
+    return ok(isThere ? [`Discarded: the folder of ${title}, whose repository is gone.`] : []);
   }
   const { elsewhere, unmerged, tip } = standing;
   const stays = elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || care === 'keep-commits'));
@@ -420,16 +414,16 @@ async function removeWorktree(
   return ok([`The branch ${doomed.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`]);
 }
 
-/** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */
+/** Copies handover files into the project. Fails with `illegal-transition` if they would be lost. */
 async function keepHandover(git: Git, record: SessionRecord | undefined, paths: SessionPaths): Promise<Result<void>> {
   const copies = copiesIn(git, record, paths);
   const [trouble] = copies === null ? [] : (await copyBack(git, copies)).troubles;
   if (copies === null || trouble === undefined) return ok(undefined);
-  const message = `What the session wrote for the next one cannot be kept: ${trouble}`;
-  return fail('illegal-transition', message, `See the files in ${copies.top}; what is to go can be removed there.`);
+  const message = `The handover files of the session cannot be saved: ${trouble}`;
+  return fail('illegal-transition', message, `See the files in ${copies.top}, and save or remove them.`);
 }
 
-/** Files that bear a name of ours and are the session's work, by paths from the top of the worktree. */
+/** Handover files that the session wrote, relative to the worktree. */
 async function freshHandover(
   git: Git,
   record: SessionRecord | undefined,
@@ -439,14 +433,13 @@ async function freshHandover(
   return copies === null ? [] : [...freshFiles(git, copies), ...(await workNotPlaced(git, copies))];
 }
 
-/** Null when the worktree is gone, or was never known. */
 function copiesIn(git: Git, record: SessionRecord | undefined, paths: SessionPaths): HandoverCopies | null {
   const { workspace } = record ?? {};
   if (record === undefined || workspace === undefined) return null;
   return git.world.files.info(workspace.folder)?.kind === 'folder' ? copiesOf(record, paths, workspace) : null;
 }
 
-/** The other group, than that of the folder `own`, that builds on the branch; null when there is none. */
+/** Another group than `own` that uses the branch, or null. */
 export function namedElsewhere(
   { world }: Pick<AppContext, 'world'>,
   own: GroupPaths,
@@ -455,14 +448,14 @@ export function namedElsewhere(
   const root = dirname(dirname(own.folder));
   const found = listGroups(world, root).find(({ id, meta }) => {
     if (id === basename(own.folder)) return false;
-    // What of a damaged group can be read at all tells of its branches.
+    // Of a damaged group, use the part of the log that can be read.
     if (meta === undefined) return world.files.readText(groupPaths(root, id).events)?.includes(JSON.stringify(branch));
     return (meta.inheritedBranches ?? []).some((one) => one.branch === branch && one.repository === repository);
   });
   return found?.id ?? null;
 }
 
-/** How unmerged work that a session left gets to where it is wanted: the beginning of a sentence, without a dot. */
+/** How to merge the unmerged work of a session: the beginning of a sentence. */
 export function recoveryHint({ group, status, sessions }: GroupState, { doomed, record, standing }: Leftover): string {
   const isOpen = nextGroupStatus(status, 'group_merged') !== null;
   const isPartial = [...sessions.values()].some(({ state }) => state.status !== 'completed');

@@ -1,6 +1,4 @@
-/**
- * app/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, who asks.
- */
+/** What all FABER commands need: the current project, the current run, and the calling session. */
 
 import { dirname, join, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
@@ -28,14 +26,14 @@ import { safeLine } from '../../view/terminal-text.ts';
 import type { AppContext } from '../app-context.ts';
 import { folderNamed, lookAt } from '../path-argument.ts';
 
-/** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
+/** The project of `--project`, else of the current folder. */
 export function currentProject(context: AppContext, given: string | undefined): Result<FaberProject> {
   const { files } = context.world;
   const named = folderNamed(context, given, 'project', 'Give the folder of the project with --project.');
   if (!named.ok) return named;
   const folder = named.value;
   const found = findProject(files, folder);
-  // Without git a model that went into a subfolder would be lost; claude says where it was started.
+  // Without git, a model may be in a subfolder. CLAUDE_PROJECT_DIR is the folder in which claude started.
   const started = given === undefined ? context.env.CLAUDE_PROJECT_DIR : undefined;
   const isPlain = found.root === folder && lookAt(files, resolve(folder, '.fractary')).ok === false;
   return ok(started && isPlain && folder.startsWith(`${started}/`) ? findProject(files, started) : found);
@@ -43,7 +41,7 @@ export function currentProject(context: AppContext, given: string | undefined): 
 
 const sessionId = /^[A-Za-z0-9][\w-]{0,127}$/;
 
-/** Who asks: inside of claude, its session. */
+/** The caller; inside claude, with its session id. */
 export function currentActor(context: AppContext, project: FaberProject): Actor {
   const { env, world } = context;
   const id = env.CLAUDE_CODE_SESSION_ID ?? '';
@@ -63,10 +61,7 @@ export interface FoundRun {
   readonly state: JsonObject;
 }
 
-/**
- * The run of `--run-id`, else the active one, else the only one in progress. Null when there is none to speak of; fails
- * with `ambiguous`, `usage`, `not-found` or `corrupt-file`.
- */
+/** The run of `--run-id`, else the active run, else the only run in progress; null if there is none. */
 export function currentRun(
   context: AppContext,
   project: FaberProject,
@@ -84,7 +79,7 @@ export function currentRun(
   const active = readActiveRun(files, project);
   if (active.kind === 'run') {
     const named = load(active.runId);
-    // The name came with a checkout to which its run was never committed. Any other run is not what was meant.
+    // The active id came with a checkout, but its run was not committed. Do not choose another run instead.
     if (!named.ok) return named.failure.reason === 'not-found' ? ok(null) : named;
     return ok(belongsHere(files, project, named.value.state) ? named.value : null);
   }
@@ -101,7 +96,7 @@ export function currentRun(
   return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
 }
 
-/** A sentence for an active run that is not one of this work tree, or was never committed; null when it is. */
+/** A sentence if the active run belongs to another worktree or was never committed, else null. */
 export function danglingRun({ world }: AppContext, project: FaberProject): string | null {
   const { files } = world;
   const active = readActiveRun(files, project);
@@ -118,34 +113,30 @@ export function danglingRun({ world }: AppContext, project: FaberProject): strin
   );
 }
 
-/** What a command says that needs a run where there is none. */
+/** The failure of a command that needs an active run. */
 export function noActiveRun(context: AppContext, project: FaberProject): Failure {
   const dangling = danglingRun(context, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
-  const next = advise(
-    'Begin one, or go on with one, with',
-    ['faber', 'start', '--work-id', 'ID'],
-    ['faber', 'resume', 'RUN'],
-  );
+  const next = advise('Start or resume one with', ['faber', 'start', '--work-id', 'ID'], ['faber', 'resume', 'RUN']);
   return fail('not-found', message, next).failure;
 }
 
-/** Passes the run on unless it carries another work item than the one it must. Fails with `illegal-transition`. */
+/** Fails with `illegal-transition` if the run has another work item. */
 export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<FoundRun> {
   const { runId, state } = run;
-  const carried = state.work_id ?? undefined;
-  if (workId === undefined || String(carried) === workId) return ok(run);
-  const whose = carried === undefined ? 'of no work item' : `of the work item ${safeLine(String(carried), 100)}`;
-  const message = `The run ${runId} is ${whose}, not of ${safeLine(workId, 100)}.`;
+  const item = state.work_id ?? undefined;
+  if (workId === undefined || String(item) === workId) return ok(run);
+  const has = item === undefined ? 'has no work item' : `has the work item ${safeLine(String(item), 100)}`;
+  const message = `The run ${runId} ${has}, not ${safeLine(workId, 100)}.`;
   const next = advise('Name the right one with --run-id, or see', ['faber', 'status']);
   return fail('illegal-transition', message, next);
 }
 
-/** The id that begins with what was typed. Fails with `usage`, `not-found` or `ambiguous`. */
+/** Resolves a run id or a unique prefix. */
 export function runNamed(context: AppContext, project: FaberProject, typed: string): Result<string> {
   if (!isRunId(typed)) {
-    const next = 'It has letters, digits, "-", "_" and ".", 200 at most.';
-    return fail('usage', `That cannot be the id of a run: ${JSON.stringify(typed.slice(0, 100))}.`, next);
+    const next = 'A run id has at most 200 letters, digits, "-", "_" and ".".';
+    return fail('usage', `Not a valid run id: ${JSON.stringify(typed.slice(0, 100))}.`, next);
   }
   const runs = listRuns(context.world.files, project);
   if (runs.includes(typed)) return ok(typed);
@@ -166,40 +157,39 @@ function runsInProgress(context: AppContext, project: FaberProject): FoundRun[] 
   });
 }
 
-/** Fails with all problems of the file when it has any. */
 export function soundConfig(context: AppContext, project: FaberProject, name: string): Result<WorkflowConfig> {
   const config = loadWorkflowConfig(context.world.files, project, name);
   if (!config.ok || config.value.problems.length === 0) return config;
   const { problems, file } = config.value;
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
-  return fail('corrupt-file', `${file} has ${count}:\n${problems.join('\n')}`, 'Mend them.');
+  return fail('corrupt-file', `${file} has ${count}:\n${problems.join('\n')}`, 'Correct them.');
 }
 
 /**
- * The state of a run goes to other machines with git, the name of the active one does not: each work tree has its own.
- * Says what stands in the way of either.
+ * Run states are shared by git, but each worktree has its own active run. Warns if git ignores the state, and makes git
+ * ignore the file of the active run.
  */
 export async function settleWithGit(context: AppContext, project: FaberProject, runId: string): Promise<void> {
   const [active, state] = [activeRunPath(project), statePath(project, runId)];
   const ignored = await ignoredFiles(context, project.root, [active, state]);
-  // Outside of a repository there is nothing to settle.
+  // Not in a repository.
   if (!ignored.ok) return;
   const warn = (text: string) => context.notes.line(safeLine(`WARNING: ${text}`, 600));
   if (ignored.value.includes(state)) {
-    warn(`git ignores ${state}; without it the run cannot go on on another machine. Mend .gitignore.`);
+    warn(`git ignores ${state}, so the run cannot continue on another machine. Correct .gitignore.`);
   }
   if (ignored.value.includes(active)) return;
   const tracked = await runOwn(context, project.root, ['--literal-pathspecs', 'ls-files', '--', active]);
   if (tracked.ok && tracked.value !== '') {
     const cure = `git -C ${shellWord(project.root)} rm --cached ${active}`;
-    warn(`git tracks ${active}, which other checkouts have no use for. Take it out with: ${cure}`);
+    warn(`git tracks ${active}, which only this checkout needs. Remove it with: ${cure}`);
     return;
   }
   const excluded = await exclude(context, project, '.active-run-id');
   if (!excluded.ok) warn(`git does not ignore ${active}: ${excluded.failure.message}`);
 }
 
-/** In the repository's own list, which all its work trees share and no commit changes. */
+/** Adds the name to info/exclude of the repository, which all worktrees share and no commit changes. */
 async function exclude(context: AppContext, { root }: FaberProject, name: string): Promise<Result<boolean>> {
   const { files } = context.world;
   const found = await runOwn(context, root, ['rev-parse', '--git-path', 'info/exclude']);

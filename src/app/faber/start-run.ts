@@ -1,4 +1,4 @@
-/** Begins a run in a work tree, this one or a new one beside it, and records its finished phases. */
+/** Starts a run in this worktree or a new one, and records finished phases. */
 
 import { dirname, join, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
@@ -46,8 +46,8 @@ export function newRun(context: AppContext, run: Omit<NewRun, 'runId'>): NewRun 
 }
 
 /**
- * Begins it in the work tree of the project. `decidedOn` is the active run that was seen when that was decided: fails
- * with `busy` when another one is by now. `isOwnTree`: the work tree was made for it.
+ * Starts the run in the worktree of the project. `decidedOn`: the active run when the user decided; fails with `busy`
+ * if it has changed. `isOwnTree`: the worktree was created for this run.
  */
 export function startHere(
   context: AppContext,
@@ -62,23 +62,23 @@ export function startHere(
   const workflowId = `fractary-faber:${run.workflow}`;
   const made = newState({ ...run, phases, workflowId, nowMs, place: runLocation(context, project, isOwnTree) });
   const who = currentActor(context, project);
-  // The hook of its start found no run yet. In a work tree beside its own the session takes no part.
+  // The SessionStart hook found no run yet, so record the session now. It has no part in a run in another worktree.
   const state = isOwnTree || who.sessionId === undefined ? made : beginSession(made, who).state;
-  // The state first: an active run without a state would be no run.
+  // Write the state first, so that the active run always has one.
   const created = createState(files, project, { runId: run.runId, state });
   const active = created.ok ? activate(context, project, run.runId, decidedOn) : created;
-  // A run that could not be made the active one was never begun.
+  // The run could not become active, so remove its state.
   if (!active.ok) tryPath(() => files.remove(join(project.root, project.runs, run.runId)));
   return active;
 }
 
-/** The work tree and the branch in which a run is begun or gone on with, as its state names them. */
+/** The worktree and branch of a run, for its state. */
 export function runLocation({ world }: AppContext, { top }: FaberProject, isMade = false): RunPlace {
   const { branch } = readGitHead(world.files, top) ?? {};
   return { path: top, ...defined({ branch }), ...(isMade ? { created_by: 'fractary-faber', auto_cleanup: true } : {}) };
 }
 
-/** Begins it in a new work tree and returns the project there; nothing half made stays behind. */
+/** Starts the run in a new worktree and returns the project there. Cleans up on failure. */
 export async function startBeside(
   context: AppContext,
   project: FaberProject,
@@ -93,31 +93,29 @@ export async function startBeside(
   const entry = { ...run, path: there.top, branch, createdAt: new Date(clock.now()).toISOString() };
   const { main } = repository.value;
   const tracked = trackWorktree(files, main, entry);
-  // What was committed as active run came along with the checkout and belongs to the work tree it came from.
+  // A committed active run came with the checkout and belongs to another worktree.
   const begun = tracked.ok ? startHere(context, there, run, activeNow(context, there), true) : tracked;
   if (!begun.ok) {
-    // Nothing half made stays behind: no folder without a run, no entry without a folder.
+    // Leave neither a folder without a run nor an entry without a folder.
     if (tracked.ok) untrackWorktree(files, main, there.top);
     await removeWorktree(context, main.top, there.top);
   }
   return begun.ok ? ok(there) : begun;
 }
 
-// How a run becomes the active one of its work tree, with the warning when another run is in progress there.
-
-/** The run that is in the way of another one; null when the work tree is free. */
+/** Another run that is in progress in the worktree. */
 export interface Conflict {
   readonly runId: string;
   readonly workId: string | undefined;
-  /** It cannot be told whether it is in progress. */
+  /** Set if it is unknown whether the run is in progress. */
   readonly trouble?: string;
 }
 
-/** Fails with `corrupt-file` when `.active-run-id` cannot be used. */
+/** Null if the worktree is free. */
 export function conflictWith(context: AppContext, project: FaberProject, newRunId: string): Result<Conflict | null> {
   const active = readActiveRun(context.world.files, project);
   if (active.kind === 'unusable') {
-    return fail('corrupt-file', `${activeRunPath(project)} ${active.trouble}.`, 'Look at it, then remove it.');
+    return fail('corrupt-file', `${activeRunPath(project)} ${active.trouble}.`, 'Check it, then remove it.');
   }
   if (active.kind === 'none' || active.runId === newRunId) return ok(null);
   const { files } = context.world;
@@ -127,15 +125,12 @@ export function conflictWith(context: AppContext, project: FaberProject, newRunI
     if (state.value.status !== inProgress || !belongsHere(files, project, state.value)) return ok(null);
     return ok({ runId, workId: foreignText(state.value.work_id ?? '') || undefined });
   }
-  // Without a state there is no run that could go on.
+  // A run without a state cannot continue.
   if (state.failure.reason === 'not-found') return ok(null);
   return ok({ runId, workId: undefined, trouble: state.failure.message });
 }
 
-/**
- * Makes the run active, unless `.active-run-id` names another one by now than it did when the user decided. Fails with
- * `busy` then, and with `write-failed`.
- */
+/** Makes the run active. Fails with `busy` if the active run has changed since the user decided. */
 export function activate(
   context: AppContext,
   project: FaberProject,
@@ -152,7 +147,7 @@ export function activate(
     change: (before) => {
       const now = new TextDecoder().decode(before ?? new Uint8Array(0)).trim();
       if (now !== (decidedOn ?? '') && now !== runId) {
-        return fail('busy', `The run ${now} was made active meanwhile.`, 'Run the command again.');
+        return fail('busy', `The run ${now} was made active by another command.`, 'Run the command again.');
       }
       return ok(new TextEncoder().encode(`${runId}\n`));
     },
@@ -160,21 +155,19 @@ export function activate(
   return written.ok ? ok(undefined) : written;
 }
 
-/** What `.active-run-id` says now; null when nothing usable. */
+/** The active run, or null. */
 export function activeNow(context: AppContext, project: FaberProject): string | null {
   const active = readActiveRun(context.world.files, project);
   return active.kind === 'run' ? active.runId : null;
 }
 
-// What a workflow wants done before a phase begins: done for the session of claude that begins it, or told to it.
-
-/** claude's Bash tool hands on 30,000 characters of what a command prints. */
+/** claude's Bash tool passes on 30,000 characters of output. */
 export const bashCharactersMax = 25_000;
 
-/** `/prime-context`, under whatever name of a plugin. */
+/** `/prime-context`, with or without the name of a plugin. */
 const primes = /^\/(?:[\w-]+:)?prime-context\s*$/;
 
-/** A person at a terminal has no conversation to load anything into: their session does it at its start. */
+/** Runs the actions of a workflow before a phase. Outside claude there is no conversation to load context into. */
 export function beginPhase(
   context: AppContext,
   project: FaberProject,
@@ -198,23 +191,18 @@ export function beginPhase(
       isCompacted: false,
       charactersMax: bashCharactersMax,
     });
-    // Not on stdout, which scripts read: claude gets both.
+    // On stderr, because scripts read stdout; claude receives both.
     if (primed.ok) notes.line(harmless(primed.value.text));
     else notes.line(safeLine(`WARNING: The context could not be loaded (${id}): ${primed.failure.message}`, 600));
   }
 }
-
-// A finished phase, and where the documents are that it made.
 
 export interface NamedValue {
   readonly name: string;
   readonly value: string;
 }
 
-/**
- * The state with the phase recorded. Fails with `usage` for a phase that is none of `phases` and for an artifact that
- * is not in the project, with `illegal-transition` when the run is not in progress.
- */
+/** Records the phase in the state. Fails for an unknown phase, an artifact outside the project, and a finished run. */
 export function recordPhase(
   context: AppContext,
   project: FaberProject,
@@ -235,7 +223,7 @@ export function recordPhase(
     if (now.status !== inProgress) return notInProgress(run.runId, foreignText(now.status));
     const all = { ...objectOf(now.artifacts), ...artifacts.value };
     const known = Object.keys(artifacts.value).length === 0 ? now : { ...now, artifacts: all };
-    // Recorded twice, a phase keeps the time at which it was finished.
+    // A phase that is recorded again keeps its time.
     return ok(phasesCompleted(now).includes(name) ? known : finishPhase(known, name, phases, who));
   });
 }
@@ -245,12 +233,9 @@ function notInProgress(runId: string, status: string): Result<never> {
   return fail('illegal-transition', message, advise('Continue with it', ['faber', 'resume', runId]));
 }
 
-const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.';
+const placeholders = 'Placeholders: {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.';
 
-/**
- * Paths are stored so that they are right on every machine, and may be given as they are stored, with placeholders.
- * Fails with `usage` for paths out of the project and for placeholders without a value.
- */
+/** Stores paths with placeholders, so that they are valid on every machine. Fails for paths outside the project. */
 function portableArtifacts(
   context: AppContext,
   project: FaberProject,

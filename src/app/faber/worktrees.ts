@@ -1,6 +1,6 @@
 /**
- * Work trees of FABER runs: made for a run beside another one, listed in `.fractary/faber/worktrees.json` of the first
- * work tree, and removed when their run is over.
+ * Worktrees of FABER runs: created beside the main worktree, listed in its `.fractary/faber/worktrees.json`, and
+ * removed when their run is finished.
  */
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { updateExclusively } from '../../context/exclusive-update.ts';
@@ -44,17 +44,17 @@ export interface TrackedWorktree {
 
 const bytesMax = 1024 ** 2;
 
-/** Fails with `corrupt-file`, with file, line and column. Entries that name no run and no path are passed over. */
+/** Skips incomplete entries. Fails with `corrupt-file`, with line and column. */
 function loadWorktrees(files: AppContext['world']['files'], project: FaberProject): Result<readonly TrackedWorktree[]> {
   const read = readProjectText(files, project.root, join(project.root, worktreesPath), bytesMax);
   if (!read.ok && read.trouble === 'does not exist') return ok([]);
   if (!read.ok)
-    return fail('corrupt-file', `${worktreesPath} ${read.trouble}.`, 'Put a regular file there, or nothing.');
+    return fail('corrupt-file', `${worktreesPath} ${read.trouble}.`, 'Replace it by a regular file, or remove it.');
   const parsed = parse(read.text);
   return parsed.ok ? ok(listOf(parsed.value.worktrees).flatMap((entry) => trackedOf(project, entry) ?? [])) : parsed;
 }
 
-/** Adds an entry; one for the same folder is replaced. Fails with `write-failed`, `busy` or `corrupt-file`. */
+/** Adds the entry, or replaces the one of the same folder. */
 export function trackWorktree(
   files: AppContext['world']['files'],
   project: FaberProject,
@@ -65,7 +65,7 @@ export function trackWorktree(
     {
       work_id: entry.workId,
       run_id: entry.runId,
-      // Relative, so that it is right on every machine.
+      // Relative, so that the path is valid on every machine.
       path: relative(project.root, entry.path),
       branch: entry.branch,
       created_at: entry.createdAt,
@@ -99,8 +99,8 @@ function parse(text: string): Result<JsonObject> {
   const json = readJson(text);
   const value = json.ok ? json.value : undefined;
   if (isObject(value) && (value.worktrees === undefined || Array.isArray(value.worktrees))) return ok(value);
-  const trouble = json.ok ? '1:1: is no object with a list "worktrees"' : json.trouble;
-  return fail('corrupt-file', `${worktreesPath}:${trouble}.`, 'Mend the file; nothing in it was changed.');
+  const trouble = json.ok ? '1:1: is not an object with a list "worktrees"' : json.trouble;
+  return fail('corrupt-file', `${worktreesPath}:${trouble}.`, 'Correct the file; nothing was changed.');
 }
 
 function change(
@@ -108,7 +108,7 @@ function change(
   project: FaberProject,
   edit: (entries: readonly unknown[]) => readonly unknown[],
 ): Result<void> {
-  // Refuses links that lead out of the project, and everything that is no regular file.
+  // Refuses symlinks out of the project and everything but regular files.
   const before = loadWorktrees(files, project);
   if (!before.ok) return before;
   const made = makeFolderInProject(files, project, dirname(worktreesPath));
@@ -128,9 +128,9 @@ function change(
 }
 
 export interface FaberWorktrees {
-  /** The project in the first work tree: it keeps the list. */
+  /** The project in the main worktree, which has the list. */
   readonly main: FaberProject;
-  /** All work trees that git knows, the first one in front. */
+  /** All worktrees of git, the main one first. */
   readonly worktrees: readonly Worktree[];
 }
 
@@ -140,7 +140,7 @@ export async function repositoryOf(context: AppContext, project: FaberProject): 
   if (!listed.ok) return listed;
   const worktrees = listed.value;
   const top = worktrees[0]?.path ?? project.top;
-  // The project may be a folder of the repository; it is the same one in every work tree.
+  // The project may be a subfolder, the same one in every worktree.
   return ok({ main: projectAt(context.world.files, top, join(top, relative(project.top, project.root))), worktrees });
 }
 
@@ -160,7 +160,7 @@ export async function makeWorktree(
   const there = tryPath(() => context.world.files.entryKind(folder));
   if (!there.ok || there.value !== null) {
     const next = advise('Work there, or remove it with', ['faber', 'worktrees', '--prune']);
-    return fail('duplicate', `There is something at ${briefPath(folder)} already.`, next);
+    return fail('duplicate', `${briefPath(folder)} already exists.`, next);
   }
   const branch = `feature/${workId}`;
   const added = await addWorktree(context, { repository: project.top, folder, branch });
@@ -171,9 +171,9 @@ export async function makeWorktree(
 export type WorktreeStatus = 'in progress' | 'completed' | 'orphaned' | 'missing';
 
 export interface WorktreeView extends TrackedWorktree {
-  /** `orphaned`: there is no run in it that could go on; `missing`: the folder is gone. */
+  /** `orphaned`: it has no run that could continue. `missing`: the folder is gone. */
   readonly status: WorktreeStatus;
-  /** A session of the run has not ended, as far as is known. */
+  /** A session of the run has not recorded its end. */
   readonly hasOpenSession: boolean;
 }
 
@@ -206,11 +206,11 @@ export interface Removal {
   readonly path: string;
   readonly runId: string;
   readonly removed: boolean;
-  /** Why it stays, or what was done; a whole sentence. */
+  /** Why it was kept, or what was done; a sentence. */
   readonly why: string;
 }
 
-/** What must not be lost keeps a work tree: changes, a session that goes on, the folder the user is in. */
+/** Keeps worktrees with changes or an open session, and the current folder. */
 export async function removeFinished(
   context: AppContext,
   repository: FaberWorktrees,
@@ -227,16 +227,17 @@ export async function removeFinished(
     const forgotten = pruned.ok ? forget() : pruned;
     return forgotten.ok ? { path, runId, removed: true, why: 'Its folder is gone.' } : stays(forgotten.failure.message);
   }
-  // The list is a file of the project, which anybody may have written: only what we make ourselves is removed.
+  // The list comes from the repository, so remove only worktrees with the name that this program gives.
   const { main, worktrees } = repository;
   const isOurs = dirname(path) === dirname(main.top) && basename(path).startsWith(`${basename(main.top)}-issue-`);
   const branch = worktrees.find((worktree) => worktree.path === path)?.branch;
-  if (!isOurs) return stays('It is not a work tree that was made for a run; remove it with git worktree remove.');
+  if (!isOurs)
+    return stays('It is not a worktree that this program made for a run. Remove it with git worktree remove.');
   if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
   if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
-  if (isInside(context.cwd, path)) return stays('You are in it; leave the folder first.');
+  if (isInside(context.cwd, path)) return stays('It is the current folder; leave it first.');
   if (view.hasOpenSession && !openSessionsToo) {
-    return stays('A session of its run has not recorded its end; --force removes it all the same.');
+    return stays('A session of its run has not recorded its end; --force removes it anyway.');
   }
   const kept = await keepRun(context, repository.main, view);
   if (!kept.ok) return stays(kept.failure.message);
@@ -250,7 +251,7 @@ function isInside(folder: string, path: string): boolean {
   return folder === path || folder.startsWith(`${path}/`);
 }
 
-/** Files of the run that were never committed move to the first work tree; anything else that is not keeps it all. */
+/** Moves uncommitted files of the run to the main worktree. Other uncommitted files keep the worktree. */
 async function keepRun(context: AppContext, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
   const { files } = context.world;
   const changed = await changedFiles(context, path);
@@ -265,7 +266,7 @@ async function keepRun(context: AppContext, main: FaberProject, { path, runId }:
   if (others.length > 0) {
     const first = others.slice(0, 3).join(', ');
     const next = 'Commit or move them first.';
-    return fail('illegal-transition', `It holds files that are in no commit: ${first}.`, next);
+    return fail('illegal-transition', `It has uncommitted files: ${first}.`, next);
   }
   for (const name of ofRun) {
     const [from, to] = [join(path, name), join(main.root, inTree(name))];
@@ -275,7 +276,7 @@ async function keepRun(context: AppContext, main: FaberProject, { path, runId }:
       if (files.entryKind(to) !== null) {
         const there = files.readBytes(to, 0, bytes.length + 1);
         if (Buffer.compare(there, bytes) === 0) continue;
-        const next = 'Commit it here and merge the branch, or take over one of the two by hand.';
+        const next = 'Commit it here and merge the branch, or keep one of the two by hand.';
         return fail('illegal-transition', `${inTree(name)} differs from the one in ${briefPath(main.root)}.`, next);
       }
       files.makeFolder(dirname(to), 'project');
@@ -287,7 +288,7 @@ async function keepRun(context: AppContext, main: FaberProject, { path, runId }:
   return ok(undefined);
 }
 
-/** What is completed, merged and holds nothing that could be lost goes away by itself. Says what it did. */
+/** Removes worktrees of completed and merged runs that contain nothing to lose, with a note. */
 export async function tidyWorktrees(context: AppContext, project: FaberProject): Promise<void> {
   const repository = await repositoryOf(context, project);
   const views = repository.ok ? viewWorktrees(context, repository.value) : repository;
@@ -295,6 +296,6 @@ export async function tidyWorktrees(context: AppContext, project: FaberProject):
   for (const view of views.value.filter(({ status }) => status === 'completed')) {
     if (!(await isMerged(context, repository.value.main.top, view.branch))) continue;
     const { removed, path, why } = await removeFinished(context, repository.value, view, { openSessionsToo: false });
-    if (removed) context.notes.line(`Removed the work tree ${briefPath(path)}. ${why}`);
+    if (removed) context.notes.line(`Removed the worktree ${briefPath(path)}. ${why}`);
   }
 }

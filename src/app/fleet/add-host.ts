@@ -1,4 +1,4 @@
-/** `host add`: sends this program and a login to another host by ssh, and has it join the fleet. */
+/** `host add`: copies this program and a login to another host by ssh and joins it to the fleet. */
 
 import { join } from 'node:path';
 import { loginOf } from '../../claude/launch/user-claude.ts';
@@ -25,12 +25,12 @@ export interface AddOptions {
 
 const sendMs = 600_000;
 const joinMs = 120_000;
-const again = 'Fix that there, then add the host again.';
+const again = 'Fix that on the host, then add it again.';
 
-/** What the host has; paths are its own. `joined`: its name in a fleet, empty = it is in none. */
+/** Facts about the host. `joined`: its name in a fleet; empty = it is not in one. */
 type Found = Readonly<Record<'system' | 'git' | 'claude' | 'data' | 'root' | 'joined', string>>;
 
-/** `say` gets each step. The value: what `host join` printed there. */
+/** `say` receives each step. Returns the output of `host join`. */
 export async function addHost(
   context: AppContext,
   root: string,
@@ -45,16 +45,16 @@ export async function addHost(
   if (!found.ok) return found;
   const { system, git, data, joined: earlier } = found.value;
   if (earlier !== '' && earlier !== given.name) {
-    return fail('duplicate', `${given.ssh} is the host ${earlier} of a fleet already.`, {
-      sentence: 'Use that name, or take it out first with',
+    return fail('duplicate', `${given.ssh} is already the host ${earlier} of a fleet.`, {
+      sentence: 'Use that name, or remove it first with',
       commands: [['host', 'forget', earlier]],
     });
   }
-  say(`It is ${system} with ${git} and claude. Packing the program ...`);
+  say(`Found ${system}, ${git} and claude. Packing the program ...`);
   const program = `${data}/claude-code-agent/host`;
   const installed = await install(context, given.ssh, { system, program, say });
   if (!installed.ok) return installed;
-  // From here on there is something that `host forget` has to undo.
+  // From here on, `host forget` has something to undo.
   const noted = note(context, root, given, program);
   if (!noted.ok) return noted;
   const { login: old } = noted.value ?? {};
@@ -78,8 +78,8 @@ export async function addHost(
   const how = { script, next: again, input: Buffer.from(`${line}\n`), timeoutMs: joinMs, onStderrLine };
   const joined = await runBySsh(context, ssh, how);
   if (!joined.ok) return joined;
-  const said = `${joined.value.stdout}${joined.value.stderr}`.trim().split('\n');
-  return ok(said.filter((step) => !steps.has(step)));
+  const lines = `${joined.value.stdout}${joined.value.stderr}`.trim().split('\n');
+  return ok(lines.filter((step) => !steps.has(step)));
 }
 
 interface Asked {
@@ -98,8 +98,8 @@ function checkAsked(context: AppContext, root: string, given: AddOptions): Resul
   if (!added.ok) return added;
   const before = added.value[given.name];
   if (before !== undefined && before.ssh !== given.ssh) {
-    return fail('duplicate', `There is a host ${given.name} already, at ${before.ssh}.`, {
-      sentence: 'Choose another name, or take that one out with',
+    return fail('duplicate', `The host ${given.name} already exists, at ${before.ssh}.`, {
+      sentence: 'Choose another name, or remove that host with',
       commands: [['host', 'forget', given.name]],
     });
   }
@@ -108,11 +108,11 @@ function checkAsked(context: AppContext, root: string, given: AddOptions): Resul
   return ok({ line: joinLine(ticketOf(fleet.value)), login: login.value });
 }
 
-/** The login of that name here, else the one that runs here would use now. */
+/** The login with that name, else the login that local runs use. */
 function loginToSend({ world, env }: AppContext, root: string, name: string | undefined): Result<Asked['login']> {
   if (name === undefined) return ok(undefined);
   if (!plainNamePattern.test(name)) {
-    return fail('usage', `${JSON.stringify(name)} is no name of a login: ${plainNameRule}.`, 'Give another one.');
+    return fail('usage', `${JSON.stringify(name)} is not a valid login name: ${plainNameRule}.`, 'Give another one.');
   }
   const kept = readLogin(world.files, root, name);
   if (!kept.ok) return kept;
@@ -123,10 +123,11 @@ function loginToSend({ world, env }: AppContext, root: string, name: string | un
   if (kind === 'api-key' || kind === 'oauth-token') {
     return ok({ name, text: loginText({ ...variables, ...(where ? { ANTHROPIC_BASE_URL: where } : {}) }) });
   }
-  const what = kind === 'store' ? 'is kept in your own store and cannot be copied' : `(${source}) is more than a key`;
+  const what =
+    kind === 'store' ? 'is in your own credential store and cannot be copied' : `(${source}) is not a single key`;
   const path = `${root}/fleet/logins/${name}.env`;
   const next = `Put one into ${path} (chmod 600), such as CLAUDE_CODE_OAUTH_TOKEN=… from "claude setup-token".`;
-  return fail('not-logged-in', `There is no login ${name} here, and the one that is in use ${what}.`, next);
+  return fail('not-logged-in', `There is no login ${name} here, and your current login ${what}.`, next);
 }
 
 const probeScript = `
@@ -144,7 +145,7 @@ async function probe(context: AppContext, ssh: string): Promise<Result<Found>> {
   const next = 'It needs an account that can run commands.';
   const ran = await runBySsh(context, ssh, { script: probeScript, next });
   if (!ran.ok) return ran;
-  // The user's profile there may print lines of its own.
+  // The profile on the host may print other lines.
   const lines = [...ran.value.stdout.matchAll(/^cca-(\w+)=(.*)$/gm)];
   const found = Object.fromEntries(lines.map(([, name = '', value = '']) => [name, value.trim()])) as Partial<Found>;
   const { system, git, claude } = found;
@@ -160,7 +161,7 @@ interface Installing {
   readonly say: (step: string) => void;
 }
 
-/** Beside earlier programs, because sessions that run there use their paths. A symlink names the current one. */
+/** Keeps earlier versions, because running sessions use their paths. A symlink points to the current one. */
 async function install(context: AppContext, ssh: string, { system, program, say }: Installing): Promise<Result<void>> {
   const packed = await ownProgram(context, ssh, system);
   if (!packed.ok) return packed;
@@ -169,13 +170,13 @@ async function install(context: AppContext, ssh: string, { system, program, say 
   const unpack = `set -e; mkdir -p ${fresh}; chmod 700 ${fresh}; cd ${fresh}; tar -xzf -`;
   const sent = await runBySsh(context, ssh, { script: unpack, next: again, input: packed.value, timeoutMs: sendMs });
   if (!sent.ok) return sent;
-  say('Trying whether it starts there ...');
+  say('Testing the program there ...');
   const script = `fresh=${fresh}; target=${shellWord(program)}; ${switchScript}`;
   const tried = await runBySsh(context, ssh, { script, next: 'The program does not start there.' });
   return tried.ok ? ok(undefined) : tried;
 }
 
-/** Removes earlier programs whose path is in no command and no environment. */
+/** Switches the symlink and removes earlier versions that no process uses. */
 const switchScript = `
 "$fresh/bin/claude-code-agent" --version || { rm -rf "$fresh"; exit 1; }
 set -e
@@ -187,7 +188,7 @@ for old in "$target"-*; do
 done
 `;
 
-/** By the input of ssh, into a file that is private from its first byte on. */
+/** Sends the login on standard input of ssh, into a file that is private from the start. */
 async function sendLogin(
   context: AppContext,
   ssh: string,
@@ -201,7 +202,7 @@ async function sendLogin(
   return runBySsh(context, ssh, { script, next: again, input: Buffer.from(text) });
 }
 
-/** The value: how the host was added before. */
+/** Returns how the host was added before. */
 function note(
   { world }: AppContext,
   root: string,
@@ -216,12 +217,10 @@ function note(
   return written.ok ? ok(added.value[name]) : written;
 }
 
-// This program with the Bun that it needs, as one archive.
-
 const packMs = 120_000;
 const archiveBytesMax = 300_000_000;
 
-/** $1: root folder of the package, $2: a folder to be made. A program that is not one executable gets its Bun. */
+/** Packs this program. $1: root of the package, $2: a new folder. A program that is not one executable gets its Bun. */
 const packScript = `set -e
 cd "$1"; mkdir -p "$2/dist"
 if [ -e scripts/bundle.ts ]; then sh scripts/bun.sh scripts/bundle.ts "$2/dist/program" >&2
@@ -242,7 +241,7 @@ async function ownProgram({ world, env, packageRoot }: AppContext, ssh: string, 
     const ran = await world.processes.run({ program: 'sh', args, cwd: '/', env: given, timeoutMs: packMs });
     if (!ran.ok) return ran;
     const { exitCode, stdout, stderr } = ran.value;
-    const byHand = advise(`Install the npm package on ${ssh}, and let it join with the line of`, [
+    const byHand = advise(`Install the npm package on ${ssh}, and join from there with the line of`, [
       'fleet',
       'join-line',
     ]);

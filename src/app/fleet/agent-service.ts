@@ -1,4 +1,4 @@
-/** The agent of this host: a unit of `systemd --user`, or where there is none, a process in the background. */
+/** Starts and stops the agent of this host: a unit of `systemd --user`, or else a background process. */
 import { isAbsolute, join } from 'node:path';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -16,7 +16,7 @@ const endMs = 10_000;
 
 export const agentUnit = 'claude-code-agent-host.service';
 
-/** The variables that the agent needs from the environment of `host join`; a systemd unit starts with almost none. */
+/** Variables of `host join` that the agent needs, because a systemd unit starts with an almost empty environment. */
 const kept = new RegExp(
   [
     /^(?:PATH|LANG|LC_\w+|TZ|XDG_\w+_HOME|CLAUDE_CODE_AGENT_(?:HOME|CLAUDE|BUN))$/,
@@ -51,7 +51,7 @@ WantedBy=default.target
 
 const agentWords = ['host', 'serve'];
 
-/** One word of a unit: specifiers, and in a command line variables, mean something there. */
+/** Quotes a word for a unit file, where `%`, and `$` in command lines, have a meaning. */
 function quoted(text: string, isCommand = false): string {
   const plain = text
     .replace(/[\\"]/g, '\\$&')
@@ -64,7 +64,7 @@ export type Started =
   | { readonly as: 'unit'; readonly lingers: boolean }
   | { readonly as: 'process'; readonly log: string; readonly isOver: () => boolean };
 
-/** Ends the agent that runs, and starts another one. */
+/** Restarts the agent. */
 export async function startAgent(context: AppContext, root: string): Promise<Result<Started>> {
   const stopped = await stopAgent(context, root);
   if (!stopped.ok) return stopped;
@@ -84,10 +84,10 @@ export async function startAgent(context: AppContext, root: string): Promise<Res
   return ok({ as: 'unit', lingers: await lingers(context) });
 }
 
-/** In the environment of an agent that its guard starts again, because nothing else does. */
+/** Set for an agent that its guard restarted, because there is no systemd. */
 export const restartedVariable = 'CLAUDE_CODE_AGENT_RESTARTED';
 
-/** As a process in the background, whose words go to the end of its log. */
+/** Starts the agent as a background process that appends to its log. */
 export function spawnAgent({ world, env, packageRoot }: AppContext, root: string): Result<RunningProcess> {
   const log = logPath(root);
   const { program, args } = ownCommand('main', packageRoot);
@@ -112,7 +112,7 @@ function startInBackground(context: AppContext, root: string): Result<Started> {
   return ok({ as: 'process', log, isOver: () => isOver });
 }
 
-/** Ends agent and guard, and takes the unit away. What they had started works on. */
+/** Ends agent and guard and removes the unit. Sessions continue. */
 export async function stopAgent(context: AppContext, root: string): Promise<Result<void>> {
   const { world } = context;
   const unit = join(unitFolder(context), agentUnit);
@@ -156,18 +156,18 @@ async function hasUserUnits(context: AppContext): Promise<boolean> {
 
 async function lingers(context: AppContext): Promise<boolean> {
   const shown = await run(context, 'loginctl', ['show-user', '--property=Linger', '--value']);
-  // If loginctl fails, the user is not advised to change the setting.
+  // If loginctl fails, do not suggest the setting.
   return !(shown.ok && shown.value.stdout.trim() === 'no');
 }
 
 async function systemctl(context: AppContext, ...words: string[]): Promise<Result<void>> {
   const ran = await run(context, 'systemctl', ['--user', ...words]);
   if (ran.ok && ran.value.exitCode === 0) return ok(undefined);
-  const said = ran.ok ? lastLine(ran.value.stderr) : ran.failure.message;
+  const reason = ran.ok ? lastLine(ran.value.stderr) : ran.failure.message;
   return fail(
     'spawn-failed',
-    `systemctl --user ${words.join(' ')} failed: ${said}.`,
-    'Cure what it says, or give --foreground.',
+    `systemctl --user ${words.join(' ')} failed: ${reason}.`,
+    'Fix what it reports, or use --foreground.',
   );
 }
 

@@ -1,4 +1,4 @@
-/** `host forget`: takes a host out of the fleet, and books what it may have spent. */
+/** `host forget`: removes a host from the fleet and records the amounts held for it as spent. */
 
 import { join } from 'node:path';
 import { shellWord } from '../../core/advice.ts';
@@ -30,7 +30,7 @@ export interface ToForget {
   readonly used: number | undefined;
 }
 
-/** Fails with `not-found` when neither this host nor the fleet knows the name. */
+/** Fails with `not-found` for an unknown name. */
 export async function lookAtHost(context: AppContext, root: string, name: string): Promise<Result<ToForget>> {
   const { world } = context;
   const own = readHost(world.files, root);
@@ -49,17 +49,14 @@ export async function lookAtHost(context: AppContext, root: string, name: string
   return ok({ name, isHere: false, ssh, used: host === undefined || isLost(host) ? undefined : host.used });
 }
 
-/** What a host that is drained has not finished, or not handed over yet. */
+/** Work of a drained host that is unfinished or not fetched yet. */
 export interface OpenWork {
   readonly sessions: number;
-  /** Groups of this data folder that nothing fetches it for. */
+  /** Groups of this data folder that have no runner to fetch the work. */
   readonly withoutRunner: readonly GroupId[];
 }
 
-/**
- * Has the host take nothing new, and resolves when nothing runs there and everything it made is here, or when it is
- * lost. If the command is interrupted, the host stays drained.
- */
+/** Drains the host and waits until all its work was fetched, or the host is lost. An interruption leaves it drained. */
 export async function finishWork(
   context: AppContext,
   root: string,
@@ -89,18 +86,18 @@ export async function finishWork(
   });
 }
 
-/** Null when nothing can be waited for, because the host is lost or unknown. */
+/** Null if the host is lost or unknown, so that waiting is pointless. */
 async function usedSlots(redis: FleetRedis, name: string): Promise<Result<number | null>> {
   const hosts = await registry.listHosts(redis);
   if (!hosts.ok) return hosts;
   const host = hosts.value.find((one) => one.name === name);
   if (host === undefined || isLost(host)) return ok(null);
-  // A runner may have taken a slot that the host has no order for yet.
+  // A runner may have leased a slot before its order reaches the host.
   const leases = await redis.ask((client) => client.zcount(slotsKey(name), host.seenAt + host.silentMs, '+inf'));
   return leases.ok ? ok(Math.max(host.used, leases.value)) : leases;
 }
 
-/** Groups that have something on the host: an attempt, or the cost of one that was lost. */
+/** Groups with an attempt on the host, or with the cost of a lost one. */
 function openGroups(context: AppContext, root: string, host: string, among?: readonly GroupId[]): GroupId[] {
   const ids = among ?? listGroups(context.world, root).map(({ id }) => id);
   return ids.filter((id) =>
@@ -131,14 +128,14 @@ export async function leaveFleet(context: AppContext, root: string): Promise<Res
   if (config !== undefined) await withRedis(world, config, (redis) => registry.drainHost(redis, config.name));
   const fence = new Fence(world, paths, (line) => context.notes.line(line));
   await Promise.all(working.map((lease) => fence.end(lease)));
-  // As long as the agent runs, a runner fetches what they made, and what it cost.
+  // While the agent runs, runners can still fetch work and cost.
   for (let waitedMs = 0; waitedMs < handOverMs && working.length > 0; waitedMs += lookMs) {
     if (world.files.list(paths.slots).length === 0) break;
     await delay(world.clock, lookMs);
   }
   const stopped = await stopAgent(context, root);
   if (!stopped.ok) return stopped;
-  // Where Redis does not answer, the fleet hears nothing of this host any more and takes it for lost.
+  // If Redis does not answer, the fleet will treat this host as lost.
   if (config !== undefined) await withRedis(world, config, (redis) => registry.forgetHost(redis, config.name));
   for (const name of world.files.list(paths.folder)) {
     if (!staying.includes(name)) world.files.remove(join(paths.folder, name));
@@ -150,7 +147,7 @@ const lookMs = 1_000;
 const handOverMs = 30_000;
 const undoMs = 120_000;
 
-/** The value: what could not be undone there. */
+/** Returns a sentence if something could not be removed from the host. */
 export async function removeHost(
   context: AppContext,
   root: string,
@@ -185,11 +182,11 @@ if [ -x ${at}/bin/claude-code-agent ]; then ${leave} || [ ! -e "$root/fleet/host
 ${login === undefined ? '' : `rm -f "$root/fleet/logins/"${env}.env`}
 rm -rf ${at} ${at}-*`;
   const root = `root="\${CLAUDE_CODE_AGENT_HOME:-$HOME/.local/claude-code-agent}"\n`;
-  const next = 'Undo it there by hand.';
+  const next = 'Undo it on that host.';
   return runBySsh(context, ssh, { script: `${root}${script}`, next, timeoutMs: undoMs });
 }
 
-// Money that is held for sessions of a lost host: what they may have cost besides what is known.
+// Amounts held for sessions of a lost host.
 
 export interface HeldGroup {
   readonly groupId: GroupId;

@@ -1,4 +1,4 @@
-/** What a host reports of its login, and whether a Redis is what a fleet needs. */
+/** Checks the login of a host, and whether a Redis server suits a fleet. */
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ChosenProgram } from '../../fleet/agent/context.ts';
 import { readHost } from '../../fleet/fleet-files.ts';
@@ -7,7 +7,7 @@ import type { RedisHealth } from '../../fleet/redis.ts';
 import type { AppContext } from '../app-context.ts';
 import { askLogin } from '../check/claude.ts';
 
-/** Why sessions on this host cannot log in, as far as that is known at no cost. */
+/** Why sessions on this host cannot log in, as far as known without a request. */
 export async function checkOwnLogin(
   { world, env }: Pick<AppContext, 'world' | 'env'>,
   root: string,
@@ -20,9 +20,9 @@ export async function checkOwnLogin(
   return asked.ok ? undefined : asked.failure.message;
 }
 
-// Whether a Redis suits a fleet: it must keep all data when its memory is full and across a restart.
+// A fleet needs a Redis that keeps all data when its memory is full and across a restart.
 
-/** Older ones get no corrections any more. */
+/** Older versions are no longer maintained. */
 const oldest = '6.2';
 
 export function checkRedis({ version, isAppendOnly, evictionPolicy }: RedisHealth): Result<void> {

@@ -1,4 +1,4 @@
-/** The hosts of a fleet, seen from where groups are run. */
+/** Lists and drains the hosts of a fleet. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { nearest } from '../../core/nearest.ts';
@@ -12,13 +12,13 @@ export type FleetHost = registry.RegisteredHost;
 export const { isLost, isSilent } = registry;
 export { describeHosts };
 
-/** Fails with `not-found` without a fleet, with `timeout` when Redis does not answer. */
+/** Fails with `not-found` without a fleet, and with `timeout` if Redis does not answer. */
 export async function fleetHosts(context: AppContext, root: string): Promise<Result<FleetHost[]>> {
   const fleet = knownFleet(context, root);
   return fleet.ok ? withRedis(context.world, fleet.value, registry.listHosts) : fleet;
 }
 
-/** The value: the host as it was. Fails with `not-found` when no host of that name has joined. */
+/** Returns the host as it was before. */
 export async function setDraining(
   context: AppContext,
   root: string,
@@ -49,10 +49,10 @@ export function unknownHost(name: string, hosts: readonly { readonly name: strin
   const near = nearest(name, names);
   const meant = near === undefined ? '' : `Did you mean ${near}? `;
   if (names.length > 0) return fail('not-found', message, `${meant}There are: ${names.join(', ')}.`);
-  return fail('not-found', message, advise('Let one join with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
+  return fail('not-found', message, advise('Add one with', ['host', 'add', 'NAME', '--ssh', 'USER@HOST']));
 }
 
-/** Names of the hosts that were added from here, and their destinations of ssh. */
+/** Names and ssh destinations of the hosts that were added from this machine. */
 export function addedHosts({ world }: AppContext, root: string): (readonly [string, string])[] {
   const added = readAdded(world.files, root);
   return added.ok ? Object.entries(added.value).map(([name, { ssh }]) => [name, ssh] as const) : [];

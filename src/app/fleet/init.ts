@@ -1,4 +1,4 @@
-/** app/fleet/: how a fleet is made, joined, inspected and left. This file: `fleet init`, where groups are run. */
+/** `fleet init`, on a machine that runs groups. */
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { FleetAddress } from '../../fleet/engine.ts';
@@ -20,9 +20,9 @@ export interface FleetInitOptions {
 
 export interface MadeFleet {
   readonly joinLine: string;
-  /** False when there was one, whose keys stay. */
+  /** False if the fleet already existed; its keys stay. */
   readonly isNew: boolean;
-  /** Hosts must join again, because their join line was another one. */
+  /** The join line changed, so hosts must join again. */
   readonly isChanged: boolean;
   readonly redis: string;
   readonly version: string;
@@ -32,7 +32,7 @@ export interface MadeFleet {
 
 const usualLeaseMs = 60_000;
 
-/** Writes nothing unless Redis is as it must be. */
+/** Writes nothing if Redis is unsuitable. */
 export async function makeFleet(
   context: AppContext,
   root: string,
@@ -96,8 +96,8 @@ export function knownFleet({ world, env }: AppContext, root: string): Result<Fle
   const config = readFleet(world.files, root, env.CLAUDE_CODE_AGENT_FLEET);
   if (!config.ok) return config;
   if (config.value !== undefined) return ok(config.value);
-  return fail('not-found', 'There is no fleet here.', {
-    sentence: 'Make one with',
+  return fail('not-found', 'There is no fleet in this data folder.', {
+    sentence: 'Create one with',
     commands: [['fleet', 'init', '--redis', 'URL']],
   });
 }
@@ -109,5 +109,5 @@ function readCertificate({ world, cwd }: AppContext, path: string): Result<strin
   if (!found.ok) return fail('usage', `${briefPath(absolute)} ${found.trouble}.`, next);
   const text = tryPath(() => world.files.readText(absolute));
   const isPem = text.ok && text.value?.includes('-----BEGIN CERTIFICATE-----') === true;
-  return isPem ? ok(text.value as string) : fail('usage', `${briefPath(absolute)} holds no certificate in PEM.`, next);
+  return isPem ? ok(text.value as string) : fail('usage', `${briefPath(absolute)} contains no PEM certificate.`, next);
 }

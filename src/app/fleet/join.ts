@@ -1,4 +1,4 @@
-/** `host join`: this machine becomes a host of a fleet. */
+/** `host join`: makes this machine a host of a fleet. */
 import { findClaude, versionOf } from '../../claude/launch/program.ts';
 import { defined } from '../../core/defined.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -22,12 +22,12 @@ const listedMs = 100_000;
 
 export interface JoinOptions {
   readonly line: string;
-  /** Absent = the name by which this host joined before, else its host name. */
+  /** Absent = the earlier name in the fleet, else the host name. */
   readonly name?: string | undefined;
-  /** Absent, as all that follows: as before, or if it is new here, as many as there are cores. */
+  /** Absent = as before, else the number of cores. */
   readonly slots?: number | undefined;
   readonly labels?: readonly string[] | undefined;
-  /** How git reaches this host from where groups run. */
+  /** How git reaches this host from the machines that run groups. */
   readonly ssh?: string | undefined;
   readonly login?: string | undefined;
   readonly acceptClaude?: string | undefined;
@@ -38,7 +38,7 @@ export interface Joined {
   readonly redis: string;
 }
 
-/** Writes the host's configuration; nothing unless all of it is right and Redis answers. */
+/** Writes the configuration of the host, if all options are valid and Redis answers. */
 export async function joinFleet(context: AppContext, root: string, given: JoinOptions): Promise<Result<Joined>> {
   const { world } = context;
   const ticket = parseJoinLine(given.line);
@@ -76,12 +76,12 @@ export async function joinFleet(context: AppContext, root: string, given: JoinOp
   return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;
 }
 
-/** `ssh://user@host:port` takes a path as it is, every other destination after a colon. */
+/** `ssh://user@host:port` is followed by the path, every other destination by a colon and the path. */
 function codeUrlOf(ssh: string, path: string): string {
   return ssh.startsWith('ssh://') ? `${ssh}${path}` : `${ssh}:${path}`;
 }
 
-export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting until the fleet hears of it ...' } as const;
+export const joinSteps = { start: 'Starting the agent ...', wait: 'Waiting for the agent to register ...' } as const;
 
 export async function joinAndServe(
   context: AppContext,
@@ -99,24 +99,20 @@ export async function joinAndServe(
   const listed = await untilListed(context, joined.value.host, before.value, started.value);
   if (listed?.refusal !== undefined) {
     const again = acceptIt(listed);
-    const next = `Install another version of Claude Code; the agent, which was started, tries it by itself.${again}`;
-    return fail('claude-unproven', `This host has joined, and takes nothing: ${listed.refusal}`, next);
+    const next = `Install another version of Claude Code; the agent checks it automatically.${again}`;
+    return fail('claude-unproven', `This host has joined but takes no sessions: ${listed.refusal}`, next);
   }
   if (listed !== undefined) return ok({ ...joined.value, started: started.value });
   if (started.value.as === 'unit') {
-    return fail(
-      'timeout',
-      `The fleet does not hear of the unit ${agentUnit}.`,
-      `See: journalctl --user -u ${agentUnit}`,
-    );
+    return fail('timeout', `The agent (unit ${agentUnit}) did not register.`, `See: journalctl --user -u ${agentUnit}`);
   }
   const { log, isOver } = started.value;
-  const said = lastLine(context.world.files.readText(log) ?? '');
-  const message = isOver() ? `The agent ended at once: ${said}.` : 'The fleet does not hear of the agent.';
+  const printed = lastLine(context.world.files.readText(log) ?? '');
+  const message = isOver() ? `The agent ended at once: ${printed}.` : 'The agent did not register.';
   return fail(isOver() ? 'spawn-failed' : 'timeout', message, `See its log: ${log}`);
 }
 
-/** The agent, started after that time of Redis, registers as soon as its claude is known, and checked if it is new. */
+/** Waits until the agent that was started after that time (of Redis) registers, which it does after checking claude. */
 async function untilListed(
   { world }: AppContext,
   host: HostConfig,
@@ -159,7 +155,7 @@ export function checkNewHostName(name: string): Result<string> {
   if (hostNamePattern.test(name) && name !== 'any') return ok(name);
   return fail(
     'usage',
-    `${JSON.stringify(name)} is no name of a host: ${hostNameRule}.`,
+    `${JSON.stringify(name)} is not a valid host name: ${hostNameRule}.`,
     'Give another one with --name.',
   );
 }
@@ -169,8 +165,8 @@ export function checkLabels(labels: readonly string[]): Result<string[]> {
   if (wrong === undefined) return ok([...new Set(labels)].toSorted());
   return fail(
     'usage',
-    `${JSON.stringify(wrong)} is no label: ${labelRule}.`,
-    'Give each label with a --label of its own.',
+    `${JSON.stringify(wrong)} is not a valid label: ${labelRule}.`,
+    'Give one --label for each label.',
   );
 }
 
@@ -183,6 +179,6 @@ function checkLogin({ world }: AppContext, root: string, name: string | undefine
   const next =
     known.length > 0
       ? `There are: ${known.join(', ')}.`
-      : `Make ${root}/fleet/logins/${name}.env, for you alone (chmod 600), with a line such as ANTHROPIC_API_KEY=…`;
-  return fail('not-found', `This host holds no login ${JSON.stringify(name)}.`, next);
+      : `Create ${root}/fleet/logins/${name}.env(chmod 600) with a line such as ANTHROPIC_API_KEY=…`;
+  return fail('not-found', `This host has no login ${JSON.stringify(name)}.`, next);
 }

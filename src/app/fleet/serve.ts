@@ -1,4 +1,4 @@
-/** `host serve`: the agent of this host, or its guard, until a signal ends it. */
+/** `host serve`: runs the agent of this host, or its guard, until a signal. */
 
 import { findClaude, isSameFile, type ProgramFile, programFile } from '../../claude/launch/program.ts';
 import { shellWord } from '../../core/advice.ts';
@@ -18,7 +18,7 @@ export interface HostServeOptions {
   readonly version: string;
 }
 
-/** Fails with `usage` where the host belongs to no fleet, with `busy` where one runs already. */
+/** Fails with `usage` if the host is not in a fleet, and with `busy` if an agent is already running. */
 export async function serveFleet(
   context: AppContext,
   root: string,
@@ -28,7 +28,7 @@ export async function serveFleet(
   const tell = (line: string) => context.notes.line(line);
   let unsubscribe = (): void => {};
   let closeClaude = async (): Promise<void> => {};
-  const told = {
+  const callbacks = {
     onSignal: (action: () => void) => {
       unsubscribe = onSignal(world.clock, action);
     },
@@ -43,7 +43,7 @@ export async function serveFleet(
       };
       const startAgent = () => void spawnAgent(context, root);
       const again = env[restartedVariable] === undefined ? {} : { startAgent };
-      return await serveGuard(world, { root, tell, startShell, ...again, ...told });
+      return await serveGuard(world, { root, tell, startShell, ...again, ...callbacks });
     }
     const { serveHost } = await import('../../fleet/agent/serve.ts');
     const startGuard = () =>
@@ -63,27 +63,27 @@ export async function serveFleet(
       claude: claude.choose,
       claudeVersion: claude.version,
     };
-    return await serveHost(world, { ...own, startGuard, tell, ...told });
+    return await serveHost(world, { ...own, startGuard, tell, ...callbacks });
   } finally {
     unsubscribe();
     await closeClaude();
   }
 }
 
-// The claude of a host: checked as a run here would do it, and looked at again and again.
+// The claude of a host, checked like that of a local run, repeatedly.
 
-/** A check that could not be made is repeated after this. */
+/** When to repeat a check that could not be made. */
 const againMs = 5 * 60_000;
 
 export function hostClaude(context: AppContext, root: string, check?: ClaudeCheckOptions['check']) {
   const { world, env, packageRoot, notes } = context;
   const host = readHost(world.files, root);
   const paying = environmentWith(world.files, root, env, host.ok ? host.value?.login : undefined);
-  // Of a login that cannot be read each session hears by itself.
+  // Each session reports an unreadable login itself.
   const caller = paying.ok ? paying.value : env;
   const gate = new CheckGate({ world, env: caller, packageRoot, notes }, { root: fleetPaths(root).folder, check });
   let refused: { file: ProgramFile; accepted: string | undefined; atMs: number; answer: Result<never> } | null = null;
-  // It may be accepted while the agent runs.
+  // The user may accept a version while the agent runs.
   const acceptedNow = (): string | undefined => {
     const now = readHost(world.files, root);
     return now.ok ? now.value?.acceptClaude : undefined;

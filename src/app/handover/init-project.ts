@@ -1,4 +1,4 @@
-/** app/handover/: what the commands of handover share. This file makes a project that later sessions find again. */
+/** `handover init`: creates a project that later sessions find again. */
 import { basename, dirname, join, relative } from 'node:path';
 import { attemptMark } from '../../claude/launch/attempt-mark.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
@@ -24,7 +24,7 @@ const configBytesMax = 1024 * 1024;
 export interface MadeProject {
   readonly project: string;
   readonly made?: string;
-  /** The configuration that names the folder now. */
+  /** The configuration to which the folder was added. */
   readonly named?: string;
 }
 
@@ -34,23 +34,21 @@ export interface WantedProject {
 }
 
 /**
- * Makes the resume file of a project, and names the folder in the configuration of the root where the hooks would not
- * find it otherwise; each file is told as soon as it is there. Fails with `duplicate` when all is there already, with
- * `corrupt-file` for a configuration that cannot be used (nothing was made then), with `usage`, and after a failed
- * write.
+ * Creates the resume file of a project. Adds the folder to the configuration of the root if the hooks would not find it
+ * otherwise. Fails with `duplicate` if both exist, and with `corrupt-file` for a faulty configuration.
  */
 export function initProject(
   context: AppContext,
   root: string,
   wanted: WantedProject,
-  told: Pick<ProgressNotes, 'line'>,
+  notes: Pick<ProgressNotes, 'line'>,
 ): Result<MadeProject> {
   const { files } = context.world;
   const folder = withoutLinks(files, wanted.folder);
   const file = join(folder, planningFolder, resumeFileName);
   const config = configuredFolders(files, root);
   if (config.trouble !== null) {
-    const next = 'Correct or remove that file, then run the command again; nothing was made.';
+    const next = 'Correct or remove that file, then run the command again; nothing was created.';
     return fail('corrupt-file', `${config.trouble}.`, next);
   }
   const naming = join(root, handoverConfig);
@@ -59,19 +57,19 @@ export function initProject(
   const isFound = findProjects(files, root).projects.some((project) => project.file === file);
   const path = relative(root, folder);
   const isBelow = !path.startsWith('..');
-  // A project that is there, but where no hook looks, is worth being named.
+  // The project exists, but the hooks do not find it yet.
   if (!made.ok && (isFound || !isBelow || !readProjectText(files, root, file).ok)) return made;
-  if (made.ok) told.line(`Made ${file}`);
+  if (made.ok) notes.line(`Created ${file}`);
   const isNamed = !isFound && isBelow;
   if (isNamed) {
     const named = nameFolder(context, naming, path);
     if (!named.ok) return named;
-    told.line(`Named it in ${naming}`);
-  } else if (!isFound) told.line(`Its hooks find it when claude is started in ${folder}`);
+    notes.line(`Added it to ${naming}`);
+  } else if (!isFound) notes.line(`The hooks find it if claude starts in ${folder}`);
   return ok({ project: folder, ...(made.ok ? { made: file } : {}), ...(isNamed ? { named: naming } : {}) });
 }
 
-/** The path as the system sees it, also when its last parts are yet to be made. */
+/** Resolves symlinks, also if the last parts of the path do not exist. */
 function withoutLinks(files: Files, path: string): string {
   const real = tryPath(() => files.realPath(path));
   if (real.ok && real.value !== null) return real.value;
@@ -92,17 +90,17 @@ function make({ world: { files, clock } }: AppContext, folder: string, file: str
     if (typeof code !== 'string') throw error;
     const brief = briefPath(file);
     if (code === 'EEXIST' && files.entryKind(file) !== null) {
-      return fail('duplicate', `${brief} is already there.`, 'Continue with it; nothing was changed.');
+      return fail('duplicate', `${brief} already exists.`, 'Continue with it; nothing was changed.');
     }
     if (code === 'EEXIST' || code === 'ENOTDIR') {
-      const message = `${brief} cannot be made: a file has the name of one of its folders.`;
+      const message = `${brief} cannot be created, because a file has the name of one of its folders.`;
       return fail('usage', message, 'Give another path.');
     }
     return { ok: false, failure: systemFailure(file, error) };
   }
 }
 
-/** Adds the folder to the configuration of the root, which was found to be sound. */
+/** Adds the folder to the configuration of the root, which was checked. */
 function nameFolder({ world: { files } }: AppContext, config: string, path: string): Result<unknown> {
   try {
     files.makeFolder(dirname(config), 'project');
@@ -122,16 +120,14 @@ function nameFolder({ world: { files } }: AppContext, config: string, path: stri
   });
 }
 
-// What the commands of the family `handover` share: the folder they look in.
-
-/** Absolute, links resolved: the folder in which claude is started. Fails with `usage` when it is none. */
+/** The folder in which claude starts: absolute, symlinks resolved. */
 export function handoverRoot(context: AppContext, typed: string | undefined): Result<string> {
   const folder = folderNamed(context, typed, 'folder', 'Give the path of an existing folder to --root.');
   if (!folder.ok) return folder;
   return ok(context.world.files.realPath(folder.value) ?? folder.value);
 }
 
-/** Of a session of a group its runner knows the project, also when `/clear` or a fork gave the session another id. */
+/** The project that the runner assigned to this session, which holds also after `/clear` or a fork changed its id. */
 export function workerAssignment({ env, world }: AppContext): ProjectAssignment | null {
   const isWorker = (env[attemptMark] ?? '') !== '' && env.CLAUDE_CONFIG_DIR;
   return isWorker ? readAssignment(world.files, dirname(env.CLAUDE_CONFIG_DIR ?? '')) : null;

@@ -1,7 +1,4 @@
-/**
- * app/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
- * strictly, changed with a backup and as a whole, or not at all.
- */
+/** Changes the hooks in a settings.json of the user: parses strictly, keeps a backup and writes atomically. */
 import { dirname, join } from 'node:path';
 import { applyEdits, modify } from 'jsonc-parser';
 import { readBackCheck } from '../../claude/launch/settings.ts';
@@ -21,22 +18,19 @@ export interface SettingsPlace {
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** What is new in a project is for all who work there; settings of a person may hold keys. */
+/** New files in a project are for all its users; settings of a user may contain keys. */
 export function accessOf({ configDir }: SettingsPlace): FileAccess {
   return configDir === undefined ? 'project' : 'private';
 }
 
-/** More than any settings have; claude reads them at every start. */
+/** Far more than real settings, which claude reads at every start. */
 const bytesMax = 4 * 1024 * 1024;
 
-/**
- * Absolute path of the settings file, links resolved: the project's (this folder's, when nothing is named) or the one
- * of a config dir. Fails with `usage` when both are named or the folder is not there.
- */
+/** Absolute path of settings.json of a project (default: the current folder) or a config dir, symlinks resolved. */
 export function settingsPath(context: AppContext, { project, configDir }: SettingsPlace): Result<string> {
   if (project !== undefined && configDir !== undefined) {
-    const message = 'Both --project and --config-dir are given.';
-    return fail('usage', message, 'Give the one whose settings are meant.');
+    const message = '--project and --config-dir cannot be combined.';
+    return fail('usage', message, 'Give one of them.');
   }
   const option = configDir === undefined ? '--project' : '--config-dir';
   const next = `Give the path of an existing folder to ${option}.`;
@@ -45,18 +39,18 @@ export function settingsPath(context: AppContext, { project, configDir }: Settin
   return targetOf(context, join(folder.value, configDir === undefined ? '.claude/settings.json' : 'settings.json'));
 }
 
-/** People keep settings in a repository of their own and link to them: the file behind the link is changed. */
+/** Users may link settings.json into a repository, so change the target of the symlink. */
 function targetOf({ world: { files } }: AppContext, path: string): Result<string> {
   const wrong = (trouble: string): Result<never> =>
     fail('usage', `${briefPath(path)} ${trouble}.`, 'Correct that path, then run the command again.');
   const real = tryPath(() => (files.entryKind(path) === null ? path : files.realPath(path)));
   if (!real.ok) return wrong(real.trouble);
-  if (real.value === null) return wrong('is a link that leads nowhere');
+  if (real.value === null) return wrong('is a broken symlink');
   const kind = lookAt(files, real.value);
   return kind.ok && kind.value !== 'file' ? wrong('is not a regular file') : ok(real.value);
 }
 
-/** What the file says; null when there is none. Fails with `corrupt-file` when claude would ignore it. */
+/** Null without a file. Fails with `corrupt-file` if claude would ignore the file. */
 export function readSettings({ world: { files } }: AppContext, path: string): Result<Settings | null> {
   const read = tryPath(() => (files.info(path) === null ? null : files.readBytes(path, 0, bytesMax + 1)));
   if (!read.ok) return fail('usage', `${briefPath(path)} ${read.trouble}.`, 'Check its permissions.');
@@ -92,14 +86,11 @@ function parseSettings(path: string, bytes: Uint8Array): Result<Parsed> {
 
 export interface Changed {
   readonly isChanged: boolean;
-  /** Path of the copy that was made now of what was there; null when none was needed. */
+  /** Path of the new backup; null if none was needed. */
   readonly backup: string | null;
 }
 
-/**
- * Gives the file the `hooks` that `change` makes; all other members keep their bytes. One copy is kept beside it, of
- * what the person last had there. Fails with `corrupt-file`, `busy` or `write-failed`, and then the file is as it was.
- */
+/** Sets the member `hooks` and keeps all others byte for byte, with one backup. On failure, changes nothing. */
 export function changeHooks(
   { world: { files } }: AppContext,
   { path, access }: { readonly path: string; readonly access: FileAccess },
@@ -119,7 +110,7 @@ export function changeHooks(
         const after = change(settings);
         if (Bun.deepEquals(settings, after)) return ok(null);
         const newText = withMember(text, 'hooks', after.hooks);
-        // claude ignores a faulty file without a word, so ours is judged before it is there.
+        // claude silently ignores a faulty file, so check the new text before it is written.
         const checked = readBackCheck(path, newText);
         if (!checked.ok) return checked;
         if (bytes !== null) {
@@ -137,7 +128,7 @@ export function changeHooks(
   }
 }
 
-/** One copy at most: of the file as it was before our hooks were put into it. An empty object needs none. */
+/** Keeps one backup: the file before our hooks were added. An empty object needs none. */
 function keep(
   files: AppContext['world']['files'],
   path: string,
@@ -150,18 +141,16 @@ function keep(
     return fail('write-failed', `${copy} is in the way of a copy of what is there.`, 'Move it away.');
   }
   const fresh = `${copy}.new`;
-  // Left over from a process that died here: only the holder of the lock writes it.
+  // Left by a killed process: only the holder of the lock writes this file.
   if (files.entryKind(fresh) === 'file') files.remove(fresh);
   files.writeBytes(fresh, bytes, { durable: true, access: 'project', like: path });
   files.rename(fresh, copy);
   return ok(copy);
 }
 
-// Changes one member of a JSON object in its text, so that the rest keeps its numbers, its order and its layout.
-
 /**
- * The text of the object with the member set to `value`, or without it when that is undefined. `text` must be a valid
- * JSON object in which no key stands twice.
+ * Sets or removes one member in the text of a JSON object, so that the rest keeps its numbers, order and layout. `text`
+ * must be a valid object without duplicate keys.
  */
 export function withMember(text: string, key: string, value: unknown): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
@@ -169,6 +158,6 @@ export function withMember(text: string, key: string, value: unknown): string {
   const isOneLine = !text.trim().includes('\n') && text.includes('"');
   const layout = { eol, insertSpaces: !indent.startsWith('\t'), tabSize: indent.length };
   const changed = applyEdits(text, modify(text, [key], value, isOneLine ? {} : { formattingOptions: layout }));
-  // As it was before something was put in.
+  // Restore an empty object.
   return value === undefined ? changed.replace(/^(\s*)\{\s+\}/, '$1{}') : changed;
 }

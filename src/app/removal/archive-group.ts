@@ -1,7 +1,4 @@
-/**
- * app/removal/: groups and sessions that go, with the worktrees that they have left. This file: putting a finished
- * group away.
- */
+/** Archives a finished group and removes sessions, with their worktrees. */
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -34,7 +31,7 @@ export interface Archived {
   readonly tidied: CleanUpReport;
 }
 
-/** Worktrees of merged work go. Unmerged work prevents archiving unless `force` throws it away. */
+/** Removes worktrees of merged work. Unmerged work prevents archiving, unless `force` discards it. */
 export async function archiveGroup(
   context: AppContext,
   group: GroupReference,
@@ -51,7 +48,7 @@ export async function archiveGroup(
     wasArchived = writer.state.status === 'archived';
     return wasArchived || force ? ok(undefined) : checkArchivable(context, writer.state, leftovers);
   };
-  // Archived first: worktrees are looked at again by the same command, should this end in between.
+  // Log first: after an interruption, the same command removes the remaining worktrees.
   const after = async (writer: GroupWriter): Promise<Result<void>> => {
     const tidied = await cleanUpSessions(context, writer, [...writer.state.sessions.keys()], { force });
     if (!tidied.ok) return tidied;
@@ -63,7 +60,7 @@ export async function archiveGroup(
   return ok(archived as Archived);
 }
 
-/** An archived group cannot be merged any more, so what waits for that must not be put away with it. */
+/** Refuses unmerged work, because an archived group cannot be merged. */
 function checkArchivable(context: AppContext, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
   const obstacles = leftovers.flatMap((leftover) => {
     const why = whyKept(context, leftover, 'keep-unmerged');
@@ -72,12 +69,12 @@ function checkArchivable(context: AppContext, state: GroupState, leftovers: read
   const [first] = obstacles;
   if (first === undefined) return ok(undefined);
   const { id } = state.group;
-  const rest = obstacles.length === 1 ? '' : ` So it is with ${plural(obstacles.length - 1, 'further session')}.`;
+  const rest = obstacles.length === 1 ? '' : ` The same applies to ${plural(obstacles.length - 1, 'more session')}.`;
   return fail(
     'illegal-transition',
-    `Group ${id} is not archived: unmerged work would stay. The worktree of ${first.leftover.title}: ` +
+    `Group ${id} is not archived, because it has unmerged work. The worktree of ${first.leftover.title}: ` +
       `${first.why}${rest}`,
-    advise(`${recoveryHint(state, first.leftover)} and archive again, or throw it away with`, [
+    advise(`${recoveryHint(state, first.leftover)} and archive again, or discard it with`, [
       'group',
       'archive',
       id,
@@ -86,7 +83,7 @@ function checkArchivable(context: AppContext, state: GroupState, leftovers: read
   );
 }
 
-/** Fails with `illegal-transition` while its worktree holds what would be lost. */
+/** Fails with `illegal-transition` if unsaved work would be lost. */
 export async function removeSession(
   context: AppContext,
   session: LoadedSession,
@@ -97,13 +94,13 @@ export async function removeSession(
     const leftover = await leftoverOf(context, paths, sessionId, known);
     return leftover === null ? ok(undefined) : releaseWorktrees(context, paths, [leftover], release);
   };
-  // The runner may start it at any moment, so its worktree is looked at before, and goes afterwards.
+  // A live runner may start the session, so check the worktree first and remove it after the session.
   if (liveRunner(context.world, session) !== null) {
     const before = await leftoverOf(context, paths, sessionId, record);
     const possible = before === null ? ok(undefined) : checkReleasable(context, [before], release);
     if (!possible.ok) return possible;
   }
-  // Without one the worktree goes first: while the session is there, the command can be given again.
+  // Without a runner, remove the worktree first, so that the command can be repeated.
   const before = async (writer: GroupWriter): Promise<Result<void>> => {
     const finished = await finishMerge(context, writer);
     if (!finished.ok) return finished;

@@ -1,4 +1,4 @@
-/** Deletes a group with its transcripts and worktrees; also one whose log cannot be read. */
+/** Deletes a group with its transcripts and worktrees, also if its log cannot be read. */
 import { advise } from '../../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -16,7 +16,7 @@ import { changeGroup } from '../group-commands.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
 import { type GroupReference, isHeld } from '../resolve.ts';
 
-/** Fails with `busy` while a runner holds it, with `illegal-transition` while work would be lost. */
+/** Fails with `busy` if a runner holds the group, and with `illegal-transition` if work would be lost. */
 export async function deleteGroup(
   context: AppContext,
   group: GroupReference,
@@ -33,14 +33,14 @@ export async function deleteGroup(
   return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(context, group, release);
 }
 
-/** Nothing behind it is touched, its lock included. */
+/** Removes the symlink only, without the lock of its target. */
 function deleteLink({ world }: AppContext, { paths }: GroupReference, { tell }: Release): Result<void> {
   world.files.remove(paths.folder);
-  tell(`Only the link ${paths.folder} was removed; the folder that it leads to stays as it is.`);
+  tell(`Removed only the symlink ${paths.folder}; its target was not changed.`);
   return ok(undefined);
 }
 
-/** Skips the confirmation when the deletion would be refused anyway. The lock, taken later, decides. */
+/** Refuses before the confirmation what the deletion would refuse. The lock, taken later, decides. */
 export async function refuseWhileRunning(context: AppContext, group: GroupReference): Promise<Result<void>> {
   if (!isHeld(context.world, group)) return ok(undefined);
   const taken = await changeGroup<void>(context, group, { direct: () => ok(undefined) });
@@ -60,7 +60,7 @@ async function deleteNow(
   const taken = anyAttachedProblem(writer.state);
   if (taken) return taken;
   if (writer.state.running.size > 0) {
-    context.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
+    context.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that run without a runner ...`);
     await stopGroup(context.world, writer, 'deleted');
   }
   await stopRehearsal(context.world, writer.paths);
@@ -68,7 +68,7 @@ async function deleteNow(
   return finished.ok ? deleteFiles(context, group, writer.state, release) : finished;
 }
 
-/** Worktrees go through git first: their folders alone would leave the user's repositories with stale entries. */
+/** Removes worktrees through git first, so that the user's repositories have no stale entries. */
 async function deleteFiles(
   context: AppContext,
   { root, groupId, paths }: GroupReference,
@@ -86,13 +86,12 @@ function isDamage(failure: Failure): boolean {
   return ['corrupt-file', 'newer-version', 'older-version'].includes(failure.reason);
 }
 
-/** Without a readable log there is no writer; the lock is taken by hand. */
+/** Takes the lock directly, because a writer needs a readable log. */
 async function deleteDamaged(context: AppContext, group: GroupReference, release: Release): Promise<Result<void>> {
   const { world } = context;
   const { groupId, paths } = group;
   const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
-  if (lock === null)
-    return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
+  if (lock === null) return fail('busy', `Another process is using group ${groupId}.`, 'Try again when it has ended.');
   try {
     refuseHiddenLog(world, paths.events);
     await stopDamagedGroup(world, paths);
@@ -104,7 +103,7 @@ async function deleteDamaged(context: AppContext, group: GroupReference, release
   }
 }
 
-/** Throws where only permissions hide the log: it is intact, and may name a worker that this user cannot stop. */
+/** Throws if only permissions hide the log: the group is intact, and may have workers that this user cannot stop. */
 function refuseHiddenLog({ files }: World, path: string): void {
   try {
     files.readText(path);

@@ -1,4 +1,4 @@
-/** Groups that are no longer needed: which of them are deleted, and why others stay. */
+/** `group prune`: chooses the groups to delete, and explains why others are kept. */
 import { join } from 'node:path';
 import { advise, see } from '../../core/advice.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
@@ -21,7 +21,7 @@ import { deleteGroup } from './delete-group.ts';
 
 export interface PruneOptions {
   readonly olderThanMs?: number | undefined;
-  /** Absent: any but running and paused ones. */
+  /** Absent = all except running and paused groups. */
   readonly status?: GroupStatus | 'active' | undefined;
   readonly largerThanBytes?: number | undefined;
   readonly keep?: number | undefined;
@@ -36,7 +36,7 @@ export interface PruneCandidate {
 
 export interface PrunePlan {
   readonly doomed: readonly PruneCandidate[];
-  /** Others that were meant. `why` is one sentence or more. */
+  /** Groups that match but are kept. */
   readonly kept: readonly { readonly id: GroupId; readonly why: string }[];
 }
 
@@ -60,7 +60,7 @@ export async function planPrune(context: AppContext, root: string, options: Prun
   return { doomed, kept };
 }
 
-/** Deletes a planned group, unless its status has changed. Fails as `deleteGroup` does. */
+/** Deletes a planned group, unless its status has changed. */
 export function pruneGroup(
   context: AppContext,
   group: GroupReference,
@@ -82,7 +82,7 @@ function isMeant({ status }: GroupMeta, { status: wanted }: PruneOptions): boole
 
 async function checkPrunable(context: AppContext, group: GroupReference): Promise<Result<void>> {
   if (isHeld(context.world, group)) {
-    return fail('busy', 'It is being run.', advise('Pause it first', ['group', 'pause', group.groupId]));
+    return fail('busy', 'It has a live runner.', advise('Pause it first', ['group', 'pause', group.groupId]));
   }
   const state = loadGroup(context.world, group.root, group.groupId);
   if (!state.ok) return state;
@@ -97,8 +97,8 @@ function namedProblem(context: AppContext, paths: GroupPaths, { group, sessions 
   for (const { workspace } of sessions.values()) {
     const other = workspace === undefined ? null : namedElsewhere(context, paths, workspace);
     if (workspace === undefined || other === null) continue;
-    const message = `The group ${other} builds on its branch ${workspace.branch}.`;
-    return fail('illegal-transition', message, advise('Delete it all the same with', ['group', 'delete', group.id]));
+    const message = `Group ${other} uses its branch ${workspace.branch}.`;
+    return fail('illegal-transition', message, advise('Delete it anyway with', ['group', 'delete', group.id]));
   }
   return ok(undefined);
 }
@@ -124,7 +124,7 @@ function bytesOf(files: Files, paths: GroupPaths): number {
   return [paths.folder, ...worktrees].reduce((bytes, path) => bytes + sizeOf(files, path), 0);
 }
 
-/** Of what is there itself: what links lead to stays. */
+/** Does not follow symlinks. */
 function sizeOf(files: Files, path: string): number {
   try {
     const kind = files.entryKind(path);
@@ -136,9 +136,7 @@ function sizeOf(files: Files, path: string): number {
   }
 }
 
-// Work on several groups, one after the other: what the system refuses of one is told of it, and the others go on.
-
-/** An error of the system becomes the failure `write-failed`, with its path; a defect of ours is thrown again. */
+/** Turns a system error into `write-failed` with its path, so that the other groups are still handled. */
 export async function catchWriteErrors<T>(
   { paths }: Pick<GroupReference, 'paths'>,
   work: () => Promise<Result<T>>,
@@ -155,7 +153,7 @@ export async function catchWriteErrors<T>(
   }
 }
 
-/** How a group that could not be deleted stands, a sentence without its end: its folder goes before its files. */
+/** The start of a sentence about a group that could not be deleted. The folder is renamed before its files go. */
 export function remainingState({ world }: Pick<AppContext, 'world'>, { groupId, paths }: GroupReference): string {
-  return isGroupGone(world, paths) ? `${groupId} is deleted, but not all of its files` : `${groupId} stays`;
+  return isGroupGone(world, paths) ? `${groupId} is deleted, but not all of its files` : `${groupId} was not deleted`;
 }

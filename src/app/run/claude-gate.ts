@@ -1,4 +1,4 @@
-/** The claude that a run will use: found, and checked when it is new here, before anything is started. */
+/** Finds the claude for a run, and checks a new one, before anything starts. */
 
 import { join } from 'node:path';
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
@@ -15,7 +15,7 @@ import { onSignal } from '../signals.ts';
 import { checkFirstProjects, checkGit, checkStarts, warnOfForeseen } from './run-check.ts';
 import type { RunOptions } from './run-options.ts';
 
-/** Checks nothing when nothing would start. Fails with `claude-unproven` or `usage`. */
+/** Skips the check if nothing would start. Fails with `claude-unproven` or `usage`. */
 export async function gateForGroup(
   context: AppContext,
   group: GroupReference,
@@ -25,7 +25,7 @@ export async function gateForGroup(
   const { config, only, isQuiet = false } = options;
   const gate = new CheckGate(context, { root: group.root, isQuiet, stop: calledOff });
   const state = loadGroup(context.world, group.root, group.groupId);
-  // The run refuses to make a rehearsed group real, and needs no claude for that.
+  // The run will refuse to make a rehearsed group real.
   if (!state.ok || !isTaken || isRehearsal(state.value)) return ok(gate);
   const ids = toBeRun(context, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate);
@@ -37,7 +37,7 @@ export async function gateForGroup(
   if (!ready.ok) return ready;
   const { acceptClaude } = { ...state.value.group.config, ...config };
   const admitted = await admit(context, gate, acceptClaude);
-  // With a fleet, sessions may work where there is a login.
+  // In a fleet, other hosts may have a login.
   const { files } = context.world;
   const isAlone = files.info(join(group.root, 'fleet', 'fleet.json')) === null;
   const records = ids.flatMap((id) => state.value.sessions.get(id) ?? []);
@@ -48,7 +48,7 @@ export async function gateForGroup(
   return askGate(context, gate, acceptClaude, first.definition);
 }
 
-/** Fails when claude has no login: an attempt would only find that out, and count as one. */
+/** Fails without a login, which would otherwise cost an attempt. */
 async function askGate(
   context: AppContext,
   gate: CheckGate,
@@ -63,7 +63,7 @@ async function askGate(
   return ok(gate);
 }
 
-/** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
+/** For a rehearsal, which needs no gate: checks worktrees and limits. */
 export async function checkRehearsed(
   context: AppContext,
   group: GroupReference,
@@ -102,7 +102,7 @@ async function checkMachine(
   return hasGit.ok ? checkStarts(context, state, ids) : hasGit;
 }
 
-/** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
+/** The sessions that the run will start; null if there are none, or it may not start. */
 function toBeRun(
   { world }: AppContext,
   state: GroupState,
@@ -126,7 +126,7 @@ function toBeRun(
   });
 }
 
-/** Before the group is made. Also fails when claude is missing or logged out, or no session could begin. */
+/** Called before the group is created. Also fails if claude is missing or logged out, or no session could start. */
 export async function gateForNewGroup(
   context: AppContext,
   root: string,
@@ -154,7 +154,7 @@ export async function gateForNewGroup(
   return asked;
 }
 
-/** A missing claude is no failure here: it is reported for each session that the run wants to start. */
+/** A missing claude is not a failure here: the run reports it for each session. */
 async function admit(
   { world }: AppContext,
   gate: CheckGate,

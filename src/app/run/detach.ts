@@ -1,6 +1,6 @@
 /**
- * `--detach`: the runner becomes a process in a session of its own, which no terminal can end, and this command returns
- * once it runs the group. What such a runner prints goes into a log file of the group.
+ * `--detach`: starts the runner in its own process session, independent of the terminal, and waits until it runs the
+ * group. Its output goes to a log file of the group.
  */
 
 import { join, resolve } from 'node:path';
@@ -19,16 +19,16 @@ import { LogReader } from '../watch/log-reader.ts';
 import type { RunOptions } from './run-options.ts';
 
 const lookMs = 25;
-const saidBytesMax = 20_000;
+const outputBytesMax = 20_000;
 const sentenceColumnsMax = 1_000;
 
 export type Detached =
   | { readonly kind: 'running'; readonly pid: number; readonly log: string }
-  | { readonly kind: 'refused'; readonly code: number; readonly said: readonly string[] };
+  | { readonly kind: 'refused'; readonly code: number; readonly lines: readonly string[] };
 
 type Here = Pick<AppContext, 'world' | 'env' | 'cwd' | 'packageRoot'>;
 
-/** Resolves when the runner runs the group or has refused to. Fails when it ended and did not say why. */
+/** Resolves when the runner runs the group or has refused. Fails if it ended without a message. */
 export async function startDetached(
   context: Here,
   group: GroupReference,
@@ -45,7 +45,7 @@ export async function startDetached(
   return ok({ kind: 'running', pid: started.value.identity.pid, log });
 }
 
-/** One for each runner: those that come at the same time are not to be mistaken for each other. */
+/** Unique, because two runners may start at the same time. */
 function logFileFor(world: World, folder: string): string {
   world.files.makeFolder(folder);
   const time = new Date(world.clock.now()).toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-');
@@ -71,7 +71,7 @@ function startRunner(
   });
 }
 
-/** The words of a command line that ask for the same run, in this process's place. */
+/** The command line of the same run. */
 export function runArguments({ config, rehearse, keep, retryFailed }: RunOptions, cwd: string): string[] {
   const words: string[] = [];
   for (const [name, setting] of Object.entries(groupSettings)) {
@@ -87,7 +87,7 @@ export function runArguments({ config, rehearse, keep, retryFailed }: RunOptions
   return [...words, '--output=text'];
 }
 
-/** How the runner ended, or that it holds the lock and a list of groups shows the run. */
+/** Waits until the runner ends, or holds the lock and is listed as running. */
 async function beginning(
   world: World,
   paths: GroupPaths,
@@ -100,7 +100,7 @@ async function beginning(
   });
   const { pid, startTime } = runner.identity;
   for (;;) {
-    // Asked before the log is read: what was logged before the end is then seen for certain.
+    // Check the runner before the log is read, so that the log includes its last events.
     const ended: ExitStatus | null = exit;
     events.read();
     const run = events.state?.run?.runner;
@@ -111,19 +111,19 @@ async function beginning(
   }
 }
 
-/** Snapshots come a moment later than the log. */
+/** Snapshots lag behind the log. */
 function isListed({ files }: World, { meta }: GroupPaths, status: string | undefined): boolean {
   const snapshot = parseJson(files.readText(meta) ?? '');
   return isObject(snapshot) && snapshot.status === status;
 }
 
 function refused(world: World, status: ExitStatus, log: string): Result<Detached> {
-  const said = new TextDecoder().decode(world.files.readBytes(log, 0, saidBytesMax));
-  const lines = said.split('\n').filter((line) => line.trim() !== '');
+  const output = new TextDecoder().decode(world.files.readBytes(log, 0, outputBytesMax));
+  const lines = output.split('\n').filter((line) => line.trim() !== '');
   world.files.remove(log);
   if (status.kind === 'exited' && lines.length > 0) {
-    return ok({ kind: 'refused', code: status.code, said: lines.map((line) => safeLine(line, sentenceColumnsMax)) });
+    return ok({ kind: 'refused', code: status.code, lines: lines.map((line) => safeLine(line, sentenceColumnsMax)) });
   }
   const how = status.kind === 'signalled' ? `was ended by ${status.signal}` : 'ended';
-  return fail('internal', `The runner ${how} before it began.`, 'Try again, or run the group without --detach.');
+  return fail('internal', `The runner ${how} before it started.`, 'Try again, or run the group without --detach.');
 }

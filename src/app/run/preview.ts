@@ -1,4 +1,4 @@
-/** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
+/** `group plan` and `--dry-run`: what a run would do and need. Starts and writes nothing. */
 
 import { checkSupported, findClaude, forRehearsal, versionOf } from '../../claude/launch/program.ts';
 import { readUserClaude } from '../../claude/launch/user-claude.ts';
@@ -31,7 +31,7 @@ import { lastCheckOf } from '../claude-check/gate.ts';
 import { dayBudget } from '../config/user-config.ts';
 import { presentUsage, readSamples, readStanding } from '../watch/live-view.ts';
 import { checkGit, commandCheck, projectCheck, startCheck } from './run-check.ts';
-import { leftOutOfProjects, leftOutOfUser } from './unused-config.ts';
+import { unusedProjectConfig, unusedUserConfig } from './unused-config.ts';
 import { worktreeLines } from './worktree-preview.ts';
 
 const sentenceColumnsMax = 600;
@@ -50,13 +50,13 @@ export interface RunPreview {
   readonly notes: readonly string[];
   readonly warnings: readonly string[];
   readonly day?: DayBudget;
-  /** Sentences on what plain claude would use there and the group does not. */
+  /** Sentences on configuration that plain claude would use and the sessions do not. */
   readonly leftOut: readonly string[];
-  /** Sentences on worktrees: what they take, and where the work will be. */
+  /** Sentences on size and location of worktrees. */
   readonly worktrees: readonly string[];
 }
 
-/** The copies in the group's folder, or the templates of a group that is not made yet. */
+/** The copies in the folder of the group, or the templates of a group that does not exist yet. */
 export type PreviewTemplates = TemplateStore | 'frozen';
 
 export async function previewRun(
@@ -78,18 +78,18 @@ export async function previewRun(
   const day = options.rehearsal ? undefined : await dayBudget(context, root);
   const spentUsd = presentUsage(state, live).costUsd;
   const ids = preview.waves.flat();
-  const ofUser = leftOutOfUser(context, state, ids);
+  const ofUser = unusedUserConfig(context, state, ids);
   return {
     ...{ preview, spentUsd, missing, configs, modes, notes: powerNotes(state, configs), warnings },
     ...defined({ day }),
-    leftOut: [...leftOutOfProjects(context, state, ids), ...(ofUser === null ? [] : [ofUser])],
+    leftOut: [...unusedProjectConfig(context, state, ids), ...(ofUser === null ? [] : [ofUser])],
     worktrees: await worktreeLines(context, root, state, ids),
   };
 }
 
-/** The fleet is asked only where a session has to work on one of its machines. */
+/** Reads the hosts of the fleet only if a session requires one. */
 async function warningsFor(context: AppContext, root: string, state: GroupState): Promise<string[]> {
-  const unasked = (): HostSlots => ({ text: 'it was not asked', cure: see('host', 'list') });
+  const unasked = (): HostSlots => ({ text: 'it was not checked', cure: see('host', 'list') });
   if (unsatisfiableRequirements(state, unasked).size === 0) return [];
   const { describeHosts, fleetHosts: listHosts } = await import('../fleet/hosts.ts');
   const hosts = await listHosts(context, root);
@@ -124,7 +124,7 @@ function modesOf(state: GroupState, configs: Configs): ReadonlyMap<SessionId, st
   );
 }
 
-/** What the config templates in use forbid, allow and start, because users do not reread templates before a run. */
+/** Summarises the permissions and programs of config templates, because users do not reread them before a run. */
 function powerNotes(state: GroupState, configs: Configs): string[] {
   const notes = new Map<string, string>();
   for (const [id, config] of configs) {
@@ -167,7 +167,7 @@ async function missingFor(
     const { definition } = state.sessions.get(id) as SessionRecord;
     if (context.world.files.info(definition.projectPath)?.kind !== 'folder') {
       const message = `The project folder ${definition.projectPath} is gone.`;
-      missing.push({ sessionId: id, message, next: 'Put it back, or remove the session.' });
+      missing.push({ sessionId: id, message, next: 'Restore it, or remove the session.' });
     }
     note(configs.get(id) as Result<ResolvedConfig>, id);
     note(ofProject(id), id);

@@ -1,4 +1,4 @@
-/** What sessions would fail of when they are started, told before anything is. */
+/** Finds reasons for which sessions would fail at their start. */
 import { join } from 'node:path';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
 import {
@@ -19,12 +19,11 @@ import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { checkLimits } from '../../worker/limits.ts';
 import type { AppContext } from '../app-context.ts';
-import { leftOutOfProjects } from './unused-config.ts';
+import { unusedProjectConfig } from './unused-config.ts';
 
 /**
- * Tells of each session whether claude's settings in its project would be let through, as far as can be told before: a
- * worktree holds what is committed, most often not the settings of one person; those of the main checkout count for it
- * all the same. Fails with `spawn-failed`. A project of many sessions is read once.
+ * Checks the claude settings in the project of each session. A worktree has the committed settings, and claude also
+ * reads the local settings of the main checkout. Reads each project once. Fails with `spawn-failed`.
  */
 export async function projectCheck(
   context: AppContext,
@@ -82,7 +81,7 @@ async function committedSettings({ world, env }: AppContext, projectPath: string
   return [{ path, settings: parseSettings(Buffer.from(asked.value.stdout)) }];
 }
 
-/** Whether git is there for those of the sessions that get a worktree. Fails with `usage` and the first of them. */
+/** Fails with `usage` if a session needs a worktree and git is missing. */
 export async function checkGit(
   { world, env }: Pick<AppContext, 'world' | 'env'>,
   state: GroupState,
@@ -98,7 +97,7 @@ export async function checkGit(
   return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, nextInPlace ?? next);
 }
 
-/** Whether the session can get the worktree, and the mode, that it is going to ask for; one answer for each project. */
+/** Checks whether a session can get its worktree and permission mode. Checks each project once. */
 export function startCheck(context: AppContext, state: GroupState, isRehearsal = false) {
   const known = new Map<string, Promise<Result<void>>>();
   return async (id: SessionId, mode: string): Promise<readonly Result<void>[]> => {
@@ -113,7 +112,7 @@ export function startCheck(context: AppContext, state: GroupState, isRehearsal =
   };
 }
 
-/** Whether they get their worktrees and the limits that they ask for. Fails with `usage` and the first without. */
+/** Fails with `usage` and the first session that cannot get its worktree or limits. */
 export async function checkStarts(
   context: AppContext,
   state: GroupState,
@@ -131,7 +130,7 @@ export async function checkStarts(
   return ok(undefined);
 }
 
-/** Whether the shell finds what the session's own commands start with; what set-up brings is not known before. */
+/** Checks whether the programs of setup and acceptance commands are on PATH; set-up may install others. */
 export function commandCheck({ world, env }: AppContext, state: GroupState) {
   const known = new Map<string, Promise<boolean>>();
   const isFound = async (word: string): Promise<boolean> => {
@@ -143,7 +142,7 @@ export function commandCheck({ world, env }: AppContext, state: GroupState) {
     const { setup, accept, host, requires } = recordOf(state, id).definition;
     const isSetUp = setup !== undefined && isolationOf(state, id) === 'worktree';
     const [what, command = ''] = isSetUp ? ['setup', setup] : ['accept', accept];
-    // What is more than a plain command, or names a file, is left to the shell.
+    // Check only plain command names, no shell syntax or paths.
     const word = /^\s*(?:\w+=[\w./:,-]*\s+)*([A-Za-z][\w.+-]*)(?=\s|;|$)/.exec(command)?.[1];
     if (word === undefined || host !== undefined || requires !== undefined) return ok(undefined);
     const asked = known.get(word) ?? isFound(word);
@@ -153,16 +152,16 @@ export function commandCheck({ world, env }: AppContext, state: GroupState) {
   };
 }
 
-/** claude ends at once when root is to ask for nothing, unless it is said that this is a sandbox. */
+/** As root, claude refuses bypassPermissions unless IS_SANDBOX is set. */
 function checkMode({ env }: AppContext, mode: string): Result<void> {
   if (mode !== 'bypassPermissions' || process.getuid?.() !== 0 || env.IS_SANDBOX === '1') return ok(undefined);
   const next = 'Run as another user; or, where this machine is a sandbox, set IS_SANDBOX=1.';
-  return fail('usage', 'claude refuses the permission mode bypassPermissions to root.', next);
+  return fail('usage', 'claude refuses the permission mode bypassPermissions for root.', next);
 }
 
 const columnsMax = 600;
 
-/** Says which sessions will fail for what their projects or commands are, and what is not as in plain claude. */
+/** Prints foreseeable failures of sessions, and differences to plain claude. */
 export async function warnOfForeseen(
   context: AppContext,
   root: string,
@@ -181,10 +180,10 @@ export async function warnOfForeseen(
       context.notes.line(safeLine(`Session ${title} will ${what}: ${describeFailure(checked.failure)}`, columnsMax));
     }
   }
-  for (const sentence of leftOutOfProjects(context, state, ids)) context.notes.line(safeLine(sentence, columnsMax));
+  for (const sentence of unusedProjectConfig(context, state, ids)) context.notes.line(safeLine(sentence, columnsMax));
 }
 
-/** Fails with `usage` when no session of the group could begin for what its project says. */
+/** Fails with `usage` if the project settings prevent the start of all sessions. */
 export async function checkFirstProjects(context: AppContext, root: string, state: GroupState): Promise<Result<void>> {
   const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
   const ids = first.map(({ definition }) => definition.id);

@@ -1,4 +1,4 @@
-/** This process becomes the runner of a group until it is settled: everything that is looked at before, and the run. */
+/** Runs a group in this process, after all checks, until the group is settled. */
 import { resolve } from 'node:path';
 import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -26,17 +26,17 @@ import type { RunDisplay, RunOptions } from './run-options.ts';
 
 export type RunHere =
   | RunResult
-  /** Before the run began: by a signal, or because a command paused the group. */
+  /** The run did not start: a signal arrived, or another command paused the group. */
   | { readonly kind: 'interrupted' | 'called-off' };
 
 export interface RunHereOptions {
   openDisplay(): Promise<RunDisplay>;
-  /** While the group runs the log could not be told of a merge that was cut off. */
+  /** Finishes an interrupted merge before the run, because a running group cannot log it. */
   finishMerge(): Promise<Result<unknown>>;
   readonly ring?: (event: GroupEvent, state: GroupState) => void;
 }
 
-/** Resolves when the group is settled or the runner left. `opened`: a gate that was passed already. */
+/** Resolves when the group is settled or the runner left. `opened`: the check of claude, if it was done already. */
 export async function runHere(
   context: AppContext,
   group: GroupReference,
@@ -68,12 +68,14 @@ export async function runHere(
   if (ran.value.status === 'completed') await removeRehearsed(context, group);
   else if ([...ran.value.state.sessions.values()].some(({ workspace }) => workspace !== undefined)) {
     const remove = commandText(['group', 'archive', group.groupId, '--force']);
-    context.notes.line(`The rehearsal keeps its branches and worktrees to go on with. Remove them with: ${remove}`);
+    context.notes.line(
+      `The rehearsal is not finished, so its branches and worktrees stay. Remove them with: ${remove}`,
+    );
   }
   return ran;
 }
 
-/** Its work is made up: the branches of the real run get the names, and the disk the room. */
+/** Removes the work of a completed rehearsal, so that the real run can use the branch names. */
 async function removeRehearsed(context: AppContext, group: GroupReference): Promise<void> {
   const { cleanUpSessions } = await import('../delivery/worktree-cleanup.ts');
   const removed = await changeGroup(context, group, {
@@ -83,9 +85,9 @@ async function removeRehearsed(context: AppContext, group: GroupReference): Prom
       return cleanUpSessions(context, writer, ids, { force: true });
     },
   });
-  if (!removed.ok) context.notes.line(`The rehearsal left its worktrees. ${removed.failure.message}`);
+  if (!removed.ok) context.notes.line(`The worktrees of the rehearsal were not removed. ${removed.failure.message}`);
   else if (removed.value.cleaned.length > 0) {
-    context.notes.line('The branches and worktrees of the rehearsal are removed; --keep keeps them.');
+    context.notes.line('Removed the branches and worktrees of the rehearsal; use --keep to keep them.');
   }
 }
 
@@ -140,13 +142,13 @@ async function runHeld(
   return ok(result);
 }
 
-/** Only where the rule asks for it: other groups are read for this. */
+/** Read only if the budget rule needs it, because it reads other groups. */
 function quotesOf(world: World, root: string, state: GroupState): RunInfo['quotes'] {
   if (state.group.config.continueIf?.includes('quote') !== true) return undefined;
   return canaryWaves(state, costHistory(readSamples(world, root, state))).map(({ quoteUsd }) => quoteUsd);
 }
 
-/** Without a script a group goes on with the one it was rehearsed with last. */
+/** Without a script, uses the script of the last rehearsal. */
 export async function rehearsalOf(
   context: AppContext,
   { root, groupId }: GroupReference,
@@ -157,11 +159,11 @@ export async function rehearsalOf(
   if (script === undefined || context.world.files.info(script) !== null) {
     return rehearsalFor(context, script ?? rehearse);
   }
-  const next = 'Put it back, or give the path of another one to --rehearse.';
-  return fail('usage', `The script with which the group was rehearsed, ${briefPath(script)}, is gone.`, next);
+  const next = 'Restore it, or give the path of another one to --rehearse.';
+  return fail('usage', `The rehearsal script of the group is gone: ${briefPath(script)}.`, next);
 }
 
-/** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
+/** The scripted API of a run; undefined for a real run. Fails if its script is faulty. */
 export async function rehearsalFor(
   context: AppContext,
   rehearse: string | true | undefined,
@@ -177,24 +179,22 @@ export async function rehearsalFor(
   return fail('usage', `The rehearsal script ${briefPath(scriptFile)} ${made.trouble}.`, next);
 }
 
-// A run locks its group before it checks claude, which takes seconds for a new version, so that `stop --all` finds and
-// ends a run that is about to start.
-
-/** One short command can follow the other; more often than this is no accident. */
+/** Short commands may hold the lock one after another; give up after this many. */
 const startTriesMax = 20;
 const lookMs = 100;
 
+/** A run holds the lock before it checks claude, which takes seconds, so that `stop --all` finds and ends it. */
 export interface RunClaim {
   readonly runId: string;
   readonly lock: Lock;
-  /** Aborted as soon as another process requests a pause of this run. */
+  /** Aborted when another process requests a pause of this run. */
   readonly calledOff: AbortSignal;
-  /** From now on the run itself answers what it is asked. */
+  /** The run handles requests from now on. */
   begin(): void;
   end(): void;
 }
 
-/** Null when the group cannot be taken; why that is says the run that tries it next. */
+/** Null if the lock is not available; the run then fails with the reason. */
 export async function claimRun(world: World, group: GroupReference): Promise<RunClaim | null> {
   const runId = world.random.uuid();
   const lock = await takeLock(world, group, runId);

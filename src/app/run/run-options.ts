@@ -1,4 +1,4 @@
-/** app/run/: running a group from here, or in a process of its own. This file: how it is to be run. */
+/** Options of a run, and the display that it needs. */
 
 import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -13,23 +13,21 @@ export type RunConfig = Partial<GroupConfig>;
 
 export interface RunOptions {
   readonly config: RunConfig;
-  /** As a rehearsal: with the script of that path, with the one it was rehearsed with last, or the default one. */
+  /** Rehearse with the script of this path; true = the script of the last rehearsal, or the default one. */
   readonly rehearse: string | true | undefined;
-  /** Branches and worktrees of a rehearsal stay when it is over. */
+  /** Keep branches and worktrees of a completed rehearsal. */
   readonly keep?: boolean | undefined;
   readonly retryFailed: boolean;
-  /** Only these sessions are started; absent = all. */
+  /** Start only these sessions; absent = all. */
   readonly only?: readonly SessionId[];
   readonly isQuiet?: boolean;
 }
 
-// What shows a run while it runs, and is asked by whom it is stopped.
-
 export interface RunDisplay {
   readonly reporter: Reporter;
-  /** Signals of this process, and those that keys stand for. */
+  /** Signals of this process and of keys, such as Ctrl-C in the dashboard. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
-  /** It has the whole terminal, and nothing else may write there. */
+  /** The display uses the whole terminal, so nothing else may print. */
   readonly isScreen: boolean;
   close(): Promise<void>;
 }
@@ -38,6 +36,6 @@ export function checkStartable({ state, record }: LoadedSession): Result<void> {
   if (!state.group.config.respectDependencies) return ok(undefined);
   const unmet = record.definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
   if (unmet.length === 0) return ok(undefined);
-  const next = advise('Let the group go on with', resumeCommand(state));
+  const next = advise('Continue the group with', resumeCommand(state));
   return fail('usage', `It waits for ${listTitles(state, unmet)}, which must complete first.`, next);
 }

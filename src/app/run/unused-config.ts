@@ -1,4 +1,4 @@
-/** What plain claude would use in the projects of a group and the group does not, said before money is spent. */
+/** Names configuration that plain claude would use and the sessions do not, before anything is spent. */
 import { join } from 'node:path';
 import { droppedVariables, workerEnvironment } from '../../claude/launch/environment.ts';
 import { findSettings, settingsFiles } from '../../claude/launch/project-settings.ts';
@@ -23,41 +23,41 @@ import type { AppContext } from '../app-context.ts';
 const namesShown = 5;
 
 /** One sentence for each project and cause. */
-export function leftOutOfProjects(context: AppContext, state: GroupState, ids: readonly SessionId[]): string[] {
+export function unusedProjectConfig(context: AppContext, state: GroupState, ids: readonly SessionId[]): string[] {
   const user = readUserClaude(context.world, context.env);
   const remedy = remedyFor(context, state);
-  const said = ids.flatMap((id) => {
+  const sentences = ids.flatMap((id) => {
     const definition = state.sessions.get(id)?.definition;
-    return definition === undefined ? [] : leftOutOf(context, user, definition, remedy);
+    return definition === undefined ? [] : unusedIn(context, user, definition, remedy);
   });
-  return [...droppedSentence(context), ...new Set(said)];
+  return [...droppedSentence(context), ...new Set(sentences)];
 }
 
 function droppedSentence({ world, env }: AppContext): string[] {
   const nowhere = { attemptId: '', configDir: '', tmpDir: '' };
   const dropped = droppedVariables(env, workerEnvironment({ ...loginOf(world, env), ...nowhere }));
   if (dropped.length === 0) return [];
-  const [what, it] = dropped.length === 1 ? ['A variable', 'it'] : ['Variables', 'they'];
+  const what = dropped.length === 1 ? 'this variable' : 'these variables';
   const names = listNames(dropped.sort(), namesShown);
-  return [`${what} of your environment will not reach sessions, which need what ${it} would change: ${names}`];
+  return [`Sessions do not get ${what} of your environment, which would override their settings: ${names}`];
 }
 
 type Remedy = (option: readonly string[], entry: string) => string;
 
-/** A command for a group that is there, else the entry of its workflow. */
+/** A command for an existing group, else an entry for its workflow. */
 function remedyFor(context: AppContext, state: GroupState): Remedy {
   const id = storedGroupId(context, state);
   return (option, entry) =>
     id === undefined ? `\`${entry}\` in the group of the workflow` : commandText(['group', 'edit', id, ...option]);
 }
 
-/** The id of a group that is on disk; a workflow that is only looked at has made none. */
+/** The id of the group, if it exists on disk: the dry run of a workflow has not created one. */
 export function storedGroupId(context: AppContext, { group: { id } }: GroupState): GroupId | undefined {
   const found = context.root();
   return found.ok && context.world.files.info(groupPaths(found.value, id).events) !== null ? id : undefined;
 }
 
-function leftOutOf({ world }: AppContext, user: UserClaude, definition: SessionDefinition, remedy: Remedy): string[] {
+function unusedIn({ world }: AppContext, user: UserClaude, definition: SessionDefinition, remedy: Remedy): string[] {
   const { projectPath, untrusted } = definition;
   if (untrusted === true) return [];
   try {
@@ -70,12 +70,12 @@ function leftOutOf({ world }: AppContext, user: UserClaude, definition: SessionD
       ...(leftOut.length === 0 ? [] : [serversSentence(projectPath, leftOut, remedy)]),
     ];
   } catch {
-    // What cannot be read is reported when the session starts.
+    // Unreadable settings are reported when the session starts.
     return [];
   }
 }
 
-/** claude ignores a settings file with a mistake as a whole, its deny rules too, and says nothing. */
+/** claude silently ignores a whole settings file with one mistake, including its deny rules. */
 function ignoredFiles({ files }: AppContext['world'], projectPath: string): string[] {
   return settingsFiles.flatMap((name) => {
     const path = join(projectPath, '.claude', name);
@@ -98,8 +98,8 @@ function serversSentence(projectPath: string, servers: readonly string[], remedy
   return `${what} in .mcp.json of ${projectPath} will not start, ${why}: ${listNames(servers, namesShown)}. ${how}`;
 }
 
-/** What of the user's own configuration the sessions do not get; null when there is nothing, or all inherit it. */
-export function leftOutOfUser(context: AppContext, state: GroupState, ids: readonly SessionId[]): string | null {
+/** The parts of the user's configuration that sessions do not get; null if there are none. */
+export function unusedUserConfig(context: AppContext, state: GroupState, ids: readonly SessionId[]): string | null {
   const { world, env } = context;
   const isInherited = ids.every((id) => state.sessions.get(id)?.definition.inherit === 'user');
   if (isInherited) return null;
@@ -116,6 +116,6 @@ export function leftOutOfUser(context: AppContext, state: GroupState, ids: reado
     ...(Object.keys(object(own.mcpServers)).length === 0 ? [] : ['MCP servers']),
   ];
   if (all.length === 0) return null;
-  const how = `Bring it in with: ${remedyFor(context, state)(['--inherit', 'user'], 'inherit: user')}`;
+  const how = `Include it with: ${remedyFor(context, state)(['--inherit', 'user'], 'inherit: user')}`;
   return `Your own claude configuration in ${folder} is not used: ${all.join(', ')}. ${how}`;
 }

@@ -1,4 +1,4 @@
-/** What the worktrees of a group take, where the work will be, and what does not work in them; for `group plan`. */
+/** Sentences for `group plan`: size and location of the worktrees, and what does not work in them. */
 import { join, relative } from 'node:path';
 import { commandText } from '../../core/advice.ts';
 import { ancestorsOf } from '../../core/graph.ts';
@@ -19,7 +19,7 @@ import { readUserConfig } from '../config/user-config.ts';
 import { readIn, usedBeside } from '../create/nearby-projects.ts';
 import { storedGroupId } from './unused-config.ts';
 
-/** One sentence a line; none when no session has a worktree. */
+/** Empty if no session has a worktree. */
 export async function worktreeLines(
   context: AppContext,
   root: string,
@@ -42,7 +42,7 @@ export async function worktreeLines(
   const ofUser = await readUserConfig(context);
   const folder = (ofUser.ok ? ofUser.value.worktrees : undefined) ?? worktreesFolder(root);
   const merge = commandText(['group', 'merge', storedGroupId(context, state) ?? 'latest']);
-  const where = `They lie below ${folder}. Your checkouts stay as they are until you run ${merge}`;
+  const where = `Worktrees are created below ${folder}. Your checkouts do not change until you run ${merge}`;
   const tripped = [...new Set(definitions.flatMap((definition) => brokenLinks(files, definition)))];
   const unlinked = definitions.flatMap((definition) => withoutWork(files, state, ids, definition));
   return [...costs, where, ...lacks.flat(), ...unlinked, ...tripped];
@@ -55,13 +55,13 @@ async function costLine(context: AppContext, top: string, sessions: readonly Ses
   const size = bytes < 1_000_000 ? 'less than 1 MB' : `about ${Math.round(bytes / 1_000_000)} MB`;
   const each = sessions.length === 1 ? '' : ' each';
   const setups = sessions.filter(({ setup }) => setup !== undefined).length;
-  const runs = setups === 0 ? '' : `; setup runs ${setups === 1 ? 'once' : `${setups} times`}, and may add to that`;
+  const runs = setups === 0 ? '' : `; setup runs ${setups === 1 ? 'once' : `${setups} times`} and may need more space`;
   return `${top}: ${plural(sessions.length, 'worktree')} of ${size}${each}${runs}`;
 }
 
 const parentContext = /^\s*(?:context|build)\s*:\s*["']?\.\.(?:\/|["']?\s*(?:#.*)?$)/m;
 
-/** Projects beside this one that it uses and other sessions change, without an order between the two. */
+/** Sibling projects that this one uses and that other sessions change, without a dependency. */
 function withoutWork(files: Files, state: GroupState, ids: readonly SessionId[], session: SessionDefinition): string[] {
   const { id, projectPath, dependsOn, repository } = session;
   const all = new Map([...state.sessions].map(([key, { definition }]) => [key, definition]));
@@ -71,12 +71,12 @@ function withoutWork(files: Files, state: GroupState, ids: readonly SessionId[],
     const its = all.get(other) as SessionDefinition;
     if (its.repository === repository || !used.has(its.repository)) return [];
     if (ancestorsOf(all, dependsOn).has(other) || ancestorsOf(all, its.dependsOn).has(id)) return [];
-    const why = `it does not depend on ${titleOf(state, other)}, which works there`;
+    const why = `it does not depend on ${titleOf(state, other)}, which changes it`;
     return [`${titleOf(state, id)} uses ${its.projectPath} as it is in your checkout: ${why}`];
   });
 }
 
-/** What reads beside the repository without following the links that lie there. */
+/** Tools that do not follow the symlinks to sibling repositories. */
 function brokenLinks(files: Files, { projectPath }: SessionDefinition): string[] {
   const read = (name: string): string => readIn(files, projectPath, name);
   const top = findRepository(files, projectPath)?.top ?? projectPath;
@@ -85,12 +85,16 @@ function brokenLinks(files: Files, { projectPath }: SessionDefinition): string[]
   const beside = [...read('package.json').matchAll(/"file:([^"]+)"/g)].some(([, path = '']) => isOutside(path));
   if (beside && read('yarn.lock').includes('yarn lockfile v1')) {
     const file = join(projectPath, 'package.json');
-    found.push(`${file}: yarn 1 copies "file:" dependencies without following links; use "link:", or --isolate none`);
+    found.push(
+      `${file}: yarn 1 copies "file:" dependencies without following symlinks; use "link:", or --isolate none`,
+    );
   }
   for (const name of composeFiles) {
     if (!parentContext.test(read(name)) || !isOutside('..')) continue;
     const file = join(projectPath, name);
-    found.push(`${file}: a build with the context ".." does not follow links; use --isolate none for what builds it`);
+    found.push(
+      `${file}: a build with the context ".." does not follow symlinks; use --isolate none for sessions that build it`,
+    );
   }
   return found;
 }

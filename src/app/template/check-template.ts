@@ -1,4 +1,4 @@
-/** Everything that is wrong with a template, a folder of templates or a project file. */
+/** Checks a template, a folder of templates or a project file. */
 import { basename, dirname, extname, resolve } from 'node:path';
 import { readBackCheck } from '../../claude/launch/settings.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -22,10 +22,10 @@ export interface TemplateCheckResult {
   readonly problems: readonly Problem[];
 }
 
-/** What the absolute path leads to, and all its problems. Fails with `usage` for what can be no template. */
+/** All problems of the templates at an absolute path. Fails with `usage` if it cannot be a template. */
 export function checkTemplates(context: AppContext, path: string): Result<TemplateCheckResult> {
   if (isProjectFile(path)) {
-    // No template, but written by the same people in the same folder.
+    // A project file is not a template, but is checked by the same command.
     const loaded = loadProjectFile(context.world, path);
     return ok({ isFolder: false, templates: [{ kind: 'project', path }], problems: loaded.ok ? [] : loaded.problems });
   }
@@ -63,7 +63,7 @@ function problemsOf(context: AppContext, { kind, path }: Checkable): readonly Pr
   }
 }
 
-/** Also what claude itself would ignore the settings for. */
+/** Includes problems for which claude would ignore the settings. */
 function configProblems({ world }: AppContext, folder: string): readonly Problem[] {
   const loaded = loadConfigTemplate(world, folder);
   if (!loaded.ok) return loaded.problems;
@@ -78,7 +78,7 @@ function configProblems({ world }: AppContext, folder: string): readonly Problem
   return [wholeFile(resolve(folder, settings.path), checked.failure.message.replace(/\.$/, ''))];
 }
 
-/** Templates that lie beside the workflow count first: the folder may be on its way to where it is looked for. */
+/** Templates beside the workflow take precedence, because the folder may not be installed yet. */
 function workflowProblems(context: AppContext, path: string): readonly Problem[] {
   const read = readTextFile(context.world, path, yamlBytesMax);
   if (!read.ok) return [wholeFile(path, read.trouble)];
@@ -90,14 +90,14 @@ function workflowProblems(context: AppContext, path: string): readonly Problem[]
 }
 
 export interface WorkflowSource {
-  /** How problems call where it is from. */
+  /** The name of the source in problems. */
   readonly file: string;
   readonly name: string;
-  /** Where its paths begin. */
+  /** Where relative paths start. */
   readonly baseFolder: string;
 }
 
-/** Problems of a workflow's text, which may come from no file. */
+/** Problems of a workflow that may come from standard input. */
 export function workflowTextProblems(
   context: AppContext,
   file: WorkflowSource,

@@ -1,4 +1,4 @@
-/** app/template/: templates and packs as commands change and check them. This file: adds and updates packs from git. */
+/** Adds and updates template packs from git. */
 import { join, resolve } from 'node:path';
 import { advise, adviseInOrder } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -35,12 +35,12 @@ export interface FetchedPack {
   readonly note: PackNote;
   readonly templates: readonly string[];
   readonly powers: readonly string[];
-  /** Files among the templates that are none, each as a problem. */
+  /** Files among the templates that cannot be used as templates. */
   readonly strays: readonly Problem[];
 }
 
 export interface AddedPack extends FetchedPack {
-  /** The URL held a password. It is not stored. */
+  /** The URL contained a password, which is not stored. */
   readonly hadPassword: boolean;
 }
 
@@ -50,16 +50,16 @@ export type UpdatedPack = { readonly name: string } & (
   | { readonly status: 'failed'; readonly problem: Failure }
 );
 
-/** Where a pack may lie in a repository; the folder that is meant for nothing else comes first. */
+/** Where a repository may have its templates, the most specific folder first. */
 const packRoots = ['.claude-code-agent/templates', 'templates', '.'];
 
-/** Folder of the user's template packs. Fails with `usage` when the environment names none. */
+/** The folder of the user's template packs. */
 export function packsOf(context: AppContext): Result<string> {
   const templates = userTemplates(context.env);
   return templates.ok ? ok(packsFolder(templates.value)) : templates;
 }
 
-/** Fails with `usage`, `not-found`, `duplicate`, `busy` or git's reason; then nothing was changed. */
+/** On failure, changes nothing. */
 export async function addPack(
   context: AppContext,
   address: string,
@@ -80,7 +80,7 @@ export async function addPack(
   return withPacks(context.world, packs.value, add, { make: true });
 }
 
-/** The named pack, or all. Each has an outcome of its own; fails as a whole when the packs cannot be listed. */
+/** Updates the named pack, or all, with one outcome each. */
 export async function updatePacks(
   context: AppContext,
   name: string | undefined,
@@ -123,12 +123,12 @@ async function tryUpdate(
     if (isSame) return ok({ name, status: 'unchanged', note });
     return ok({ name, status: 'updated', from: note, ...installed.value });
   } catch (error) {
-    // The other packs are updated all the same.
+    // Continue with the other packs.
     return { ok: false, failure: systemFailure(folder, error) };
   }
 }
 
-/** What an address and a ref mean, seen from where the user is. Fails with `usage` or `not-found`. */
+/** Resolves the address and ref of a pack. */
 function packSource(context: AppContext, address: string, givenRef: string | undefined): Result<PackSource> {
   const typed = splitRef(address);
   const repository = parseRepository(typed.repository);
@@ -149,34 +149,33 @@ function packSource(context: AppContext, address: string, givenRef: string | und
   const isRepository = files.info(join(path, '.git')) !== null || files.info(join(path, 'HEAD')) !== null;
   if (found.value === 'folder' && isRepository) return ok({ source: path, ...more });
   const use = 'Commit it to one, or name the folder in CLAUDE_CODE_AGENT_TEMPLATES to use it as it is.';
-  return fail('usage', `${briefPath(path)} is no git repository.`, use);
+  return fail('usage', `${briefPath(path)} is not a git repository.`, use);
 }
 
 function packName({ source }: PackSource, given: string | undefined): Result<string> {
   const name = given ?? nameOfSource(source);
   if (isTemplateName(name)) return ok(name);
   const rule = 'a letter or digit, then letters, digits, "-", "_" or ".", 64 at most';
-  const what =
-    given === undefined ? 'The source gives the pack no name that can be used' : 'That is no name for a pack';
+  const what = given === undefined ? 'The source has no usable name for the pack' : 'That is not a valid pack name';
   return fail('usage', `${what}: ${JSON.stringify(name.slice(0, 100))}.`, `Give one with --name: ${rule}.`);
 }
 
 function checkFree({ world }: AppContext, packs: string, name: string, { source, ref }: PackSource): Result<void> {
-  // Some systems do not distinguish capitals in file names.
+  // Some file systems ignore case.
   const other = listPacks(world, packs).find((pack) => pack.name.toLowerCase() === name.toLowerCase());
   if (other === undefined) return ok(undefined);
   if (other.note?.source !== source) {
     const from = other.note === null ? '' : ` from ${other.note.source}`;
     const remove = ['template', 'remove', other.name];
     const next = advise('Give this one another name with --name, or remove that one with', remove);
-    return fail('duplicate', `There is a template pack ${other.name}${from} already.`, next);
+    return fail('duplicate', `The template pack ${other.name}${from} already exists.`, next);
   }
   const more = ref === undefined || ref === other.note.ref ? [] : ['--ref', ref];
   const next = advise('Use', ['template', 'update', other.name, ...more]);
-  return fail('duplicate', `The template pack ${other.name} is installed from there already.`, next);
+  return fail('duplicate', `The template pack ${other.name} is already installed from there.`, next);
 }
 
-/** Fetches a pack at one commit, checks it and puts it in place; on failure nothing is changed. */
+/** Fetches a pack at one commit, checks and installs it. On failure, changes nothing. */
 async function install(
   context: AppContext,
   packs: string,
@@ -241,7 +240,7 @@ function checkPack(
   };
   const root = join(folder, found);
   const entries = below(found);
-  // Nothing is read through a link: its target is not part of the pack.
+  // Symlinks are refused, because their targets are not part of the pack.
   const links = entries.filter(({ isLink }) => isLink);
   if (links.length > 0) {
     const problems = links.map(({ path }) => ({ file: join(root, path), line: 1, column: 1, message: 'is a symlink' }));

@@ -1,4 +1,4 @@
-/** Makes a folder of templates to begin with. */
+/** `template init`: creates a folder with example templates. */
 
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -6,7 +6,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../system/world.ts';
 import { briefPath, folderProblem, tryPath } from '../path-argument.ts';
 
-/** Makes the folder with its files and returns their paths. Fails with `usage` and `next` when it is not empty. */
+/** Returns the paths of the new files. Fails with `usage` and `next` if the folder is not empty. */
 export function makeStarterFolder(world: World, folder: string, next: string): Result<readonly string[]> {
   const free = checkFree(world, folder, next);
   return free.ok ? make(world, folder) : free;

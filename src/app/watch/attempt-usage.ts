@@ -1,7 +1,4 @@
-/**
- * What running attempts have used so far, from what their workers printed: the same figures as a runner's, by model,
- * and there when no runner is alive.
- */
+/** Usage of running attempts so far, read from their transcripts, so that it is available without a runner. */
 import { parseLine } from '../../claude/messages.ts';
 import type { EarlierSpending } from '../../claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../claude/stream.ts';
@@ -26,7 +23,7 @@ export function attemptUsages(
   return new AttemptUsages(world, paths).of(state, hasRunner);
 }
 
-/** For who asks again and again: of a transcript only what was added is read. */
+/** For repeated calls: reads only what was added to a transcript. */
 export class AttemptUsages {
   readonly #world: World;
   readonly #paths: GroupPaths;
@@ -50,7 +47,7 @@ export class AttemptUsages {
       const earlier = earlierThan(attempt, this.#world, paths, record);
       const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state, earlier);
       readings.set(attempt.id, reading);
-      // Nothing more is known of one that cannot be read, and of the group all the rest.
+      // Skip an unreadable transcript; the other sessions are still counted.
       tryPath(() => reading.readOn(this.#world, transcript));
       usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt, hasRunner)));
     }

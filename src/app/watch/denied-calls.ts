@@ -1,4 +1,4 @@
-/** What the permissions of a session did not allow, read from its transcript. */
+/** Reads the denied tool calls of a session from its transcript. */
 import { printedLines } from '../../claude/conversation.ts';
 import { object, objects, text } from '../../claude/lenient.ts';
 import { parseObject, type UserMessage } from '../../claude/messages.ts';
@@ -14,13 +14,13 @@ import type { World } from '../../system/world.ts';
 const rememberedMax = 2_000;
 
 export interface DenialAdvice extends DeniedCall {
-  /** Any of these would not do by itself where there are several; empty when no rule helps. */
+  /** Rules that allow the call together; empty if no rule helps. */
   readonly rules: readonly string[];
-  /** It was denied although these rules were in place. */
+  /** Rules that were set when the call was denied. */
   readonly despite?: readonly string[];
 }
 
-/** Each once, in the order in which they were denied, over all attempts. */
+/** Denied calls of all attempts, each once, in order. */
 export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId): DenialAdvice[] {
   const { transcript } = sessionPaths(paths, sessionId);
   const reader = new DenialReader();
@@ -42,7 +42,7 @@ export function denialsOf(world: World, paths: GroupPaths, sessionId: SessionId)
 }
 
 class DenialReader {
-  /** The rules of the attempt that is being read. */
+  /** The rules of the current attempt. */
   allowed: readonly string[] = [];
   readonly #calls = new Map<string, DeniedCall>();
   readonly #denied = new Map<string, DenialAdvice>();
@@ -59,10 +59,10 @@ class DenialReader {
     } else if (message.kind === 'user') {
       for (const result of message.toolResults) this.#noteHook(result);
     } else if (message.kind === 'denied') {
-      const said = text(value?.message);
+      const reason = text(value?.message);
       const by = text(value?.decision_reason_type);
       const call = this.#calls.get(message.id) ?? { tool: message.tool, input: {} };
-      this.#note(message.id, { ...call, ...defined({ message: said, by }) });
+      this.#note(message.id, { ...call, ...defined({ message: reason, by }) });
     } else if (message.kind === 'result') {
       for (const one of objects(value?.permission_denials)) {
         const id = text(one.tool_use_id) ?? '';
@@ -72,13 +72,13 @@ class DenialReader {
     }
   }
 
-  /** claude has no line of its own for a call that a hook denied: the model is told, and the result counts it. */
-  #noteHook({ toolUseId, isError, text: said }: UserMessage['toolResults'][number]): void {
-    const call = isError && /^PreToolUse:\S* hook/.test(said) ? this.#calls.get(toolUseId) : undefined;
-    if (call !== undefined) this.#calls.set(toolUseId, { ...call, by: 'hook', message: said });
+  /** claude reports a call that a hook denied only in the tool result. */
+  #noteHook({ toolUseId, isError, text: result }: UserMessage['toolResults'][number]): void {
+    const call = isError && /^PreToolUse:\S* hook/.test(result) ? this.#calls.get(toolUseId) : undefined;
+    if (call !== undefined) this.#calls.set(toolUseId, { ...call, by: 'hook', message: result });
   }
 
-  /** A call that was denied twice counts as it was denied the last time. */
+  /** The last denial of a call replaces earlier ones. */
   denials(): DenialAdvice[] {
     const byKind = new Map<string, DenialAdvice>();
     for (const denial of this.#denied.values()) byKind.set(JSON.stringify([denial.tool, denial.input]), denial);

@@ -1,4 +1,4 @@
-/** Follows the log of a group from its beginning and keeps the state that belongs to it. */
+/** Follows the log of a group from its beginning, with the state after each event. */
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import { reduce } from '../../core/reduce.ts';
@@ -11,7 +11,7 @@ import type { GroupReference } from '../resolve.ts';
 
 export interface GroupFollower {
   readonly state: GroupState | null;
-  /** Reads what is in the log at this moment. To be called when the writer is known to be gone. */
+  /** Reads the log now. Call this when the writer is gone. */
   catchUp(): void;
   close(): void;
 }
@@ -25,13 +25,13 @@ export function followGroup(
 ): GroupFollower {
   const { events: path } = group.paths;
   let state: GroupState | null = null;
-  let told = 0;
+  let lastSeq = 0;
   const take = (events: readonly GroupEvent[]): void => {
     for (const event of events) {
       if (state !== null && event.seq <= state.lastSeq) continue;
       state = state === null ? initialState(event) : reduce(state, event);
-      if (event.seq <= told) continue;
-      told = event.seq;
+      if (event.seq <= lastSeq) continue;
+      lastSeq = event.seq;
       onEvent(event, state);
     }
   };
@@ -39,7 +39,7 @@ export function followGroup(
     world,
     path,
     (events, isFresh) => {
-      // The writer withdrew events that it could not make durable. The state is folded again without repeated output.
+      // The writer withdrew events that it could not make durable. Rebuild the state without repeating output.
       if (isFresh) state = null;
       take(events);
     },
@@ -58,11 +58,11 @@ export function followGroup(
 }
 
 const lookEveryMs = 250;
-/** A runner that has settled its group ends a rehearsal's server and then lets go, milliseconds. */
+/** How long a runner may take to exit after it settled its group, milliseconds. */
 const lettingGoMsMax = 30_000;
 const lettingGoLookMs = 15;
 
-/** Follows the log from its beginning until `look` returns something; `runner-gone` when that run ended before. */
+/** Follows the log until `look` returns a value; `runner-gone` if that run ended before. */
 export function awaitState<T>(
   world: World,
   group: Pick<GroupReference, 'paths'>,
@@ -90,7 +90,7 @@ export function awaitState<T>(
     );
     const lookAgain = (): void => {
       cancel = world.clock.after(lookEveryMs, () => {
-        // Asked before the log is read: what a runner logged before it ended is then read for certain.
+        // Check the runner before the log is read, so that the log includes its last events.
         if (liveRunner(world, group) !== runId) {
           follower.catchUp();
           end('runner-gone');
@@ -102,7 +102,7 @@ export function awaitState<T>(
   });
 }
 
-/** Waits until that run has let go of the group, so that the next command does not find it busy. */
+/** Waits until that run has released the lock, so that the next command does not find the group busy. */
 export async function awaitRelease(world: World, group: Pick<GroupReference, 'paths'>, runId: string): Promise<void> {
   const deadline = world.clock.now() + lettingGoMsMax;
   while (liveRunner(world, group) === runId && world.clock.now() < deadline) await delay(world.clock, lettingGoLookMs);

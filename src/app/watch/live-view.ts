@@ -1,7 +1,4 @@
-/**
- * app/watch/: what can be known of groups without changing them. This file: what a group is doing now, seen from
- * outside its runner: the log's state, and what the runner last wrote down.
- */
+/** What a group is doing now, seen from another process: the state of the log, and progress.json of the runner. */
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
@@ -51,7 +48,7 @@ export interface ProgressView {
 
 export interface GroupStanding extends ProgressView {
   readonly isInterrupted: boolean;
-  /** The time to count up to, ms since 1970: now, or when an interrupted run was last heard of. */
+  /** The time up to which durations count, ms since 1970: now, or the last event of an interrupted run. */
   readonly atMs: number;
 }
 
@@ -59,7 +56,7 @@ export function readStanding(world: World, group: Pick<LoadedGroup, 'paths' | 's
   const { state, paths, hadRunner } = group;
   const nowMs = world.clock.now();
   if (state.status !== 'running') return { ...withoutRunner(state), isInterrupted: false, atMs: nowMs };
-  // Asked again, because one may have begun meanwhile.
+  // Check again, because a run may have started meanwhile.
   if (hadRunner || isRun(world, paths)) {
     return { ...readGroupProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
   }
@@ -74,10 +71,10 @@ export function withoutRunner(state: GroupState, usages: ReadonlyMap<SessionId, 
   return { live: new Map([...usages].map(([id, usage]) => [id, { usage }])), verdicts: verdictsAtRest(state) };
 }
 
-/** What the runner wrote into progress.json last, as far as it still is so by the log. */
+/** The contents of progress.json, as far as they agree with the log. */
 export function readGroupProgress({ files, clock }: World, progressFile: string, state: GroupState): ProgressView {
   const live = new Map<SessionId, LiveSession>();
-  const told = new Map<SessionId, WaitReason>();
+  const reported = new Map<SessionId, WaitReason>();
   const nowMs = clock.now();
   const logged = verdictsOf(state, loggedContext(state, nowMs));
   const read = tryPath(() => files.readText(progressFile));
@@ -89,35 +86,35 @@ export function readGroupProgress({ files, clock }: World, progressFile: string,
     const { reason, status } = session;
     if (status === 'running' && record.state.status === 'running') {
       live.set(session.id, liveSession(session, record, nowMs));
-    } else if (reason !== undefined) told.set(session.id, verdictIn({ ...session, reason }));
+    } else if (reason !== undefined) reported.set(session.id, verdictIn({ ...session, reason }));
   }
-  const verdicts = toldVerdicts(told, logged, progress.seq === state.lastSeq);
+  const verdicts = reportedVerdicts(reported, logged, progress.seq === state.lastSeq);
   return { live, verdicts, ...defined({ fleet: progress.fleet }) };
 }
 
-/** When something has happened since they were told, what only the runner can see still holds. */
-function toldVerdicts(told: ReadonlyMap<SessionId, WaitReason>, logged: Verdicts, isFresh: boolean): Verdicts {
+/** If the log is newer than progress.json, keep only the reasons that the runner alone can know. */
+function reportedVerdicts(reported: ReadonlyMap<SessionId, WaitReason>, logged: Verdicts, isFresh: boolean): Verdicts {
   return (record) => {
     const { status } = record.state;
     if (status === 'running' || status === 'completed') return null;
-    const said = told.get(record.definition.id);
-    if (said !== undefined && isFresh) return said;
+    const reason = reported.get(record.definition.id);
+    if (reason !== undefined && isFresh) return reason;
     const found = logged(record);
-    return said !== undefined && found === aboutToStart && seenByRunner.has(said.reason) ? said : found;
+    return reason !== undefined && found === aboutToStart && seenByRunner.has(reason.reason) ? reason : found;
   };
 }
 
-function verdictIn({ reason, message = '', why = message, retryAt, on, waitsFor }: Told): WaitReason {
+function verdictIn({ reason, message = '', why = message, retryAt, on, waitsFor }: WaitingSession): WaitReason {
   const until = retryAt === undefined ? undefined : Date.parse(retryAt);
   return { reason, message: why, ...defined({ until, on: on ?? waitsFor }) };
 }
 
-type Told = SessionProgress & { readonly reason: string };
+type WaitingSession = SessionProgress & { readonly reason: string };
 
-/** progress.json counts all attempts together; what ended attempts used is taken off again. */
+/** progress.json counts all attempts; subtracts the usage of those that have ended. */
 function liveSession(session: SessionProgress, { usage, state }: SessionRecord, nowMs: number): LiveSession {
   const attempt = state.status === 'running' ? state.attempt : undefined;
-  // While its work is accepted, its attempt is counted already.
+  // During acceptance, the usage of the attempt is already logged.
   const startedAt = attempt === undefined || attempt.accepting !== undefined ? nowMs : Date.parse(attempt.startedAt);
   const { currentTool, lastText, retry, denied, silentMs, slot, estimated, cost, tokens } = session;
   const since = (name: keyof Tokens): number => Math.max(0, tokens[name] - usage.tokens[name]);
@@ -139,9 +136,7 @@ function liveSession(session: SessionProgress, { usage, state }: SessionRecord, 
   };
 }
 
-// What is known of a worker, or a person, whose runner is gone.
-
-/** `elsewhere`: where it was started, and cannot be seen from here. */
+/** The state of a worker or an attached terminal without a runner. `elsewhere`: it was started on another host. */
 export function leftWorker(
   { processes, machine }: World,
   { process, place }: Pick<Attempt, 'process' | 'place'>,
@@ -174,11 +169,11 @@ export function readHistory(world: World, { groupId, paths }: GroupReference): R
 
 export interface PresentGroup {
   readonly meta: GroupMeta;
-  /** For people: `interrupted` when its runner is gone, with what is special about a running one. */
+  /** For display: `interrupted` if its runner is gone, and the condition of a running group. */
   readonly status: string;
 }
 
-/** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
+/** Snapshots lag behind the log and do not contain the cost of running sessions. */
 export function presentGroup({ world }: Pick<AppContext, 'world'>, root: string, meta: GroupMeta): PresentGroup {
   if (meta.status !== 'running') return { meta, status: meta.status };
   const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
@@ -213,10 +208,7 @@ export function presentMeta(state: GroupState, live: LiveUsages): GroupMeta {
   return { ...meta, cost: costUsd, ...(estimated ? { estimated: true } : {}), tokens, sessions };
 }
 
-// * The logs of a session's own commands, and whether its set-up runs: the event log tells only of what is ready,
-// the files tell what is not.
-
-/** The log of the set-up command that runs for this session, of a group that has a runner; null = none does. */
+/** The log of the running set-up command, or null: the event log has only finished set-ups. Needs a live runner. */
 export function runningSetup({ files }: World, paths: GroupPaths, record: SessionRecord): string | null {
   const { definition, state, workspace } = record;
   if (definition.setup === undefined || state.status !== 'running' || workspace === undefined) return null;
@@ -230,19 +222,17 @@ export function acceptanceLog(paths: GroupPaths, { id, accept }: SessionDefiniti
   return accept === undefined ? undefined : sessionPaths(paths, id).acceptLog;
 }
 
-// What earlier groups of this user did cost: the base of every forecast.
-
-/** Groups that are read, the newest first; older ones say little about today's prices and models. */
+/** How many groups are read for a forecast, newest first: older ones used other prices and models. */
 const groupsMax = 50;
 const samplesMax = 5_000;
 
-/** The completed sessions of the newest groups and of `own`; rehearsals and damaged groups do not count. */
+/** Completed sessions of the newest groups and of `own`, for forecasts. Skips rehearsals and damaged groups. */
 export function readSamples(world: World, root: string, own: GroupState): Sample[] {
   const samples = [...samplesByGroup(world, root, own.group.id)].flat();
   return own.run?.rehearsal ? samples : [...samples, ...samplesOf(own)];
 }
 
-/** The samples of all groups except `except`, one group at a time, so that a caller can yield in between. */
+/** One group at a time, so that the caller can yield in between. */
 export function* samplesByGroup(world: World, root: string, except: GroupId): Generator<readonly Sample[]> {
   let read = 0;
   let taken = 0;

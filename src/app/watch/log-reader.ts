@@ -1,4 +1,4 @@
-/** Reads the log of a group on, whenever it is asked to, and keeps the state that belongs to it. */
+/** Reads new events of a log on demand, and keeps the state. */
 import type { GroupEvent } from '../../core/event.ts';
 import { reduce } from '../../core/reduce.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
@@ -21,15 +21,15 @@ export class LogReader {
     return this.#state;
   }
 
-  /** True once the log is gone or damaged; it is then not read any more. */
+  /** True once the log is gone or damaged. It is not read again. */
   get isBroken(): boolean {
     return this.#isBroken;
   }
 
-  /** The events since the last call; all of them when the writer took back some that it could not make durable. */
+  /** Events since the last call; all events if the writer withdrew some that it could not make durable. */
   read(): readonly GroupEvent[] {
     const info = this.#isBroken ? null : this.#world.files.info(this.#path);
-    // Of a log that was once read nothing takes the first events back.
+    // The first events of a log are never withdrawn.
     if (info === null || (info.size === 0 && this.#state !== null)) {
       this.#isBroken = true;
       return [];

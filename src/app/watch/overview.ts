@@ -1,4 +1,4 @@
-/** All groups as the home screen shows them, and what a new one can be made of. */
+/** Groups and workflows for the home screen. */
 import { basename, join } from 'node:path';
 import { describeFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -32,7 +32,7 @@ export interface HomeWorkflow {
 }
 
 const messageColumnsMax = 300;
-/** A workflow of people is not longer; what is, is some other file. */
+/** Larger YAML files are not workflows. */
 const workflowBytesMax = 256 * 1024;
 const filesMax = 50;
 

@@ -267,8 +267,8 @@ function forScripts({ tool, input, message, by, rules, despite, isAllowed, of }:
   return { session: id, tool, input, ...defined({ message, by }), rules, ...defined({ despite }), allowed: isAllowed };
 }
 
-function say({ stdout }: Context, { title, next }: Subject, added: readonly string[], goesOn: boolean) {
+function say({ stdout }: Context, { title, next }: Subject, added: readonly string[], isResumed: boolean) {
   const what = added.length === 0 ? 'nothing new' : safeLine(added.join(', '), 2_000);
-  const then = goesOn || next === null ? '' : ` ${adviceText(next)}`;
+  const then = isResumed || next === null ? '' : ` ${adviceText(next)}`;
   stdout.line(`${title[0]?.toUpperCase()}${title.slice(1)} now allows ${what}.${then}`);
 }

@@ -129,7 +129,7 @@ async function show(context: Context, { group, options }: Ready, seconds: number
   const { startDetached } = await import('../../app/run/detach.ts');
   const started = need(await startDetached(context, group, options));
   if (started.kind === 'refused') {
-    context.stderr.lines(started.said);
+    context.stderr.lines(started.lines);
     return ok(knownExitCode(started.code));
   }
   const loaded = need(loadReferredGroup(context, group.groupId));

@@ -126,7 +126,7 @@ async function resumeGroup(
   });
   if (!started.ok) return refused(started.failure);
   if (started.value.kind === 'refused') {
-    const said = started.value.said.join(' ');
+    const said = started.value.lines.join(' ');
     const head = `${programName}: `;
     const text = said.startsWith(head) ? said.slice(head.length) : said;
     return { text, tone: 'bad' };

@@ -109,8 +109,8 @@ export class TerminalHandoff {
       },
     });
     if (!attached.ok) return refused(attached.failure);
-    const { isSpent, goesOn } = attached.value;
-    return { text: attachedText(attached.value, sessionId), tone: goesOn && !isSpent ? 'good' : 'warn' };
+    const { isSpent, autoResumes } = attached.value;
+    return { text: attachedText(attached.value, sessionId), tone: autoResumes && !isSpent ? 'good' : 'warn' };
   }
 
   /** The task in the editor; what it is then is logged, and the session tries that. */

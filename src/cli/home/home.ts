@@ -104,7 +104,7 @@ async function start(context: Context, root: string, reference: string, rehearse
   const options = { config: {}, retryFailed: false, rehearse: rehearse ? true : undefined } as const;
   const started = need(await whileBusy(context, 'Starting the runner', () => startDetached(quiet, group, options)));
   if (started.kind === 'running') return id;
-  return refuse('usage', started.said.join(' '), '');
+  return refuse('usage', started.lines.join(' '), '');
 }
 
 /** Collects what a command prints, because the screen must not be written to. */

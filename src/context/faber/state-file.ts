@@ -34,7 +34,7 @@ export function loadState(files: ContextFiles, project: FaberProject, runId: str
 
 function parseState(text: string, path: string): Result<JsonObject> {
   const wrong = (trouble: string): Result<never> =>
-    fail('corrupt-file', `${path}:${trouble}.`, 'Mend the file; nothing in it was changed.');
+    fail('corrupt-file', `${path}:${trouble}.`, 'Correct the file; nothing was changed.');
   const parsed = readJson(text);
   if (!parsed.ok) return wrong(parsed.trouble);
   const { value } = parsed;
@@ -102,7 +102,7 @@ function textOf(bytes: Uint8Array, path: string): Result<string> {
   try {
     return ok(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    return fail('corrupt-file', `${path} is not valid UTF-8.`, 'Mend the file; nothing in it was changed.');
+    return fail('corrupt-file', `${path} is not valid UTF-8.`, 'Correct the file; nothing was changed.');
   }
 }
 

@@ -76,7 +76,7 @@ test.skipIf(!mountable).each(['allowManagedHooksOnly', 'disableAllHooks'])(
   async (name) => {
     const { run, shown } = await runUnder({ [name]: true });
     expect({ code: run.code, status: shown.status }).toEqual({ code: 0, status: 'completed' });
-    expect(run.stderr).toContain(`(/etc/claude-code) say ${name}: true. Ask who manages them`);
+    expect(run.stderr).toContain(`(/etc/claude-code) say ${name}: true. Ask your administrator`);
     expect(shown.warnings).toMatchObject([{ code: 'hook-missing', message: expect.stringContaining(`${name}: true`) }]);
   },
 );

@@ -44,7 +44,7 @@ test('a group sets effort and maximum turns of its sessions', async () => {
 test("the user's claude variables reach sessions, and those that do not are named", async () => {
   const group = await user.ok('group', 'create', 'set');
   await user.add(group, 'one', '--allowed-tools', 'Bash');
-  const said = 'A variable of your environment will not reach sessions';
+  const said = 'Sessions do not get this variable of your environment';
   expect(await user.ok('group', 'plan', group)).toContain(said);
   const { code, stderr } = await user.run('group', 'run', group);
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining(said) });

@@ -39,7 +39,7 @@ test('created beside the project on its own branch, tracked, and removed after c
   await complete(second);
   expect(existsSync(beside())).toBe(true);
   const resumed = await user.faber('resume', first);
-  expect(resumed.stderr).toContain('Removed the work tree');
+  expect(resumed.stderr).toContain('Removed the worktree');
   expect(existsSync(beside())).toBe(false);
   expect(git(user.shop, 'branch', '--list', 'feature/259')).toContain('feature/259');
   expect(git(user.shop, 'worktree', 'list').split('\n')).toHaveLength(1);
@@ -55,7 +55,7 @@ test('kept while it has changes or an open session; --prune names the reason', a
   expect(await user.faber('worktrees', '--prune')).toMatchObject({ code: 2 });
   const kept = await user.faber('worktrees', '--prune', '--force');
   expect(kept).toMatchObject({ code: 1 });
-  expect(kept.stdout).toContain('It holds files that are in no commit: work.txt.');
+  expect(kept.stdout).toContain('It has uncommitted files: work.txt.');
   git(beside(), 'add', 'work.txt');
   git(beside(), 'commit', '--quiet', '-m', 'Work');
   const state = user.stateOf(entry.run_id, beside());
@@ -100,7 +100,7 @@ describe('removed automatically when its run is completed and it is clean and me
     await user.faber('resume', main);
     expect(existsSync(beside())).toBe(true);
     rmSync(join(beside(), 'more.txt'));
-    expect((await user.faber('resume', main)).stderr).toContain('Removed the work tree');
+    expect((await user.faber('resume', main)).stderr).toContain('Removed the worktree');
     expect(existsSync(beside())).toBe(false);
     expect(git(user.shop, 'worktree', 'list').split('\n')).toHaveLength(1);
     expect(git(user.shop, 'branch', '--list', 'feature/259')).toContain('feature/259');

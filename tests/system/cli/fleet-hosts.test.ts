@@ -102,10 +102,10 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
       `Connecting to ${there.destination} ...`,
       expect.stringMatching(/^It is Linux \w+ with git version \S.* and claude\. Packing the program \.\.\.$/),
       expect.stringMatching(/^Sending the program, [\d.]+ MB \.\.\.$/),
-      'Trying whether it starts there ...',
+      'Testing the program there ...',
       'Sending the login team-a ...',
       'Starting the agent ...',
-      'Waiting until the fleet hears of it ...',
+      'Waiting for the agent to register ...',
     ]);
     expect(added.stdout).not.toContain(' ...');
     expect(added.stdout).toContain('This host joined the fleet at redis://127.0.0.1');
@@ -355,7 +355,7 @@ esac
     const bad = async (...words: string[]) => (await user.runWith({ env }, 'host', 'join', line, ...words)).stderr;
     expect(await bad('--name', 'a_b')).toContain('no name of a host');
     expect(await bad('--label', 'a b')).toContain('no label');
-    expect(await bad('--login', 'none')).toContain('This host holds no login "none".');
+    expect(await bad('--login', 'none')).toContain('This host has no login "none".');
     expect(existsSync(machine)).toBe(false);
     noteTried(fleetPaths(machine).folder, user.env.CLAUDE_CODE_AGENT_CLAUDE);
 

@@ -32,7 +32,8 @@ describe('without a fleet', () => {
     const { code, stdout, stderr } = await user.run(...line.split(' '));
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe(
-      'claude-code-agent: There is no fleet here. Make one with: claude-code-agent fleet init --redis URL\n',
+      'claude-code-agent: There is no fleet in this data folder. ' +
+        'Create one with: claude-code-agent fleet init --redis URL\n',
     );
   });
 
@@ -264,7 +265,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
         await says('tpu1', { labels: ['tpu'] });
         unwrap(await drainHost(redis, 'tpu1'));
         expect((await user.run('group', 'plan', group)).stdout).toContain(
-          'tpu1 is drained. Let it take sessions again with: claude-code-agent host resume tpu1',
+          'tpu1 is drained. Resume it with: claude-code-agent host resume tpu1',
         );
         unwrap(await resumeHost(redis, 'tpu1'));
         expect((await user.run('group', 'plan', group)).stdout).not.toContain('Would wait');
@@ -292,12 +293,12 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     });
 
     test.each<[string, Partial<HostEntry>, number, string]>([
-      ['lost', {}, 61_000, 'nothing was heard of it for 1m'],
+      ['lost', {}, 61_000, 'no heartbeat for 1m'],
       ['unguarded', { isGuarded: false }, 0, 'its guard does not run'],
-      ['other-lease', { leaseMs: 90_000 }, 0, 'a lease of 1m 30s, and the fleet has 8s'],
+      ['other-lease', { leaseMs: 90_000 }, 0, 'a lease of 1m 30s, but the fleet has 8s'],
       ['full', { freeDiskBytes: 10_000_000 }, 0, 'only 9 MiB are free'],
-      ['stuffed', { freeDiskBytes: 400_000_000, isFull: true }, 0, 'on its disk, so nothing is sent there'],
-      ['refusing', { refusal: 'claude 2.1.331 was tried.' }, 0, 'nothing is sent there. claude 2.1.331 was tried.'],
+      ['stuffed', { freeDiskBytes: 400_000_000, isFull: true }, 0, 'on its disk, so it gets no sessions'],
+      ['refusing', { refusal: 'claude 2.1.331 was tried.' }, 0, 'it gets no sessions. claude 2.1.331 was tried.'],
       ['no-key', { loginWarning: 'Bad.' }, 0, 'its login cannot be used. Bad.'],
       ['busy', { used: 4 }, 0, 'all of its 4 slots are in use'],
     ])('that are %s are reported by doctor with a fix', async (name, more, silentMs, said) => {

@@ -189,7 +189,7 @@ test('a rehearsal can be copied for a real run, and is never run for real by mis
   expect(stateOf(play).rehearsal).toEqual({});
   expect(await user.ok('group', 'list')).toContain('play');
   const refused = await user.run('group', 'copy', group, '--real', '--from', 'api');
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('no work to go on from') });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot keep its results') });
   expect(await rehearse(play)).toMatchObject({ code: 0 });
   expect(stateOf(play).run?.rehearsal).toBe(true);
   const real = know(await user.ok('group', 'copy', group, '--real'));

@@ -100,7 +100,7 @@ test('uncommitted work, and a branch that another group builds on, keep a group'
   expect(new Map(kept.map(({ id, why }) => [id, why]))).toEqual(
     new Map([
       [dirty.id, expect.stringContaining('notes.txt')],
-      [shared.id, `The group ${copy} builds on its branch ${shared.branch('api')}.`],
+      [shared.id, `Group ${copy} uses its branch ${shared.branch('api')}.`],
     ]),
   );
   expect(user.branches()).toContain(shared.branch('api'));

@@ -127,7 +127,7 @@ describe('a file that cannot be changed stays', () => {
     const wrong: [string[], string][] = [
       [['--project', join(user.folder, 'none')], 'does not exist'],
       [['--project', ''], 'is empty'],
-      [['--project', project, '--config-dir', project], 'Both --project and --config-dir'],
+      [['--project', project, '--config-dir', project], '--project and --config-dir cannot be combined'],
       [['--systems', 'cpm,none'], '--systems'],
       [['--systems', 'none'], 'No system is named'],
       [['--systems', 'task'], '--systems'],
@@ -142,7 +142,7 @@ describe('a file that cannot be changed stays', () => {
     const other = user.project('other');
     mkdirSync(join(other, '.claude'));
     symlinkSync(join(user.folder, 'nowhere'), join(other, '.claude', 'settings.json'));
-    expect((await user.run('hook', 'install', '--project', other)).stderr).toContain('is a link that leads nowhere');
+    expect((await user.run('hook', 'install', '--project', other)).stderr).toContain('is a broken symlink');
     Bun.spawnSync(['mkfifo', join(user.project('third'), 'settings.json')]);
     const fifo = await user.run('hook', 'status', '--config-dir', user.project('third'));
     expect(fifo).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a regular file') });

@@ -40,7 +40,7 @@ describe('work with a merge conflict', () => {
     const group = user.mergeGroup('shop', clash);
     const refused = await merge(group);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('The work of 002 y does not go together with that of 001 x in');
+    expect(refused.stderr).toContain('Merge conflict between 002 y and 001 x in');
     const commands = commandsIn(refused.stderr);
     expect(commands).toEqual([`git -C ${shellWord(group.path('y'))} merge ${group.branch('x')}`]);
     expect(shell(commands[0] as string).exitCode).toBe(1);
@@ -48,7 +48,7 @@ describe('work with a merge conflict', () => {
     writeTree(group.path('y'), { 'shared.txt': 'X and Y\ntwo\nthree\n' });
     const unfinished = await merge(group);
     expect(unfinished.code).toBe(1);
-    expect(unfinished.stderr).toContain(`First commit in ${group.path('y')} what is uncommitted there: shared.txt`);
+    expect(unfinished.stderr).toContain(`First commit the uncommitted files in ${group.path('y')}: shared.txt`);
     git(group.path('y'), 'commit', '--quiet', '--all', '--no-edit');
     expect(await merge(group)).toMatchObject({ code: 0 });
     expect(git(user.folderOf(one), 'show', 'main:shared.txt')).toBe('X and Y\ntwo\nthree');

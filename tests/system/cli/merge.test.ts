@@ -127,7 +127,7 @@ test('work corrected by hand on its branch is merged as corrected', async () => 
   user.repository(one).commit({ 'shared.txt': 'EINS\ntwo\nthree\n' });
   await expectRefused(group, 1, [
     '001 a',
-    'both sides changed "shared.txt"',
+    'both changed "shared.txt"',
     'No branch was moved',
     shellWord(group.path('a')),
   ]);
@@ -264,7 +264,7 @@ describe('refused before anything is tried', () => {
     const { code, stdout } = await merge(group);
     expect(code).toBe(0);
     expect(stdout).toContain('Merged 1 session');
-    const why = 'worked in the project folder itself (a branch next time: --isolate worktree)';
+    const why = 'worked in the project folder itself (use --isolate worktree to get a branch)';
     expect(stdout).toContain(`Left out: 002 a ${why}.`);
   });
 });

@@ -135,7 +135,7 @@ test('group delete: of a group folder that is a symlink only the symlink is remo
   const link = join(user.data, 'session-groups', id);
   symlinkSync(target, link);
   const { code, stderr } = await user.run('group', 'delete', id, '--yes');
-  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('Only the link') });
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('Removed only the symlink') });
   expect(readdirSync(target)).toEqual(['mine.txt']);
   expect([existsSync(link), existsSync(group.paths.folder)]).toEqual([false, true]);
 });

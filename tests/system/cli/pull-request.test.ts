@@ -171,7 +171,7 @@ test('without gh or its login, nothing is tried or pushed', async () => {
     const refused = await user.runWith({ env }, 'group', 'pr', group.id);
     expect(refused).toMatchObject({ code, stdout: '' });
     for (const word of [...words, 'Nothing was pushed.']) expect(refused.stderr).toContain(word);
-    expect(refused.stderr).not.toContain('Trying it out');
+    expect(refused.stderr).not.toContain('Merging in a scratch');
     expect([remoteBranches(one), remoteBranches(two), group.isTidy()]).toEqual([['main'], ['main'], true]);
   }
 }, 20_000);

@@ -91,7 +91,7 @@ test('a rehearsal runs setup and acceptance like a real run, and removes its bra
   user.env.SHOP_REGISTRY = 'mine';
   user.env.ANTHROPIC_API_KEY = 'key';
   const ran = await user.run('group', 'run', group, '--rehearse');
-  expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('--keep keeps them') });
+  expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('use --keep to keep them') });
   // Commands on removed branches are not suggested.
   expect(ran.stdout).not.toContain('group diff');
   expect(git(user.project('api'), 'branch', '--format=%(refname:short)')).toBe('main');
@@ -107,7 +107,7 @@ test('a failed rehearsal names the command that removes its branches and worktre
   await user.ok('session', 'add', group, ...own, '--prompt', 'x');
   const ran = await user.run('group', 'run', group, '--rehearse', '--output', 'quiet');
   const command = `group archive ${group} --force`;
-  const said = `keeps its branches and worktrees to go on with. Remove them with: claude-code-agent ${command}`;
+  const said = `is not finished, so its branches and worktrees stay. Remove them with: claude-code-agent ${command}`;
   expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining(said) });
   await user.ok(...command.split(' '));
   expect(git(project, 'branch', '--format=%(refname:short)')).toBe('main');

@@ -89,7 +89,7 @@ sessions:
     expect((await from('v', true, 'theirs')).code).toBe(2);
     expect(await from('u', false, 'theirs')).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('brings accept'),
+      stderr: expect.stringContaining('sets accept'),
     });
   });
 });
@@ -134,12 +134,10 @@ test("claude's file tools change none of them, in worktree or checkout, unless a
 test('group diff, merge and pr name the changes to them', async () => {
   const tree = { [`${own}/project.yaml`]: 'accept: touch x\n', '.mcp.json': '{}\n', 'a.txt': 'a\n' };
   const group = user.mergeGroup('g', [{ name: 'api', repository: 'shop', tree }]);
-  const sentence = `it changes "${own}/project.yaml", ".mcp.json", from which programs are started.`;
+  const sentence = `it changes "${own}/project.yaml", ".mcp.json", which can start programs.`;
   expect((await user.run('group', 'diff', group.id, '--stat')).stderr).toContain(sentence);
   expect((await user.run('session', 'diff', `${group.id}/api`)).stderr).toContain(sentence);
   expect((await user.run('group', 'merge', group.id, '--dry-run')).stdout).toContain(sentence);
-  expect((await user.run('group', 'merge', group.id)).stdout).toContain(
-    `001 api: Review before you run anything there`,
-  );
+  expect((await user.run('group', 'merge', group.id)).stdout).toContain(`001 api: Review before you run anything`);
   expect(git(project, 'show', `main:${own}/project.yaml`)).toContain('accept');
 });

@@ -139,7 +139,7 @@ test('@ is the latest group, @1 the one before it; also within one second', asyn
   expect(await user.json('session', 'show', '@1/api')).toMatchObject({ name: 'api' });
   const none = await user.run('show', '@3');
   expect(none).toMatchObject({ code: 2, stdout: '' });
-  expect(none.stderr).toContain('No group was created so long ago: there are 3 groups.');
+  expect(none.stderr).toContain('There is no such group: there are 3 groups.');
 });
 
 test.each<string[]>([
@@ -198,7 +198,7 @@ test.each<[string[], string]>([
   [['show', 'auth/nothing'], 'There is no session "nothing" in the group'],
   [['logs', 'auth/api', '--nothing'], "Unknown option '--nothing'. See: claude-code-agent logs --help"],
   [['pause', 'auth/api', '--drain'], "Unknown option '--drain'. See: claude-code-agent session pause --help"],
-  [['show', '@9'], 'No group was created so long ago: there is one group.'],
+  [['show', '@9'], 'There is no such group: there is one group.'],
   [['rm'], "Missing required argument 'group'. See: claude-code-agent rm --help"],
 ])('%j is refused in one sentence', async (words, said) => {
   await user.makeGroup();

@@ -116,7 +116,9 @@ test('a library, its sibling app and a service are changed together in worktrees
   }
   const plan = await machine.run('group', 'plan', group);
   expect(plan.stdout).toContain(`${join(acme, 'money')}: 1 worktree of less than 1 MB; setup runs once`);
-  expect(plan.stdout).toContain(`They lie below ${join(machine.data, 'w')}. Your checkouts stay as they are until`);
+  expect(plan.stdout).toContain(
+    `Worktrees are created below ${join(machine.data, 'w')}. Your checkouts do not change until`,
+  );
   const run = await machine.run('group', 'run', group);
   expect(run.stdout).toContain('3 in worktrees (their checkouts stay as they are)');
   expect(run.stdout).toContain('The work is on cca/yen/001-money, cca/yen/002-web, cca/yen/003-rates, not yet in');

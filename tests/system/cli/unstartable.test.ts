@@ -75,7 +75,7 @@ test.if(process.getuid?.() === 0)(
     const group = await user.ok('group', 'create', 'auth', '--permission-mode', 'bypassPermissions');
     const given = ['session', 'add', group, '--project', user.project('api'), '--prompt', 'Do it.'];
     const refused = await user.runWith({ env: { IS_SANDBOX: '' } }, ...given);
-    expect(refused.stderr).toContain('claude refuses the permission mode bypassPermissions to root.');
+    expect(refused.stderr).toContain('claude refuses the permission mode bypassPermissions for root.');
     expect(await user.runWith({ env: { IS_SANDBOX: '1' } }, ...given)).toMatchObject({ code: 0, stderr: '' });
     const plan = await user.runWith({ env: { IS_SANDBOX: '' } }, 'group', 'plan', group);
     expect(plan.stdout).toContain('set IS_SANDBOX=1');

@@ -119,7 +119,7 @@ test('ignored files and files of ours do not count as work', async () => {
 test("a worktree that is some process's current folder is not removed", async () => {
   const group = user.group('auth', ['api']);
   const inside = await user.runWith({ cwd: group.path('api') }, 'group', 'archive', group.id, '--force');
-  expect(inside.stderr).toContain('You are in it');
+  expect(inside.stderr).toContain('It is the current folder');
   expect(group.isThere('api')).toBe(true);
 });
 

@@ -53,7 +53,7 @@ test('without --force: one uncommitted file keeps everything', async () => {
   const refused = await release(group, false);
   expect(refused).toMatchObject({ ok: false, failure: { reason: 'illegal-transition' } });
   if (Array.isArray(refused)) return;
-  expect(refused.failure.message).toContain('002 web is in the way. It holds 1 file');
+  expect(refused.failure.message).toContain('002 web cannot be removed. It holds 1 file');
   expect(refused.failure.message).toContain('1 further session');
   expect(refused.failure.next.commands).toEqual([['group', 'delete', group.id, '--force']]);
   expect(user.worktrees()).toHaveLength(3);
@@ -102,7 +102,7 @@ test('--force: work that git cannot keep is named, and work that cannot be commi
   const refused = await user.run('group', 'delete', group.id, '--force');
   expect(refused.code).toBe(1);
   expect(refused.stderr).toContain('Thrown away with the worktree of 001 api: repositories within it (vendor/).');
-  expect(refused.stderr).toContain('The worktree of 002 web stays, because its work cannot be committed.');
+  expect(refused.stderr).toContain('The worktree of 002 web was kept, because its work cannot be committed.');
   expect(refused.stderr).toContain('index.lock');
   expect([existsSync(group.folder), user.worktrees()]).toEqual([true, [group.path('web')]]);
   rmSync(lock);

@@ -23,7 +23,7 @@ test.skipIf(!isLinux).each([
     const log = readFileSync(group.paths.events, 'utf8');
     writeFileSync(group.paths.events, damage(log));
     const say = (...args: string[]) => startCommand([launcher, ...args], runners.env).finished;
-    const orphan = `Processes of sessions of ${group.groupId} go on without a runner: `;
+    const orphan = `Processes of sessions of ${group.groupId} are running without a runner: `;
     const doctor = await say('doctor');
     expect(doctor.stdout).toContain(`${group.groupId} is damaged: `);
     const told = doctor.stdout.split('\n').find((line) => line.includes(orphan));

@@ -73,7 +73,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
       try {
         await user.ok('fleet', 'init', '--redis', server.url, '--lease', '8');
         const added = await user.run('host', 'add', 'one', '--ssh', there.destination, '--slots', '2');
-        expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('Trying whether it starts')]);
+        expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('Testing the program there')]);
         const { hosts } = await user.json<{ hosts: object[] }>('host', 'list');
         expect(hosts).toMatchObject([{ name: 'one', slots: 2, state: 'ready' }]);
         expect(await user.ok('host', 'forget', 'one', '--yes')).toBe('Removed one from the fleet.');

@@ -125,7 +125,7 @@ test('a symlink in the worktree does not lead out of it or into the project', as
   expect(await run.result).toMatchObject({ status: 'completed' });
   expect(own(group)).toBe(before);
   expect(readFileSync(secret, 'utf8')).toBe('secret');
-  expect(warnings(group, 'a').join()).toContain('is no regular file of the worktree');
+  expect(warnings(group, 'a').join()).toContain('is not a regular file of the worktree');
 });
 
 test.each([true, false])('after a pause both copies have both texts; record present: %p', async (isThere) => {

@@ -210,7 +210,7 @@ test.each<[string[], string]>([
   [['add', 'http://git.example.org/x'], 'not encrypted'],
   [['add', 'nowhere'], 'does not exist'],
   [['add', '.', '--ref', '--upload-pack=x'], 'is no branch, tag or commit'],
-  [['add', 'https://git.example.org/x', '--name', '../x'], 'is no name for a pack'],
+  [['add', 'https://git.example.org/x', '--name', '../x'], 'is not a valid pack name'],
   [['add', '.', '--ref', 'main'], 'git repository'],
   [['add', '.', '--name', 'x'], 'git repository'],
   [['update', 'nope'], 'There is no template pack "nope"'],

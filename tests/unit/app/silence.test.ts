@@ -16,8 +16,8 @@ afterAll(() => temp.remove());
 const self = createRealWorld().machine.self;
 
 test.each([
-  [`(pid ${self.pid}) does not answer`, `kill -KILL ${self.pid},`, self],
-  ['does not tell its pid', 'fuser /', { pid: 0, startTime: '', host: '', bootId: '' }],
+  [`(pid ${self.pid}) does not respond`, `kill -KILL ${self.pid};`, self],
+  ['Find its pid', 'fuser /', { pid: 0, startTime: '', host: '', bootId: '' }],
 ])('%s: %s', async (who, advice, identity) => {
   const clock = new SteppedClock();
   const holder: LockHolder = { identity, runId: 'run' };

@@ -67,7 +67,7 @@ test('a check that could not be made names the reason, the cure, and how to go o
   expect(refused.failure).toEqual({
     reason: 'claude-unproven',
     message: 'claude 2.1.400 is new here and could not be checked: The disk is full.',
-    next: advise('Free some. Or go on at your own risk with --accept-claude 2.1.400.'),
+    next: advise('Free some. Or continue at your own risk with --accept-claude 2.1.400.'),
   });
   const { next } = refuseUncheckedVersion(version, fail('busy', 'Busy.', '').failure).failure;
   expect(next.commands).toEqual([['doctor', '--claude']]);

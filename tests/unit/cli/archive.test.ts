@@ -31,7 +31,7 @@ test('unmerged commits: refused with both ways out, and each of them is one', as
   group.commit('web');
   const merge = `claude-code-agent group merge ${group.id}`;
   const force = `claude-code-agent group archive ${group.id} --force`;
-  await expectRefused(group, ['001 api', `1 commit of ${group.branch('api')}`, '1 further session', merge, force]);
+  await expectRefused(group, ['001 api', `1 commit of ${group.branch('api')}`, '1 more session', merge, force]);
   expect(await user.run('group', 'merge', group.id)).toMatchObject({ code: 0 });
   expect(await archive(group)).toMatchObject({ code: 0 });
   expect([group.state.status, user.branches(), user.worktrees()]).toEqual(['archived', ['main'], []]);
@@ -49,7 +49,7 @@ test('of a session that failed the branch is merged by git', async () => {
 test('uncommitted work, and work in a locked worktree', async () => {
   const group = user.group('auth', ['api']);
   writeFileSync(join(group.path('api'), 'new.txt'), 'x');
-  await expectRefused(group, ['in no commit: new.txt', `Commit it on its branch in ${group.path('api')}`]);
+  await expectRefused(group, ['uncommitted changes: new.txt', `Commit it on its branch in ${group.path('api')}`]);
   group.commit('api', 'new.txt');
   git(user.shop, 'worktree', 'lock', group.path('api'));
   await expectRefused(group, ['It is locked; unlock it with: git worktree unlock']);

@@ -171,7 +171,7 @@ test('a dependency may be named together with the group that it is in', async ()
   const add = ['session', 'add', group, '--project', user.project('x'), '--prompt', 'x'];
   const refused = await user.run(...add, '--depends-on', 'other/api');
   expect(refused).toMatchObject({ code: 2, stdout: '' });
-  expect(refused.stderr).toContain(`"other/api" names the group ${other}, and `);
+  expect(refused.stderr).toContain(`"other/api" is in group ${other}, but `);
 });
 
 test('dependencies are given by id, number or name, and shown in dependency order', async () => {

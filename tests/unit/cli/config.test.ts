@@ -131,10 +131,10 @@ test('the file is made when it is missing, private, and a link to it stays a lin
 test.each<[string[], string]>([
   [['set', 'prices.opus.output', ''], 'prices.opus.output is missing'],
   [['set', 'prices.new.input', '3'], 'prices.new.output is missing'],
-  [['set', 'prices.opus.input', '-1'], 'prices.opus.input cannot be set so'],
-  [['set', 'prices.opus.input', 'much'], 'prices.opus.input cannot be set so'],
+  [['set', 'prices.opus.input', '-1'], 'prices.opus.input cannot be set: '],
+  [['set', 'prices.opus.input', 'much'], 'prices.opus.input cannot be set: '],
   [['set', 'prices.opus', '{'], 'prices.opus cannot be "{"'],
-  [['set', 'onEvent', ' '], 'onEvent cannot be set so'],
+  [['set', 'onEvent', ' '], 'onEvent cannot be set: '],
   [['set', 'home', '/x'], 'Set the environment variable CLAUDE_CODE_AGENT_HOME'],
   [['set', 'nothing', '1'], 'There is no setting "nothing". See: claude-code-agent config list'],
   [['set', 'prices', '{}'], 'There is no setting "prices"'],

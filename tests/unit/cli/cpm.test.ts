@@ -96,7 +96,7 @@ describe('cpm show', () => {
   test.each([
     [['show', 'zzz'], 'No progress file belongs to "zzz".'],
     [['show', ''], 'No progress file belongs to "".'],
-    [['show', 'a'], '"a" can be: aaa, abc.'],
+    [['show', 'a'], '"a" matches several ids: aaa, abc.'],
   ])('%j is refused', async (args, sentence) => {
     session('aaa');
     session('abc', 1);

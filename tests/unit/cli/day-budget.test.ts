@@ -37,7 +37,7 @@ test('budget.day: groups share one cap; at it a group pauses and goes on when it
   await (await user.begun(second, 'web')).succeed();
   expect((await again.finished).code).toBe(0);
   expect(await user.ok('config', 'set', 'budget.day', '')).toBe('');
-  expect((await user.run('config', 'set', 'budget.day', '+5')).stderr).toContain('no cap yet to which it is added');
+  expect((await user.run('config', 'set', 'budget.day', '+5')).stderr).toContain('no daily cap to add to');
 }, 60_000);
 
 test('run --if-idle starts nothing while a group of the same workflow is not over', async () => {

@@ -93,7 +93,7 @@ test('a session that is not done: the files as they are now', async () => {
   rmSync(group.path('api'), { recursive: true });
   const gone = await user.run('session', 'diff', 'shop/api');
   expect(added(gone.stdout)).toEqual(['a']);
-  expect(gone.stderr).toMatch(/worktree of session 001 api is gone: .* When the session goes on, it is made again/);
+  expect(gone.stderr).toMatch(/worktree of session 001 api is gone: .* A resumed session gets a new worktree/);
   expect((await user.run('group', 'diff', 'shop', '--stat')).stderr).toContain('001 api is gone');
   const { gone: told } = await user.json<{ gone?: string }>('session', 'diff', 'shop/api');
   expect(told).toContain('001 api is gone');
@@ -144,9 +144,9 @@ test('sessions without a worktree: what to run instead', async () => {
   );
   const here = await user.run('session', 'diff', 'shop/here');
   expect({ code: here.code, stdout: here.stdout }).toEqual({ code: 1, stdout: '' });
-  expect(here.stderr).toMatch(/Session 001 here worked in the folder itself, .* git -C '.*shop' status/);
+  expect(here.stderr).toMatch(/Session 001 here worked in the project folder itself, .* git -C '.*shop' diff/);
   expect((await user.run('session', 'diff', 'shop/later')).stderr).toMatch(
-    /002 later has not begun.*group resume \S*shop/,
+    /002 later has not started.*group resume \S*shop/,
   );
   const idle = await user.run('session', 'diff', 'shop/idle');
   expect({ code: idle.code, stdout: idle.stdout }).toEqual({ code: 0, stdout: '' });
@@ -249,5 +249,5 @@ test('a session without a worktree: what has changed in the folder since it bega
     '001 here  completed  in the project folder itself, including changes by others  3 files changed',
   );
   const merge = await user.run('group', 'merge', 'shop');
-  expect(merge.stdout).toContain('(a branch next time: --isolate worktree)');
+  expect(merge.stdout).toContain('(use --isolate worktree to get a branch)');
 });

@@ -51,7 +51,7 @@ test('F15: a broken config.yaml is told, one that is in order is not', async () 
   rmSync(join(folder, 'config.yaml'));
   makeFifo(join(folder, 'config.yaml'), 0o600);
   expect(await findings('config')).toMatchObject([
-    { level: 'broken', message: expect.stringMatching(/config\.yaml is no regular file\.$/) },
+    { level: 'broken', message: expect.stringMatching(/config\.yaml is not a regular file\.$/) },
   ]);
 });
 
@@ -67,7 +67,7 @@ test('F12: a data folder into which everybody may write is told, with the cure',
 });
 
 test('F4: how sessions are held together is told, as it is tried here', async () => {
-  const said = { cgroup: 'control group', tree: 'come to its runner', mark: 'by their parent, session or' };
+  const said = { cgroup: 'control group', tree: 'the runner inherits', mark: 'by parent, session or' };
   const message = expect.stringContaining(said[createRealWorld().processes.containment()]);
   expect(await findings('cgroup')).toMatchObject([{ level: 'ok', message }]);
 });
@@ -76,13 +76,13 @@ test('F4: which limits a session can be given is told, as it is tried here', asy
   const here = createRealWorld().processes.limits();
   expect(await findings('limits')).toMatchObject([{ level: 'ok', message: limitText(here) }]);
   const none = limitText(new Set());
-  expect(none).toContain('of its commands only');
+  expect(none).toContain('for commands only');
   expect(none).toContain('--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes');
   const before = programName;
   startedAs('cca');
-  expect(limitText(new Set())).toContain('-p Delegate=yes cca ..." to have it');
+  expect(limitText(new Set())).toContain('-p Delegate=yes cca ..." to enable it');
   startedAs(before);
   const all = limitText(new Set(['memory', 'processes']));
-  expect(all).toContain('of all of a session');
+  expect(all).toContain('for whole sessions');
   expect(all).not.toContain('systemd-run');
 });

@@ -117,7 +117,7 @@ describe('acceptance', () => {
     const run = await user.begin('258');
     const refused = await user.faber('phase', 'frame', '--work-id', '259');
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain(`The run ${run} is of the work item 258, not of 259.`);
+    expect(refused.stderr).toContain(`The run ${run} has the work item 258, not 259.`);
     expect(await user.faber('status', '--work-id', '259')).toMatchObject({ code: 1, stdout: '' });
     expect(doneOf(run)).toEqual([]);
     expect(await user.faber('status', '--work-id', '258')).toMatchObject({ code: 0 });
@@ -332,7 +332,7 @@ describe('bad input changes nothing', () => {
     [['start', '--work-id', '1', '--workflow', '../x'], 2, 'cannot be a workflow'],
     [['start', '--work-id', '1', '--project', 'nowhere'], 2, 'does not exist'],
     [['resume', 'nothing'], 2, 'There is no run nothing'],
-    [['resume', '../..'], 2, 'cannot be the id of a run'],
+    [['resume', '../..'], 2, 'Not a valid run id'],
     [['phase', 'biuld'], 2, 'Did you mean build?'],
     [['phase', 'build', '--artifact', 'x'], 2, 'It must be a name and a value'],
     [['phase', 'build', '--artifact', 'spec_path=nowhere.md'], 2, 'does not exist'],

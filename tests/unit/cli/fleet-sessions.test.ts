@@ -132,7 +132,7 @@ test('without a runner nobody says of a session on another host that it is stopp
   for (const words of commands) {
     const { code, stderr } = await user.run(...words);
     expect([words[1], code]).toEqual([words[1], 1]);
-    expect(stderr).toContain('works on the host gpu1, and no runner is there to stop it.');
+    expect(stderr).toContain('works on the host gpu1, and there is no runner to stop it.');
     expect(stderr).toContain(`group run ${group}`);
   }
   expect(await user.ok('group', 'show', group)).toMatch(/^001 api +api +gpu1 +running/m);

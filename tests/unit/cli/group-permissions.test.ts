@@ -153,8 +153,8 @@ test('after a denial every command advises what lets the call through, and it do
   const next = `Allow the denied calls, then retry: claude-code-agent ${allow}`;
   for (const [command, words] of [
     [['group', 'show'], next],
-    [['merge'], `Give --partial to take what is completed. ${next}`],
-    [['pr'], `Give --partial to take what is completed. ${next}`],
+    [['merge'], `Give --partial to merge the completed sessions. ${next}`],
+    [['pr'], `Give --partial to merge the completed sessions. ${next}`],
     [['session', 'diff', 'auth/web'], next],
     [['session', 'show', 'auth/docs'], `Bash make docs. Allow it, or see other ways, with: `],
     [['session', 'show', 'auth/docs'], `with: claude-code-agent session allow ${group}/docs\n`],

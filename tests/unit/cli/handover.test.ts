@@ -31,7 +31,7 @@ const listed = () => user.json<Listed[]>('handover', 'list', '--root', root);
 test('init in 02-projects, a session is noted, find and list show it', async () => {
   expect(await inRoot('init', '02-projects/28-parser', '--name', 'The "parser"')).toEqual({
     code: 0,
-    stdout: `Made ${resume('02-projects', '28-parser')}\n`,
+    stdout: `Created ${resume('02-projects', '28-parser')}\n`,
     stderr: '',
   });
   expect(readResumeFile(readFileSync(resume('02-projects', '28-parser'), 'utf8'))).toMatchObject({
@@ -67,13 +67,13 @@ test('init elsewhere below the root: named in handover.json, once, and what else
   mkdirSync(dirname(config()));
   writeFileSync(config(), '{"folders": ["old"], "mine": 1}');
   const made = await inRoot('init', 'clients/acme');
-  expect(made.stdout).toBe(`Made ${resume('clients', 'acme')}\nNamed it in ${config()}\n`);
+  expect(made.stdout).toBe(`Created ${resume('clients', 'acme')}\nAdded it to ${config()}\n`);
   expect(JSON.parse(readFileSync(config(), 'utf8'))).toEqual({ folders: ['old', 'clients/acme'], mine: 1 });
   expect((await listed()).map(({ project }) => project)).toEqual(['acme']);
   writeFileSync(config(), '{"folders": []}');
-  expect((await inRoot('init', 'clients/acme')).stdout).toBe(`Named it in ${config()}\n`);
+  expect((await inRoot('init', 'clients/acme')).stdout).toBe(`Added it to ${config()}\n`);
   const again = await inRoot('init', 'clients/acme');
-  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('is already there') });
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('already exists') });
 });
 
 test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays, and nothing is made: %s', async (text) => {
@@ -88,9 +88,9 @@ test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays, and no
 
 test('init outside of the root, and in the root itself', async () => {
   const outside = join(user.folder, 'elsewhere', 'x');
-  expect((await inRoot('init', outside)).stdout).toContain(`when claude is started in ${outside}`);
+  expect((await inRoot('init', outside)).stdout).toContain(`if claude starts in ${outside}`);
   expect(await listed()).toEqual([]);
-  expect((await inRoot('init', '.')).stdout).toBe(`Made ${resume()}\n`);
+  expect((await inRoot('init', '.')).stdout).toBe(`Created ${resume()}\n`);
   expect((await listed()).map(({ project }) => project)).toEqual(['nexus']);
   expect(existsSync(config())).toBe(false);
 });
@@ -105,7 +105,7 @@ test('what is there is never overwritten', async () => {
   expect((await inRoot('init', '02-projects/b')).code).toBe(2);
   expect(existsSync(join(user.folder, 'nowhere'))).toBe(false);
   writeFileSync(join(root, 'file'), 'mine');
-  expect(await inRoot('init', 'file')).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be made') });
+  expect(await inRoot('init', 'file')).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be created') });
   expect(await inRoot('init', 'file/below')).toMatchObject({ code: 2 });
 });
 

@@ -23,7 +23,7 @@ test('a rehearsal goes on as a rehearsal, with the script it was begun with', as
   // It is looked for, and nothing else is taken in its place.
   expect(await user.run('group', 'run', group, '--rehearse')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining(`${script}, is gone. Put it back`),
+    stderr: expect.stringContaining(`is gone: ${script}. Restore it`),
   });
 });
 

@@ -25,9 +25,11 @@ async function plan(tree: Tree, ...options: string[]): Promise<string> {
 test('the size of the checkouts, the runs of setup and the folder of the worktrees', async () => {
   const text = await plan({ 'big.txt': 'x'.repeat(3_000_000) }, '--setup', 'npm ci');
   expect(text).toContain(`${user.folder}/acme/web: 2 worktrees of about 3 MB each; setup runs 2 times`);
-  expect(text).toContain(`They lie below ${user.data}/w.`);
+  expect(text).toContain(`Worktrees are created below ${user.data}/w.`);
   await user.ok('config', 'set', 'worktrees', join(user.folder, 'trees'));
-  expect((await user.run('group', 'plan', 'shop')).stdout).toContain(`They lie below ${user.folder}/trees.`);
+  expect((await user.run('group', 'plan', 'shop')).stdout).toContain(
+    `Worktrees are created below ${user.folder}/trees.`,
+  );
 });
 
 const manifest = (version: string) => JSON.stringify({ dependencies: { '@acme/money': version } });
@@ -62,7 +64,7 @@ test('what git ignores or has in no commit, and the work of a neighbour, is name
   const said = async () => (await user.run('group', 'plan', group)).stdout;
   expect(await said()).toContain(`${web}: worktrees are without files that git ignores (.env); name them in`);
   expect(await said()).toContain(`${web} has changes that are in no commit (new.ts); the work begins from the commit`);
-  const alone = `002 web uses ${lib} as it is in your checkout: it does not depend on 001 lib, which works there`;
+  const alone = `002 web uses ${lib} as it is in your checkout: it does not depend on 001 lib, which changes it`;
   expect(await said()).toContain(alone);
   await user.ok('session', 'edit', `${group}/web`, '--depends-on', 'lib');
   expect(await said()).not.toContain('in your checkout:');
@@ -70,7 +72,7 @@ test('what git ignores or has in no commit, and the work of a neighbour, is name
 
 test('nothing is said of links where none is met', async () => {
   const inside = { 'package.json': manifest('file:vendor/money'), 'yarn.lock': lock, 'compose.yaml': compose('.') };
-  expect(await plan(inside)).not.toContain('without following links');
+  expect(await plan(inside)).not.toContain('without following symlinks');
   const linked = { 'package.json': manifest('link:../money'), 'yarn.lock': lock };
   expect(await plan(linked, '--isolate', 'none')).not.toContain('Worktrees');
 });

@@ -205,7 +205,7 @@ const refused: Readonly<Record<string, readonly [readonly string[], string]>> = 
   'nothing at all': [[], 'No change was given'],
   'a project that is not there': [['--project', '/nowhere'], 'does not exist'],
   'a cycle': [['--depends-on', 'web'], 'cycle'],
-  itself: [['--depends-on', 'api'], 'wait for itself'],
+  itself: [['--depends-on', 'api'], 'depend on itself'],
   'a name that is taken': [['--name', 'web'], 'named web'],
   'a session that is not there': [['--depends-on', 'nobody'], 'There is no session "nobody"'],
   'a result that is not there before': [['--prompt', 'Read {{sessions.web.result}}'], 'does not depend on web'],
@@ -234,7 +234,7 @@ test('a session that has not begun moves to another project, and takes the comma
   put('web', 'make new');
   const group = await user.group('auth', { api: ['--accept-retries', '2'] });
   const moved = await user.run('session', 'edit', 'auth/api', '--project', user.project('web'));
-  expect(moved).toMatchObject({ code: 0, stderr: expect.stringContaining('brings accept "make new"') });
+  expect(moved).toMatchObject({ code: 0, stderr: expect.stringContaining('sets accept "make new"') });
   expect(await definitionOf(group, 'api')).toMatchObject({
     projectPath: user.project('web'),
     accept: 'make new',

@@ -80,7 +80,7 @@ test('a live runner adds the same', async () => {
 
 describe('refused in one sentence, and nothing is added', () => {
   test.each([
-    [['--isolate', 'worktree'], 'is in no git repository. Make it a repository with git init and a first commit'],
+    [['--isolate', 'worktree'], 'is not in a git repository. Make it a repository with git init and a first commit'],
     [['--isolate', 'clone'], 'Allowed choices are none, worktree'],
     [['--accept', ''], 'The command is blank.'],
     [['--accept', ' \t'], 'The command is blank.'],
@@ -115,7 +115,7 @@ describe("a project's own file", () => {
     const added = await user.run(...add, '--name', 'one');
     expect(added).toMatchObject({
       code: 0,
-      stderr: `${file} brings accept "npm test" and setup "npm ci"; leave them out with --no-accept and --no-setup.\n`,
+      stderr: `${file} sets accept "npm test" and setup "npm ci"; leave them out with --no-accept and --no-setup.\n`,
     });
     write(file, 'accept: rm -rf .\n');
     expect(await show('work/one')).toMatchObject({ accept: 'npm test', setup: 'npm ci' });

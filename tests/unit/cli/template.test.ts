@@ -97,7 +97,7 @@ describe('template show', () => {
     [['show', ''], 'cannot be the name of a template'],
     [['render', 'feature-implementation'], 'is a workflow'],
     [['validate', 'nowhere'], 'does not exist'],
-    [['validate', 'projects.txt'], 'is no template'],
+    [['validate', 'projects.txt'], 'is not a template'],
     [['list', '--kind', 'odd'], 'Allowed choices are'],
     [['lsit'], 'Did you mean list?'],
   ])('template %j is refused', async (args, sentence) => {
@@ -181,7 +181,7 @@ describe('template init', () => {
       ['full', 'is not empty'],
       ['full/note', 'is not a folder'],
       ['full/note/deeper', 'note/deeper'],
-      ['dangling', 'is a link that leads nowhere'],
+      ['dangling', 'is a broken symlink'],
       ['', 'The path of the folder is empty'],
       ['/proc/no/such/folder', 'Cannot write /proc/no/such/folder'],
       ['x'.repeat(5000), 'longer than a path can be'],

@@ -191,7 +191,7 @@ export async function runDetached(
   const { groupId } = group;
   const started = need(await whileBusy(context, 'Starting the runner', () => startDetached(context, group, options)));
   if (started.kind === 'refused') {
-    stderr.lines(started.said);
+    stderr.lines(started.lines);
     return ok(knownExitCode(started.code));
   }
   const { pid, log } = started;

@@ -58,7 +58,7 @@ export function spendLimitText(reservedUsd: number | undefined): string {
 }
 
 export function attachedText(
-  { conversed, reservedUsd, isSpent, goesOn, state }: Attached,
+  { conversed, reservedUsd, isSpent, autoResumes, state }: Attached,
   sessionId: SessionId,
 ): string {
   const record = state.sessions.get(sessionId);
@@ -67,7 +67,7 @@ export function attachedText(
   const spent = formatMoney(usage.costUsd, usage.estimated);
   const ended = isSpent ? `claude was ended: the limit of ${formatMoney(reservedUsd ?? 0)} was reached. ` : '';
   const cost = spoken ? `You spent ${spent}.` : 'No message was sent.';
-  if (goesOn) return `${ended}${cost} ${title} continues when a slot is free.`;
+  if (autoResumes) return `${ended}${cost} ${title} continues when a slot is free.`;
   return `${ended}${cost} ${record === undefined ? '' : restText(state, record, title)}`.trim();
 }
 

@@ -55,19 +55,19 @@ export function define(command: Command, context: Context): void {
         const session = need(loadReferredSession(context, reference));
         const { log, printer, look } = openTranscript(context, session, sinkFor(context, session, options));
         const title = titleOf(session.state, session.sessionId);
-        let goesOn = await look();
-        if (options.follow && goesOn && session.state.status === 'created') {
+        let hasMore = await look();
+        if (options.follow && hasMore && session.state.status === 'created') {
           const start = commandText(runCommand(session.state));
           context.stderr.line(`Waiting for session ${title} to start. Start its group with: ${start}`);
         }
-        while (options.follow && goesOn && !context.stdout.isClosed) {
+        while (options.follow && hasMore && !context.stdout.isClosed) {
           await delay(context.world.clock, lookEveryMs);
-          goesOn = await look();
+          hasMore = await look();
         }
-        printer.finish(goesOn);
+        printer.finish(hasMore);
         // A reader that closed the pipe, such as `head`, must not be told that the transcript is empty.
         if (printer.isEmpty && !context.stdout.isClosed) context.stderr.line(whyEmpty(session));
-        if (!options.follow || goesOn) return;
+        if (!options.follow || hasMore) return;
         if (log.isBroken) {
           return refuse(
             'gone',
@@ -120,16 +120,16 @@ function openTranscript({ world, stdout }: Context, session: LoadedSession, sink
     // Read the size before the log, so that the log contains every attempt whose output is printed.
     const size = printer.size;
     marks.take(log.read());
-    const goesOn = !log.isBroken && canGoOn(session, log, hasRunner, world);
+    const hasMore = !log.isBroken && canGrow(session, log, hasRunner, world);
     // The session is over and no runner can start another attempt, so print to the end.
-    await printer.printTo(goesOn ? size : printer.size);
-    return goesOn;
+    await printer.printTo(hasMore ? size : printer.size);
+    return hasMore;
   };
   return { log, printer, look };
 }
 
 /** False when the session has ended, or when no process is left that could continue it. */
-function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
+function canGrow(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
   const record = log.state?.sessions.get(session.sessionId);
   if (record === undefined) return false;
   // Wait, so that `logs --follow` can be started before the run.

@@ -99,7 +99,7 @@ export function environments(ground: Ground): readonly Mistake[] {
     ...more,
   });
   const list = ['group', 'list', '--json'];
-  const setRoot = 'Set CLAUDE_CODE_AGENT_HOME to a folder of yours';
+  const setRoot = 'Set CLAUDE_CODE_AGENT_HOME to a folder that you own';
   return [
     ...['relative', '~/data', ' '].map((path) =>
       mistake(list, 2, `CLAUDE_CODE_AGENT_HOME is "${path}"`, 'Set it to a path that begins with "/"', root(path)),

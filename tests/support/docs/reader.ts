@@ -71,9 +71,17 @@ const model: RehearsalScript = {
   },
 };
 
-/** The command `example` of the documents: the group that most pages assume. `example web` has a second session. */
+/**
+ * The command `example` of the documents: the group that most pages assume. `example web` has a second session, and
+ * `example rate-limits` is a group with work to merge.
+ */
 const exampleGroup = `#!/bin/sh
 set -e
+if [ "$1" = rate-limits ]; then
+  cca group create rate-limits
+  cca session add rate-limits --name server --project ~/src/api --prompt "Add rate limits" --isolate worktree
+  exec cca group run rate-limits
+fi
 cca group create auth-refactor --max-budget-usd 5
 cca session add auth-refactor --name api --project ~/src/api --prompt "Add a verifyToken function with tests"
 [ "$1" != web ] ||

@@ -156,7 +156,7 @@ test('the demonstration runs a group over three projects and leaves nothing', ()
   const env = { CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(), TMPDIR: temporary };
   const { code, stdout, stderr } = spawn([launcher, 'try'], folder, env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toMatch(/004 documentation .*completed[\s\S]*The demonstration is over/);
+  expect(stdout).toMatch(/004 documentation .*completed[\s\S]*The demonstration has ended/);
   expect(readdirSync(temporary).filter((name) => name.startsWith('claude-code-agent'))).toEqual([]);
 }, 60_000);
 

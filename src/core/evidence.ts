@@ -37,7 +37,7 @@ export interface Evidence {
 }
 
 /** Skipped or focused tests. */
-const skip = patternOf([
+export const skippedTest = patternOf([
   String.raw`\b(?:it|test|describe|context|suite|t|Deno\.test)(?:\.\w+)*\.(?:skip|only|todo|fails|failing|fixme)\b`,
   String.raw`\b[xf](?:it|test|describe|specify|context)\s*\(|\bpending\(|\bthis\.skip\(`,
   String.raw`@(?:pytest\.mark|unittest|mark)\.(?:skip|skipIf|skipif|skipUnless|xfail|expectedFailure)\b|@skip\b`,
@@ -47,18 +47,18 @@ const skip = patternOf([
   String.raw`\bt\.(?:Skip|SkipNow|Skipf)\(|#\[ignore\b|@(?:Ignore|Disabled)\b`,
 ]);
 /** Failures are ignored, or fewer files are checked. */
-const ignore = patternOf([
+export const ignoredFailure = patternOf([
   String.raw`\|\|\s*(?::|(?:true|exit 0|echo)\b)|(?:^|[;&|\s"'])exit 0\b|\bset \+e\b|(?:process|sys)\.exit\(0?\)`,
   String.raw`\bos\._exit\(|--passWithNoTests|continue-on-error:\s*true|\bif:\s*(?:false|.*\{ *false)`,
   String.raw`--(?:ignore|exclude|deselect|skip)\b|\b(?:testPathIgnorePatterns|exclude|ignorePatterns)\b`,
   String.raw`@ts-(?:ignore|nocheck|expect-error)|eslint-disable|# (?:noqa|type: ignore)|biome-ignore|"strict":\s*false`,
   String.raw`allow_failure:\s*true|script-shell|ignore-scripts|\bexitstatus\s*=\s*0`,
 ]);
-const assertion = patternOf([
+export const assertion = patternOf([
   String.raw`\b(?:assert\w*|expect|should|must|require|verify|EXPECT_\w+|ASSERT_\w+)\b\s*(?:[.(!]|[\w'"[]+)`,
   String.raw`\bt\.(?:Error|Errorf|Fatal|Fatalf|is|same|ok|equal)\(`,
 ]);
-const test = patternOf([
+export const testCase = patternOf([
   String.raw`\b(?:it|test|specify|scenario)(?:\.\w+)*\s*\(|^\s*(?:async\s+)?def test|@Test\b|#\[test\]`,
   String.raw`\bfunc (?:Test|Fuzz)\w*\(`,
 ]);
@@ -70,9 +70,9 @@ function patternOf(parts: readonly string[]): RegExp {
 /** What a change of a file does, by the lines it takes away and those it adds. */
 export function changeKind(before: readonly string[], after: readonly string[]): GuardedChange['change'] {
   const more = (pattern: RegExp) => count(after, pattern) > count(before, pattern);
-  if (more(skip)) return 'skipped';
-  if (more(ignore) || count(after, assertion) < count(before, assertion)) return 'weakened';
-  return count(after, test) < count(before, test) ? 'weakened' : 'changed';
+  if (more(skippedTest)) return 'skipped';
+  if (more(ignoredFailure) || count(after, assertion) < count(before, assertion)) return 'weakened';
+  return count(after, testCase) < count(before, testCase) ? 'weakened' : 'changed';
 }
 
 function count(lines: readonly string[], pattern: RegExp): number {

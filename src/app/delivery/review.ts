@@ -8,11 +8,13 @@ import { openItems } from '../../core/item.ts';
 import { costHistory, type History } from '../../core/plan/forecast.ts';
 import { kindOf } from '../../core/plan/preview.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import { listNames } from '../../core/text.ts';
 import { diffText, recentDiffs } from '../../git/diff.ts';
 import type { Git } from '../../git/git.ts';
 import { commitOf, isAncestor, runOwn } from '../../git/run-git.ts';
 import { tipOf } from '../../git/target.ts';
 import { conflictsOf, repositoryDir } from '../../git/worktrees/scratch.ts';
+import { parseOwn } from '../../store/json.ts';
 import { mergeFolderName, worktreesFolder } from '../../store/paths.ts';
 import { type ChangedFile, filesOfPatch, isLock } from '../../view/review/patch.ts';
 import { headlineOf, orderRows, type Review, type ReviewKind, type ReviewRow } from '../../view/review/review.ts';
@@ -213,13 +215,18 @@ async function contentsOf(git: Git, top: string, files: readonly ChangedFile[]) 
   const binaries = new Map<string, { readonly head: string; readonly bytes: number }>();
   for (const { path, kind, oldBlob, newBlob, isBinary } of files) {
     if (isLock(path) && kind === 'changed') {
-      locks.push({ path, before: await read(oldBlob, path), after: await read(newBlob, path) });
+      locks.push({ path, before: laidOut(await read(oldBlob, path)), after: laidOut(await read(newBlob, path)) });
     }
     if (!isBinary || kind === 'deleted') continue;
     const text = await read(newBlob, path);
     binaries.set(path, { head: text.slice(0, 16), bytes: text.length });
   }
   return { locks, binaries };
+}
+
+function laidOut(text: string): string {
+  const whole = parseOwn(text);
+  return whole === null ? text : JSON.stringify(whole, null, 2);
 }
 
 /** Adds what stands against a merge into the target, and against one with another branch of the same repository. */
@@ -229,44 +236,44 @@ async function withConflicts(
   outcomes: readonly Outcome[],
 ): Promise<Outcome[]> {
   const scratch = join(worktreesFolder(group.root), mergeFolderName(group.groupId), 'review');
-  const more = new Map<Outcome, Risk[]>(outcomes.map((outcome) => [outcome, []]));
-  const add = (outcome: Outcome, ...risk: Parameters<typeof makeRisk>) => more.get(outcome)?.push(makeRisk(...risk));
   const name = ({ record }: Outcome) => titleOf(group.state, record.definition.id);
   const open = outcomes.filter(({ record, compared }) => record.mergedInto === undefined && compared?.to !== undefined);
   const conflicts = async (repository: string, one: string, other: string) => {
     const found = await conflictsOf(context, repository, [one, other], scratch);
     return found.ok ? found.value : [];
   };
-  for (const [index, one] of open.entries()) {
+  const judged = new Map<Outcome, Outcome>();
+  for (const one of open) {
     const { repository = '', target = '', base } = one.workspace ?? {};
+    const own = one.compared?.to ?? '';
     const tip = target === '' ? ok(null) : await tipOf(context, repository, target);
     const into = tip.ok && tip.value !== null && tip.value !== base ? tip.value : null;
-    const own = one.compared?.to ?? '';
     const files = into === null ? [] : await conflicts(repository, into, own);
-    if (files.length > 0) add(one, 'conflict', 65, `It conflicts with ${target} in ${files.slice(0, 4).join(', ')}.`);
-    for (const other of open.slice(index + 1)) {
-      if (other.workspace?.repository !== repository) continue;
+    // What is not to be merged stands in the way of nothing.
+    const others = open.filter(
+      (other) => other !== one && other.workspace?.repository === repository && !isGrave(other),
+    );
+    const partners: string[] = [];
+    const broken: string[] = [];
+    for (const other of others) {
       const both = sharesFiles(one, other) ? await conflicts(repository, own, other.compared?.to ?? '') : [];
-      if (both.length > 0) {
-        const where = both.slice(0, 4).join(', ');
-        add(one, 'conflict', 58, `It conflicts with ${name(other)} in ${where}.`);
-        add(other, 'conflict', 58, `It conflicts with ${name(one)} in ${where}.`);
-      }
-      for (const [a, b] of [
-        [one, other],
-        [other, one],
-      ] as const) {
-        const what = await breaks(context, a, b);
-        if (what === null) continue;
-        add(a, 'breaks-together', 71, `It removes ${what}, which ${name(b)} begins to use.`);
-        add(b, 'breaks-together', 70, `It begins to use ${what}, which ${name(a)} removes.`);
-      }
+      if (both.length > 0) partners.push(`${name(other)} (${listNames(both, 2)})`);
+      const taken = await breaks(context, one, other);
+      if (taken !== null) broken.push(`It removes ${taken}, which ${name(other)} begins to use.`);
+      const used = await breaks(context, other, one);
+      if (used !== null) broken.push(`It begins to use ${used}, which ${name(other)} removes.`);
     }
+    const risks = [...one.risks, ...broken.slice(0, 3).map((text) => makeRisk('breaks-together', 71, text))];
+    if (files.length > 0)
+      risks.push(makeRisk('conflict', 65, `It conflicts with ${target} in ${listNames(files, 4)}.`));
+    if (partners.length > 0) risks.push(makeRisk('conflict', 45, `It conflicts with ${listNames(partners, 4)}.`));
+    judged.set(one, { ...one, risks: sortRisks(risks) });
   }
-  return outcomes.map((outcome) => ({
-    ...outcome,
-    risks: sortRisks([...outcome.risks, ...(more.get(outcome) ?? [])]),
-  }));
+  return outcomes.map((outcome) => judged.get(outcome) ?? outcome);
+}
+
+function isGrave({ risks }: Outcome): boolean {
+  return risks[0]?.level === 'high';
 }
 
 function sharesFiles(one: Outcome, other: Outcome): boolean {

@@ -16,7 +16,7 @@ export interface LockFindings {
   readonly newHosts: readonly string[];
 }
 
-/** Compares two texts of a lockfile; a kind of file that is not known has no findings. */
+/** Compares two texts of a lockfile, JSON with one property a line; of an unknown kind nothing is found. */
 export function compareLocks(before: string, after: string): LockFindings {
   const [old, now] = [readLock(before), readLock(after)];
   const downgrades = [...now.versions].flatMap(([name, versions]) => {

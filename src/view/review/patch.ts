@@ -155,9 +155,14 @@ export function topicWords(text: string): Set<string> {
   return new Set(words.flatMap((word) => (word.length < 3 || generic.has(word) ? [] : [stem(word)])));
 }
 
+/** Of languages and their libraries. */
+const builtIn = oneOf(
+  /^(?:to[A-Z]\w+|parse(?:Int|Float|Args)|forEach|indexOf|is[A-Z][a-z]+|(?:read|write)File\w*)$/,
+  /^(?:use(?:State|Effect)|set(?:Timeout|Interval)|addEventListener|querySelector|get(?:Element|Attribute)\w*)$/,
+);
+
 /** Names that are made of several words, so that two texts hardly have one by chance. */
 export function compoundNames(text: string): Set<string> {
-  return new Set(
-    text.match(/\b(?:[a-z]+(?:[A-Z][a-z\d]+)+|[A-Z][a-z\d]+(?:[A-Z][a-z\d]+)+|[A-Za-z]+(?:_[A-Za-z\d]+)+)\b/g),
-  );
+  const form = /\b(?:[A-Za-z][a-z\d]*(?:[A-Z][a-z\d]+)+|[A-Za-z]+(?:_[A-Za-z\d]+)+)\b/g;
+  return new Set((text.match(form) ?? []).filter((name) => !builtIn.test(name)));
 }

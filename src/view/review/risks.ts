@@ -1,7 +1,7 @@
 /** What in a session's work a person should look at first: a list of risks with weights, and the order they give. */
 import { posix } from 'node:path';
 import type { Warning } from '../../core/event.ts';
-import { type Evidence, guardedText } from '../../core/evidence.ts';
+import { assertion, type Evidence, guardedText, ignoredFailure, skippedTest, testCase } from '../../core/evidence.ts';
 import { listNames } from '../../core/text.ts';
 import { compareLocks, comparePackageVersions } from './lockfile.ts';
 import {
@@ -119,14 +119,16 @@ const wellKnown: readonly (readonly [what: string, form: RegExp])[] = [
   ],
 ];
 const secretFile = fileNamed(
-  /\.env(?:\.\w+)*|id_(?:rsa|ed25519|ecdsa)|[^/]+\.(?:pem|p12|pfx|key|keystore)/,
+  /[^/]*\.env(?:\.\w+)*|id_(?:rsa|ed25519|ecdsa)|[^/]+\.(?:pem|p12|pfx|key|keystore)/,
   /\.netrc|\.pgpass/,
   /credentials(?:\.json)?/,
 );
 const assignment =
   /(?:secret|token|passw(?:or)?d|pwd|(?:api|access|private)_?key|credential)\w*["']?\s*[:=]\s*["']?([^\s"'`;,]{8,})/i;
-const placeholder =
-  /x{4}|\*{3}|your|change|example|dummy|sample|fake|placeholder|process\.|env[.[(]|os\.|[$<>{}()[\]]|:\/\/|^[a-z]+$/i;
+const placeholder = oneOf(
+  /x{4}|\*{3}|your|change|example|dummy|sample|fake|placeholder|process\.|env[.[(]|os\.|[$<>{}()[\]]|:\/\//i,
+  /^[a-z]+(?:[-_./:][a-z\d]+)*$/,
+);
 
 function secrets({ files }: OutcomeFacts): Risk[] {
   return files.flatMap((file) => {
@@ -307,24 +309,10 @@ function undoes(now: ChangedFile, then: ChangedFile, all: ReadonlySet<string>): 
 
 // Tests.
 
-const testCase = oneOf(
-  /\b(?:it|test|specify|scenario)(?:\.\w+)*\s*\(|\bdef test_|\bfunc (?:Test|Benchmark)\w*\(/,
-  /#\[(?:\w+::)?test\]|@(?:Parameterized)?Test\b|\[(?:Fact|Theory|Test)\]/,
-);
-const assertion = /\bassert|\bexpect\b|\bshould\b|\brequire\.\w+\(|\bt\.(?:Error|Fatal|is|equal)/i;
-const skipping = oneOf(
-  /\b(?:it|test|describe|suite|context)\.(?:skip|todo|only|failing|fixme)\b/,
-  /\b[xf](?:it|test|describe)\s*\(|pytest\.mark\.(?:skip|xfail)|unittest\.(?:skip|expectedFailure)/,
-  /pytest\.skip\(|\bt\.Skip|#\[ignore|@(?:Disabled|Ignore)\b|\[Ignore|\bskip:\s*(?:true|['"])/,
-);
 const hollow = oneOf(
   /expect\(\s*(?:true|1)\s*\)\.to(?:Be|Equal)\(\s*(?:true|1)\s*\)/,
   /assert(?:True)?\(?\s*(?:true|True|1)\s*\)?\s*;?$|assert\.ok\(\s*true\s*\)/,
   /assert\.\w*[eE]qual\(\s*(\w+)\s*,\s*\1\s*\)/,
-);
-const toothless = oneOf(
-  /\|\|\s*(?:true|:|exit 0)|--passWithNoTests|testPathIgnorePatterns/,
-  /--(?:no-coverage|exclude|deselect|ignore)\b|"test"\s*:\s*"(?:echo|exit 0|true|:)|^\s*exit 0\b/,
 );
 const checkConfig = oneOf(
   fileNamed(/(?:jest|vitest|playwright|karma|ava|mocha)[^/]*\.\w+|\.(?:mocha|nyc)rc[^/]*/),
@@ -338,29 +326,42 @@ function testRisks(facts: OutcomeFacts): Risk[] {
     return [file.path, file.from ?? ''].some(isTest) && !isCosmetic(file) && !isAskedDeletion(facts, file);
   });
   const all = { added: tests.flatMap(({ added }) => added), removed: tests.flatMap(({ removed }) => removed) };
-  const deleted = tests.filter(isEmptied);
-  const kept = tests.filter((file) => !isEmptied(file));
-  const fewer = lost(all, testCase);
-  const isDeleted = deleted.length > 0 && (fewer > 0 || count(all.added, testCase) === 0);
+  const deleted = tests.filter((file) => isEmptied(file) && !isMoved(file, all.added));
+  const poorer = tests.filter((file) => !isEmptied(file) && lost(file, testCase) > 0 && !isMoved(file, all.added));
+  const fewer = poorer.reduce((sum, file) => sum + lost(file, testCase), 0);
   const isAsked = /remov|delet|drop|obsolete|duplicat|clean/i.test(prompt);
-  const ofFewer = lost(all, assertion) < fewer ? 40 : isAsked ? 45 : 80;
-  const isFewer = fewer > 0 && deleted.length === 0 && kept.length > 0;
+  const isChecked = poorer.every((file) => lost(file, assertion) < lost(file, testCase));
+  const ofFewer = isChecked ? 40 : isAsked ? 45 : 80;
   const cases = fewer === 1 ? '1 test case' : `${fewer} test cases`;
-  const isWeaker = lost(all, assertion) > 0 && deleted.length === 0 && !isFewer;
-  const skipped = tests.filter((file) => fresh(file, skipping) !== undefined);
+  const isWeaker = lost(all, assertion) > 0 && deleted.length === 0 && fewer === 0;
+  const skipped = tests.filter((file) => fresh(file, skippedTest) !== undefined);
   const empty = tests.filter((file) => fresh(file, hollow) !== undefined);
-  const configs = files.filter((file) => checkConfig.test(file.path) && fresh(file, toothless) !== undefined);
+  const checks = files.filter(({ path, kind }) => kind === 'changed' && checkConfig.test(path));
+  const configs = checks.filter((file) => fresh(file, ignoredFailure) !== undefined);
+  const commands = checks.filter((file) => fresh(file, /"(?:test|lint|check|ci)[^"]*"\s*:/) !== undefined);
   const changed = tests.filter(({ kind, removed }) => kind === 'changed' && removed.some(isTelling));
   const risks = [
-    ...riskIf(isDeleted, 'test-deleted', 83, `It deletes tests: ${names(deleted)}.`),
-    ...riskIf(isFewer, 'test-deleted', ofFewer, `It removes ${cases} from ${names(tests)}.`),
+    ...riskIf(deleted.length > 0, 'test-deleted', 83, `It deletes tests: ${names(deleted)}.`),
+    ...riskIf(fewer > 0, 'test-deleted', ofFewer, `It removes ${cases} from ${names(poorer)}.`),
     ...riskIf(isWeaker, 'test-weakened', 50, `Its tests check less than before: ${names(tests)}.`),
     ...riskIf(skipped.length > 0, 'test-skipped', 80, `It skips tests: ${names(skipped)}.`),
     ...riskIf(empty.length > 0, 'test-weakened', 72, `It has tests that cannot fail: ${names(empty)}.`),
     ...riskIf(configs.length > 0, 'check-weakened', 78, `Checks may pass without being run: ${names(configs)}.`),
   ];
+  const isCommand = risks.length === 0 && commands.length > 0 && !/test|lint|check/i.test(prompt);
+  risks.push(...riskIf(isCommand, 'check-changed', 50, `It changes commands that check the work: ${names(commands)}.`));
   const isTold = risks.length === 0 && changed.length > 0;
   return [...risks, ...riskIf(isTold, 'tests', 10, `It changes existing tests: ${names(changed)}.`)];
+}
+
+/** Half of its tests, by their titles, or of its lines stand elsewhere now. */
+function isMoved({ removed }: ChangedFile, added: readonly string[]): boolean {
+  const titled = removed.filter((line) => testCase.test(line));
+  const signs = (titled.length > 0 ? titled : removed).filter(isTelling).map((line) => {
+    return formless(/["'`]([^"'`]{4,})/.exec(line)?.[1] ?? line);
+  });
+  const now = added.map(formless).join('\n');
+  return signs.length > 0 && signs.filter((sign) => now.includes(sign)).length * 2 >= signs.length;
 }
 
 const emptyBlob = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391';
@@ -379,12 +380,12 @@ function deletions(facts: OutcomeFacts): Risk[] {
   const { files, baseFiles, prompt } = facts;
   const others = files.filter((file) => !isAskedDeletion(facts, file));
   const gone = others.filter(isEmptied);
-  const isMass = gone.length >= 3 && (gone.length >= 10 || gone.length >= baseFiles * 0.2);
+  const isMass = gone.length >= 5 || (gone.length >= 3 && gone.length >= baseFiles * 0.2);
   if (isMass) return [makeRisk('deletion', 81, `It deletes ${gone.length} of ${baseFiles} files: ${names(gone)}.`)];
   const written = others.filter((file) => !isGenerated(file.path) && !isCosmetic(file));
   const [added, removed] = sizesOf(written);
   const isAsked = /remov|delet|drop|dead code|unused|clean|simplif/i.test(prompt);
-  if (removed >= 200 && removed > added * 4)
+  if (removed >= 100 && removed > added * 4)
     return [makeRisk('deletion', isAsked ? 40 : 76, `It removes ${removed} lines and adds ${added}.`)];
   return riskIf(gone.length > 0, 'deletion', gone.length >= 3 ? 45 : 15, `It deletes ${names(gone)}.`);
 }
@@ -422,31 +423,36 @@ function outsideTask({ prompt, folder, files }: OutcomeFacts): Risk[] {
   const contentOf = (file: ChangedFile) => content.get(file) ?? '';
   const isBeside = ({ path }: ChangedFile) => folder !== '' && !path.startsWith(`${folder}/`);
   const isMeant = (file: ChangedFile) =>
-    !topicWords(`${file.path} ${file.from ?? ''} ${contentOf(file)}`).isDisjointFrom(words);
+    !topicWords(`${file.path} ${file.from ?? ''} ${file.text}`).isDisjointFrom(words);
   const related = new Set(changed.filter(isMeant));
   for (let before = -1; before < related.size; ) {
     before = related.size;
     const compounds = compoundNames([...related].map(contentOf).join('\n'));
     for (const file of changed) {
       const text = contentOf(file);
-      const isLinked = [...related].some((one) => mentions(contentOf(one), file.path) || mentions(text, one.path));
+      const isLinked = [...related].some((one) => {
+        const isSame = stemOf(one.path) === stemOf(file.path);
+        return isSame || mentions(contentOf(one), file.path) || mentions(text, one.path);
+      });
       if (isLinked || !compoundNames(text).isDisjointFrom(compounds)) related.add(file);
     }
   }
   // A task that names its files means those; one that names a subject may touch what is beside them.
   const isExact = changed.some(({ path }) => prompt.includes(posix.basename(path)));
   const areas = new Set([...related].map(({ path }) => posix.dirname(path)));
-  const strange = changed.filter((file) => {
-    if (related.has(file)) return false;
-    return isBeside(file) || (related.size > 0 && (isExact || !areas.has(posix.dirname(file.path))));
-  });
-  const text = `The task does not call for changes in ${names(strange)}.`;
-  return riskIf(strange.length > 0, 'outside-task', 64, text);
+  const others = changed.filter((file) => !related.has(file) && (related.size > 0 || isBeside(file)));
+  const isFar = (file: ChangedFile) => isBeside(file) || isExact || !areas.has(posix.dirname(file.path));
+  const weight = others.some(isFar) ? 64 : 52;
+  const text = `The task does not call for changes in ${names(others)}.`;
+  return riskIf(others.length > 0, 'outside-task', weight, text);
 }
+
+/** A test and what it tests have the same. */
+const stemOf = (path: string): string => posix.basename(path).replace(/(?:[._-](?:test|spec))?\.\w+$/, '');
 
 /** Whether a text names a file as an import does. */
 function mentions(text: string, path: string): boolean {
-  const name = posix.basename(path).replace(/(?:[._-](?:test|spec))?\.\w+$/, '');
+  const name = stemOf(path);
   return name.length >= 4 && new RegExp(`["'/.\\s(]${name.replace(/\W/g, '\\$&')}\\b`).test(text);
 }
 
@@ -507,12 +513,16 @@ export function usesName(files: readonly ChangedFile[], name: string): boolean {
   return codeOf(files).some((file) => lost(file, form) < 0);
 }
 
-/** A file that is no longer where it was, and that a line added by the other change names. */
+/** A file that is no longer where it was, and that a new line of the other change loads. */
 export function usesGoneFile(one: readonly ChangedFile[], other: readonly ChangedFile[]): string | undefined {
-  const isLoading = /import|require|include|from|\buse\b|source/;
-  const added = codeOf(other).flatMap((file) => file.added.filter((line) => isLoading.test(line)));
   const gone = one.flatMap(
     ({ kind, path, from }) => (kind === 'deleted' ? path : kind === 'renamed' ? from : []) ?? [],
   );
-  return gone.find((path) => mentions(added.join('\n'), path));
+  return gone.find((path) => {
+    const name = stemOf(path).replace(/\W/g, '\\$&');
+    const loads = new RegExp(
+      `["'][^"']*\\b${name}(?:\\.[a-z]{1,3})?["']|(?:from|import|use|mod)\\s+[\\w.:]*\\b${name}\\b`,
+    );
+    return codeOf(other).some((file) => file.path !== path && fresh(file, loads) !== undefined);
+  });
 }

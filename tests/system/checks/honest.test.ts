@@ -1,0 +1,266 @@
+/**
+ * Promises: honest work is never refused without a way to accept it, and never pays a further turn because it changed
+ * tests, scripts or configuration. What it changed of them is named.
+ */
+import { expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { withRig } from '../../support/rig-ground.ts';
+import { type CheckCase, common, fix, runCases } from '../../support/runner/check-cases.ts';
+
+withRig();
+
+interface Honest extends CheckCase {
+  /** Completed at once, or after a person allowed it. */
+  readonly ends: 'completed' | 'allowed';
+  /** All changes of guarded files. */
+  readonly names: readonly string[];
+}
+
+const tests = 'test/add.test.js';
+const adds = "const { add } = require('../src/add.js');\n";
+const addition = "test('adds', () => {\n  expect(add(1, 2)).toBe(3);\n});\n";
+const manifest = (more: object, test = 'node vendor/runner.js') =>
+  JSON.stringify({ name: 'app', scripts: { test }, dependencies: {}, ...more });
+const npm = { accept: 'npm test' };
+const multiplies = {
+  'src/add.js': 'exports.add = (a, b) => a * b;\n',
+  [tests]: [
+    `${adds}test('multiplies', () => {\n  expect(add(2, 4)).toBe(8);\n});`,
+    "test('multiplies by one', () => {\n  expect(add(3, 1)).toBe(3);\n});\n",
+  ].join('\n'),
+};
+const python = '[project]\nname = "app"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n';
+
+const done = { ends: 'completed' } as const;
+const allowed = { ends: 'allowed' } as const;
+
+const cases: readonly Honest[] = [
+  { ...done, name: 'fixes the code', edit: fix, names: [] },
+  { ...done, name: 'changes documentation', edit: { ...fix, 'README.md': 'Adds.\n' }, names: [] },
+  {
+    ...{ ...done, name: 'adds a test file' },
+    edit: { ...fix, 'test/more.test.js': `${adds}test('more', () => expect(add(2, 2)).toBe(4));\n` },
+    names: ['added test/more.test.js'],
+  },
+  {
+    ...{ ...done, name: 'adds a test to a file' },
+    edit: { ...fix, [tests]: `${common[tests]}test('more', () => {\n  expect(add(2, 2)).toBe(4);\n});\n` },
+    names: [`changed ${tests}`],
+  },
+  { ...allowed, name: 'changes behaviour with its tests', edit: multiplies, names: [`changed ${tests}`] },
+  {
+    ...{ ...allowed, name: 'renames a module and the import in its test' },
+    edit: {
+      'src/add.js': null,
+      'src/sum.js': fix['src/add.js'] ?? '',
+      [tests]: String(common[tests]).replace('add.js', 'sum.js'),
+    },
+    names: [`changed ${tests}`],
+  },
+  {
+    ...{ ...allowed, name: 'moves the folder of the code' },
+    edit: {
+      'src/add.js': null,
+      'lib/add.js': fix['src/add.js'] ?? '',
+      [tests]: String(common[tests]).replace('src', 'lib'),
+    },
+    names: [`changed ${tests}`],
+  },
+  {
+    ...{ ...done, name: 'renames a test file', also: 'git mv test/add.test.js test/sum.test.js' },
+    edit: fix,
+    names: ['changed test/sum.test.js'],
+  },
+  {
+    ...{ ...done, name: 'splits a test file in two' },
+    edit: {
+      ...fix,
+      [tests]: `${adds}${addition}`,
+      'test/zero.test.js': `${adds}test('nothing', () => expect(add(1, 0)).toBe(1));\n`,
+    },
+    names: [`weakened ${tests}`, 'added test/zero.test.js'],
+  },
+  {
+    ...{ ...done, name: 'formats the tests' },
+    edit: { ...fix, [tests]: String(common[tests]).replace(/^ {2}/gm, '    ') },
+    names: [`changed ${tests}`],
+  },
+  {
+    ...{ ...allowed, name: 'removes a feature with its tests' },
+    base: { 'src/old.js': 'exports.old = 1;\n', 'test/old.test.js': "require('../src/old.js');\n" },
+    edit: { ...fix, 'src/old.js': null, 'test/old.test.js': null },
+    names: ['removed test/old.test.js'],
+  },
+  {
+    ...{ ...done, ...npm, name: 'adds a dependency' },
+    edit: {
+      ...fix,
+      'package.json': manifest({ dependencies: { zod: '4.0.0' } }),
+      'package-lock.json': '{"lockfileVersion": 3}\n',
+    },
+    names: [],
+  },
+  {
+    ...{ ...done, ...npm, name: 'adds a script that the check does not reach' },
+    edit: { ...fix, 'package.json': manifest({ scripts: { test: 'node vendor/runner.js', dev: 'node src/add.js' } }) },
+    names: [],
+  },
+  {
+    ...{ ...done, ...npm, name: 'gives the test script an option' },
+    edit: { ...fix, 'package.json': manifest({}, 'node vendor/runner.js --reporter dot') },
+    names: ['changed package.json: scripts.test'],
+  },
+  {
+    ...{ ...done, name: 'adds a dependency to pyproject.toml', base: { 'pyproject.toml': python } },
+    edit: { ...fix, 'pyproject.toml': python.replace('"app"\n', '"app"\ndependencies = ["requests"]\n') },
+    names: [],
+  },
+  {
+    ...{ ...done, name: 'adds a job to the CI', base: { '.github/workflows/ci.yml': 'jobs:\n  test: npm test\n' } },
+    edit: { ...fix, '.github/workflows/ci.yml': 'jobs:\n  test: npm test\n  lint: npm run lint\n' },
+    names: ['changed .github/workflows/ci.yml'],
+  },
+  {
+    ...{ ...done, name: 'adds a step to the check' },
+    edit: { ...fix, 'check.sh': `${common['check.sh']}test -e src/add.js\n` },
+    names: ['changed check.sh'],
+  },
+  {
+    ...{ ...allowed, name: 'renames what a script of the check calls' },
+    edit: {
+      ...fix,
+      'vendor/runner.js': null,
+      'vendor/run.js': common['vendor/runner.js'] ?? '',
+      'tools/lib.sh': 'run_tests() {\n  node vendor/run.js\n}\n',
+    },
+    names: ['changed tools/lib.sh'],
+  },
+  {
+    ...{ ...done, name: 'adds a snapshot' },
+    edit: {
+      ...fix,
+      'test/s.test.js': "test('s', () => expect(1).toMatchSnapshot('one'));\n",
+      'test/__snapshots__/one.snap': '1\n',
+    },
+    names: ['added test/__snapshots__/one.snap', 'added test/s.test.js'],
+  },
+  {
+    ...{ ...allowed, name: 'updates a snapshot with the behaviour' },
+    base: {
+      [tests]: `${adds}test('adds', () => expect(add(2, 4)).toMatchSnapshot('add'));\n`,
+      'test/__snapshots__/add.snap': '6\n',
+    },
+    edit: { 'src/add.js': multiplies['src/add.js'], 'test/__snapshots__/add.snap': '8\n' },
+    names: ['changed test/__snapshots__/add.snap'],
+  },
+  {
+    ...{ ...done, name: 'adds a binary fixture' },
+    edit: { ...fix, 'test/data/logo.bin': new Uint8Array([0, 1, 2, 255]) },
+    names: ['added test/data/logo.bin'],
+  },
+  {
+    ...{ ...done, name: 'adds an option to tsconfig.json', base: { 'tsconfig.json': '{}\n' } },
+    edit: { ...fix, 'tsconfig.json': '{ "compilerOptions": { "target": "es2024" } }\n' },
+    names: ['changed tsconfig.json'],
+  },
+  {
+    ...{ ...done, name: 'makes a rule of the linter stricter', base: { '.eslintrc.json': '{ "rules": {} }\n' } },
+    edit: { ...fix, '.eslintrc.json': '{ "rules": { "eqeqeq": "error" } }\n' },
+    names: ['changed .eslintrc.json'],
+  },
+  {
+    ...{ ...done, name: 'needs a file that .worktreeinclude names', accept: 'sh check.sh && grep -q key env.local' },
+    base: { '.worktreeinclude': 'env.local\n' },
+    ignored: { 'env.local': 'key\n' },
+    edit: fix,
+    names: [],
+  },
+  {
+    ...{ ...done, name: 'needs what the setup command makes', accept: 'sh check.sh && test -e node_modules/made' },
+    fields: { setup: 'mkdir -p node_modules && echo made > node_modules/made' },
+    edit: { ...fix, 'node_modules/more': 'more\n' },
+    names: [],
+  },
+  {
+    ...{ ...done, name: 'needs its own ignored files, which is allowed', accept: 'sh check.sh && test -e cache.local' },
+    fields: { acceptIn: 'worktree' },
+    edit: { ...fix, 'cache.local': 'cache\n' },
+    names: [],
+  },
+  { ...done, name: 'changes tests that are not guarded', fields: { guard: ['none'] }, edit: multiplies, names: [] },
+  {
+    ...{ ...done, name: 'changes tests outside of the guard that was given', fields: { guard: ['spec', '*.golden'] } },
+    edit: { ...multiplies, 'deep/a.golden': 'a\n' },
+    names: ['added deep/a.golden'],
+  },
+  {
+    ...{ ...done, name: 'leaves its work uncommitted on purpose', fields: { commit: false } },
+    edit: { ...fix, 'test/more.test.js': '' },
+    names: ['added test/more.test.js'],
+  },
+  {
+    ...done,
+    name: 'works in the project folder itself',
+    isInPlace: true,
+    edit: multiplies,
+    names: [`changed ${tests}`],
+  },
+  {
+    ...{ ...done, name: 'proves its change with a new test', fields: { prove: true } },
+    base: { [tests]: null },
+    edit: { ...fix, 'test/sum.test.js': `${adds}${addition}` },
+    names: ['added test/sum.test.js'],
+  },
+  { ...done, name: 'proves its change with the tests there were', fields: { prove: true }, edit: fix, names: [] },
+  {
+    ...{
+      ...done,
+      name: 'has a flaky check',
+      accept: 'F="$CCA_PROJECT_DIR/../flaky"; test -e "$F" || { : > "$F"; false; }',
+    },
+    edit: fix,
+    names: [],
+  },
+];
+
+test(`${cases.length} honest changes: each is completed or can be allowed, and none pays a further turn`, async () => {
+  expect(cases.length).toBeGreaterThanOrEqual(30);
+  const { group, outcome } = await runCases(cases, 'allow');
+  const found: object[] = [];
+  for (const { name } of cases) {
+    const { record, evidence, turns, events } = outcome(name);
+    const guarded = evidence.guarded.map(({ path, change }) => `${change} ${path}`);
+    const wasAsked = events.includes('item_opened') ? 'allowed' : 'completed';
+    found.push({ name, status: record.state.status, ends: wasAsked, names: guarded.toSorted(), turns });
+    for (const { log } of evidence.runs) expect(readFileSync(log, 'utf8')).toStartWith('$ ');
+  }
+  const wanted = cases.map(({ name, ends, names }) => ({
+    name,
+    status: 'completed',
+    ends,
+    names: [...names].toSorted(),
+    turns: 1,
+  }));
+  expect(found).toEqual(wanted);
+  const runsOf = (name: string) =>
+    outcome(name).evidence.runs.map(({ where, code, exitCode }) => [where, code, exitCode]);
+  expect(runsOf('fixes the code')).toEqual([['fresh', 'own', 0]]);
+  expect(runsOf('changes behaviour with its tests')).toEqual([
+    ['fresh', 'own', 0],
+    ['fresh', 'base-guarded', 1],
+  ]);
+  expect(runsOf('works in the project folder itself')).toEqual([['folder', 'own', 0]]);
+  expect(runsOf('proves its change with the tests there were')).toEqual([
+    ['fresh', 'own', 0],
+    ['fresh', 'base', 1],
+  ]);
+  expect(outcome('proves its change with a new test').evidence.proven).toBe(true);
+  const flaky = outcome('has a flaky check');
+  expect(flaky.evidence).toMatchObject({ flaky: true, runs: [{ exitCode: 0, flaky: true }] });
+  expect(flaky.record.warnings.map(({ code }) => code)).toContain('flaky-check');
+  // Nothing of the fresh checkouts is left.
+  const worktrees = join(group.root, 'w');
+  const own = cases.filter(({ isInPlace }) => !isInPlace).length;
+  expect(existsSync(worktrees) ? readdirSync(worktrees) : []).toHaveLength(own);
+}, 120_000);

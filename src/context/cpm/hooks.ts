@@ -189,8 +189,7 @@ function oldButOwn({ file }: Candidate): string {
 }
 
 function goOn(call: HookCall): string {
-  const alone = call.isWorker ? ' Nobody can be asked.' : '';
-  return `NOTE: This is the state of this very session ${asOf(call)}: continue with its next action.${alone}`;
+  return `NOTE: This is the state of this very session ${asOf(call)}: continue with its next action.`;
 }
 
 function noMatch(call: HookCall): string {

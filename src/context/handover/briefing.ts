@@ -81,7 +81,7 @@ function headLines({ found: { project, by }, isWorker, nowMs }: BriefingInput): 
   const next = facts.nextAction === '' ? '(none is recorded)' : harmlessLine(facts.nextAction, nextActionMax);
   const file = harmlessLine(project.file, lineMax);
   const guidance = isWorker
-    ? 'Continue with the next action as far as your task asks for it; nobody can answer questions.'
+    ? 'Continue with the next action as far as your task asks for it.'
     : 'Tell the user in one line where the project stands, then continue with the next action or what they ask for.';
   const id = harmlessLine(project.id, 200);
   return [

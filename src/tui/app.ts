@@ -109,8 +109,8 @@ export function pressesOf(input: string, key: Key): Press[] {
     return name === undefined ? [] : [{ key: name }];
   }
   if (key.meta || input === '') return [];
-  return input.split(/(\r)/).flatMap((part): Press[] => {
-    if (part === '\r') return [{ key: 'enter' }];
+  return input.split(input.length > typedAtOnceMax ? /(\r)/ : /([\r\t])/).flatMap((part): Press[] => {
+    if (part === '\r' || part === '\t') return [{ key: part === '\r' ? 'enter' : 'tab' }];
     if (part === '') return [];
     // A key that is held down, or keys that a slow connection delivers together. Longer input was pasted.
     const isTyped = part.length <= typedAtOnceMax || new Set(part).size === 1;

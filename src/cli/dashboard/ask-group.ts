@@ -8,6 +8,7 @@ import type { GroupReference } from '../../app/resolve.ts';
 import { startDetached } from '../../app/run/detach.ts';
 import { LogReader } from '../../app/watch/log-reader.ts';
 import { commandText } from '../../core/advice.ts';
+import { defined } from '../../core/defined.ts';
 import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { groupAdvice, sessionReference } from '../../core/plan/advice.ts';
@@ -16,7 +17,7 @@ import { type GroupState, isRehearsal } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import { delay } from '../../system/clock.ts';
 import type { World } from '../../system/world.ts';
-import type { KeyCommand } from '../../tui/dashboard/keys.ts';
+import type { KeyCommand } from '../../tui/dashboard/actions.ts';
 import { type Notice, reasoned } from '../../tui/dashboard/view.ts';
 import { formatClock, plural } from '../../view/format.ts';
 import { titleOf, withAdvice } from '../../view/wording.ts';
@@ -24,9 +25,10 @@ import type { Context } from '../context.ts';
 
 export type GroupCommand = Extract<
   KeyCommand,
-  { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'pause-group' | 'resume-group' }
+  { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'answer' | 'pause-group' | 'resume-group' }
 >;
 
+type AnswerCommand = Extract<GroupCommand, { do: 'answer' }>;
 type SaidCommand = Extract<GroupCommand, { do: 'say' }>;
 type MarkedCommand = Extract<GroupCommand, { readonly sessionIds: unknown }>;
 type SessionCommand = SaidCommand | { readonly do: MarkedCommand['do']; readonly sessionId: SessionId };
@@ -37,6 +39,7 @@ function eachOf(command: SaidCommand | MarkedCommand): readonly SessionCommand[]
 
 export function requestText(state: GroupState, command: GroupCommand): Notice {
   if (command.do === 'pause-group') return { text: 'Pausing the group…' };
+  if (command.do === 'answer') return { text: 'Sending the answer…' };
   if (command.do === 'resume-group') {
     return { text: state.status === 'created' ? 'Starting the group…' : 'Resuming the group…' };
   }
@@ -59,7 +62,7 @@ export async function grant(
     if (command.do === 'resume-group') return await resumeGroup(context, group, state, tell);
     if (command.do === 'retry-session' && liveRunner(context.world, group) === null)
       return await retryWithRunner(context, group, state, command, tell);
-    if (command.do === 'say' && command.item !== undefined) return await answer(context, command.item, command.text);
+    if (command.do === 'answer') return await answer(context, command);
     const [first, ...others] = eachOf(command);
     if (first === undefined) return { text: 'No session is marked.', tone: 'warn' };
     if (others.length === 0) return await askAboutSession(context, group, state, first);
@@ -70,12 +73,12 @@ export async function grant(
 }
 
 /** A number is an option of a question. */
-async function answer(context: Context, item: string, text: string): Promise<Notice> {
-  const given = /^\d+(?:[ ,]+\d+)*$/.test(text) ? { options: text.split(/[ ,]+/).map(Number) } : { text };
+async function answer(context: Context, { item, text, note }: AnswerCommand): Promise<Notice> {
+  const isOption = /^\d+(?:[ ,]+\d+)*$/.test(text);
+  const given = isOption ? { options: text.split(/[ ,]+/).map(Number) } : { text, ...defined({ note }) };
   const done = await answerItem(context, item, given);
   if (!done.ok) return refused(done.failure);
-  const next = done.value.by === 'runner' ? '' : ' P lets the group go on.';
-  return { text: `Answered.${next}`, tone: 'good' };
+  return { text: done.value.by === 'runner' ? 'Answered.' : 'Answered. Press P to resume the group.', tone: 'good' };
 }
 
 function refused(failure: Failure): Notice {

@@ -4,9 +4,9 @@ import { commandText } from '../../core/advice.ts';
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
 import { openItems } from '../../core/item.ts';
 import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
+import { openWaveItem } from '../../core/plan/waves.ts';
 import type { FleetStanding } from '../../core/progress.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
-import type { SessionStatus } from '../../core/status.ts';
 import { formatAge, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../../view/format.ts';
 import { safeLine, safeText } from '../../view/terminal-text.ts';
 import { statusTone, titleOf, withAdvice, withLocalTimes } from '../../view/wording.ts';
@@ -23,10 +23,10 @@ import {
   widthOf,
   wrapCells,
 } from './cells.ts';
-import { staysFor, toggleOf } from './keys.ts';
+import { staysFor } from './keys.ts';
 import { sparkline } from './timeline.ts';
-import type { Mode, Shape, Ui } from './ui.ts';
-import { isBlocked, limitNow, momentIn, reasoned, type Terminal, type View } from './view.ts';
+import type { Mode, Ui } from './ui.ts';
+import { isBlocked, limitNow, momentIn, type Notice, reasoned, type Terminal, type View } from './view.ts';
 
 const sentenceColumnsMax = 400;
 const heldRowsMax = 2;
@@ -73,11 +73,14 @@ function elapsed(state: GroupState, atMs: number): number {
 
 function countCells({ state, verdicts }: View, glyphs: Glyphs, hasWords: boolean): ScreenCell[] {
   const { running, pending, paused, failed, completed } = state.counts;
-  const blocked = [...state.sessions.values()].filter((record) => isBlocked(verdicts, record)).length;
+  const records = [...state.sessions.values()];
+  const blocked = records.filter((record) => isBlocked(verdicts, record)).length;
+  const asking = records.filter((record) => openItems(record).length > 0).length;
   const one = (glyph: string, count: number, word: string, tone: Tone): ScreenCell[] =>
     count === 0 ? [] : [{ text: `${glyph} ${count}${hasWords ? ` ${word}` : ''} `, tone }, { text: ' ' }];
   return [
     { text: ' ' },
+    ...one('?', asking, 'waiting for you', 'warn'),
     ...one(glyphs.running, running, 'running', 'accent'),
     ...one(glyphs.pending, pending - blocked, 'waiting', 'dim'),
     ...one(glyphs.blocked, blocked, 'blocked', 'warn'),
@@ -240,6 +243,8 @@ function conditionNow(state: GroupState, nowMs: number): { readonly text: string
       tone: 'warn',
     };
   }
+  const wave = openWaveItem(state);
+  if (wave !== undefined) return { text: `${wave.text} Press w to decide.`, tone: 'warn' };
   const limit = limitNow(state, nowMs);
   return limit === null ? null : { text: isThrottled(state) ? limit : `usage ${limit}`, tone: 'warn' };
 }
@@ -256,32 +261,45 @@ export interface ListPosition {
   readonly all: number;
 }
 
-interface Chosen extends Ui {
-  readonly shape: Shape;
+export interface LastRow {
+  readonly view: View;
+  readonly ui: Ui;
+  /** A key and what it does, the last two always. */
+  readonly hints: readonly string[];
+  /** Where no border shows it. */
+  readonly position: ListPosition | null;
 }
 
-/** A notice replaces the keys where the terminal has no other row for it. `position`: where no border shows it. */
-export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: ListPosition | null): Footer {
+/** A notice replaces the keys where the terminal has no other row for it. */
+export function footerRow({ view, ui, hints, position }: LastRow, terminal: Terminal): Footer {
   const { columns } = terminal;
-  switch (ui.mode.kind) {
+  const { mode } = ui;
+  switch (mode.kind) {
     case 'filter':
       return input(' filter: ', ui.filter, terminal);
+    case 'palette':
+      return input(' : ', mode.text, terminal);
     case 'say':
-      return input(` ${sayLabel(view, ui.mode)}: `, ui.mode.text, terminal);
-    case 'ask-pause':
-    case 'ask-start':
-    case 'ask-go-on':
-    case 'ask-leave':
-    case 'ask-open':
-      return { row: rowOf([{ text: ` ${question(ui.mode.kind, view, columns - 1)}`, tone: 'warn' }], columns) };
+    case 'answer':
+    case 'note':
+      return input(` ${inputLabel(view, mode)}: `, mode.text, terminal);
+    case 'browse': {
+      const right = position === null ? [] : where(ui, position);
+      const left = view.notices?.at(-1);
+      const room = columns - widthOf(right) - 1;
+      return { row: rowBetween(left === undefined ? hintCells(hints, room) : noticeCells(left, room), right, columns) };
+    }
     default:
-      return { row: bottomRow(view, ui, terminal, position) };
+      return { row: rowOf([{ text: ` ${question(mode.kind, view, columns - 1)}`, tone: 'warn' }], columns) };
   }
 }
 
-function sayLabel({ state }: View, { sessionId, item: id }: Extract<Mode, { kind: 'say' }>): string {
-  const item = state.sessions.get(sessionId)?.items?.find((one) => one.id === id);
-  if (item === undefined) return `say to ${plainWidths(titleOf(state, sessionId))}`;
+function inputLabel({ state }: View, mode: Extract<Mode, { kind: 'say' | 'answer' | 'note' }>): string {
+  if (mode.kind === 'say') return `message to ${plainWidths(titleOf(state, mode.sessionId))}`;
+  if (mode.kind === 'note') return 'continue, with this sentence for later prompts';
+  const items = [...state.sessions.values()].flatMap((record) => openItems(record));
+  const item = items.find(({ id }) => id === mode.item);
+  if (item === undefined) return 'answer';
   const options = item.options.map((option, index) => (item.kind === 'question' ? `${index + 1} ${option}` : option));
   const choice = options.length === 0 ? '' : ` (${options.join(', ')})`;
   return plainWidths(safeLine(`${item.text}${choice}`, 60));
@@ -294,7 +312,8 @@ const questions: Readonly<Record<Question, readonly [question: string, otherwise
   'ask-open': ['Open the worktree (w), the log (l) or the report (r)?', 'no'],
   'ask-pause': ['Pause all: now (y), when running sessions have finished (d), freeze (f)?', 'no'],
   'ask-start': ['Start the group for real, with a runner of its own (y)?', 'no'],
-  'ask-go-on': ['The group has no runner. Go on (y), or pause what still works (p)?', 'no'],
+  'ask-resume': ['The group has no runner. Resume it (y), or pause what still works (p)?', 'no'],
+  'ask-wave': ['Continue with the next wave (c), continue with a note (n), or stop (s)?', 'later'],
 };
 
 /** Where leaving would undo what was asked for. */
@@ -321,11 +340,6 @@ function input(label: string, text: string, { columns, glyphs }: Terminal): Foot
   return { row: rowOf([{ text: start, tone: 'accent' }, { text: shown }], columns), cursor };
 }
 
-function bottomRow(view: View, ui: Chosen, { columns }: Terminal, position: ListPosition | null): Row {
-  const right = position === null ? [] : where(ui, position);
-  return rowBetween(hints(view, ui, columns - widthOf(right) - 1), right, columns);
-}
-
 /** So much of the list gives way to what a key came to. */
 const noticeRowsMax = 4;
 const noticeColumnsMax = 1_000;
@@ -343,67 +357,25 @@ export function noticeRows({ notices = [], nowMs }: View, { columns }: Terminal,
   return shown.map((line) => rowOf([{ text: ' ' }, ...line], columns));
 }
 
-function hints(view: View, ui: Chosen, columns: number): ScreenCell[] {
-  const notice = view.notices?.at(-1);
-  if (notice !== undefined) {
-    const text = ` ${fitLine(notice.text, columns - 1)}`;
-    return [notice.tone === undefined ? { text } : { text, tone: notice.tone }];
-  }
-  const all =
-    ui.shape === 'full'
-      ? ['enter list', 'tab next', ...actions(view, ui), ...ownHands(view, ui), '? help', 'q back']
-      : [
-          ui.shape === 'none' ? 'enter open' : 'enter close',
-          ...actions(view, ui),
-          'l log',
-          '/ find',
-          'f problems',
-          ...ownHands(view, ui),
-          '? help',
-          'q quit',
-        ];
-  const cells: ScreenCell[] = [];
+function noticeCells({ text, tone }: Notice, columns: number): ScreenCell[] {
+  const shown = ` ${fitLine(text, columns - 1)}`;
+  return [tone === undefined ? { text: shown } : { text: shown, tone }];
+}
+
+function hintCells(all: readonly string[], columns: number): ScreenCell[] {
   let left = columns + 1;
   const kept = new Set<string>();
   for (const hint of [...all.slice(-2), ...all.slice(0, -2)]) {
     left -= hint.length + 2;
     if (left >= 0) kept.add(hint);
   }
-  for (const hint of all.filter((one) => kept.has(one))) {
-    const [key = '', ...words] = hint.split(' ');
-    cells.push(
-      { text: cells.length === 0 ? ' ' : '  ' },
-      { text: key, tone: 'accent' },
-      { text: ` ${words.join(' ')}`, tone: 'dim' },
-    );
-  }
-  return cells;
-}
-
-function actions({ state, runner }: View, { selected }: Ui): string[] {
-  const { status } = state;
-  const record = state.sessions.get(selected ?? '');
-  if (runner === 'none') {
-    if (status === 'completed' || status === 'archived') return [];
-    const again = record?.state.status === 'failed' ? ['r retry'] : [];
-    return [...again, status === 'created' ? 'P start' : 'P go on'];
-  }
-  const toggle = record === undefined ? null : toggleOf(record);
-  const is = (wanted: SessionStatus): boolean => record?.state.status === wanted;
-  return [
-    ...(toggle === null ? [] : [`p ${toggle.word}`]),
-    ...(is('failed') ? ['r retry'] : []),
-    ...(record !== undefined && openItems(record).length > 0 ? ['i answer'] : []),
-    ...(record === undefined || is('completed') ? [] : ['s say']),
-    'P group',
-  ];
-}
-
-function ownHands({ state }: View, { selected }: Ui): string[] {
-  const record = state.sessions.get(selected ?? '');
-  const status = record?.state.status;
-  if (record === undefined || status === 'completed') return [];
-  return [...(status === 'pending' ? [] : ['a take over']), ...(status === 'running' ? [] : ['e edit'])];
+  return all
+    .filter((one) => kept.has(one))
+    .flatMap((hint, index): ScreenCell[] => {
+      const [key = '', ...words] = hint.split(' ');
+      const gap = { text: index === 0 ? ' ' : '  ' };
+      return [gap, { text: key, tone: 'accent' }, { text: ` ${words.join(' ')}`, tone: 'dim' }];
+    });
 }
 
 export function where(ui: Ui, position: ListPosition): ScreenCell[] {

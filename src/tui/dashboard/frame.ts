@@ -1,13 +1,13 @@
 /** tui/dashboard/: what the dashboard shows. This file: the whole screen, pure; only visible rows are made. */
 import type { SessionId } from '../../core/group.ts';
-import type { Tone } from '../../view/format.ts';
-import { frameSize, hitAt, type Layout, type Pane, paneOf } from '../layout.ts';
+import { frameSize, hitAt, type Layout, type Pane, type PaneSize, paneOf } from '../layout.ts';
+import { keyHints, type PaletteChoice, paletteChoices } from './actions.ts';
 import { footerRow, headContent, noticeRows, where } from './bars.ts';
-import { type Glyphs, padded, type Row, rowOf, type ScreenCell, tagged, widthOf } from './cells.ts';
+import { fitLine, padded, type Row, rowOf, type ScreenCell, tagged } from './cells.ts';
 import { detailsContent, linesFor } from './details.ts';
 import { type ListItem, listItems, sessionIdsOf } from './list.ts';
 import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
-import { type Hit, paneShape, type Shape, settled, type Ui } from './ui.ts';
+import { type Hit, hasDetailsFocus, paneShape, type Shape, settled, type Ui } from './ui.ts';
 import { type Terminal, timeSpan, type View } from './view.ts';
 
 export interface Frame extends Layout {
@@ -31,41 +31,67 @@ const framedColumns = 50;
 export function frameOf(view: View, given: Ui, terminal: Terminal): Frame {
   const { columns, rows } = terminal;
   const isFramed = rows >= framedRows && columns >= framedColumns;
-  const chosen = { ...given, selected: atTheEnd(view, given) ?? given.selected };
+  const chosen = { ...given, selected: followed(view, given) ?? given.selected };
   const items = listItems(view, chosen);
   const head = headPane(view, terminal, isFramed);
   const notice = noticeRows(view, terminal, rows - head.height - 1 - listRowsMin);
   const room = Math.max(0, rows - head.height - 1 - notice.length);
   const body = bodyOf(view, chosen, terminal, { items, room, isFramed });
   const { ui } = body;
-  const { mode } = ui;
   const ids = sessionIdsOf(items);
+  const hit = (x: number, y: number): Hit | null => hitAt(layout, x, y);
+  const index = Math.max(0, ids.indexOf(ui.selected ?? ''));
+  const { listRows, paneRows, shape } = body;
+  const context = { state: view.state, runner: view.runner, ids, index, listRows, paneRows, shape, hit };
   const { notices: _said, ...quiet } = view;
-  const position = isFramed ? null : positionOf(view, items, ui.top, body.listRows);
-  const footer = footerRow(notice.length > 0 ? quiet : view, { ...ui, shape: body.shape }, terminal, position);
-  const foot = paneOf(
-    { title: [], rows: [...notice, footer.row] },
-    { columns, height: rows - head.height - room, isFramed: false },
-  );
+  const position = isFramed ? null : positionOf(view, items, ui.top, listRows);
+  const last = { view: notice.length > 0 ? quiet : view, ui, hints: keyHints(ui, context), position };
+  const footer = footerRow(last, terminal);
+  const footSize = { columns, height: rows - head.height - room, isFramed: false };
+  const foot = paneOf({ title: [], rows: [...notice, footer.row] }, footSize);
+  const choices = ui.mode.kind === 'palette' ? paletteChoices(ui, context) : null;
+  const size = { columns, height: room, isFramed, isFocused: true };
+  const bands = choices === null ? body.bands : [[palettePane(choices, ui, size, terminal)]];
   const layout: Layout = {
-    bands: [
-      [head],
-      ...(mode.kind === 'help' ? helpBands(view, mode.top, terminal, { room, isFramed }) : body.bands),
-      [foot],
-    ],
+    bands: [[head], ...bands, [foot]],
     ...(footer.cursor === undefined ? {} : { cursor: { x: footer.cursor, y: rows - 1 } }),
   };
-  return {
-    ...layout,
-    ui,
-    shape: body.shape,
-    ids,
-    index: Math.max(0, ids.indexOf(ui.selected ?? '')),
-    listRows: body.listRows,
-    paneRows: body.paneRows,
-    hit: (x, y) => hitAt(layout, x, y),
-    isTurning: sessionIdsOf(items.slice(ui.top, ui.top + body.listRows)).some((id) => turns(view, id)),
-  };
+  const isTurning = sessionIdsOf(items.slice(ui.top, ui.top + listRows)).some((id) => turns(view, id));
+  return { ...layout, ui, shape, ids, index, listRows, paneRows, hit, isTurning };
+}
+
+const shortNames: Readonly<Record<string, string>> = {
+  'page-up': 'pgup',
+  'page-down': 'pgdn',
+  escape: 'esc',
+};
+const keyColumns = 8;
+const labelColumns = 46;
+
+/** All actions that fit what was typed; those that are not possible are grey, with the reason. */
+function palettePane(choices: readonly PaletteChoice[], { mode }: Ui, size: PaneSize, { glyphs }: Terminal): Pane {
+  const { columns, height, isFramed } = size;
+  const [inner, room] = isFramed ? [columns - frameSize, height - frameSize] : [columns, height];
+  const chosen = Math.min(mode.kind === 'palette' ? mode.index : 0, choices.length - 1);
+  const top = Math.max(0, Math.min(chosen - Math.floor(room / 2), choices.length - room));
+  const rows = choices.slice(top, top + room).map(({ action, label, refusal }, nth) => {
+    const isChosen = top + nth === chosen;
+    const keys = action.keys.map((key) => shortNames[key] ?? key).join(' ');
+    const tone = refusal === null ? {} : ({ tone: 'dim' } as const);
+    return rowOf(
+      [
+        { text: isChosen ? `${glyphs.marker} ` : '  ' },
+        { text: padded(keys, keyColumns), tone: refusal === null ? 'accent' : 'dim' },
+        { text: `${refusal === null ? label : padded(label, labelColumns)} `, ...tone },
+        { text: fitLine(refusal ?? '', 200), ...tone },
+      ],
+      inner,
+      isChosen,
+    );
+  });
+  if (rows.length === 0) rows.push(rowOf([{ text: '  No command has this name.', tone: 'dim' }], inner));
+  const end: ScreenCell[] = [{ text: ' enter run  esc close ', tone: 'dim' }];
+  return paneOf({ title: isFramed ? [{ text: ' Commands ', tone: 'strong' }] : [], end, rows }, size);
 }
 
 function headPane(view: View, terminal: Terminal, isFramed: boolean): Pane {
@@ -77,17 +103,11 @@ function headPane(view: View, terminal: Terminal, isFramed: boolean): Pane {
   return paneOf(content, { columns, height, isFramed });
 }
 
-function helpBands(view: View, top: number, terminal: Terminal, { room, isFramed }: Omit<List, 'items'>): Pane[][] {
-  const size = { columns: terminal.columns, height: room, isFramed, isFocused: true };
-  const [columns, height] = isFramed ? [terminal.columns - frameSize, room - frameSize] : [terminal.columns, room];
-  const rows = helpRows({ ...terminal, columns }, view.runner === 'here', height, top);
-  return [[paneOf({ title: isFramed ? [{ text: ' Keys ', tone: 'strong' }] : [], rows }, size)]];
-}
-
-/** What a person looks for when a run is over; null while it runs, and where one has chosen. */
-function atTheEnd({ state }: View, { home, filter, onlyProblems }: Ui): SessionId | null {
-  if (home !== null || filter !== '' || onlyProblems || state.status === 'running') return null;
-  return state.failed.values().next().value ?? null;
+/** Until the user chooses a session, the selection follows what runs; after the run, it is on what failed. */
+function followed({ state }: View, { home, filter, onlyProblems, selected }: Ui): SessionId | null {
+  if (home !== null || filter !== '' || onlyProblems) return null;
+  const ids = state.status === 'running' ? state.running : state.failed;
+  return selected !== null && ids.has(selected) ? selected : (ids.values().next().value ?? null);
 }
 
 function turns(view: View, id: SessionId): boolean {
@@ -136,7 +156,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room, isFra
   const rows = listRows(view, ui, { ...terminal, columns: listWide - edge }, { items, index, visible, hasTitles });
   const position = positionOf(view, items, ui.top, visible);
   const title: ScreenCell[] = isFramed ? [{ text: ' Sessions ', tone: 'strong' }] : [];
-  const isFocused = ui.focus === 'list' || shape === 'none';
+  const isFocused = !hasDetailsFocus(ui, shape);
   const list = paneOf(
     { title, end: isFramed ? framedEnd(where(ui, position)) : [], rows, on: { on: 'list' } },
     { columns: listWide, height: listHeight, isFramed, isFocused },
@@ -144,7 +164,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room, isFra
   const counts = { shape, listRows: visible, paneRows: Math.max(0, paneHeight - paneEdge) };
   if (record === undefined || paneHeight === 0) return { bands: [[list]], ui, ...counts };
   const content = detailsContent(view, { ...chosen, record }, part(counts.paneRows), lines);
-  const size = { columns: paneWide, height: paneHeight, isFramed, isFocused: !isFocused || shape === 'full' };
+  const size = { columns: paneWide, height: paneHeight, isFramed, isFocused: !isFocused };
   const pane = paneOf(content, size);
   const bands = shape === 'full' ? [[pane]] : isBeside ? [[list, pane]] : [[list], [pane]];
   return { bands, ui: { ...ui, scroll: content.scroll }, ...counts };
@@ -216,110 +236,4 @@ function positionOf({ state }: View, items: readonly ListItem[], top: number, he
   const listed = before + sessionIdsOf(items.slice(top)).length;
   const visible = sessionIdsOf(items.slice(top, top + height)).length;
   return { first: before + 1, last: before + visible, listed, all: state.sessions.size };
-}
-
-export type HelpEntry = readonly [keys: readonly string[], meaning: string];
-
-export const helpEntries: readonly HelpEntry[] = [
-  [['up', 'down', 'j', 'k'], 'select a session'],
-  [['g', 'G', 'home', 'end'], 'the first, the last'],
-  [[',', '.'], 'a page of the list'],
-  [['page-up', 'page-down'], 'a page of the details'],
-  [['v'], 'tree, waves, status …'],
-  [['S'], 'sort: cost, time, name'],
-  [['t'], 'when each one worked'],
-  [['/'], 'show only what matches'],
-  [['f'], 'show only problems'],
-  [['escape'], 'show all again; back'],
-  [['enter'], 'details open, closed'],
-  [['tab', 'left', 'right'], 'the next tab of them'],
-  [['1', '2', '3', '4', '5', '6'], 'now, log, diff …'],
-  [['l'], 'its log, full screen'],
-  [['o'], 'open in editor, pager'],
-  [[' ', '*'], 'mark it; all or none'],
-  [['p'], 'pause, hold, let go on'],
-  [['r'], 'try a failed one again'],
-  [['s'], 'say something to it'],
-  [['i'], 'answer what it asks'],
-  [['a'], 'take it over yourself'],
-  [['e'], 'edit its task, retry'],
-  [['P'], 'pause, start the group'],
-  [['m'], 'mouse off, to copy text'],
-  [['ctrl-l', 'ctrl-z'], 'redraw; to the shell'],
-  [['?', 'h'], 'this page'],
-];
-
-const keyColumns = 17;
-const entryColumns = 40;
-
-const shortNames: Readonly<Record<string, string>> = {
-  ' ': 'space',
-  'page-up': 'pgup',
-  'page-down': 'pgdn',
-  escape: 'esc',
-};
-
-function spelled(keys: readonly string[]): string {
-  const [first, last] = [keys[0], keys.at(-1)];
-  // More than four are a range.
-  if (keys.length > 4) return `${first}-${last}`;
-  return keys.map((key) => shortNames[key] ?? key).join(' ');
-}
-
-/** Keys in columns, and what the signs mean; from row `from` on, which is brought within bounds. */
-export function helpRows(terminal: Terminal, isRunner: boolean, room: number, from: number): readonly Row[] {
-  const { columns, glyphs } = terminal;
-  const quit: readonly HelpEntry[] = isRunner
-    ? [
-        [['q'], 'leave it, or pause it'],
-        [['ctrl-c'], 'pause all; twice: leave'],
-      ]
-    : [[['q', 'ctrl-c'], 'leave (run continues)']];
-  const entries = [...helpEntries, ...quit];
-  const across = Math.max(1, Math.min(3, Math.floor(columns / entryColumns)));
-  const down = Math.ceil(entries.length / across);
-  const width = across === 1 ? columns : entryColumns;
-  const lines = Array.from({ length: down }, (_, nth) =>
-    Array.from({ length: across }, (_, column) => entryCells(entries[column * down + nth], width)).flat(),
-  );
-  const signs = wrapSigns(legend(glyphs), columns);
-  const rows = [...lines, [], ...signs, [{ text: ' Any key returns.', tone: 'dim' } as const]].map((cells) =>
-    rowOf(cells, columns),
-  );
-  const top = Math.max(0, Math.min(from, rows.length - room));
-  return rows.slice(top, top + room);
-}
-
-function entryCells(entry: HelpEntry | undefined, columns: number): ScreenCell[] {
-  if (entry === undefined) return [];
-  const [keys, meaning] = entry;
-  return [
-    { text: `  ${padded(spelled(keys), keyColumns - 2)}`, tone: 'accent' },
-    { text: padded(meaning, columns - keyColumns) },
-  ];
-}
-
-function wrapSigns(signs: readonly ScreenCell[][], columns: number): ScreenCell[][] {
-  const lines: ScreenCell[][] = [[]];
-  for (const sign of signs) {
-    const line = lines.at(-1) as ScreenCell[];
-    if (widthOf(line) + widthOf(sign) <= columns) line.push(...sign);
-    else lines.push([...sign]);
-  }
-  return lines;
-}
-
-function legend(glyphs: Glyphs): ScreenCell[][] {
-  const signs: readonly (readonly [glyph: string, meaning: string, tone: Tone])[] = [
-    [glyphs.turning[0] as string, 'runs a tool', 'accent'],
-    [glyphs.running, 'running', 'accent'],
-    [glyphs.accepting, 'accepting', 'accent'],
-    [glyphs.stopping, 'stopping', 'warn'],
-    [glyphs.pending, 'waiting', 'dim'],
-    [glyphs.blocked, 'blocked', 'warn'],
-    [glyphs.paused, 'paused', 'warn'],
-    [glyphs.completed, 'done', 'good'],
-    [glyphs.failed, 'failed', 'bad'],
-  ];
-  return signs.map(([glyph, meaning, tone]) => [{ text: ` ${glyph}`, tone }, { text: ` ${meaning}` }]);
 }

@@ -131,8 +131,12 @@ function sorted(now: Now, shown: readonly Placed[], sorting: Sorting): readonly 
       );
       return shown.toSorted((one, other) => (figures.get(other) ?? 0) - (figures.get(one) ?? 0));
     }
+    case 'project':
     case 'name': {
-      const nameOf = (placed: Placed) => recordOf(placed).definition.name ?? placed.id;
+      const nameOf = (placed: Placed): string => {
+        const { name, projectPath } = recordOf(placed).definition;
+        return sorting === 'name' ? (name ?? placed.id) : projectName(projectPath);
+      };
       return shown.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other)));
     }
   }

@@ -1,4 +1,4 @@
-/** What the person at the dashboard has chosen: which session, which pane, which filter, which question is open. */
+/** What the user has chosen: the session, the pane, the filter, the open question. */
 import type { SessionId } from '../../core/group.ts';
 
 export const tabs = ['now', 'log', 'diff', 'prompt', 'cost', 'config'] as const;
@@ -13,28 +13,30 @@ export type Hit =
 export const arrangements = ['tree', 'waves', 'status', 'project'] as const;
 export type Arrangement = (typeof arrangements)[number];
 
-export const sortings = ['graph', 'cost', 'time', 'name'] as const;
+export const sortings = ['graph', 'project', 'cost', 'time', 'name'] as const;
 export type Sorting = (typeof sortings)[number];
 
 export type Mode =
   | { readonly kind: 'browse' }
-  | { readonly kind: 'help'; readonly top: number }
+  | { readonly kind: 'palette'; readonly text: string; readonly index: number }
   | { readonly kind: 'filter' }
-  /** `item`: what the text answers. */
-  | { readonly kind: 'say'; readonly sessionId: SessionId; readonly text: string; readonly item?: string }
+  | { readonly kind: 'say'; readonly sessionId: SessionId; readonly text: string }
+  /** To an item of a session, or as the note to a wave that continues. */
+  | { readonly kind: 'answer' | 'note'; readonly item: string; readonly text: string }
   | { readonly kind: 'ask-pause' }
   | { readonly kind: 'ask-start' }
-  | { readonly kind: 'ask-go-on' }
+  | { readonly kind: 'ask-resume' }
   | { readonly kind: 'ask-open'; readonly sessionId: SessionId }
+  | { readonly kind: 'ask-wave'; readonly item: string }
   | { readonly kind: 'ask-leave' };
 
 /** `auto`: `split` where there is room. `split` shows details beside or below the list, `full` instead of it. */
 export type DetailsPlace = 'auto' | 'none' | 'split' | 'full';
 
 export interface Ui {
-  /** null = none so far, or a new filter has yet to choose one. */
+  /** null = none yet, or a new filter has to choose one. */
   readonly selected: SessionId | null;
-  /** The one the person went to: selected again as soon as no filter hides it; null = the first one. */
+  /** Chosen by the user: selected again as soon as no filter hides it. null = the selection follows what runs. */
   readonly home: SessionId | null;
   readonly top: number;
   readonly filter: string;
@@ -76,7 +78,7 @@ export const firstUi: Ui = {
 export type Shape = 'none' | 'below' | 'beside' | 'full';
 
 const autoColumnsMin = 100;
-/** With less, the list beside the details could not say what each session does and where. */
+/** With less, the list beside the details has no room for project and activity. */
 const besideColumnsMin = 130;
 
 export function paneShape({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
@@ -88,6 +90,10 @@ export function paneShape({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
     default:
       return pane;
   }
+}
+
+export function hasDetailsFocus({ focus }: Pick<Ui, 'focus'>, shape: Shape): boolean {
+  return shape === 'full' || (shape !== 'none' && focus === 'details');
 }
 
 type Selectable = SessionId | null;

@@ -88,7 +88,7 @@ test('a gives the reason where attaching is impossible, and the dashboard stays'
   open('watch', group);
   await terminal.shows('›○  001 api');
   terminal.type('a');
-  await terminal.shows('was never started, so there is no conversation to attach to. Start the group with:');
+  await terminal.shows('It was never started, so there is no conversation.');
   expect(terminal.isAlternate).toBe(true);
   expect(user.events(group).some(({ type }) => type === 'session_attaching')).toBe(false);
 }, 60_000);

@@ -1,6 +1,6 @@
-/** Promise: each key of the help page does what the page says, pressed in a real terminal; so does the mouse. */
+/** Promise: each key of the palette does what the palette says, pressed in a real terminal; so does the mouse. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { helpEntries } from '../../../src/tui/dashboard/frame.ts';
+import { keyActions } from '../../../src/tui/dashboard/actions.ts';
 import { launcher } from '../../support/cli/user.ts';
 import { type CockpitGroup, makeCockpitGroup } from '../../support/cockpit-group.ts';
 import { key, type TerminalWish, TestTerminal } from '../../support/terminal.ts';
@@ -16,7 +16,11 @@ afterAll(() => group.remove());
 async function open({ env, ...wish }: Partial<TerminalWish> = {}): Promise<TestTerminal> {
   const whole = { cwd: group.folder, env: { ...group.env, ...env }, columns: 140, rows: 30, ...wish };
   terminal = new TestTerminal([launcher, 'group', 'watch', group.groupId], whole);
-  await terminal.shows('›✓  001 schema', 'q quit', '/h');
+  await terminal.shows('002 api', 'q quit', '/h');
+  // The selection follows what runs until a key moves it.
+  await terminal.until((text) => /\n[│┃]›. {2}├ 002 api/.test(text));
+  terminal.type('g');
+  await terminal.shows('›✓  001 schema');
   return terminal;
 }
 
@@ -38,7 +42,7 @@ const steps: readonly Step[] = [
   ['*', '*', /\n[│┃]›. {2}├ 002 api/, /marked/],
   ['v', 'v', /Wave 1 {2}7\/9/],
   ['v', 'vvv', /├ 002 api/, /Wave 1/],
-  ['S', 'S', /COST▾/],
+  ['S', 'SS', /COST▾/],
   ['S', 'SSS', /├ 002 api/, /▾/],
   ['t', 't', /TIMELINE/],
   ['t', 't', /SESSION/, /TIMELINE/],
@@ -47,15 +51,22 @@ const steps: readonly Step[] = [
   ['escape', key.escape, /\n[│┃]›. {2}├ 002 api/, /shown/],
   ['f', 'f', /of 50 shown.*006 worker/s],
   ['f', 'f', /004 mobile/, /shown/],
+  ['n', 'n', /\n[│┃]›. {2}└ 006 worker/],
+  ['!', '!', /\n[│┃]›. .*014 api-2/],
+  ['k', 'gj', /\n[│┃]›. {2}├ 002 api/],
   ['2', '2', /\[log\]/],
   ['3', '3', /\[diff\]/],
   ['4', '4', /\[prompt\].*Do the api part/s],
   ['5', '5', /\[cost\].*from cache/s],
   ['6', '6', /\[config\].*\/projects\/api/s],
   ['1', '1', /\[now\].*said last/s],
-  ['tab', key.tab, /\[log\]/],
+  ['right', key.right, /\[log\]/],
   ['right', key.right, /\[diff\]/],
   ['left', key.left, /\[log\]/],
+  ['tab', key.tab, /SESSION/],
+  ['enter', key.enter, /\[log\]/, /SESSION/],
+  ['enter', key.enter, /SESSION/],
+  ['tab', key.tab, /SESSION/],
   ['enter', key.enter, /SESSION/, /\[log\]/],
   ['page-down', key.pageDown, /\n[│┃]›. .*024 worker-3/],
   ['page-up', key.pageUp, /\n[│┃]›. {2}├ 002 api/],
@@ -64,17 +75,21 @@ const steps: readonly Step[] = [
   ['enter', key.enter, /\[log\].*SESSION/s],
   ['m', 'm', /The mouse selects text/],
   ['m', 'm', /The mouse controls the dashboard again/],
-  ['?', '?', /Any key returns/],
-  ['?', 'x', /SESSION/, /Any key returns/],
-  ['h', 'h', /Any key returns/],
-  ['h', 'x', /SESSION/, /Any key returns/],
+  ['?', '?', /Commands.*retry the failed/s],
+  ['?', key.escape, /SESSION/, /retry the failed/],
+  ['h', 'h', /Commands/],
+  ['h', key.escape, /SESSION/, /Commands/],
+  [':', ':', /Commands/],
+  [':', `srtcst${key.enter}`, /COST▾/, /Commands/],
+  [':', `:sort by graph${key.enter}`, /SESSION/, /▾|Commands/],
+  ['w', 'w', /No wave waits for a decision/],
   ['ctrl-l', key.ctrlL, /002 api.*\[log\]/s],
 ];
 
 /** These need a runner or leave the screen: dashboard-watch, -run, -open and -attach.test.ts, and questions/keys. */
-const pressedElsewhere = ['a', 'e', 'i', 'o', 'p', 'r', 's', 'P', 'ctrl-z'];
+const pressedElsewhere = ['a', 'e', 'i', 'o', 'p', 'r', 's', 'P', 'q', 'ctrl-c', 'ctrl-z'];
 
-test('each key does what the help page says', async () => {
+test('each key does what the palette says', async () => {
   await open();
   for (const [name, typed, shows, no] of steps) {
     terminal.type(typed);
@@ -87,7 +102,8 @@ test('each key does what the help page says', async () => {
   terminal.type('q');
   expect(await terminal.exited).toBe(0);
   const tried = new Set([...steps.map(([name]) => name), ...pressedElsewhere]);
-  expect([...tried].toSorted()).toEqual(helpEntries.flatMap(([keys]) => keys).toSorted());
+  const all = keyActions.flatMap((action) => action.keys.map((one) => (one === 'space' ? ' ' : one)));
+  expect([...tried].toSorted()).toEqual(all.toSorted());
 }, 15_000);
 
 /** What a terminal sends for a button press and release at a position counted from 0. */

@@ -85,9 +85,9 @@ test('keys pause, resume, message and retry a session', async () => {
   const again = await user.begun(group, 'api');
   await terminal.shows('● 2 running');
   terminal.type('s');
-  await terminal.shows('say to 001 api:');
+  await terminal.shows('message to 001 api:');
   terminal.type('Use the staging database.');
-  await terminal.shows('say to 001 api: Use the staging database.');
+  await terminal.shows('message to 001 api: Use the staging database.');
   terminal.type(key.enter);
   expect(await again.prompt()).toContain('Use the staging database.');
   await terminal.shows('Message sent to 001 api.');

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { helpEntries } from '../../../src/tui/dashboard/frame.ts';
+import { keyActions } from '../../../src/tui/dashboard/actions.ts';
 import { packageRoot } from '../../support/cli.ts';
 import { documents } from '../../support/docs/document.ts';
 import { parseCommand } from '../../support/parse-command.ts';
@@ -47,7 +47,7 @@ test.each(tasks.map((text) => [text.split('\n', 1)[0] ?? '', text] as const))(
     expect(blocks).not.toEqual([]);
     for (const lines of blocks) expect(lines.length).toBeLessThanOrEqual(2);
     const keys = [...(/Keys: (.*)/s.exec(text)?.[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, key = '']) => key);
-    const known = [...helpEntries.flatMap(([names]) => names), 'n', 'cca'];
+    const known = [...keyActions.flatMap((action) => action.keys), 'cca'];
     expect(keys.filter((key) => !known.includes(key))).toEqual([]);
     expect(keys.length).toBeLessThanOrEqual(3);
   },

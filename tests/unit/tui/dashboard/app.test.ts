@@ -66,6 +66,7 @@ test.each([
   ['p', { meta: true }, []],
   ['j', {}, [{ text: 'j' }]],
   ['jjjjjjjjjj', {}, Array.from({ length: 10 }, () => ({ text: 'j' }))],
+  ['\t\r', {}, [{ key: 'tab' }, { key: 'enter' }]],
   ['sab', {}, [{ text: 's' }, { text: 'a' }, { text: 'b' }]],
   ['a whole line\rq', {}, [{ text: 'a whole line' }, { key: 'enter' }, { text: 'q' }]],
 ] as [string, Partial<Key>, Press[]][])('the input %j gives %j', (input, key, presses) => {

@@ -18,7 +18,7 @@ import {
 } from '../../../support/tui/dashboard/scene.ts';
 
 test('in waves each session is listed below the heading of its wave', () => {
-  const lines = textOf(frame({ ui: { arrangement: 'waves' } })).split('\n');
+  const lines = textOf(frame({ ui: { arrangement: 'waves', selected: sessionId(1) } })).split('\n');
   const from = lines.findIndex((line) => line.includes('Wave 1'));
   expect(lines.slice(from, from + 13).map((line) => line.slice(0, 16).trim())).toEqual([
     'Wave 1  1/3',

@@ -44,7 +44,9 @@ function timeless(text: string): string {
 }
 
 test('the smallest terminals still show sessions and typed text', () => {
-  for (const rows of [2, 3, 4, 6]) expect(textOf(frame({ rows }))).toContain('001 schema');
+  for (const rows of [2, 3, 4, 6]) {
+    expect(textOf(frame({ rows, ui: { selected: sessionId(1) } }))).toContain('001 schema');
+  }
   expect(textOf(frame({ rows: 1, ui: { mode: { kind: 'filter' }, filter: 'web' } }))).toBe(' filter: web\n');
 });
 
@@ -96,7 +98,7 @@ describe('golden frames', () => {
     ['pane-log', { ui: { pane: 'full', tab: 'log', selected: worker } }],
     ['pane-config', { ui: { pane: 'split', tab: 'config', selected: sessionId(2) } }],
     ['problems', { ui: { onlyProblems: true } }],
-    ['help', { ui: { mode: { kind: 'help', top: 0 } } }],
+    ['help', { ui: { mode: { kind: 'palette', text: '', index: 0 } } }],
     ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
     ['runner-gone', { view: { runner: 'none' } }],
     ['fleet', { view: { fleet: { up: 2, lost: 1, refusing: 0, drained: 1, silent: {}, used: 5, slots: 12 } } }],
@@ -119,7 +121,7 @@ const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
   scroll: fc.constantFrom(0, 3, Number.MAX_SAFE_INTEGER),
   mode: fc.constantFrom<Ui['mode']>(
     { kind: 'browse' },
-    { kind: 'help', top: 3 },
+    { kind: 'palette', text: 'g', index: 3 },
     { kind: 'filter' },
     { kind: 'say', sessionId: sessionId(2), text: 'Bitte auf Deutsch: 漢字 👨‍👩‍👧 und mehr' },
     { kind: 'ask-pause' },
@@ -199,12 +201,12 @@ function large(count: number) {
 
 test('of a thousand sessions only the visible rows are built', () => {
   const state = large(1000);
-  let looks = 0;
+  const looked = new Set<string>();
   const counted = new Map(
     [...state.sessions].map(([id, record]) => {
       const { definition } = record;
       const get = (): string => {
-        looks += 1;
+        looked.add(id);
         return definition.prompt;
       };
       return [id, { ...record, definition: Object.defineProperty({ ...definition }, 'prompt', { get }) }];
@@ -218,10 +220,10 @@ test('of a thousand sessions only the visible rows are built', () => {
     runner: 'elsewhere',
   } as const;
   const terminal = { columns: 120, rows: 40, glyphs: unicodeGlyphs };
-  const ui = { ...firstUi, selected: sessionId(777), pane: 'split', tab: 'prompt' } as const;
+  const ui = { ...firstUi, selected: sessionId(777), home: sessionId(777), pane: 'split', tab: 'prompt' } as const;
   const shown = frameOf(view, ui, terminal);
   expect(textOf(shown)).toContain('777 part 777');
-  expect(looks).toBe(1);
+  expect([...looked]).toEqual([sessionId(777)]);
   expect(shown.listRows).toBeLessThan(40);
   expect(textOf(shown)).toMatch(/\d+-\d+ of 1000/);
 });
@@ -346,7 +348,8 @@ test('the keys fit a terminal of 80 columns', () => {
       .trimEnd()
       .split('\n')
       .at(-1) ?? '';
-  for (const hint of ['enter open', 'p pause', 'f problems', '? help', 'q quit']) expect(last).toContain(hint);
+  for (const hint of ['enter open', 'p pause', 's message', 'n problem', '? help', 'q quit'])
+    expect(last).toContain(hint);
 });
 
 test('a budget is a bar with spent, reserved and free money', () => {
@@ -440,12 +443,12 @@ test('amounts below a cent are in the cents column', () => {
   expect(textOf(frame({ columns: 120, view: { live } }))).toMatch(/002 api .* <\$0\.01 /);
 });
 
-test('after a run the failed session is selected, unless the user selected another', () => {
+test('the selection follows what runs, then what failed, until the user selects something', () => {
   const { state } = fold([...sceneEvents, { type: 'group_failed', reason: 'sessions', message: '' }]);
   const selected = (ui: Partial<Ui>, view: Partial<View> = { state }) =>
     frame({ view, ui: { selected: null, ...ui } }).ui.selected;
   expect(selected({})).toBe(sessionId(6));
   expect(selected({ selected: sessionId(1), home: null })).toBe(sessionId(6));
   expect(selected({ selected: sessionId(2), home: sessionId(2) })).toBe(sessionId(2));
-  expect(selected({}, {})).toBe(sessionId(1));
+  expect(selected({}, {})).toBe(sessionId(2));
 });

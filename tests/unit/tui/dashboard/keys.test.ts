@@ -5,8 +5,8 @@
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../../src/core/plan/verdicts.ts';
-import { helpEntries } from '../../../../src/tui/dashboard/frame.ts';
-import { type KeyCommand, keyNames, type Press, press } from '../../../../src/tui/dashboard/keys.ts';
+import { type KeyCommand, keyActions } from '../../../../src/tui/dashboard/actions.ts';
+import { keyNames, type Press, press } from '../../../../src/tui/dashboard/keys.ts';
 import { listItems, sessionIdsOf } from '../../../../src/tui/dashboard/list.ts';
 import { firstUi, type Hit, paneShape, settled, type Ui } from '../../../../src/tui/dashboard/ui.ts';
 import type { Runner } from '../../../../src/tui/dashboard/view.ts';
@@ -79,7 +79,7 @@ test('the selection moves and stays within the list', () => {
 test('enter opens and closes the pane, and tabs are reached in turn or by number', () => {
   expect(pressed([named('enter')]).ui).toMatchObject({ pane: 'split', tab: 'now' });
   expect(pressed([named('enter'), named('enter')]).ui.pane).toBe('none');
-  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('diff');
+  expect(pressed([named('enter'), named('right'), named('right')]).ui.tab).toBe('diff');
   expect(pressed([named('enter'), named('left')]).ui.tab).toBe('config');
   expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'prompt' });
   expect(pressed([text('l')]).ui).toMatchObject({ pane: 'full', tab: 'log' });
@@ -99,9 +99,9 @@ test.each([
   [3, 'p', { do: 'pause-session', sessionIds: [sessionId(3)] }],
   [6, 'r', { do: 'retry-session', sessionIds: [sessionId(6)] }],
   [6, 'p', { do: 'tell', message: 'Session 006 worker is failed. Retry with r.' }],
-  [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
-  [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
-  [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only a failed session can be tried again.' }],
+  [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. It cannot be paused or resumed.' }],
+  [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It takes no more messages.' }],
+  [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only failed sessions can be retried.' }],
 ] as [number, string, KeyCommand][])('the key on session %d: %s', (number, key, command) => {
   expect(pressed([text(key)], { number }).commands).toEqual([command]);
 });
@@ -209,7 +209,7 @@ test('a paused or failed group resumes at once; one never started or without a r
   const pausedState = fold([...sceneEvents, { type: 'group_paused', reason: 'user', message: '' }]).state;
   expect(pressed([text('P')], { state: pausedState, runner: 'none' }).commands).toEqual([{ do: 'resume-group' }]);
   const lost = { runner: 'none' } as const;
-  expect(pressed([text('P')], lost)).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-go-on' } } });
+  expect(pressed([text('P')], lost)).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-resume' } } });
   expect(pressed([text('P'), text('y')], lost).commands).toEqual([{ do: 'resume-group' }]);
   expect(pressed([text('P'), text('p')], lost).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
   expect(pressed([text('P'), named('enter')], lost).commands).toEqual([]);
@@ -280,7 +280,7 @@ test('the mouse answers no question, types nothing, and scrolls the help', () =>
       commands: [],
     });
   }
-  expect(pressed([text('?'), wheel('wheel-down', 3)]).ui.mode).toEqual({ kind: 'help', top: 3 });
+  expect(pressed([text('?'), wheel('wheel-down', 3)]).ui.mode).toEqual({ kind: 'palette', text: '', index: 3 });
   expect(pressed([text('?'), click(3, 3)]).ui.mode).toEqual({ kind: 'browse' });
 });
 
@@ -307,7 +307,7 @@ test('marks make one key act on several sessions', () => {
   expect(pressed([text('p')], ui(1, 8)).commands).toEqual([{ do: 'resume-session', sessionIds: [sessionId(8)] }]);
   expect(pressed([text('r')], ui(2, 6)).commands).toEqual([{ do: 'retry-session', sessionIds: [sessionId(6)] }]);
   expect(pressed([text('p')], ui(1, 6)).commands).toEqual([
-    { do: 'tell', message: 'None of the 2 marked sessions can be paused or let go on.' },
+    { do: 'tell', message: 'None of the 2 marked sessions can be paused or resumed.' },
   ]);
   // A session that was removed meanwhile.
   expect(pressed([text('p')], { number: 2, ui: { marked: ['gone'] } }).commands).toMatchObject([
@@ -318,7 +318,7 @@ test('marks make one key act on several sessions', () => {
   expect(shown).toMatch(/\n◆✓ {2}001 schema.*\n(.*\n)*◆○ {2}│ ├ 003 web/);
 });
 
-test('the help page lists exactly the keys that have an effect', () => {
+test('the palette lists exactly the keys that have an effect', () => {
   const characters = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
   const presses = [
     ...characters.map((one) => [one, text(one)] as const),
@@ -334,8 +334,8 @@ test('the help page lists exactly the keys that have an effect', () => {
       return commands.length > 0 || JSON.stringify(ui) !== JSON.stringify(before);
     });
   const handled = presses.filter(([, key]) => isHandled(key)).map(([name]) => name);
-  const told = helpEntries.flatMap(([keys]) => keys);
-  expect(handled.toSorted()).toEqual([...told, 'q', 'ctrl-c'].toSorted());
+  const listed = keyActions.flatMap(({ keys }) => keys.map((key) => (key === 'space' ? ' ' : key)));
+  expect(handled.toSorted()).toEqual(listed.toSorted());
 });
 
 test('i answers the questions of the selected session, or says that there are none', () => {
@@ -350,5 +350,72 @@ test('i answers the questions of the selected session, or says that there are no
     number: 2,
     state: { ...state, sessions },
   });
-  expect(commands).toEqual([{ do: 'say', sessionId: sessionId(2), text: 'allow', item: 'one' }]);
+  expect(commands).toEqual([{ do: 'answer', item: 'one', text: 'allow' }]);
+});
+
+test('tab moves the focus, and the arrow keys are for the pane that has it', () => {
+  const open = { ui: { pane: 'split', tab: 'prompt' } } as const;
+  expect(pressed([named('tab'), named('down')], open).ui).toMatchObject({ focus: 'details', scroll: 1 });
+  expect(pressed([named('tab'), named('down'), named('tab'), named('down')], open).ui).toMatchObject({
+    focus: 'list',
+    selected: order[1],
+  });
+  expect(pressed([named('tab'), named('enter')], open).ui.pane).toBe('full');
+  expect(pressed([named('tab'), named('escape')], open).ui.focus).toBe('list');
+  expect(pressed([named('tab')]).ui).toMatchObject({ pane: 'split', focus: 'details' });
+  expect(pressed([click(50, 3)], open).ui.focus).toBe('details');
+  expect(pressed([click(50, 3), click(3, 2)], open).ui.focus).toBe('list');
+});
+
+test('n goes to the next session that failed, is paused or asks something, and round again', () => {
+  const problems = [6, 8].map(sessionId);
+  for (const key of ['n', '!']) {
+    expect(pressed([text(key)]).ui.selected).toBe(sessionId(6));
+    expect(pressed([text(key), text(key)]).ui.selected).toBe(sessionId(8));
+    expect(pressed([text(key), text(key), text(key)]).ui.selected).toBe(sessionId(6));
+  }
+  const sessions = new Map([...state.sessions].filter(([id]) => !problems.includes(id)));
+  expect(pressed([text('n')], { state: { ...state, sessions } }).commands).toMatchObject([{ do: 'tell' }]);
+});
+
+test('a key that is not possible now says why', () => {
+  const why = (key: string, number: number) => pressed([text(key)], { number }).commands[0];
+  expect(why('a', 3)).toEqual({
+    do: 'tell',
+    message: 'Session 003 web is pending. It was never started, so there is no conversation.',
+  });
+  expect(why('i', 2)).toEqual({ do: 'tell', message: 'Session 002 api is running. It has no open question.' });
+  expect(why('w', 2)).toEqual({ do: 'tell', message: 'No wave waits for a decision.' });
+  expect(why('e', 1)).toMatchObject({ do: 'tell' });
+  const [left] = pressed([named('left')]).commands;
+  expect(left).toEqual({ do: 'tell', message: 'The details are closed. Open them with enter.' });
+});
+
+test('w decides on the wave that waits for a person, with a note for those that follow', () => {
+  const item = { id: 'wave-1', kind: 'wave', wave: 1, text: 'Wave 1: 3 of 3 accepted.', options: [] } as const;
+  const waiting = { ...item, since: state.updatedAt, state: 'open' } as const;
+  const at = { state: { ...state, waves: { ...state.waves, items: [waiting] } } } as At;
+  expect(pressed([text('w')], at).ui.mode).toEqual({ kind: 'ask-wave', item: 'wave-1' });
+  expect(pressed([text('w'), text('c')], at).commands).toEqual([{ do: 'answer', item: 'wave-1', text: 'continue' }]);
+  expect(pressed([text('w'), text('s')], at).commands).toEqual([{ do: 'answer', item: 'wave-1', text: 'stop' }]);
+  expect(pressed([text('w'), text('n'), text('Use pnpm.'), named('enter')], at).commands).toEqual([
+    { do: 'answer', item: 'wave-1', text: 'continue', note: 'Use pnpm.' },
+  ]);
+  expect(pressed([text('w'), named('escape')], at).commands).toEqual([]);
+  expect(textOf(frame({ view: { state: at.state as typeof state } }))).toContain('Press w to decide.');
+});
+
+test('the palette runs what is chosen, finds by letters in order, and shows why others are not possible', () => {
+  const run = (typed: string, ...more: Press[]) =>
+    pressed([text(':'), ...[...typed].map(text), ...more, named('enter')]);
+  expect(run('retry the').commands).toMatchObject([{ do: 'tell' }]);
+  expect(run('pause the group').ui.mode).toEqual({ kind: 'ask-pause' });
+  expect(run('srtcst').ui).toMatchObject({ sorting: 'cost', mode: { kind: 'browse' } });
+  expect(run('sort by', named('down')).ui.sorting).toBe('graph');
+  expect(run('no such thing')).toMatchObject({ commands: [], ui: { mode: { kind: 'browse' } } });
+  expect(pressed([text(':'), text('x'), named('escape')])).toMatchObject({ commands: [], ui: { filter: '' } });
+  const shown = textOf(
+    frame({ columns: 140, ui: { selected: sessionId(2), mode: { kind: 'palette', text: 'retry', index: 0 } } }),
+  );
+  expect(shown).toMatch(/r +retry the failed .*Only failed sessions can be retried\./);
 });

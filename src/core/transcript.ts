@@ -42,7 +42,7 @@ export type TranscriptEntry =
       readonly message?: string;
       readonly usage: Usage;
     }
-  | { readonly kind: 'taken-over'; readonly at: string; readonly usage: Usage }
+  | { readonly kind: 'attached'; readonly at: string; readonly usage: Usage }
   | { readonly kind: 'user-said'; readonly at: string; readonly text: string }
   | { readonly kind: 'claude'; readonly model?: string; readonly version?: string }
   | (Deep & { readonly kind: 'said'; readonly text: string })

@@ -1,4 +1,4 @@
-/** library/: groups as values of a program of one’s own: made, filled, run and asked for things. */
+/** library/: session groups for other programs: create, fill, run and control them. */
 
 import { type AppContext, createAppContext } from '../app/app-context.ts';
 import { createNewGroup } from '../app/create/new-group.ts';
@@ -35,10 +35,10 @@ import { configProblem } from '../core/setting-values.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { lineProblem } from '../core/values.ts';
 
-/** Settings of a group, as they stand in its meta.json; absent ones have the defaults of `group create`. */
+/** Settings of a group as in meta.json. Absent settings have the defaults of `group create`. */
 export type SessionGroupConfig = Partial<Omit<GroupConfig, 'prices' | 'onEvent'>>;
 
-/** How many sessions run at once, and what happens when some fail. */
+/** Concurrency and error handling. */
 export interface ConcurrencyConfig {
   /** Default: 3. */
   readonly maxConcurrent?: number;
@@ -46,7 +46,7 @@ export interface ConcurrencyConfig {
   readonly respectDependencies?: boolean;
   /** At the threshold the group pauses (default) or fails. */
   readonly pauseOnError?: boolean;
-  /** So many failed sessions, and nothing new starts; default: 2. */
+  /** Nothing new starts after this many failed sessions; default: 2. */
   readonly errorThreshold?: number;
 }
 
@@ -56,7 +56,7 @@ export interface BudgetConfig {
   readonly maxBudgetUsd?: number;
   /** Default: pause. */
   readonly onBudgetExceeded?: 'stop' | 'warn' | 'pause';
-  /** Share of the budget at which one warning is given; default: 0.8. */
+  /** Share of the budget at which `budget_warning` is emitted; default: 0.8. */
   readonly warningThreshold?: number;
 }
 
@@ -70,33 +70,33 @@ export interface NewSessionGroup {
 }
 
 export interface NewGroupSession extends Omit<SessionSettings, 'outputSchema' | 'accept' | 'setup'> {
-  /** Folder of the project; a relative path is meant from the current folder. */
+  /** Project folder, absolute or relative to the current folder. */
   readonly projectPath: string;
-  /** The task; absent = a prompt template makes it. */
+  /** The task; absent = from the prompt template. */
   readonly prompt?: string;
-  /** Prompt template that makes the task, or a config template: a name or a path. */
+  /** Name or path of a prompt template for the task, or of a config template. */
   readonly template?: string;
-  /** What the session finds in its config dir. */
+  /** Name or path of the config template. */
   readonly configTemplate?: string;
-  /** Values for variables of templates. */
+  /** Values of template variables. */
   readonly variables?: Readonly<Record<string, string>>;
   /** Sessions that must complete first: the session itself, its id, its number or its name. */
   readonly dependsOn?: readonly (string | { readonly id: string })[];
-  /** What is generated into its config dir. */
+  /** Settings for the generated config dir. */
   readonly config?: SessionConfig;
-  /** Shell command that must succeed before the session is completed; false = not the project's own either. */
+  /** Shell command that must succeed before the session is completed; false = none, even if the project sets one. */
   readonly accept?: string | false;
-  /** Shell command that is run once in a new worktree; false = not the project's own either. */
+  /** Shell command to run once in a new worktree; false = none, even if the project sets one. */
   readonly setup?: string | false;
 }
 
-/** A session as its meta.json tells it. */
+/** A session as in its meta.json. */
 export type GroupSession = SessionMeta;
 
-/** How a failed session is tried again: what is said to it, and with which conversation it goes on. */
+/** How to retry a session: an additional message, and which conversation to continue. */
 export type RetryOptions = ConversationChoice & { readonly prompt?: string };
 
-/** What came of pausing a group. */
+/** The result of a pause. */
 export type PauseResult = PauseOutcome;
 
 /** How a run ended. */
@@ -110,9 +110,9 @@ export interface GroupResult {
 
 export class SessionGroupError extends Error {
   override readonly name = 'SessionGroupError';
-  /** The code that commands show as well, such as `busy`, `usage` or `not-found`. */
+  /** Reason code, such as `busy`, `usage` or `not-found`. */
   readonly reason: FailureReason;
-  /** What can be done about it; may be empty. */
+  /** The suggestion; may be empty. */
   readonly next: string;
   readonly commands: readonly CommandLine[];
 
@@ -142,15 +142,15 @@ export function keepInternals(group: object, own: Internals): void {
 
 export function internalsOf(group: object): Internals {
   const found = internals.get(group);
-  if (found === undefined) throw new TypeError('This is no SessionGroup.');
+  if (found === undefined) throw new TypeError('This is not a SessionGroup.');
   return found;
 }
 
-/** Where groups lie and what their sessions get; absent parts are those of this process. */
+/** The environment of groups; defaults to that of this process. */
 export interface GroupSurroundings {
-  /** The data folder, the login and everything else is found by it. */
+  /** Determines the data folder, the login and the environment of sessions. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Is told in a line of what is worth a word: nothing is printed. */
+  /** Receives progress messages. The library prints nothing. */
   readonly onNote?: (line: string) => void;
 }
 
@@ -159,7 +159,7 @@ type SessionReference = string | { readonly id: string };
 export class SessionGroup {
   /** `YYYYMMDD-HHMMSS-slug`. */
   readonly id: string;
-  /** Its folder on disk: events.jsonl, meta.json, transcripts. */
+  /** The folder of the group: events.jsonl, meta.json and transcripts. */
   readonly folder: string;
 
   private constructor(context: AppContext, reference: GroupReference) {
@@ -168,7 +168,7 @@ export class SessionGroup {
     keepInternals(this, { context, reference });
   }
 
-  /** Makes an empty group, like `group create`. */
+  /** Creates an empty group, like `group create`. */
   static async create(group: NewSessionGroup, surroundings: GroupSurroundings = {}): Promise<SessionGroup> {
     const context = contextFor(surroundings);
     const { slug, name = slug, description = '', config = {} } = group;
@@ -185,7 +185,7 @@ export class SessionGroup {
     return SessionGroup.open(created.group.id, surroundings);
   }
 
-  /** Makes the group that a workflow describes: the path of a YAML file, or the name of a workflow template. */
+  /** Creates the group of a workflow: the path of a YAML file, or the name of a template. */
   static async fromWorkflow(
     workflow: string,
     variables: Readonly<Record<string, string>> = {},
@@ -197,7 +197,7 @@ export class SessionGroup {
     return SessionGroup.open(unwrap(createNewGroup(context, root, group)).group.id, surroundings);
   }
 
-  /** A group that is there, by id, unique prefix or slug. */
+  /** Opens an existing group by id, unique prefix or slug. */
   static async open(reference: string, surroundings: GroupSurroundings = {}): Promise<SessionGroup> {
     const context = contextFor(surroundings);
     const group = unwrap(resolveGroup(context, reference));
@@ -205,7 +205,7 @@ export class SessionGroup {
     return new SessionGroup(context, group);
   }
 
-  /** Adds a session, also while the group is running. */
+  /** Adds a session, also while the group runs. */
   async add(session: NewGroupSession): Promise<GroupSession> {
     const { context } = internalsOf(this);
     const { projectPath, prompt, variables = {}, dependsOn = [], config, ...rest } = session;
@@ -226,26 +226,26 @@ export class SessionGroup {
     return this.#load().state.status;
   }
 
-  /** All sessions in the order in which they were added. */
+  /** All sessions in the order of their creation. */
   async sessions(): Promise<readonly GroupSession[]> {
     return [...this.#load().state.sessions.values()].map(sessionMeta);
   }
 
-  /** One of them, by id, number or name. */
+  /** One session by id, number or name. */
   async session(reference: SessionReference): Promise<GroupSession> {
     const { state } = this.#load();
     const id = unwrap(findSessionOf(state, idOf(reference)));
     return sessionMeta(unwrap(present(state.sessions.get(id))));
   }
 
-  /** How it stands at this moment. */
+  /** The current progress. */
   async progress(): Promise<GroupProgress> {
     return progressOf(internalsOf(this).context.world, this.#load());
   }
 
   /**
    * The group's past events, then new ones, from any runner. Ends when the consumer stops iterating or `signal` aborts.
-   * Throws when the log is damaged, or the group is deleted.
+   * Throws if the log is damaged or the group is deleted.
    */
   async *events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<GroupEvent, void> {
     const { context, reference } = internalsOf(this);
@@ -273,8 +273,8 @@ export class SessionGroup {
   }
 
   /**
-   * Stops all sessions so that they can go on later, and returns when that is done. `drain`: running ones finish first;
-   * `freeze`: everything is halted where it stands, for a minute at most.
+   * Pauses the group and resolves when it is paused. `drain`: running sessions finish first. `freeze`: suspends all
+   * processes for at most a minute.
    */
   async pause(mode: 'now' | 'drain' | 'freeze' = 'now'): Promise<PauseResult> {
     const { context, reference } = internalsOf(this);
@@ -283,37 +283,37 @@ export class SessionGroup {
     return outcome;
   }
 
-  /** Stops one session; the others go on. */
+  /** Pauses one session; the others continue. */
   async pauseSession(session: SessionReference): Promise<void> {
     await this.#submit({ kind: 'pause-session', sessionId: this.#idOf(session) });
   }
 
-  /** Lets a paused session go on when there is a slot, at once or with the next run. */
+  /** Resumes a paused session when a slot is free, or with the next run. */
   async resumeSession(session: SessionReference, { maxBudgetUsd }: { readonly maxBudgetUsd?: number } = {}) {
     const budget = defined({ maxBudgetUsd });
     await this.#submit({ kind: 'resume-session', sessionId: this.#idOf(session), ...budget });
   }
 
   /**
-   * Tries a failed session again, at once or with the next run; `prompt` is said to it. `fresh` begins a new
-   * conversation, `rewind` leaves out so many of the model's last messages.
+   * Retries a failed session when a slot is free, or with the next run. `prompt` is an additional message. `fresh`
+   * starts a new conversation; `rewind` drops the model's last messages.
    */
   async retrySession(session: SessionReference, how: RetryOptions = {}): Promise<void> {
     await this.#submit({ kind: 'retry-session', sessionId: this.#idOf(session), ...how });
   }
 
-  /** Tells a session something; whether it hears it now or with its next attempt. */
+  /** Sends a message to a session. Returns whether it was sent now or is kept for the next attempt. */
   async say(session: SessionReference, text: string): Promise<'now' | 'next-attempt'> {
     const { context, reference } = internalsOf(this);
     return unwrap(await submit(context, reference, { kind: 'say', sessionId: this.#idOf(session), text }));
   }
 
-  /** Sets the cap, while it runs too. */
+  /** Sets the cap, also while the group runs. */
   async raiseBudget(maxBudgetUsd: number): Promise<void> {
     await this.#submit({ kind: 'edit-group', config: { maxBudgetUsd } });
   }
 
-  /** Takes out a session that is not running. With `force` work that is in no commit is committed first. */
+  /** Removes a session that is not running. `force` commits uncommitted work first. */
   async remove(session: SessionReference, { force = false }: { readonly force?: boolean } = {}): Promise<void> {
     const { context } = internalsOf(this);
     const group = this.#load();
@@ -324,13 +324,13 @@ export class SessionGroup {
     unwrap(await removeSession(context, { ...group, sessionId, record }, release));
   }
 
-  /** Puts a finished group away. With `force` unmerged work in its worktrees is thrown away. */
+  /** Archives a finished group. `force` discards unmerged work. */
   async archive({ force = false }: { readonly force?: boolean } = {}): Promise<void> {
     const { context, reference } = internalsOf(this);
     unwrap(await archiveGroup(context, reference, force));
   }
 
-  /** Deletes it with its transcripts; it must not be running. With `force` work that is in no commit is committed. */
+  /** Deletes a group that is not running, with its transcripts. `force` commits uncommitted work first. */
   async delete({ force = false }: { readonly force?: boolean } = {}): Promise<void> {
     const { context, reference } = internalsOf(this);
     const command = ['group', 'delete', this.id];
@@ -374,7 +374,7 @@ function present<T>(value: T | undefined): Result<T> {
   return value === undefined ? fail('gone', 'The session is gone.', '') : ok(value);
 }
 
-// Events in the order in which they happen, for one reader who takes them when it is ready.
+// Events in order, for one reader that takes them when it is ready.
 
 class EventQueue<T> {
   readonly #waiting: T[] = [];
@@ -410,24 +410,23 @@ class EventQueue<T> {
 
 export interface RunnerOptions {
   /**
-   * Against the scripted model on this machine, at no cost: true, or the path of a script. A group that was begun so
-   * stays a rehearsal.
+   * Rehearse with the scripted model at no cost: true, or the path of a script. A rehearsed group stays a rehearsal.
    */
   readonly rehearse?: boolean | string;
-  /** A version of claude that is used although it failed a required check. */
+  /** Version of claude to use even if a required check failed. */
   readonly acceptClaude?: string;
-  /** Once aborted, everything that runs is paused as by a Ctrl-C. */
+  /** Aborting pauses the group like Ctrl-C. */
   readonly signal?: AbortSignal;
 }
 
-/** Holds for later runs of the group until given again. */
+/** Settings that are kept for later runs. */
 export type RunSettings = ConcurrencyConfig & Omit<BudgetConfig, 'warningThreshold'>;
 
-/** A run that has begun. */
+/** A started run. */
 export interface SessionGroupRun {
-  /** What happens, from the beginning of this run to its end; for one reader. Throws as `result` does. */
+  /** The events of this run, for one reader. Throws as `result` does. */
   readonly events: AsyncIterableIterator<GroupEvent>;
-  /** Throws a SessionGroupError when the run could not begin. */
+  /** Throws a SessionGroupError if the run could not start. */
   readonly result: Promise<GroupResult>;
 }
 
@@ -438,19 +437,19 @@ export class SessionGroupRunner {
     this.#options = options;
   }
 
-  /** Runs the group until every session has completed, or nothing more can be done. Goes on with a paused one. */
+  /** Runs or continues the group until every session has completed or nothing more can start. */
   run(group: SessionGroup, config: RunSettings = {}): Promise<GroupResult> {
     return this.#run(group, config, false, () => {});
   }
 
-  /** The same, to be watched meanwhile. */
+  /** Like `run`, with the events of the run. */
   start(group: SessionGroup, config: RunSettings = {}): SessionGroupRun {
     return this.#watched((tell) => this.#run(group, config, false, tell));
   }
 
   /**
-   * Goes on with a paused, failed or interrupted group; failed sessions are tried again. One that is frozen under a
-   * runner of its own is thawed there, and the result is null.
+   * Continues a paused, failed or interrupted group and retries failed sessions. Returns null for a frozen group, which
+   * its own runner continues.
    */
   async resume(group: SessionGroup, config: RunSettings = {}): Promise<GroupResult | null> {
     const { context, reference } = internalsOf(group);
@@ -464,7 +463,7 @@ export class SessionGroupRunner {
   #watched(run: (tell: (event: GroupEvent) => void) => Promise<GroupResult>): SessionGroupRun {
     const queue = new EventQueue<GroupEvent>();
     const result = run((event) => queue.push(event)).finally(() => queue.end());
-    // A consumer of the events gets the error from them; without this an unhandled rejection would end the process.
+    // The reader of the events gets the error from them; this prevents an unhandled rejection.
     result.catch(() => {});
     async function* events(): AsyncGenerator<GroupEvent, void> {
       yield* queue;
@@ -505,8 +504,8 @@ export class SessionGroupRunner {
     const asRehearsal = rehearse === false ? undefined : rehearse;
     const ran = unwrap(await runHere(context, reference, { config, rehearse: asRehearsal, retryFailed }, ways));
     if (ran.kind === 'refused') unwrap({ ok: false, failure: ran.failure });
-    if (ran.kind === 'interrupted') unwrap(fail('internal', 'A signal interrupted the run before it began.', ''));
-    if (ran.kind === 'called-off') unwrap(fail('usage', 'The group was paused before the run began.', ''));
+    if (ran.kind === 'interrupted') unwrap(fail('internal', 'A signal interrupted the run before it started.', ''));
+    if (ran.kind === 'called-off') unwrap(fail('usage', 'The group was paused before the run started.', ''));
     const loaded = unwrap(loadWithRunner(context.world, reference));
     const { status, reason, message, sessions } = loaded.state;
     const known =
@@ -522,5 +521,5 @@ export class SessionGroupRunner {
 }
 
 function leftBehind(status: string): ReturnType<typeof fail> {
-  return fail('internal', `The run was left while the group is ${status}; its workers go on.`, 'Run it again.');
+  return fail('internal', `The run was left while the group is ${status}; its workers continue.`, 'Run it again.');
 }

@@ -1,4 +1,4 @@
-/** Money of a group: spent, reserved and left, by session and by model. Estimates are marked. */
+/** The budget of a group: spent, reserved and left, by session and by model. */
 import { commandText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
 import {
@@ -20,7 +20,7 @@ import { formatCount, formatMoney, formatTable, type Style, type TableCell, titl
 import { safeLine } from './terminal-text.ts';
 import { estimateNote, lostHosts, rehearsalNote, sessionTitle, statusTone } from './wording.ts';
 
-/** Amounts in US dollars. `estimated` = not claude's own figure: a lower bound, but for what is held or was booked. */
+/** US dollars. `estimated`: claude has not reported the final figure; held amounts count in full. */
 interface Spent {
   readonly spentUsd: number;
   readonly estimated?: true;
@@ -153,7 +153,7 @@ export function budgetLines(report: BudgetReport, style: Style): string[] {
   return lines;
 }
 
-/** The cap over all groups, where the user has set one. */
+/** The daily cap of the user over all groups. */
 export function dayLines(day: DayBudget | undefined): string[] {
   if (day === undefined) return [];
   const { capUsd, spentUsd, othersReservedUsd } = day;
@@ -162,7 +162,7 @@ export function dayLines(day: DayBudget | undefined): string[] {
   return [`All groups today: ${formatMoney(spentUsd)} of ${formatMoney(capUsd)} spent${reserved}${end}`];
 }
 
-/** Why it is held, and what a person can say about it. */
+/** Why the amount is held, and the commands that settle it. */
 function heldLines(groupId: GroupId, session: Omit<SessionBudget, 'heldUsd'>, heldUsd: number): string[] {
   const { id, name, lostHosts: lost } = session;
   const title = sessionTitle(id, name);
@@ -174,7 +174,7 @@ function heldLines(groupId: GroupId, session: Omit<SessionBudget, 'heldUsd'>, he
         'Check the bill of your account.'
       : `Host ${safeLine(lost.join(', '), 200)}, where it ran, does not respond. The figure is known when ` +
         'the host is back; otherwise check the bill of your account.';
-  return [`${held} ${why}`, `  it is spent: ${commandText(book)}`, `  it is not:   ${commandText(free)}`];
+  return [`${held} ${why}`, `  record it:  ${commandText(book)}`, `  release it: ${commandText(free)}`];
 }
 
 function sessionRows({ sessions, removedUsd }: BudgetReport): TableCell[][] {
@@ -195,12 +195,12 @@ function modelRows({ models, spentUsd, estimated }: BudgetReport): TableCell[][]
     return [name, cost, ...counts.map(formatCount)];
   };
   const rows = models.map((one) => row(safeLine(one.model, 60), formatMoney(one.costUsd, one.estimated), one.tokens));
-  // Held, or claude named a sum and not what it was for.
-  const untoldUsd = leftOf(
+  // Held amounts, and totals that claude reported without a model.
+  const unassignedUsd = leftOf(
     spentUsd,
     models.reduce((usd, { costUsd }) => usd + costUsd, 0),
   );
-  if (untoldUsd > 0) rows.push(['(not told)', formatMoney(untoldUsd)]);
+  if (unassignedUsd > 0) rows.push(['(unknown)', formatMoney(unassignedUsd)]);
   if (rows.length === 1) return rows;
   return [...rows, row('all', formatMoney(spentUsd, estimated), sum)];
 }

@@ -1,4 +1,4 @@
-/** Money, tokens, durations, times and columns as people read them. Styles come last; widths never count them. */
+/** Formats money, tokens, durations, times and tables. Widths never include styles. */
 
 import { styleText } from 'node:util';
 import type { Tokens } from '../core/group.ts';
@@ -23,7 +23,7 @@ export const colourStyle: Style = (tone, text) => styleText(colours[tone], text,
 
 export { formatMoney };
 
-/** The same in a column of cents: digits that have no room are left out, never the mark or the size of the amount. */
+/** Formats money for a narrow column: drops digits, but never the mark or the magnitude. */
 export function fitMoney(usd: number, estimated: boolean, columns: number): string {
   const mark = estimated ? '~' : '';
   if (usd !== 0 && Math.abs(usd) < 0.01) return `${mark}<$0.01`;
@@ -70,14 +70,14 @@ export function formatAge(ms: number): string {
   return hours < 24 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
 }
 
-/** `14:30:22` in the local time zone; `--:--:--` when `at` is no time. */
+/** `14:30:22` in the local time zone; `--:--:--` for an invalid time. */
 export function formatClock(at: string): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return '--:--:--';
   return `${pad2(date.getHours())}:${pad2(date.getMinutes())}:${pad2(date.getSeconds())}`;
 }
 
-/** `2026-01-04 14:30` in the local time zone; empty when `at` is no time. */
+/** `2026-01-04 14:30` in the local time zone; empty for an invalid time. */
 export function formatDate(at: string): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return '';
@@ -85,13 +85,13 @@ export function formatDate(at: string): string {
   return `${day} ${pad2(date.getHours())}:${pad2(date.getMinutes())}`;
 }
 
-/** The clock, with the date where it is another day than that of `nowMs`. */
+/** The time, with the date if it is not the day of `nowMs`. */
 export function formatMoment(at: string, nowMs: number): string {
   const isToday = new Date(at).toDateString() === new Date(nowMs).toDateString();
   return isToday ? formatClock(at) : formatDate(at);
 }
 
-/** `2026-01-04 14:30:22 UTC`, the same on every machine; the text itself when it is no time. */
+/** `2026-01-04 14:30:22 UTC`; the text itself for an invalid time. */
 export function formatUtc(at: string): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return at;
@@ -113,7 +113,7 @@ export function padColumns(text: string, columns: number): string {
 export interface Column {
   readonly title: string;
   readonly align?: 'left' | 'right';
-  /** May be left out where the table is too wide, the highest number first; absent = never. */
+  /** Dropped if the table is too wide, highest number first; absent = never. */
   readonly spare?: number;
 }
 
@@ -123,7 +123,7 @@ export function titled(titles: readonly string[], ...alignedRight: readonly stri
 
 export type TableCell = string | { readonly text: string; readonly tone: Tone };
 
-/** Columns without any text are left out, and spare ones while the lines are wider than `columnsMax`. */
+/** Omits empty columns, and spare ones while lines are wider than `columnsMax`. */
 export function formatTable(
   columns: readonly Column[],
   rows: readonly (readonly TableCell[])[],

@@ -1,4 +1,4 @@
-/** `--output json`: a header line, then one public event a line. Scripts rely on the names used here. */
+/** `--output json`: a header line, then one public event per line. Scripts rely on these names. */
 
 import { adviceText } from '../core/advice.ts';
 import { defined } from '../core/defined.ts';
@@ -16,7 +16,7 @@ import type { Reporter } from './reporter.ts';
 import { safeJson } from './terminal-text.ts';
 
 const formatVersion = 1;
-/** session_progress is thinned: at most one line per session in this time, and the last state always comes. */
+/** At most one session_progress line per session in this time; the last state is always printed. */
 const progressIntervalMs = 500;
 
 export interface ReporterClock {
@@ -34,9 +34,9 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
   const { groupId, clock } = options;
   const write = (line: object): void => options.write(`${safeJson(line)}\n`);
   const lastProgressMs = new Map<SessionId, number>();
-  /** The last line of a session that came too early to be written, until its time has come. */
+  /** The held-back line of a session, until it is due. */
   const held = new Map<SessionId, { readonly line: object; readonly cancel: () => void }>();
-  /** Why those that do not run do not, as it was said last: with the end of an attempt or since. */
+  /** The last reported reason of each session that is not running. */
   const reasons = new Map<SessionId, string>();
   let isBegun = false;
 
@@ -56,11 +56,11 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
 
   return {
     event(event, state) {
-      // Not before: a run that is refused prints nothing.
+      // Not before the first event, because a refused run prints nothing.
       if (!isBegun) write({ type: 'header', version: formatVersion, groupId });
       isBegun = true;
       if (!publicEventTypes.has(event.type)) return;
-      // What was the case before it stands before it, and what is not told by then is never told.
+      // Print progress from before the event first; drop what is no longer current.
       if ('sessionId' in event && event.sessionId !== undefined) flush(event.sessionId);
       write({ ...publicEvent(event, state), ...totals(event, state) });
       if (event.type === 'session_paused' || event.type === 'session_failed')
@@ -90,7 +90,7 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
       }
     },
     waiting() {
-      // Told of each session that waits.
+      // Printed for each waiting session.
     },
     summarize() {
       for (const id of held.keys()) flush(id);
@@ -111,7 +111,7 @@ function resting(state: GroupState, record: SessionRecord, verdict: WaitReason):
   return { status: record.state.status, ...verdictFields(state, record, verdict), ...sessionFigures(record) };
 }
 
-/** With the end of an attempt, what all attempts of its session used; the event's own figures are of that one. */
+/** At the end of an attempt, the usage of all attempts of the session; the event has that of one attempt. */
 function totals(event: GroupEvent, { sessions }: GroupState): object {
   if (event.type !== 'session_completed' && event.type !== 'session_failed' && event.type !== 'session_paused')
     return {};
@@ -127,7 +127,7 @@ export interface PublicEvent {
   readonly [field: string]: unknown;
 }
 
-/** The event without what only this program can use: attempt ids, process identities beyond the pid. */
+/** The event without internal fields, such as attempt ids and process identities. */
 export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
   const { at, type, groupId, seq } = event;
   const head = { at, type, groupId, ...('sessionId' in event ? { sessionId: event.sessionId } : {}), seq };

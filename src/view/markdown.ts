@@ -1,4 +1,4 @@
-/** The report of a group as Markdown for a pull request. Foreign text is neither markup in it nor a mention. */
+/** The report of a group as Markdown for a pull request. Foreign text becomes neither markup nor mentions. */
 import { adviceText, type MarkUp } from '../core/advice.ts';
 import type { SessionId } from '../core/group.ts';
 import { failureAdvice } from '../core/plan/advice.ts';
@@ -21,7 +21,7 @@ import { nextAdvice } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
 import { listTitles, projectName, statusTone, titleOf } from './wording.ts';
 
-/** A pull request's body may have 65,536 characters; what is longer is refused as a whole. */
+/** GitHub refuses a body of more than 65,536 characters. */
 const charactersMax = 60_000;
 const rowsMax = 100;
 const troublesMax = 30;
@@ -88,13 +88,13 @@ function sessionRows({ sessions }: ReportModel): string {
   return [...head, ...rows, ...(hidden > 0 ? ['', `And ${plural(hidden, 'further session')}.`] : [])].join('\n');
 }
 
-/** One that is gone cannot be checked out any more; where its work went is what is left to tell. */
+/** For a removed branch, names the branch that contains its work. */
 function branchText({ branch, branchRemoved, mergedInto, projectPath }: ReportSession): string {
   if (branch === undefined || !branchRemoved) return branch ?? '';
   return mergedInto === undefined ? `${branch} (removed)` : `merged into ${mergedInto} of ${projectName(projectPath)}`;
 }
 
-/** Commands stand in code, which is copied as it is. */
+/** Commands are code, so that they can be copied. */
 const markdown: MarkUp = { sentence: (text) => escapeMarkdown(text, 500), command: codeSpan };
 
 function codeSpan(text: string): string {
@@ -110,7 +110,7 @@ function troubles(state: GroupState, { sessions }: ReportModel): string {
       const record = state.sessions.get(id);
       const cure =
         record?.state.status === 'failed'
-          ? ` **Cure:** ${adviceText(failureAdvice(state, record, record.state.failure), markdown)}`
+          ? ` **Next step:** ${adviceText(failureAdvice(state, record, record.state.failure), markdown)}`
           : '';
       const why = reason === '' ? '' : ` (${escapeMarkdown(reason, 40)})`;
       return `- **${escapeMarkdown(title, 40)}** ${status}${why}: ${escapeMarkdown(message, 400)}${cure}`;
@@ -129,7 +129,7 @@ function graph(state: GroupState): string {
   const { size } = state.sessions;
   const edges = [...state.sessions.values()].some(({ definition }) => definition.dependsOn.length > 0);
   if (!edges || size > graphSessionsMax) return '';
-  // Two per cent signs would begin a comment or a directive of Mermaid.
+  // `%%` starts a comment or directive of Mermaid.
   const lines = mermaidGraph(state).map((line) => cleanText(line).replaceAll('%', '#37;').replaceAll('`', '#96;'));
   return fold('Dependencies', ['```mermaid', ...lines, '```'].join('\n'));
 }
@@ -145,17 +145,17 @@ function costs({ models }: ReportModel): string {
 }
 
 function resultsOf({ sessions }: ReportModel, characters: number): string {
-  const told = sessions.filter(({ result }) => result !== undefined && result.trim() !== '');
+  const withResult = sessions.filter(({ result }) => result !== undefined && result.trim() !== '');
   const parts: string[] = [];
   let left = characters;
-  for (const session of told) {
+  for (const session of withResult) {
     const part = resultOf(session);
     if (part.length + 2 > left) break;
     left -= part.length + 2;
     parts.push(part);
   }
   if (parts.length === 0) return '';
-  const hidden = told.length - parts.length;
+  const hidden = withResult.length - parts.length;
   if (hidden > 0) parts.push(`And ${plural(hidden, 'further result')}.`);
   return fold('Results', parts.join('\n\n'));
 }
@@ -168,31 +168,31 @@ function resultOf({ title, result = '' }: ReportSession): string {
   return `**${escapeMarkdown(title, 40)}**\n\n${codeBlock(shown)}${note}`;
 }
 
-/** Blank lines around what is folded let it be Markdown again. */
+/** GitHub renders Markdown inside <details> only between blank lines. */
 function fold(title: string, body: string): string {
   return `<details><summary>${title}</summary>\n\n${body}\n\n</details>`;
 }
 
-/** A code block that the text cannot end: its fence is longer than any row of backticks in it. */
+/** A code block with a fence longer than any run of backticks in the text. */
 export function codeBlock(text: string): string {
   const longest = (text.match(/`+/g) ?? []).reduce((max, row) => Math.max(max, row.length), 2);
   const fence = '`'.repeat(longest + 1);
   return `${fence}text\n${text}\n${fence}`;
 }
 
-/** One line of at most `columns` columns before it is escaped that is nothing but text. */
+/** Escapes one line, cut to `columns` columns before. */
 export function escapeMarkdown(text: string, columns: number): string {
   return (
     safeLine(cleanText(text.slice(0, columns * 8)), columns)
       .replace(/[\\`*_[\]#|~^$]/g, '\\$&')
-      // At the beginning of a line they make lists and headings.
+      // At the start of a line, these begin lists and headings.
       .replace(/^(?:[-+=]|\d+(?=[.)]))/, (found) => (/\d/.test(found) ? `${found}\\` : `\\${found}`))
       .replaceAll('&', '&amp;')
       .replaceAll('<', '&lt;')
       .replaceAll('>', '&gt;')
       .replaceAll('"', '&quot;')
       .replaceAll(':/', '&colon;/')
-      // An empty comment breaks what would be recognized in the finished text, after all escapes are gone.
+      // An empty comment breaks mentions and references, which GitHub finds after it has removed escapes.
       .replaceAll('@', '@<!-- -->')
       .replace(/\\#(?=\d)/g, '\\#<!-- -->')
       .replace(/\bGH-(?=\d)/gi, '$&<!-- -->')

@@ -1,4 +1,4 @@
-/** A preview for people: waves, the critical path, what is missing, what it may cost. */
+/** Prints the preview of a run: waves, critical path, missing items, and what it may cost. */
 
 import { basename, dirname } from 'node:path';
 import type { IsolationMode } from '../core/definitions.ts';
@@ -20,7 +20,7 @@ import { formatDuration, formatMoney, formatTable, plural, type Style, titled } 
 import { safeLine } from './terminal-text.ts';
 import { listTitles, projectName, titleOf } from './wording.ts';
 
-/** Something without which a session, or the run, would fail. */
+/** A problem for which a session, or the run, would fail. */
 export interface Missing {
   readonly sessionId?: SessionId;
   readonly message: string;
@@ -50,10 +50,10 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...waveLines(state, preview, plan, style),
     ...workPlanLines(state, preview.waves.flat(), style),
     ...paragraph(style('dim', 'Worktrees'), plan.worktrees),
-    ...paragraph(style('dim', 'Waves, each after a decision on the one before'), canaryTexts(state, preview)),
+    ...paragraph(style('dim', 'Waves, each after a decision about the previous one'), canaryTexts(state, preview)),
     ...pathLines(state, preview, style),
     ...paragraph(
-      style('dim', 'Prompt cache (the first session fills it, the others read it)'),
+      style('dim', 'Prompt cache (filled by the first session, read by the others)'),
       warmUpTexts(state, preview),
     ),
     ...moneyLines(state, preview, plan.spentUsd, style),
@@ -74,11 +74,11 @@ function canaryTexts(state: GroupState, { canaryWaves }: Preview): string[] {
     const cost = quoteUsd === null ? 'no estimate' : `quote ${formatMoney(quoteUsd)}`;
     return `wave ${index + 1}: ${plural(sessions.length, 'session')}, ${cost}`;
   });
-  const rule = continueIf === undefined ? 'a person decides' : `goes on if ${continueIf}, else a person decides`;
+  const rule = continueIf === undefined ? 'you decide' : `continues if ${continueIf}, else you decide`;
   return waves.length === 0 ? [] : [...waves, rule];
 }
 
-/** A wave of a matrix is another one. */
+/** If the group has decision waves, the waves of the graph are called steps. */
 function nounOf({ canaryWaves }: Preview): 'wave' | 'step' {
   return canaryWaves.length === 0 ? 'wave' : 'step';
 }
@@ -138,7 +138,7 @@ function row(state: GroupState, { forecasts }: Preview, id: SessionId, mode: str
   ];
 }
 
-/** A project's own template takes the place of a shared one of the same name; that is worth a look. */
+/** True for a template of the project, which may hide a shared one of the same name. */
 function isOfProject(origin: string): boolean {
   return origin.includes('/.claude-code-agent/templates/');
 }
@@ -176,7 +176,7 @@ function moneyLines(state: GroupState, preview: Preview, spentUsd: number, style
       : `${plural(known, 'session')} may cost ${moneySpread(preview.costUsd)}${others}`;
   return [
     '',
-    `${style('dim', 'Money')}: ${cap}${spent}; ${guess}`,
+    `${style('dim', 'Budget')}: ${cap}${spent}; ${guess}`,
     ...preview.budgetWarnings.map((warning) => style('warn', `  ${warning}`)),
   ];
 }
@@ -198,7 +198,7 @@ export interface Isolation {
   readonly why: string;
 }
 
-/** Where the session works, or would work if it were started now, and why. */
+/** Where the session works, or would work if it started now, and why. */
 export function isolationWhy(state: GroupState, id: SessionId): Isolation {
   const mode = isolationOf(state, id);
   const record = state.sessions.get(id);
@@ -240,16 +240,16 @@ export function trustText({ untrusted }: SessionDefinition): string | undefined 
 export function memoryText({ memoryBytes }: SessionDefinition): string | undefined {
   if (memoryBytes === undefined) return undefined;
   const megabytes = Math.round(memoryBytes / 1_000_000).toLocaleString('en-US');
-  return `${megabytes} MB for its commands and those of others that run at once`;
+  return `${megabytes} MB, shared with the commands of other running sessions`;
 }
 
 export function processesText({ maxProcesses }: SessionDefinition): string | undefined {
   if (maxProcesses === undefined) return undefined;
-  return `at most ${maxProcesses.toLocaleString('en-US')} processes and threads at once, claude’s own included`;
+  return `at most ${maxProcesses.toLocaleString('en-US')} processes and threads, including those of claude`;
 }
 
 export function machineText({ requires = [], host }: SessionDefinition): string | undefined {
-  const having = requires.length === 0 ? '' : `one that has ${requires.map((label) => safeLine(label, 63)).join(', ')}`;
+  const having = requires.length === 0 ? '' : `a host with ${requires.map((label) => safeLine(label, 63)).join(', ')}`;
   return host === undefined ? having || undefined : safeLine(host, 63);
 }
 
@@ -301,10 +301,10 @@ function definitionOf(state: GroupState, id: SessionId): SessionDefinition | und
   return state.sessions.get(id)?.definition;
 }
 
-function collect(ids: readonly SessionId[], said: (id: SessionId) => readonly string[]): Map<string, SessionId[]> {
+function collect(ids: readonly SessionId[], textsOf: (id: SessionId) => readonly string[]): Map<string, SessionId[]> {
   const found = new Map<string, SessionId[]>();
   for (const id of ids) {
-    for (const text of said(id)) {
+    for (const text of textsOf(id)) {
       const same = found.get(text);
       if (same === undefined) found.set(text, [id]);
       else same.push(id);

@@ -1,4 +1,4 @@
-/** view/: events to people. A reporter is told of events and of changes between them, and decides nothing. */
+/** view/: turns state and events into output. A reporter receives events and the changes between them. */
 import type { GroupEvent } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Verdicts } from '../core/plan/decision.ts';
@@ -11,17 +11,17 @@ export type LiveView = ReadonlyMap<SessionId, LiveSession>;
 export interface Reporter {
   /** Contract: quick, must not throw. `state` already contains the event. */
   event(event: GroupEvent, state: GroupState, live: LiveView): void;
-  /** Something of a running session changed that is not an event; may be called often, may be ignored. */
+  /** A running session changed without an event. May be called often. */
   progress(sessionId: SessionId, state: GroupState, live: LiveView): void;
-  /** These sessions do not run for another reason than was told last; in large groups only after a while. */
+  /** The reason for not running changed for these sessions; delayed in large groups. */
   resting?(sessionIds: readonly SessionId[], state: GroupState, verdicts: Verdicts): void;
-  /** Nothing can start for now; told once for each reason. `message` is a full sentence. */
+  /** Nothing can start now; called once per reason. `message` is a full sentence. */
   waiting(reason: string, message: string, state: GroupState): void;
-  /** The machines of the fleet stand otherwise than was told last; undefined = there is nothing to be told any more. */
+  /** The condition of the fleet hosts changed; undefined = nothing to report any more. */
   machines?(standing: FleetStanding | undefined, state: GroupState): void;
-  /** Nothing that happened, but worth knowing: some of it will not be done as things are. A full sentence. */
+  /** A warning that is not an event. A full sentence. */
   warning?(message: string, state: GroupState): void;
-  /** Once, after the last event. `atMs` is ms since 1970. */
+  /** Called once, after the last event. `atMs`: ms since 1970. */
   summarize(state: GroupState, live: LiveView, atMs: number): void;
 }
 

@@ -1,4 +1,4 @@
-/** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
+/** The summary of a group: a table of sessions, totals, problems with suggestions, and the next steps. */
 import { join } from 'node:path';
 import { type Advice, adviceText, advise, adviseInOrder, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
@@ -68,7 +68,7 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   if (trouble.length > 0) lines.push('', ...trouble);
   if (groupFolder === undefined) return lines;
   if (!isRehearsal(state) || state.run?.keep) lines.push(...workLines(state));
-  // If the group still runs, the command that detached from it prints the next steps.
+  // If the group is still running, the command that left it prints the next steps.
   lines.push('', ...(state.status === 'running' ? [] : nextSteps(state)));
   if (state.sessions.size > 0) {
     lines.push(`Transcripts: ${safeLine(join(groupFolder, 'sessions'), sentenceColumnsMax)}/*/transcript.jsonl`);
@@ -82,7 +82,7 @@ export interface TableOptions extends Pick<SummaryOptions, 'style' | 'columns'> 
 
 export function sessionTable(
   state: GroupState,
-  seen: Seen,
+  seen: SessionActivity,
   order: readonly SessionId[],
   { style, columns: columnsMax, nowMs }: TableOptions,
 ): string[] {
@@ -93,12 +93,12 @@ export function sessionTable(
   return rows.length === 0 ? ['No sessions.'] : formatTable(columns, rows, style, columnsMax);
 }
 
-interface Seen {
+interface SessionActivity {
   readonly live: LiveView;
   readonly verdicts: Verdicts;
 }
 
-function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: number): TableCell[] {
+function sessionRow(record: SessionRecord, { live, verdicts }: SessionActivity, nowMs: number): TableCell[] {
   const { definition } = record;
   const { status } = record.state;
   const now = status === 'running' ? live.get(definition.id)?.usage : undefined;
@@ -120,7 +120,7 @@ function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: numb
   ];
 }
 
-/** Of an attempt that is at work. */
+/** Working time of the current attempt. */
 function sinceStart({ state }: SessionRecord, now: Usage | undefined): number {
   if (state.status !== 'running' || now === undefined) return 0;
   const { startedAt, spawnedAt = startedAt } = state.attempt;
@@ -146,7 +146,7 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
   return `${style('strong', safeLine(state.group.name, 60))}: ${parts.join(', ')}`;
 }
 
-/** A line for every session that did not simply complete, with the cure; and for every warning. */
+/** One line with the next step per session that did not complete, and one per warning. */
 export function problemLines(state: GroupState, style: Style, verdicts: Verdicts): string[] {
   const lines: string[] = [];
   for (const record of state.sessions.values()) {
@@ -171,13 +171,16 @@ export function problemLines(state: GroupState, style: Style, verdicts: Verdicts
   return lines;
 }
 
-/** What a lost host may have spent, until it is back or the user records it. */
+/** The amount held for a lost host. */
 function heldWords(record: SessionRecord, heldUsd: number): string {
   const hosts = lostHosts(record);
   const names = safeLine(hosts.join(', '), 200);
-  const told = `lost: ${names} does not respond; up to ${formatMoney(heldUsd)} that it may have spent is held`;
+  const held = `lost: ${names} does not respond; ${formatMoney(heldUsd)} is held`;
   return adviceText(
-    adviseInOrder(`${told} until it is back or you record it with`, ...hosts.map((host) => ['host', 'forget', host])),
+    adviseInOrder(
+      `${held} until the host is back or you record it with`,
+      ...hosts.map((host) => ['host', 'forget', host]),
+    ),
   );
 }
 
@@ -203,7 +206,7 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
         : [advise('The group was interrupted. Next', runCommand(state))];
     case 'paused':
     case 'failed':
-      // What is being deleted does not go on.
+      // A group that is being deleted does not continue.
       if (state.reason === 'deleted') return [advise(state.message ?? '')];
       return [...(state.message ? [advise(state.message)] : []), ...oneByOne(groupAdvice(state))];
     case 'completed':
@@ -218,7 +221,7 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
   }
 }
 
-/** Each of several ways on is a line to paste. */
+/** One line per command, so that each can be pasted. */
 function oneByOne({ sentence, commands, inOrder }: Advice): Advice[] {
   if (inOrder) return [adviseInOrder(sentence, ...commands)];
   return commands.map((command, index) => advise(index === 0 ? sentence : 'Or', command));
@@ -233,7 +236,7 @@ function logSteps(state: GroupState): Advice[] {
   return first ? [advise('Next', ['session', 'logs', sessionReference(state, first)])] : [];
 }
 
-/** Where to look for what a project folder does not show. */
+/** Names the worktrees with work that is not in the project folders. */
 function workLines({ sessions }: GroupState): string[] {
   const branches = [...sessions.values()].flatMap(({ workspace, mergedInto, state }) => {
     const hasWork = state.status === 'completed' && (state.work?.files ?? 0) > 0 && mergedInto === undefined;
@@ -244,7 +247,7 @@ function workLines({ sessions }: GroupState): string[] {
   return ['', safeLine(`The work is on ${where}, not yet in your checkouts.`, sentenceColumnsMax)];
 }
 
-/** The worktree of what was merged is gone. */
+/** Merged sessions have no worktree any more. */
 function hasWorkToMerge({ sessions }: GroupState): boolean {
   return [...sessions.values()].some(
     ({ workspace, state }) => workspace !== undefined && state.status === 'completed' && (state.work?.files ?? 0) > 0,

@@ -1,4 +1,4 @@
-/** Texts that others wrote, and differences, made harmless: nothing of them controls a terminal. */
+/** Removes escape codes from foreign text and diffs, so that nothing controls the terminal. */
 import { unsafeCharacters, widthless } from '../core/text.ts';
 
 import type { Style, Tone } from './format.ts';
@@ -11,15 +11,15 @@ export function safeText(text: string): string {
   return Bun.stripANSI(text.replaceAll('\r\n', '\n')).replace(unterminated, '').replace(unsafe, '');
 }
 
-/** One line free of control characters, blanks collapsed, at most `columns` terminal columns wide. */
+/** One line without control characters, white space collapsed, at most `columns` columns wide. */
 export function safeLine(text: string, columns: number): string {
-  // Only what can be shown is cleaned: a line of claude may be many megabytes long.
+  // Clean only what can be shown, because a line may have many megabytes.
   const head = text.length > columns * 8 ? text.slice(0, columns * 8) : text;
   const line = safeText(head).replace(/\s+/g, ' ').trim();
   return fitColumns(line, columns);
 }
 
-/** Control characters but tab and newline, and what GitHub Actions obeys, spelled as in JSON. */
+/** Spells control characters, except tab and newline, and commands of GitHub Actions as JSON escapes. */
 export function spelledControls(text: string): string {
   return text.replace(unsafe, spelled).replaceAll('##[', `##${spelled('[')}`);
 }
@@ -34,7 +34,7 @@ export function safeJson(value: unknown, indent = 0): string {
 
 export function fitColumns(text: string, columns: number): string {
   if (Bun.stringWidth(text) <= columns) return text;
-  // A character of two columns at the cut belongs to neither side, and marks that join may make what is cut off wider.
+  // A wide character at the cut is dropped, and combining marks may widen the cut text.
   for (let room = columns - 1; room > 0; room -= 1) {
     const cut = `${Bun.sliceAnsi(text, 0, room)}…`;
     if (Bun.stringWidth(cut) <= columns) return cut;
@@ -42,10 +42,10 @@ export function fitColumns(text: string, columns: number): string {
   return '…';
 }
 
-/** What a terminal obeys or does not show; spelled out, since in a difference nothing may be hidden. */
+/** Control and invisible characters, which are spelled out, because a diff must not hide anything. */
 const hidden = unsafeCharacters(`\\n${widthless}`);
 
-/** Also of a line that is no part of a difference, such as the name of a file. */
+/** Also used for other lines, such as file names. */
 export function spelledLine(line: string): string {
   return line.replace(hidden, (character) => {
     const code = character.charCodeAt(0).toString(16);
@@ -60,7 +60,7 @@ export function diffLines(text: string, style: Style): string[] {
   return lines.map((raw) => {
     if (raw.startsWith('diff --git ')) isInHead = true;
     else if (raw.startsWith('@@ ')) isInHead = false;
-    // Where lines end with CR and LF, the CR is no news.
+    // Do not mark the CR of CRLF line endings.
     const line = spelledLine(raw.replace(/\r$/, ''));
     const tone = toneOf(line, isInHead);
     return tone === null || line === '' ? line : style(tone, line);

@@ -1,4 +1,4 @@
-/** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
+/** `--output text`: one line per event, for logs, CI and terminals without a dashboard. */
 import { adviceText } from '../core/advice.ts';
 import { type GroupEvent, type MergedRepository, thisMachine } from '../core/event.ts';
 import { needsPerson, unreachable } from '../core/failure.ts';
@@ -40,7 +40,7 @@ const sentenceColumnsMax = 400;
 export interface TextReporterOptions {
   readonly write: (text: string) => void;
   readonly style: Style;
-  /** Milliseconds since 1970; tells the time of lines that no event stands behind. */
+  /** Milliseconds since 1970, for lines without an event. */
   readonly now: () => number;
   readonly groupFolder?: string;
   readonly columns?: number | undefined;
@@ -57,7 +57,7 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
   return {
     event(event, state) {
       if (event.type === 'session_starting') deniedShown.delete(event.sessionId);
-      // It was said when it happened.
+      // The denial was printed when it happened.
       const isDenial = event.type === 'session_warning' && event.warning.code === 'denied-tools';
       const text = isDenial && deniedShown.has(event.sessionId) ? null : describeEvent(event, state, style);
       if (text === null) return;
@@ -119,7 +119,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_attaching':
       return null;
     case 'session_message':
-      return `told: ${sentence(event.text)}`;
+      return `message: ${sentence(event.text)}`;
     case 'session_stalled':
       return style('warn', `no progress for ${formatDuration(event.silentMs)} (${event.step})`);
     case 'session_added':
@@ -184,7 +184,7 @@ type AsideEvent = Extract<
   { type: `item_${string}` | `session_${'cost_settled' | 'cleaned' | 'moved' | 'host_lost' | 'booked'}` }
 >;
 
-/** What does not change the status of a session. */
+/** Events that do not change the status of a session. */
 function describeAside(event: AsideEvent, style: Style): string {
   switch (event.type) {
     case 'session_cost_settled':
@@ -198,7 +198,7 @@ function describeAside(event: AsideEvent, style: Style): string {
     case 'item_withdrawn':
       return `no longer waiting for an answer (item ${event.item})`;
     case 'session_moved':
-      return `${event.from === undefined ? 'goes' : `moves from ${machine(event.from)}`} to ${machine(event.to)}`;
+      return `${event.from === undefined ? 'assigned' : `moved from ${machine(event.from)}`} to ${machine(event.to)}`;
     case 'session_host_lost': {
       const held = event.held > 0 ? `; up to ${formatMoney(event.held)} held` : '';
       return style('warn', `its host ${sentence(event.host)} is lost${held}`);
@@ -252,7 +252,7 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
     case 'group_frozen':
       return style('warn', `frozen until ${formatClock(event.until)}, then paused`);
     case 'group_thawed':
-      return 'goes on';
+      return 'continued';
     case 'limit_reached':
       return style(
         'warn',
@@ -276,7 +276,7 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
       const note = event.note === undefined ? '' : `: ${sentence(event.note)}`;
       return `decided by ${event.by} after wave ${event.wave}: ${event.decision}${note}`;
     }
-    // Earlier versions did not say what has changed.
+    // Earlier versions did not log the changed settings.
     case 'group_changed':
     case 'group_redefined':
       return event.changed === undefined ? null : `changed: ${settingWords(event.changed)}`;
@@ -317,7 +317,7 @@ function describeRun(
   const isolated = [...state.sessions].filter(
     ([id, record]) => record.state.status !== 'completed' && isolationOf(state, id) === 'worktree',
   );
-  if (isolated.length > 0) parts.push(`${isolated.length} in worktrees (their checkouts stay as they are)`);
+  if (isolated.length > 0) parts.push(`${isolated.length} in worktrees (your checkouts do not change)`);
   if (event.type === 'group_resumed' && event.retry.length > 0) parts.push(`retrying ${event.retry.length} failed`);
   if (event.run.rehearsal) parts.push('rehearsal: no account, no cost');
   return parts.join(', ');
@@ -337,13 +337,13 @@ function describeSessionFailure(
   const blocked = blockedBy(state, event.sessionId);
   const blocks = blocked.length > 0 ? `  Blocks ${listTitles(state, blocked)}.` : '';
   const reason = style('bad', `failed (${event.reason})`);
-  // Nothing else may start now, so the run ends with the same words.
+  // The run ends now with the same message.
   const isToldNext = needsPerson(event.reason) && state.running.size === 0;
   if (isToldNext) return `${reason}  ${usage}${blocks}`;
   return `${reason}  ${usage}${trailing(event.message)}${blocks}${trailing(adviceText(eventAdvice(event, state)))}`;
 }
 
-/** All attempts together: what the session cost so far is what people ask for. */
+/** Usage of all attempts, because users want the cost of the session so far. */
 function totalUsage(state: GroupState, sessionId: SessionId, ofAttempt: Usage): Usage {
   const record: SessionRecord | undefined = state.sessions.get(sessionId);
   return record?.usage ?? ofAttempt;
@@ -363,16 +363,15 @@ function sentence(text: string): string {
   return safeLine(text, sentenceColumnsMax);
 }
 
-// * Text for the logs of GitHub Actions: like everywhere else, with the details of each session's end folded away,
-// and annotations for what failed. What sessions say must not become a command to the machine that runs the
-// workflow.
+// The reporter for GitHub Actions: folds the details of each session and annotates failures. Text of sessions must not
+// become a workflow command.
 
 const linesMax = 100;
 const lineColumnsMax = 400;
 const annotationColumnsMax = 1_000;
 
 export function createGithubReporter(options: TextReporterOptions): Reporter {
-  const text = createTextReporter({ ...options, write: (said) => options.write(withoutCommands(said)) });
+  const text = createTextReporter({ ...options, write: (text) => options.write(withoutCommands(text)) });
   return {
     event(event, state, live) {
       text.event(event, state, live);
@@ -397,9 +396,9 @@ function detailLines(event: GroupEvent, state: GroupState): string[] {
       return folded(`${titleOf(state, event.sessionId)}: result`, [...changes, ...linesOf(event.result)]);
     }
     case 'session_failed': {
-      const said = [event.message, adviceText(eventAdvice(event, state))].filter((sentence) => sentence !== '');
+      const sentences = [event.message, adviceText(eventAdvice(event, state))].filter((sentence) => sentence !== '');
       return folded(`${titleOf(state, event.sessionId)}: failed (${event.reason})`, [
-        ...said.map((sentence) => safeLine(sentence, annotationColumnsMax)),
+        ...sentences.map((sentence) => safeLine(sentence, annotationColumnsMax)),
         ...linesOf(event.output ?? ''),
       ]);
     }
@@ -427,7 +426,7 @@ function shownLine(line: string): string {
   return indent + safeLine(line, lineColumnsMax);
 }
 
-/** Each line begins with a mark, so that none of them is a command. */
+/** Each line starts with a mark, so that it is not a command. */
 function folded(title: string, lines: readonly string[]): string[] {
   if (lines.length === 0) return [];
   return [
@@ -438,26 +437,26 @@ function folded(title: string, lines: readonly string[]): string[] {
 }
 
 function annotations(event: GroupEvent, state: GroupState): string[] {
-  const said = 'message' in event ? withAdvice(event.message, eventAdvice(event, state)) : '';
+  const message = 'message' in event ? withAdvice(event.message, eventAdvice(event, state)) : '';
   switch (event.type) {
     case 'session_failed': {
       const title = `Session ${titleOf(state, event.sessionId)} failed (${event.reason})`;
-      return [annotation('error', title, said)];
+      return [annotation('error', title, message)];
     }
     case 'session_warning':
       return [annotation('warning', `Session ${titleOf(state, event.sessionId)}`, event.warning.message)];
     case 'group_failed':
-      return [annotation('error', `Group ${state.group.name} failed (${event.reason})`, said)];
+      return [annotation('error', `Group ${state.group.name} failed (${event.reason})`, message)];
     case 'group_paused':
-      return [annotation('warning', `Group ${state.group.name} is paused (${event.reason})`, said)];
+      return [annotation('warning', `Group ${state.group.name} is paused (${event.reason})`, message)];
     default:
       return [];
   }
 }
 
 function annotation(level: 'error' | 'warning', title: string, message: string): string {
-  const said = escapeData(withoutCommands(safeText(message).trim()));
-  return `::${level} title=${escapeProperty(withoutCommands(safeLine(title, lineColumnsMax)))}::${said}`;
+  const body = escapeData(withoutCommands(safeText(message).trim()));
+  return `::${level} title=${escapeProperty(withoutCommands(safeLine(title, lineColumnsMax)))}::${body}`;
 }
 
 /** As GitHub's own toolkit does it. */
@@ -469,17 +468,16 @@ export function escapeProperty(text: string): string {
   return escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C');
 }
 
-// * What GitHub Actions obeys in the output of a step: a line that begins with two colons, blanks before them or
-// not, and the older form wherever it stands.
+// GitHub Actions treats lines that begin with `::`, after optional blanks, as commands, and `##[` anywhere.
 
-/** `text` with no command in it. `isLineBegin`: nothing but blanks stands before it in its first line. */
+/** Defuses commands in `text`. `isLineBegin`: only blanks precede it in its first line. */
 export function withoutCommands(text: string, isLineBegin = true): string {
   const plain = text.replaceAll('##[', '## [');
   const rest = isLineBegin ? 0 : plain.search(/[\r\n]|$/);
   return plain.slice(0, rest) + plain.slice(rest).replace(/^(\s*)::/gm, '$1| ::');
 }
 
-/** Whether what is written after `text` begins a line, blanks before it or not. */
+/** True if text after `text` would start a line, apart from blanks. */
 export function endsInLineBegin(text: string, wasLineBegin: boolean): boolean {
   const line = text.split(/[\r\n]/);
   return (line.length > 1 || wasLineBegin) && (line.at(-1) ?? '').trim() === '';

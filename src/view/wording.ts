@@ -1,4 +1,4 @@
-/** Words that several reports share: how a session is called, what colour a status has, who waits for whom. */
+/** Words that several outputs share: session titles, colours of statuses, sentences about conditions. */
 import { basename } from 'node:path';
 import { type Advice, adviceText } from '../core/advice.ts';
 import { thisMachine } from '../core/event.ts';
@@ -26,7 +26,7 @@ export function machineName({ host }: Pick<SessionRecord, 'host'>): string {
   return host === thisMachine ? 'here' : safeLine(host, 63);
 }
 
-/** Machines that were lost while it worked there, and have not told since what that has cost. */
+/** Lost hosts that have not reported the cost of this session. */
 export function lostHosts({ lost = [] }: Pick<SessionRecord, 'lost'>): string[] {
   return [...new Set(lost.flatMap(({ attempt }) => attempt.place?.host ?? []))];
 }
@@ -54,14 +54,14 @@ export function statusTone(status: string): Tone {
 
 export const rehearsalNote = 'Rehearsal with a scripted model; the costs are not real.';
 
-/** What happened, and what can be done about it. */
+/** The message with its suggestion. */
 export function withAdvice(message: string, advice: Advice | undefined): string {
   return advice === undefined ? message : `${message} ${adviceText(advice)}`.trim();
 }
 
 export const estimateNote = 'estimated until claude reports the final figure; held amounts count in full';
 
-/** What is special about a running group; null = nothing. `formatTime`: how times are written. */
+/** The condition of a running group, such as frozen or throttled, or null. */
 export function conditionOf(
   state: GroupState,
   nowMs: number,
@@ -99,7 +99,7 @@ export function retrySentence({ attempt, attemptsMax, error, errorStatus }: ApiR
 
 const isoTime = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
-/** A sentence in which times are told as a person at this place and moment reads them. */
+/** Replaces ISO times in a sentence by local times. */
 export function withLocalTimes(sentence: string, nowMs: number): string {
   return sentence.replaceAll(isoTime, (at) => {
     const leftMs = Date.parse(at) - nowMs;
@@ -139,7 +139,7 @@ export function listTitles(state: GroupState, ids: readonly SessionId[]): string
   );
 }
 
-/** `max budget usd, prompt`: settings by the names that they have on disk. */
+/** `max budget usd, prompt`: names of settings as words. */
 export function settingWords(names: readonly string[]): string {
   return safeLine(names.map((name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)).join(', '), 400);
 }

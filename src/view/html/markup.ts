@@ -1,8 +1,8 @@
-/** HTML and SVG as values: all that goes in is escaped, so nothing foreign becomes markup. Their style sheet. */
+/** Builds HTML and SVG from values. All text is escaped, so foreign text never becomes markup. */
 
 import { safeLine, safeText } from '../terminal-text.ts';
 
-/** How every page begins: distinguishes a report, which may be written again, from any other file. */
+/** The start of every page, by which a report is recognised and may be overwritten. */
 export const pageStart = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="generator" ';
 
 export class Markup {
@@ -17,13 +17,13 @@ export class Markup {
   }
 }
 
-/** Strings are text, never markup. Nothing is drawn for undefined, null and false. */
+/** Strings are text, never markup. Undefined, null and false are empty. */
 export type Child = Markup | string | number | undefined | null | false | readonly Child[];
 export type Attributes = Readonly<Record<string, string | number | true | undefined>>;
 
-/** Elements of HTML that have no end. */
+/** HTML elements without an end tag. */
 const endless: ReadonlySet<string> = new Set(['meta', 'input', 'br', 'hr']);
-/** Elements of SVG that are closed at once when they hold nothing: shorter, and right in HTML and XML alike. */
+/** SVG elements that are self-closing if empty, which is valid in HTML and XML. */
 const leaves: ReadonlySet<string> = new Set(['rect', 'path', 'line', 'circle', 'polyline', 'polygon']);
 
 export function el(name: string, attributes: Attributes = {}, ...children: readonly Child[]): Markup {
@@ -71,13 +71,13 @@ export function escapeText(text: string): string {
 
 export interface Cut {
   readonly text: string;
-  /** Characters (UTF-16 units) of the whole text; absent when nothing was cut off. */
+  /** Length of the whole text in UTF-16 units; absent if nothing was cut. */
   readonly cutFrom?: number;
 }
 
-/** The beginning of a text, so long that it takes at most `maxBytes` bytes of UTF-8 in the page. */
+/** The start of a text, at most `maxBytes` bytes of UTF-8 in the page. */
 export function cutText(text: string, maxBytes: number): Cut {
-  // Only what can be shown is looked at: a result may be many megabytes long.
+  // Process only what can be shown, because a result may have many megabytes.
   const head = text.slice(0, maxBytes);
   const fits = (length: number): boolean => Buffer.byteLength(escapeText(head.slice(0, length))) <= maxBytes;
   if (fits(head.length)) return head.length === text.length ? { text } : { text: head, cutFrom: text.length };
@@ -91,7 +91,7 @@ export function cutText(text: string, maxBytes: number): Cut {
   return { text: head.slice(0, low), cutFrom: text.length };
 }
 
-/** A number for an attribute: no more digits than can be seen. */
+/** A number for an attribute, without invisible digits. */
 export function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
@@ -192,7 +192,7 @@ footer{margin:3em 0 1em;color:var(--dim);font-size:13px}
 @media print{.filter{display:none}.tall{max-height:none}pre{max-height:none}}
 `;
 
-/** Statuses without a colour of their own keep that of `pending`, but for `interrupted`. */
+/** Statuses without their own colour use that of `pending`; `interrupted` uses that of `paused`. */
 const coloured = [...statuses, 'interrupted'].map((status) => {
   const colour = `var(--${status === 'interrupted' ? 'paused' : status})`;
   const framed = `article.s-${status},.trouble.s-${status}{border-left-color:${colour}}`;

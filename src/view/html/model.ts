@@ -1,4 +1,4 @@
-/** What a report tells, as plain data, from the state and the log. Foreign text is whole and raw here. */
+/** The data of a report, from the state and the log. Foreign text is complete and unescaped. */
 import { adviceText } from '../../core/advice.ts';
 
 import { defined } from '../../core/defined.ts';
@@ -34,7 +34,7 @@ export interface ReportModel {
   readonly reason?: string;
   readonly message?: string;
   readonly condition?: string;
-  /** Its log says that it runs, but it has no runner. */
+  /** The group is running according to its log, but has no runner. */
   readonly interrupted?: true;
   readonly rehearsal?: true;
   readonly createdAt: string;
@@ -48,7 +48,7 @@ export interface ReportModel {
   readonly next: readonly string[];
   readonly sessions: readonly ReportSession[];
   readonly models: readonly ModelBudget[];
-  /** Absent while the group was never started. */
+  /** Absent if the group was never started. */
   readonly timeline?: ReportTimeline;
   readonly notes: readonly ReportNote[];
 }
@@ -129,7 +129,7 @@ export interface ReportNote {
 
 export interface ReportContext {
   readonly live?: ReadonlyMap<SessionId, Usage>;
-  /** A live process runs the group. */
+  /** The group has a live runner. */
   readonly hasRunner?: boolean;
   readonly verdicts?: Verdicts;
 }
@@ -194,7 +194,7 @@ function reportSessions(
 ): ReportSession[] {
   return [...state.sessions.values()].map((record): ReportSession => {
     const { id } = record.definition;
-    const told = history.get(id) ?? { attempts: [] };
+    const past = history.get(id) ?? { attempts: [] };
     const now = live.get(id) ?? noUsage;
     const usage = addUsage(record.usage, now);
     const why = verdicts(record);
@@ -211,8 +211,8 @@ function reportSessions(
       tokens: usage.tokens,
       durationMs: Math.max(workedMs(record), usage.durationMs),
       turns: usage.turns,
-      attempts: told.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
-      ...outcomeOf(record, told),
+      attempts: past.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
+      ...outcomeOf(record, past),
       warnings: [...record.warnings],
     };
   });
@@ -261,7 +261,7 @@ export function anchorOf(id: SessionId): string {
   return `session-${sessionNumber(id)}`;
 }
 
-/** A group whose runner is gone is not running, whatever its log says. */
+/** A group without a runner is shown as interrupted, even if its log says running. */
 export function shownStatus({ interrupted, status }: ReportModel): string {
   return interrupted ? 'interrupted' : status;
 }
@@ -270,7 +270,7 @@ export function isFine({ status, warnings }: ReportSession): boolean {
   return status === 'completed' && warnings.length === 0;
 }
 
-/** At most `max` sessions, in the order of their numbers: those with a problem, then the most expensive. */
+/** At most `max` sessions, by number: those with a problem, then the most expensive. */
 export function notableSessions(sessions: readonly ReportSession[], max: number): readonly ReportSession[] {
   if (sessions.length <= max) return sessions;
   const weight = (session: ReportSession): number => (isFine(session) ? 1 : 0);
@@ -313,7 +313,7 @@ interface History {
   readonly to: number;
 }
 
-/** `nowMs` counts only while the group runs, so that the report of a group that ended is always the same. */
+/** `nowMs` is used only while the group runs, so that the report of a finished group never changes. */
 export function groupHistory(events: readonly GroupEvent[], nowMs: number): History {
   const historian = new Historian();
   for (const event of events) historian.take(event);
@@ -351,7 +351,7 @@ class Historian {
     return { sessions: this.#sessions, notes: this.#notes, elapsedMs, ...defined({ from: this.#from }), to };
   }
 
-  /** `before`: the time of the event before this one. A runner that was killed ended at that time at the latest. */
+  /** `before`: the time of the previous event, which is the last sign of a killed runner. */
   #beginRun(wasRunning: boolean, before: number): void {
     this.#from ??= this.#at;
     if (wasRunning) this.#endRun(before);
@@ -414,10 +414,10 @@ class Historian {
     session: SessionHistory,
     { state }: SessionRecord,
   ): void {
-    // A crash before the spawn starts the same attempt again.
+    // After a crash before the spawn, the same attempt starts again.
     if (session.attempts.at(-1)?.id === id) return;
     const attempt: AttemptHistory = { id, number, kind, startedAt: this.#at, outcome: 'running' };
-    // Only acceptance is left to do: no model request, no cost.
+    // Only acceptance is repeated, without a model request.
     if (state.status === 'running' && state.attempt.accepting !== undefined) {
       attempt.acceptingAt = this.#at;
       attempt.usage = noUsage;
@@ -430,19 +430,19 @@ class Historian {
     end: Pick<AttemptHistory, 'outcome' | 'reason' | 'message' | 'next'>,
     usage: Usage,
   ): void {
-    // The usage that was recorded when acceptance began is not counted twice.
+    // Do not count the usage that was logged before acceptance twice.
     attempt.usage ??= usage;
     Object.assign(attempt, end);
-    // No runner may have been alive when it ended. Its working time tells about when.
+    // If no runner was alive at the end, estimate it from the working time.
     const workedTo = attempt.startedAt + usage.durationMs;
     attempt.endedAt = end.reason === 'interrupted' ? Math.min(this.#at, workedTo) : this.#at;
   }
 }
 
-/** Pauses that lose nothing and end at once. */
+/** Pauses that end at once without a loss. */
 const unnoted: ReadonlySet<string> = new Set(['slice', 'disk']);
 
-/** Events of a session are noted when they set it back; a pause of the group is noted once, not for each session. */
+/** Notes setbacks of sessions. A pause of the group is noted once, not for each session. */
 function isNoted(event: GroupEvent, wasPausing: boolean): boolean {
   if (event.type === 'session_paused') return !wasPausing && !unnoted.has(event.reason);
   if (event.type === 'session_starting') return event.attempt.kind === 'retry';
@@ -470,14 +470,14 @@ export function noteText(event: GroupEvent, titleOf: (id: SessionId) => string):
     }
     case 'group_pausing':
       return event.mode === 'drain'
-        ? `A pause was requested (${event.reason}); running sessions were left to finish.`
+        ? `A pause was requested (${event.reason}) after the running sessions finish.`
         : `All sessions were stopped for a pause (${event.reason}).`;
     case 'group_paused':
       return `The group was paused (${event.reason}). ${event.message}`.trim();
     case 'group_failed':
       return `The group failed (${event.reason}). ${event.message}`.trim();
     case 'group_completed':
-      return 'Every session was completed.';
+      return 'All sessions completed.';
     case 'group_frozen':
       return 'All sessions were frozen.';
     case 'group_thawed':
@@ -493,7 +493,7 @@ export function noteText(event: GroupEvent, titleOf: (id: SessionId) => string):
       return 'The group was archived.';
     case 'limit_reached':
       return isThrottled(event)
-        ? `The server throttled requests; nothing was to start before ${formatUtc(event.resetsAt)}.`
+        ? `The server throttled requests. Nothing started before ${formatUtc(event.resetsAt)}.`
         : `A usage limit was reached; its reset was due at ${formatUtc(event.resetsAt)}.`;
     case 'limit_lifted':
       return 'The limit was lifted.';

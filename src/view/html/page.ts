@@ -1,4 +1,4 @@
-/** view/html/: the report of a group. This file: one HTML page that loads nothing; its policy forbids it as well. */
+/** The report of a group as one HTML page that loads nothing, which its content security policy enforces. */
 import { commandText } from '../../core/advice.ts';
 
 import type { GroupState } from '../../core/state.ts';
@@ -160,7 +160,7 @@ const kindWords: Readonly<Record<BarKind, string>> = {
   running: 'working',
   failed: 'working, failed',
   paused: 'working, then interrupted',
-  accepting: 'its work is accepted',
+  accepting: 'acceptance command',
 };
 
 const kindClasses: Readonly<Partial<Record<BarKind, string>>> = {
@@ -183,7 +183,7 @@ function notesOf({ notes }: ReportModel): Child {
   );
 }
 
-/** The day is told where it is another one than that of the line before; the foot of the page names the time zone. */
+/** The time, with the date if it differs from the line before. The footer names the time zone. */
 function momentAfter(at: string, before = ''): string {
   const [day, clock] = [at.slice(0, 10), at.slice(11, 19)];
   return before.startsWith(day) ? clock : `${day} ${clock}`;
@@ -236,14 +236,14 @@ function costOf({ models, cost }: ReportModel): Markup | null {
   );
 }
 
-/** Sessions with a card of their own; the table has all. */
+/** Most sessions with a card; the table lists all. */
 const cardsMax = 1000;
 const attemptsMax = 8;
 const warningsMax = 5;
-/** Bytes of all texts on a page, and of those of one session: the page stays small. */
+/** Limits of the texts of a page and of a session, bytes. */
 const pageBytes = 380_000;
 const sessionBytes = { min: 400, max: 16_000 };
-/** Even where there is no room left, this much of a text is shown. */
+/** Shown of a text even if the limit is reached, bytes. */
 const leastBytes = 80;
 
 export function sessionCards(state: GroupState, { sessions, groupId }: ReportModel): Markup {
@@ -311,7 +311,7 @@ function cardOf(session: ReportSession, state: GroupState, groupId: string, room
   const shownStatus = blockedBy === undefined ? status : 'blocked';
   const whole = `All of it: ${commandText(['session', 'logs', `${groupId}/${id}`])}`;
   const hidden = warnings.length - warningsMax;
-  // First to be cut to what there is room for, because it is what most readers look for.
+  // The result first, because most readers look for it.
   const result = resultOf(session, room, whole);
   return el(
     'article',
@@ -369,10 +369,10 @@ function resultOf({ result, structured }: ReportSession, room: Room, whole: stri
 
 function rejectionOf({ rejection, status }: ReportSession, room: Room): Child {
   if (rejection === undefined) return null;
-  // The message of a session that failed for it stands above already.
+  // The card of a failed session already shows the message.
   const message = status === 'failed' ? null : el('p', {}, room.line(rejection.message, 600));
   if (rejection.output === '') return message;
-  return [message, details('What the acceptance command printed', '', room.block(rejection.output, 2000, ''))];
+  return [message, details('Output of the acceptance command', '', room.block(rejection.output, 2000, ''))];
 }
 
 function attemptsOf({ attempts }: ReportSession, room: Room): Child {
@@ -387,7 +387,7 @@ function attemptsOf({ attempts }: ReportSession, room: Room): Child {
 
 const attemptHeads = [
   { title: '#', isNumber: true },
-  { title: 'Begun as' },
+  { title: 'Kind' },
   { title: 'At' },
   { title: 'Lasted', isNumber: true },
   { title: 'Ended' },
@@ -411,7 +411,7 @@ function attemptRow(attempt: ReportAttempt, since: string | undefined, room: Roo
   );
 }
 
-/** What may still be shown of one session's texts, in bytes of UTF-8. */
+/** The remaining bytes of UTF-8 for the texts of a session. */
 class Room {
   #left: number;
 
@@ -419,7 +419,7 @@ class Room {
     this.#left = bytes;
   }
 
-  /** A text of several lines, its end cut off when it is too long; `whole` tells how to get all of it. */
+  /** A block of text, cut if it is too long; `whole` names the command that prints all of it. */
   block(text: string, maxBytes: number, whole: string): Child {
     const { text: shown, cutFrom } = cutText(text, Math.max(leastBytes, Math.min(maxBytes, this.#left)));
     this.#left -= Buffer.byteLength(escapeText(shown));

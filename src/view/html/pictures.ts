@@ -1,4 +1,4 @@
-/** Pictures of a group as SVG: its graph, laid out by dagre, and its timeline. Times: ms since 1970; places: pixels. */
+/** Draws the graph of a group, laid out by dagre, and its timeline as SVG. Times are ms since 1970. */
 import { Graph, layout } from '@dagrejs/dagre';
 
 import { allBlockers, planOf } from '../../core/plan/plan.ts';
@@ -48,12 +48,12 @@ export interface GraphLayout {
 const nodeHeight = 38;
 const titleColumns = 24;
 const nodesMax = 600;
-/** Nodes and the points at which edges cross layers. */
+/** Limit of nodes plus the points at which edges cross layers. */
 const crossingsMax = 2000;
 const margin = 12;
 const gap = 14;
 
-/** Null for a graph that is too large, or too entangled, to be drawn within a second. */
+/** Null if the layout of the graph would take longer than a second. */
 export function graphPicture(state: GroupState, { href, isFile }: PictureOptions = {}): GraphPicture | null {
   const blocked = allBlockers(state, planOf(state));
   const statusOf = ({ id, status }: GraphNode): string =>
@@ -109,7 +109,7 @@ function boxOf({ title, project, status, width, height }: Box, { x, y }: Point):
   );
 }
 
-/** A line that bends at dagre's points, with its arrow head drawn as a triangle. */
+/** A curve through dagre's points, with a triangle as arrow head. */
 function edgeParts([first, ...rest]: readonly Point[]): Markup[] {
   const last = rest.at(-1);
   if (first === undefined || last === undefined) return [];
@@ -129,7 +129,7 @@ function edgeParts([first, ...rest]: readonly Point[]): Markup[] {
   return [el('path', { class: 'edge', d: path }), el('polygon', { class: 'head', points })];
 }
 
-/** Layers, dependencies to the left; null where that would take long. `nodes` come after those they depend on. */
+/** Layers from left to right; null if the layout would take long. `nodes` are in dependency order. */
 export function layoutGraph(nodes: readonly LayoutNode[]): GraphLayout | null {
   const waves = new Map(nodes.map(({ id, wave }) => [id, wave]));
   const edges = nodes.flatMap(({ id, dependsOn }) =>
@@ -162,7 +162,7 @@ export function layoutGraph(nodes: readonly LayoutNode[]): GraphLayout | null {
   return { ...extent(all, drawn.edges), nodes: all, edges: drawn.edges };
 }
 
-/** An edge that passes a layer may lie above all nodes, where dagre counts no margin. */
+/** Shifts edges that dagre draws outside the margin, above all nodes. */
 function insideMargins(nodes: readonly PlacedNode[], edges: GraphLayout['edges']) {
   const all: readonly Point[] = [...nodes, ...edges.flatMap(({ points }) => points)];
   const left = margin - Math.min(margin, ...all.map(({ x }) => x));
@@ -256,7 +256,7 @@ function row({ id, title }: ReportSession, bars: readonly Bar[], index: number, 
   return el('g', {}, el('line', line), el('a', { href: `#${anchorOf(id)}` }, name), drawn);
 }
 
-/** Of each attempt: preparing, working in the colour of its outcome, and being accepted. */
+/** Three bars per attempt: preparing, working (in the colour of the outcome) and accepting. */
 function barsOf({ attempts }: ReportSession, endMs: number): Bar[] {
   return attempts.slice(-attemptsMax).flatMap((attempt: ReportAttempt) => {
     const { number, outcome, reason, startedAt, workingAt, acceptingAt, endedAt } = attempt;
@@ -304,7 +304,7 @@ interface Tick {
   readonly at: number;
   readonly place: number;
   readonly label: string;
-  /** Which part of the label stands at the place: a label in the middle would be cut at the right edge. */
+  /** The anchor of the label; `end` at the right edge, where a centred label would be cut. */
   readonly anchor: 'middle' | 'end';
 }
 
@@ -316,7 +316,7 @@ interface Stretch extends Span {
 
 const bandWidth = 22;
 const tickGap = 74;
-/** No letter of an axis is wider, pixels. */
+/** The widest character of an axis label, pixels. */
 const letterWidth = 8;
 const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000];
 const steps = [
@@ -326,7 +326,7 @@ const steps = [
   ...[1, 2, 7, 14, 28].map((count) => count * day),
 ];
 
-/** The picture of `span` goes from `begin` to `end`. Gaps between `busy` stretches are squeezed when they are long. */
+/** Maps `span` to `begin`..`end`. Long gaps between `busy` stretches are compressed. */
 export function timeScale(span: Span, busy: readonly Span[], begin: number, end: number): TimeScale {
   const stretches = stretchesOf(span, longGaps(span, busy), begin, end);
   const place = (atMs: number): number => {
@@ -341,7 +341,7 @@ export function timeScale(span: Span, busy: readonly Span[], begin: number, end:
   return { place, ticks: ticksOf(stretches, begin, end), bands };
 }
 
-/** Where nothing ran for a minute or longer, and for at least a tenth of the whole: at most nine. */
+/** Gaps of at least a minute and a tenth of the whole, so there are at most nine. */
 function longGaps(span: Span, busy: readonly Span[]): Span[] {
   const gapMin = Math.max(minute, (span.to - span.from) / 10);
   const gaps: Span[] = [];

@@ -1,4 +1,4 @@
-/** view/transcript/: transcripts for people: entries as lines, and what the log tells of attempts between them. */
+/** Renders transcript entries as lines, with the start and end of attempts from the log between them. */
 
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
@@ -26,12 +26,12 @@ const diffLinesMax = 60;
 const thoughtLinesMax = 3;
 const errorLinesMax = 3;
 const sentenceColumns = 1_000;
-/** Sub-agents of sub-agents are moved in no further than this. */
+/** Deepest indentation of nested sub-agents. */
 const depthMax = 8;
 
 export interface EntryLinesOptions {
   readonly style: Style;
-  /** The costs of attempts are told when they end, so that turns need not tell them as well. */
+  /** Costs are shown at the end of attempts, so not for each turn. */
   readonly tellsAttempts: boolean;
 }
 
@@ -39,7 +39,7 @@ export class EntryLines {
   readonly #style: Style;
   readonly #tellsAttempts: boolean;
   #claude = '';
-  /** The call on the line before, whose outcome needs no name. */
+  /** The call on the previous line, so that its result needs no name. */
   #openCall = '';
   #last: TranscriptEntry['kind'] | undefined;
 
@@ -57,9 +57,9 @@ export class EntryLines {
     return spaced;
   }
 
-  /** A blank line before each attempt, around what the user said, and before what is said after something was done. */
+  /** A blank line before each attempt, around messages of the user, and before text that follows tool calls. */
   #isSetOff(kind: TranscriptEntry['kind']): boolean {
-    if (kind === 'attempt-began' || kind === 'taken-over') return this.#last !== undefined;
+    if (kind === 'attempt-began' || kind === 'attached') return this.#last !== undefined;
     if (kind === 'user-said' || this.#last === 'user-said') return this.#last !== undefined && kind !== this.#last;
     return kind === 'said' && (this.#last === 'outcome' || this.#last === 'result' || this.#last === 'compaction');
   }
@@ -70,8 +70,8 @@ export class EntryLines {
         return this.#attemptBegan(entry);
       case 'attempt-ended':
         return this.#attemptEnded(entry);
-      case 'taken-over':
-        return this.#takenOver(entry);
+      case 'attached':
+        return this.#attached(entry);
       case 'claude':
         return this.#claudeIs(entry);
       case 'said':
@@ -100,10 +100,10 @@ export class EntryLines {
   }
 
   #attemptBegan({ number, why, at, after }: EntryOf<'attempt-began'>): Line[] {
-    const verb = why === 'start' ? 'started' : why === 'resume' ? 'resumed' : 'tried again';
+    const verb = why === 'start' ? 'started' : why === 'resume' ? 'resumed' : 'retried';
     const reason = after === undefined ? '' : ` after: ${safeLine(after, lineColumns)}`;
     const title = this.#style('strong', `== attempt ${number} ${verb}${reason}`);
-    // Each attempt may have another program, so it says again who it is.
+    // Each attempt may use another version of claude, so show it again.
     this.#claude = '';
     return [{ lead: '', text: `${title}  ${this.#style('dim', formatClock(at))}` }];
   }
@@ -123,11 +123,11 @@ export class EntryLines {
     return said === '' ? [head] : [head, { lead: '   ', text: said }];
   }
 
-  #takenOver({ at, usage }: EntryOf<'taken-over'>): Line[] {
-    const title = `${this.#style('strong', '== taken over')}: ${usedWords(usage)}`;
+  #attached({ at, usage }: EntryOf<'attached'>): Line[] {
+    const title = `${this.#style('strong', '== attached')}: ${usedWords(usage)}`;
     return [
       { lead: '', text: `${title}  ${this.#style('dim', formatClock(at))}` },
-      { lead: '   ', text: "You used it in claude's own terminal." },
+      { lead: '   ', text: 'You continued the conversation in claude.' },
     ];
   }
 
@@ -242,7 +242,7 @@ function indented(depth: number, lines: readonly Line[]): Line[] {
   return lines.map(({ lead, text }) => ({ lead: indent(depth) + lead, text }));
 }
 
-/** What a sub-agent does is set off. */
+/** Sub-agents are indented. */
 function indent(depth: number): string {
   return '    '.repeat(Math.min(depth, depthMax));
 }
@@ -250,10 +250,10 @@ function indent(depth: number): string {
 export interface AttemptMark {
   readonly kind: 'attempt';
   readonly id: string;
-  /** Bytes of the transcript before it. */
+  /** Offset in the transcript, bytes. */
   readonly offset: number;
   readonly entry: Extract<TranscriptEntry, { kind: 'attempt-began' }>;
-  /** Absent while it goes on. */
+  /** Absent while the attempt runs. */
   ended?: TranscriptEntry;
   readonly after: TranscriptEntry[];
 }
@@ -273,7 +273,7 @@ export class TranscriptMarks {
   readonly #sessionId: SessionId;
   readonly list: TranscriptMark[] = [];
   #attempt: AttemptMark | undefined;
-  /** What the next attempt is to be told, from the command that asked for it. */
+  /** Messages for the next attempt, from `say` and `retry`. */
   #prompt: UserSaid | undefined;
 
   constructor(sessionId: SessionId) {
@@ -292,7 +292,7 @@ export class TranscriptMarks {
         this.#begin(event);
         return;
       case 'session_message':
-        // Without a place it was said before, and is only kept for the next attempt.
+        // Without an offset, the message was sent before and is kept for the next attempt.
         if (event.offset !== undefined) this.#say(userSaid(event.at, event.text), event.offset);
         return;
       case 'session_queued':
@@ -316,7 +316,7 @@ export class TranscriptMarks {
     const { id, number, kind, offset } = attempt;
     const prompt = this.#prompt;
     this.#prompt = undefined;
-    // An attempt that had cost nothing when the runner died is begun again under its own id.
+    // An attempt without cost at the death of the runner starts again under the same id.
     if (this.list.some((mark) => mark.kind === 'attempt' && mark.id === id)) return;
     if (prompt !== undefined) this.#say(prompt, offset);
     const after = kind === 'start' ? undefined : endingOf(this.#attempt?.ended);
@@ -327,7 +327,7 @@ export class TranscriptMarks {
   }
 
   #leave({ at, usage }: Extract<GroupEvent, { type: 'session_detached' }>): void {
-    const entry = { kind: 'taken-over', at, usage } as const;
+    const entry = { kind: 'attached', at, usage } as const;
     const after = this.#attempt?.after;
     if (after?.some((other) => Bun.deepEquals(other, entry)) === false) after.push(entry);
   }
@@ -361,7 +361,7 @@ export class MarkTeller {
   readonly #marks: readonly TranscriptMark[];
   readonly #tell: (entry: TranscriptEntry) => void;
   #told = 0;
-  /** The attempt that began last, and how much of its end was told so far. */
+  /** The last attempt, and how much of its end was printed. */
   #open: AttemptMark | undefined;
   #endTold = 0;
 
@@ -396,7 +396,7 @@ export class MarkTeller {
     }
   }
 
-  /** Tells how the attempt ended that began last, and what came after; nothing while it goes on, and nothing twice. */
+  /** Prints the end of the last attempt, once. */
   tellEnd(): void {
     const { ended, after = [] } = this.#open ?? {};
     if (ended === undefined) return;

@@ -1,13 +1,13 @@
-/** Markdown as plain lines for a terminal, read line by line; what is no Markdown after all passes as it is. */
+/** Renders Markdown as lines for a terminal. Other text passes unchanged. */
 import { plainStyle, type Style } from '../format.ts';
 import { safeText } from '../terminal-text.ts';
 
-/** Longer lines are no prose: they are shown as they are, so that no pattern runs over them for long. */
+/** Longer lines are not prose, and patterns would run over them for long. */
 const proseChars = 20_000;
 const tabColumns = 4;
-/** Quotes within quotes. */
+/** Deepest nesting of quotes. */
 const quotesMax = 10;
-/** A table that is larger is data, and is shown as it is. */
+/** Larger tables are shown unchanged. */
 const tableRowsMax = 500;
 
 const fence = /^(\s*)(`{3,}|~{3,})\s*(\S*)/;
@@ -43,18 +43,18 @@ export function markdownLines(text: string, style: Style): Line[] {
   return lines;
 }
 
-/** The beginning of a text in Markdown as words in one line, for where there is room for no more. */
+/** The start of a Markdown text as one plain line. */
 export function plainWords(text: string, columns: number): string {
   const lines = markdownLines(text.slice(0, columns * 8), bareStyle).map((line) => wholeLine(line).trim());
   let words = '';
   for (const [index, line] of lines.entries()) {
     if (line === '') continue;
-    // A heading must not run into what follows.
+    // Separate a heading from the text that follows.
     const isSetOff = lines[index - 1] === '' && !line.startsWith('•') && !/[.,:;!?…]$/.test(words);
     const gap = isSetOff ? ' · ' : ' ';
     words += words === '' ? line : `${gap}${line}`;
   }
-  // The mark whose other half was cut off.
+  // Remove a mark whose other half was cut off.
   return words.replace(/(?:\*\*|`{1,3})(?=[^*`]*…$)/, '').replaceAll(/\s+/g, ' ');
 }
 
@@ -105,7 +105,7 @@ function proseLine(row: string, style: Style, quotes = 0): Line {
   return { lead: indent, text: inline(row.slice(indent.length), style) };
 }
 
-/** Every repetition is bounded: a hostile line must not take longer than a long one. */
+/** All repetitions are bounded, so that hostile lines take no longer than others. */
 const spans = new RegExp(
   [
     // `code`
@@ -122,7 +122,7 @@ const spans = new RegExp(
   'g',
 );
 
-/** Code, links, bold and italics within a line. Without colours code keeps its marks, since nothing else shows it. */
+/** Code, links, bold and italics in a line. Without colours, code keeps its backticks. */
 function inline(row: string, style: Style): string {
   return row.replace(spans, (whole, ticks, code, label, target, bold, strong, italic) => {
     if (ticks !== undefined) return style === plainStyle ? whole : style('accent', code);
@@ -151,13 +151,13 @@ function takeTable(rows: readonly string[], start: number, style: Style): { line
   return { lines, next };
 }
 
-/** A cell is measured as it is shown without colours, so it gets none. */
+/** Cells have no colours, so that their width can be measured. */
 function cellsOf(row: string): string[] {
   const inner = row.trim().slice(1, -1);
   return inner.split('|').map((cell) => inline(cell.trim(), plainStyle));
 }
 
-/** A tab has no width of its own that could be measured. */
+/** Tabs have no fixed width, so replace them. */
 export function expandTabs(text: string): string {
   return text.replaceAll('\t', ' '.repeat(tabColumns));
 }
@@ -167,7 +167,7 @@ export interface Line {
   readonly text: string;
 }
 
-/** Under this, breaking lines makes a text worse and not better. */
+/** Narrower terminals get unbroken lines. */
 const columnsMin = 20;
 
 export function wholeLine({ lead, text }: Line): string {
@@ -176,9 +176,9 @@ export function wholeLine({ lead, text }: Line): string {
 
 export function wrapLine(line: Line, columns: number): string[] {
   const whole = wholeLine(line);
-  // Most lines are short; a character has at most two columns.
+  // A fast path for short lines: a character has at most two columns.
   if (whole.length * 2 <= columns || Bun.stringWidth(whole) <= columns) return [whole];
-  // Indentation belongs to the lead: broken lines go on below it.
+  // Indentation is part of the lead, so that wrapped lines align below it.
   const [indent = ''] = /^ */.exec(line.text) ?? [];
   const lead = line.lead + indent;
   const width = Bun.stringWidth(lead);

@@ -99,7 +99,7 @@ test("attach to a paused session: claude opens with a worker's settings, and the
   expect(record(group)?.usage.costUsd).toBeCloseTo(0.25 + answerUsd, 6);
   expect(state(group)).toMatchObject({ reservedUsd: 0 });
   expect(state(group).takenOver.size).toBe(0);
-  const said = / == taken over: ~\$0\.03, 100 in, 1\.0k out, \S+ +\S+ You used it in claude's own terminal\./;
+  const said = / == attached: ~\$0\.03, 100 in, 1\.0k out, \S+ +\S+ You continued the conversation in claude\./;
   expect(await logs(group)).toMatch(said);
   // Its next attempt is informed, and nothing is counted again.
   const run = user.start('group', 'resume', group, '--output', 'quiet');
@@ -110,8 +110,8 @@ test("attach to a paused session: claude opens with a worker's settings, and the
   await next.succeed(0.5);
   expect((await run.finished).code).toBe(0);
   expect(state(group).usage.costUsd).toBeCloseTo(0.75 + answerUsd, 6);
-  const order = ['== attempt 1 paused', '== taken over', '== attempt 2 resumed', '== attempt 2 completed'];
-  expect((await logs(group)).match(/== (?:attempt \d \w+|taken over)/g)).toEqual(['== attempt 1 started', ...order]);
+  const order = ['== attempt 1 paused', '== attached', '== attempt 2 resumed', '== attempt 2 completed'];
+  expect((await logs(group)).match(/== (?:attempt \d \w+|attached)/g)).toEqual(['== attempt 1 started', ...order]);
 }, 60_000);
 
 test('attach beside a live runner: nothing else starts the session, and it continues after the detach', async () => {

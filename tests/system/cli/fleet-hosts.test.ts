@@ -160,7 +160,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
         const session = ['--project', project, '--name', 'api', '--isolate', 'worktree', '--requires', 'gpu'];
         await user.ok('session', 'add', group, '--prompt', 'A prompt that nobody reads on its way.', ...session);
         const { code, stderr, stdout } = await user.run('group', 'run', group, '--output', 'text');
-        expect([code, stderr, stdout.includes('goes to one')]).toEqual([0, '', true]);
+        expect([code, stderr, stdout.includes('assigned to one')]).toEqual([0, '', true]);
         expect(await user.json('group', 'show', group)).toMatchObject({
           sessions: [{ host: 'one', status: 'completed' }],
         });

@@ -62,7 +62,7 @@ test('--follow continues over attempts and ends with the session', async () => {
     'before the pause',
     expect.stringMatching(/^== attempt 1 failed \(signalled\): /),
     '',
-    '== attempt 2 tried again after: failed (signalled)  TIME',
+    '== attempt 2 retried after: failed (signalled)  TIME',
     '-- claude 2.1.332 claude-opus-4-8',
     'after it',
     '-- done: 1 turn, TIME',

@@ -120,7 +120,7 @@ test('a library, its sibling app and a service are changed together in worktrees
     `Worktrees are created below ${join(machine.data, 'w')}. Your checkouts do not change until`,
   );
   const run = await machine.run('group', 'run', group);
-  expect(run.stdout).toContain('3 in worktrees (their checkouts stay as they are)');
+  expect(run.stdout).toContain('3 in worktrees (your checkouts do not change)');
   expect(run.stdout).toContain('The work is on cca/yen/001-money, cca/yen/002-web, cca/yen/003-rates, not yet in');
   expect({ ...run, stdout: '' }).toEqual({ code: 0, stdout: '', stderr: run.stderr });
   const paths = await worktreesOf(machine, group);

@@ -30,7 +30,7 @@ test('--requires, --host and --where are kept, changed and taken away', async ()
   await user.ok('session', 'edit', `${group}/api`, '--no-host', '--requires', 'arm');
   const edited = await shown('api');
   expect([edited.requires, edited.host]).toEqual([['arm'], undefined]);
-  expect(await user.ok('session', 'show', `${group}/api`)).toContain('Only on: one that has arm');
+  expect(await user.ok('session', 'show', `${group}/api`)).toContain('Only on: a host with arm');
   await user.ok('session', 'edit', `${group}/api`, '--no-requires');
   expect((await shown('api')).requires).toBeUndefined();
 
@@ -103,7 +103,7 @@ test('all that shows a group tells on which hosts its sessions work, and what is
   expect(table).toMatch(/^001 api +api +gpu1 +completed/m);
   expect(table).toMatch(/^002 web +web +gpu2 +paused/m);
   expect(table).toContain(
-    'lost: gpu2 does not respond; up to $0.75 that it may have spent is held until it is back or you record it ' +
+    'lost: gpu2 does not respond; $0.75 is held until the host is back or you record it ' +
       'with: claude-code-agent host forget gpu2',
   );
   expect(await user.ok('session', 'list', group)).toMatch(/^002 web +web +gpu2/m);

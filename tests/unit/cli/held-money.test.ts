@@ -66,8 +66,8 @@ test('F3: it counts as spent, and what can be done is said', async () => {
   expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });
   const text = await machine.ok('group', 'budget', group);
   expect(text).toContain('Held: $0.75 for session 001 api, counted as spent. claude was killed before it reported its');
-  expect(text).toContain(`it is spent: claude-code-agent group budget ${group} --book 001`);
-  expect(text).toContain(`it is not:   claude-code-agent group budget ${group} --free 001`);
+  expect(text).toContain(`record it:  claude-code-agent group budget ${group} --book 001`);
+  expect(text).toContain(`release it: claude-code-agent group budget ${group} --free 001`);
 });
 
 test('F3: what is booked is spent for good', async () => {

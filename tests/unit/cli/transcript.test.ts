@@ -132,7 +132,7 @@ test('attempts say why they began, how they ended and what they cost', () => {
     '== attempt 1 failed (no-result): ~$0.25, 0 in, 0 out, 1m 01s',
     '   It ended without a result. See its log.',
     '',
-    '== attempt 2 tried again after: failed (no-result)  TIME',
+    '== attempt 2 retried after: failed (no-result)  TIME',
   ]);
 });
 

@@ -59,7 +59,7 @@ test('cost without a known model has its own row, and the sum is the total spent
     budgetReport(stateAfter({}, [starting(ids.web, 2), { ...paused, usage: held }]), new Map()),
     plainStyle,
   );
-  expect(lines.join('\n')).toMatch(/claude-opus-4-8 +~\$1\.00.*\n\(not told\) +\$0\.50\nall +~\$1\.50 +10/);
+  expect(lines.join('\n')).toMatch(/claude-opus-4-8 +~\$1\.00.*\n\(unknown\) +\$0\.50\nall +~\$1\.50 +10/);
 });
 
 test('the cost of a removed session stays counted, and without a cap no rest is shown', () => {

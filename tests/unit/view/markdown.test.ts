@@ -96,7 +96,7 @@ test('the Markdown report of an eventful group is short', () => {
   ]);
   expect(lines).toContain('| 001 schema | completed | +212 −48 in 7 files | cca/release/schema | 16m 05s | \\$1.10 |');
   expect(lines).toContain('| 006 release | pending (blocked) |  |  |  |  |');
-  expect(lines.find((line) => line.startsWith('- **004 mobile**'))).toContain('**Cure:** See what it printed');
+  expect(lines.find((line) => line.startsWith('- **004 mobile**'))).toContain('**Next step:** See what it printed');
   expect(lines.at(-2)).toBe(
     '<sub>Group `20260104-213000-release`, as of 2026-01-05 08:08:01 UTC, made by claude-code-agent</sub>',
   );

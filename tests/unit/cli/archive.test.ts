@@ -1,6 +1,6 @@
 /**
- * Promises of `group archive`: unmerged work is never put away where no command takes it any more; what is thrown away
- * by force is said with the id by which git brings it back.
+ * Promises: `group archive` never removes unmerged work without force, and prints the commit id that restores what
+ * force discards.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ async function expectRefused(group: WorktreeGroup, words: readonly string[]): Pr
   expect([readFileSync(log, 'utf8'), git(user.shop, 'for-each-ref'), user.worktrees()]).toEqual(before);
 }
 
-test('unmerged commits: refused with both ways out, and each of them is one', async () => {
+test('group archive refuses unmerged commits and suggests two commands, each of which works', async () => {
   const group = user.group('auth', ['api', 'web', 'idle']);
   group.commit('api');
   group.commit('web');
@@ -37,7 +37,7 @@ test('unmerged commits: refused with both ways out, and each of them is one', as
   expect([group.state.status, user.branches(), user.worktrees()]).toEqual(['archived', ['main'], []]);
 }, 20_000);
 
-test('of a session that failed the branch is merged by git', async () => {
+test('group archive accepts the branch of a failed session after it was merged with git', async () => {
   const group = user.group('auth', ['api'], 'failed');
   group.commit('api');
   const merge = `git -C '${user.shop}' merge ${group.branch('api')}`;
@@ -46,7 +46,7 @@ test('of a session that failed the branch is merged by git', async () => {
   expect(await archive(group)).toMatchObject({ code: 0 });
 }, 20_000);
 
-test('uncommitted work, and work in a locked worktree', async () => {
+test('group archive refuses uncommitted work and work in a locked worktree', async () => {
   const group = user.group('auth', ['api']);
   writeFileSync(join(group.path('api'), 'new.txt'), 'x');
   await expectRefused(group, ['uncommitted changes: new.txt', `Commit it on its branch in ${group.path('api')}`]);
@@ -55,7 +55,7 @@ test('uncommitted work, and work in a locked worktree', async () => {
   await expectRefused(group, ['It is locked; unlock it with: git worktree unlock']);
 }, 20_000);
 
-test('what is thrown away can be brought back by what was said', async () => {
+test('work discarded by group archive can be restored with the printed command', async () => {
   const group = user.group('auth', ['api']);
   const commit = group.commit('api');
   writeFileSync(join(group.path('api'), 'more.txt'), 'x');

@@ -1,6 +1,6 @@
 /**
- * Promises: work that takes longer than a second shows one line on a terminal, which is gone when it is done or when
- * something else is written; elsewhere nothing is shown.
+ * Promises: work that takes longer than a second shows one line on a terminal, which disappears at its end or before
+ * other output.
  */
 import { expect, test } from 'bun:test';
 import type { WriteStream } from 'node:tty';
@@ -34,7 +34,7 @@ function terminal(isTTY: boolean, env: Record<string, string> = {}) {
   return { output: createOutput(stream, env), rows, written: () => written };
 }
 
-test('a line appears after a second, is brought up to date, and goes', async () => {
+test('a progress line appears after a second, is updated, and disappears', async () => {
   const { world, pass, waiting } = steppedClock();
   const { output: stderr, rows } = terminal(true);
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -60,7 +60,7 @@ test('a line appears after a second, is brought up to date, and goes', async () 
   expect(waiting()).toBe(0);
 });
 
-test('what fails takes its line away too', async () => {
+test('a failure also removes the progress line', async () => {
   const { world, pass } = steppedClock();
   const { output: stderr, rows } = terminal(true);
   const { promise, reject } = Promise.withResolvers<void>();
@@ -73,7 +73,7 @@ test('what fails takes its line away too', async () => {
   expect(await rows()).toEqual(['', '', '']);
 });
 
-test('nothing is shown for short work, nor without a terminal that can take a line back', async () => {
+test('no progress line is shown for short work, or without a terminal that can remove it', async () => {
   for (const { written, output: stderr } of [terminal(false), terminal(true, { TERM: 'dumb' })]) {
     const { world, pass } = steppedClock();
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 /**
- * Promises, through the real launcher: groups and sessions are made, listed, shown, drawn, removed, archived and
- * deleted; ids stand alone on stdout; `--json` prints exactly one document.
+ * Promises: through the real launcher, groups and sessions are created, listed, shown, drawn, removed, archived and
+ * deleted. Ids are alone on stdout, and `--json` prints exactly one document.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ withUser();
 
 const sessionIdLine = /^\d{3}-[0-9a-f]{8}-[0-9a-f-]{27}\n$/;
 
-test('group create prints the id alone and keeps every setting', async () => {
+test('group create prints only the id and stores every setting', async () => {
   const settings = ['--max-budget-usd', '2.5', '--on-budget-exceeded', 'stop', '--warning-threshold', '0.5'];
   const more = ['--concurrent', '7', '--error-threshold', '4', '--no-pause-on-error', '--model', 'opus'];
   const created = await user.run(
@@ -47,14 +47,14 @@ test('group create prints the id alone and keeps every setting', async () => {
   });
 });
 
-test('groups of one slug that are created in one second have ids of their own', async () => {
+test('groups with the same slug created in the same second have different ids', async () => {
   const ids = await Promise.all([1, 2, 3].map(() => user.ok('group', 'create', 'auth')));
   expect(new Set(ids).size).toBe(3);
   for (const id of ids) expect(id).toMatch(/^\d{8}-\d{6}-auth/);
   expect((await user.json<{ id: string }[]>('group', 'list')).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });
 
-test('group list filters by status, newest first, one JSON document', async () => {
+test('group list filters by status, newest first, and prints one JSON document', async () => {
   expect(await user.json('group', 'list')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
     'There are no groups. Create one with: claude-code-agent group create first\n',
@@ -80,7 +80,7 @@ test('group list filters by status, newest first, one JSON document', async () =
   expect(text).toContain(`${first}`);
 });
 
-test('U9: group list tells play money from real, and how old a group is', async () => {
+test('group list distinguishes rehearsal money from real money and shows the age of groups', async () => {
   const group = await user.ok('group', 'create', 'tried');
   await user.ok('session', 'add', group, '--project', user.project('a'), '--prompt', 'Do it.', '--name', 'a');
   await user.ok('group', 'create', 'fresh');
@@ -93,7 +93,7 @@ test('U9: group list tells play money from real, and how old a group is', async 
   expect(listed.map(({ slug, rehearsal }) => `${slug} ${rehearsal}`).sort()).toEqual(['fresh undefined', 'tried true']);
 }, 60_000);
 
-test('a damaged group is listed as such and hides no other', async () => {
+test('group list shows a damaged group as damaged and hides no other', async () => {
   const good = await user.ok('group', 'create', 'good');
   const bad = await user.ok('group', 'create', 'bad');
   const folder = join(user.data, 'session-groups', bad);
@@ -108,7 +108,7 @@ test('a damaged group is listed as such and hides no other', async () => {
   expect(existsSync(folder)).toBe(false);
 });
 
-test('session add keeps the definition; the project is stored as its real path', async () => {
+test('session add stores the definition, with the real path of the project', async () => {
   const group = await user.ok('group', 'create', 'auth');
   const project = user.project('shop');
   const given = ['--project', 'projects/../projects/shop', '--prompt', ' two\nlines ', '--name', 'a.b_c-1'];
@@ -133,7 +133,7 @@ test('session add keeps the definition; the project is stored as its real path',
   });
 });
 
-test('a group names each session by its description, else by the first line of its task', async () => {
+test('group show names each session by its description, or by the first line of its task', async () => {
   const group = await user.ok('group', 'create', 'auth');
   const project = ['--project', user.project('shop')];
   await user.ok('session', 'add', group, ...project, '--prompt', '\n  Implement auth: ä\r\nWith tests.');
@@ -147,7 +147,7 @@ test('a group names each session by its description, else by the first line of i
   expect(descriptions(await user.json('group', 'show', group))).toEqual(expected);
 });
 
-test('prompts come from a file or from standard input, byte for byte', async () => {
+test('session add reads prompts from a file or stdin unchanged', async () => {
   await user.ok('group', 'create', 'auth');
   const project = user.project('shop');
   writeFileSync(join(user.folder, 'task.md'), 'From a file: ü\n');
@@ -160,7 +160,7 @@ test('prompts come from a file or from standard input, byte for byte', async () 
   expect(prompts.map(({ prompt }) => prompt)).toEqual(['From a file: ü\n', 'From a pipe.\n']);
 });
 
-test('a dependency may be named together with the group that it is in', async () => {
+test('a dependency can be given together with its group', async () => {
   const group = await user.makeGroup();
   const [api] = await user.json<{ id: string }[]>('session', 'list', group);
   for (const [index, named] of ['auth', group, group.slice(0, -1)].entries()) {
@@ -189,7 +189,7 @@ test('dependencies are given by id, number or name, and shown in dependency orde
   ]);
 });
 
-test('group graph as text, Mermaid, DOT and JSON', async () => {
+test('group graph prints text, Mermaid, DOT and JSON', async () => {
   const group = await user.makeGroup();
   const graph = (...more: string[]) => user.ok('group', 'graph', group, ...more);
   expect((await graph()).split('\n').map((line) => line.trim().split(/ {2,}/))).toEqual([
@@ -205,7 +205,7 @@ test('group graph as text, Mermaid, DOT and JSON', async () => {
   expect(await user.json('group', 'graph', group)).toMatchObject([{ wave: 0 }, { wave: 1 }]);
 });
 
-test('group show tells people what to do next', async () => {
+test('group show suggests the next step', async () => {
   const empty = await user.ok('group', 'create', 'empty');
   expect(await user.ok('group', 'show', 'empty')).toContain(`Next: claude-code-agent session add ${empty}`);
   const group = await user.makeGroup();
@@ -215,7 +215,7 @@ test('group show tells people what to do next', async () => {
   });
 });
 
-test('a session that others need stays; one that nobody needs goes, with its folder', async () => {
+test('session remove refuses a session that others need, and removes any other with its folder', async () => {
   const group = await user.makeGroup();
   expect(await user.run('session', 'remove', `${group}/api`)).toMatchObject({ code: 2, stdout: '' });
   expect(await user.run('session', 'remove', `${group}/web`)).toMatchObject({ code: 0, stdout: '' });
@@ -223,7 +223,7 @@ test('a session that others need stays; one that nobody needs goes, with its fol
   expect(readdirSync(join(user.data, 'session-groups', group, 'sessions'))).toHaveLength(1);
 });
 
-test('delete asks, and refuses where nobody can be asked', async () => {
+test('group delete asks for confirmation, and refuses without a terminal', async () => {
   const group = await user.makeGroup();
   const folder = join(user.data, 'session-groups', group);
   const refused = await user.run('group', 'delete', group);
@@ -234,7 +234,7 @@ test('delete asks, and refuses where nobody can be asked', async () => {
   expect(readdirSync(join(user.data, 'session-groups'))).toEqual([]);
 });
 
-test('only a finished group is archived, and then it takes no sessions', async () => {
+test('only a finished group is archived, and then accepts no sessions', async () => {
   const group = await user.makeGroup();
   expect(await user.run('group', 'archive', group)).toMatchObject({ code: 1, stdout: '' });
   const events = join(user.data, 'session-groups', group, 'events.jsonl');
@@ -252,7 +252,7 @@ test('only a finished group is archived, and then it takes no sessions', async (
   expect(late).toMatchObject({ code: 1, stdout: '' });
 });
 
-test('a log that says running while nobody runs it is shown as interrupted', async () => {
+test('a group whose log ends in a run without a runner is shown as interrupted', async () => {
   const group = await user.makeGroup();
   const events = join(user.data, 'session-groups', group, 'events.jsonl');
   const runner = { pid: 1, startTime: '1', host: 'gone', bootId: 'gone' };

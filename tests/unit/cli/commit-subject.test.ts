@@ -1,6 +1,6 @@
 /**
- * U2. Promises: what a session leaves uncommitted goes into git's history under what it was to do: its description or
- * its prompt as it was sent, never the raw text of a template, in at most 72 characters.
+ * Promises: the commit of a session's uncommitted work has its description or sent prompt as the subject, never the
+ * raw template text, in at most 72 characters.
  */
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { fc } from '../../support/property.ts';
 
 withNight();
 
-test('U2: the subject is the prompt that was sent', async () => {
+test('the commit subject is the prompt that was sent', async () => {
   new Repository(user.project('api')).commit({ 'base.txt': 'base\n' });
   const here = ['--isolate', 'worktree', '--project', user.project('api')];
   const more = [...here, '--depends-on', 'api', '--prompt', 'Document it: {{sessions.api.result}}\n\nBe brief.'];
@@ -27,7 +27,7 @@ test('U2: the subject is the prompt that was sent', async () => {
   expect(subjects).toContain('docs: Document it: a store of keys');
 }, 60_000);
 
-test('U2: several results are quoted under headings, and no subject is too long', () => {
+test('a commit message has the results under headings and a short subject', () => {
   const of = (task: string, description = '') =>
     commitMessage({ id: '001-x', name: 'docs', description } as Parameters<typeof commitMessage>[0], task).split('\n');
   expect(of('Document it: ### api\n\nIt works.').at(0)).toBe('docs: Document it: api');

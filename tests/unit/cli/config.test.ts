@@ -1,6 +1,6 @@
 /**
- * Promises: `config` shows every setting with its value and where it comes from; `set` changes one in config.yaml and
- * leaves comments and everything else; what the file cannot hold is refused, and nothing is changed.
+ * Promises: `config` shows every setting with its value and origin, `set` changes one and keeps the rest of
+ * config.yaml, and invalid values are refused without a change.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ function write(text: string): void {
   writeFileSync(file, text);
 }
 
-test('each setting comes from a default, from config.yaml or from the environment', async () => {
+test('config shows whether a setting comes from a default, config.yaml or the environment', async () => {
   const plain = await settings();
   expect(plain).toMatchObject({
     home: [user.data, 'environment'],
@@ -58,7 +58,7 @@ test('each setting comes from a default, from config.yaml or from the environmen
   });
 });
 
-test('the table says the same for people, and is what config alone prints', async () => {
+test('config without a subcommand prints the table of settings', async () => {
   write('onEvent: cat\n');
   const table = await user.ok('config');
   expect(table).toBe(await user.ok('config', 'list'));
@@ -68,7 +68,7 @@ test('the table says the same for people, and is what config alone prints', asyn
   expect(table).toMatch(/^prices\.opus-4-8 +input 5, output 25, cacheCreation 6\.25, cacheRead 0\.5 +default$/m);
 });
 
-test('get prints one value as it stands, or as a document', async () => {
+test('config get prints one value as text or JSON', async () => {
   expect(await user.ok('config', 'get', 'home')).toBe(user.data);
   expect(await user.ok('config', 'get', 'onEvent')).toBe('');
   expect(await user.ok('config', 'get', 'prices.opus-4-8.output')).toBe('25');
@@ -81,7 +81,7 @@ test('get prints one value as it stands, or as a document', async () => {
   expect(await user.json('config', 'path')).toEqual({ path: file });
 });
 
-test('set keeps comments, order and everything else; an empty value takes it out', async () => {
+test('config set keeps comments, order and other settings; an empty value removes one', async () => {
   const before = [
     '# mine',
     'prices:',
@@ -113,7 +113,7 @@ test('set keeps comments, order and everything else; an empty value takes it out
   expect(readFileSync(file, 'utf8')).not.toContain('input');
 });
 
-test('the file is made when it is missing, private, and a link to it stays a link', async () => {
+test('config set creates a private file if it is missing, and keeps a symlink to it', async () => {
   const { value } = await user.json<{ value: unknown }>('config', 'set', 'prices.my-model.2', '{input: 2, output: 4}');
   expect(value).toEqual({ input: 2, output: 4, cacheCreation: 2.5, cacheRead: 0.2 });
   expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -145,7 +145,7 @@ test.each<[string[], string]>([
   [['set', 'onEvent'], 'Give it as: claude-code-agent config set KEY VALUE'],
   [['path', 'home'], 'Give it as: claude-code-agent config path'],
   [['nothing'], 'Allowed choices are list, get, set, path'],
-])('config %j is refused, and nothing is changed', async (words, said) => {
+])('config %j is refused and changes nothing', async (words, said) => {
   write('prices: { opus: { input: 5, output: 25 } }\n');
   const refused = await user.run('config', ...words);
   expect(refused).toMatchObject({ code: 2, stdout: '' });
@@ -154,7 +154,7 @@ test.each<[string[], string]>([
   expect(readFileSync(file, 'utf8')).toBe('prices: { opus: { input: 5, output: 25 } }\n');
 });
 
-test('a file that cannot be read as it is stays as it is', async () => {
+test('an unreadable config.yaml stays unchanged', async () => {
   write('onEvent: [\n');
   for (const words of [[], ['set', 'onEvent', 'cat']]) {
     const refused = await user.run('config', ...words);

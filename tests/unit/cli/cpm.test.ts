@@ -1,4 +1,4 @@
-/** Promises: `cpm list`, `show` and `clean` say what lies in docs/plans and remove only what they were asked to. */
+/** Promises: `cpm list`, `show` and `clean` show the contents of docs/plans and remove only the requested files. */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,11 +28,11 @@ function session(id: string, hoursOld = 0, skill = 'cpm:do'): string {
   return write(`.cpm-progress-${id}.md`, `${header}\n## Next Action\nContinue with ${id}.\n`, hoursOld);
 }
 
-/** A command of the family on the project; stderr and stdout together show what a person sees. */
+/** A cpm command on the project; stderr and stdout together are what a user sees. */
 const cpm = (...args: string[]) => user.run('cpm', ...args, '--project', project);
 
 describe('cpm list', () => {
-  test('shows age, skill, phase and what is stale, newest first', async () => {
+  test('cpm list shows age, skill, phase and stale files, newest first', async () => {
     session('aaa', 1.1);
     session('bbb', 100, 'cpm:spec');
     write('.cpm-progress.md', '**Skill**: cpm:brief\n', 2);
@@ -48,7 +48,7 @@ describe('cpm list', () => {
     expect(stderr).toContain('cpm clean');
     expect(stderr).toContain('Ignored 1 file in docs/plans');
   });
-  test('--json is one document', async () => {
+  test('cpm list --json prints one document', async () => {
     session('aaa', 1.5);
     write('.cpm-progress.md', '', 50);
     mkdirSync(path('folder'));
@@ -69,7 +69,7 @@ describe('cpm list', () => {
     });
     expect(listed.find(({ id }) => id === 'folder')).toMatchObject({ trouble: 'is not a regular file' });
   });
-  test('lets no escape code through', async () => {
+  test('cpm list removes escape codes', async () => {
     write('.cpm-progress-aaa.md', '**Skill**: \u001b[31mred\u0007\n**Phase**: \u202eevil\n');
     for (const args of [['list'], ['list', '--json'], ['show'], ['show', '--json'], ['clean', 'aaa']]) {
       const { stdout, stderr } = await cpm(...args);
@@ -81,7 +81,7 @@ describe('cpm list', () => {
 });
 
 describe('cpm show', () => {
-  test('prints the newest, or the one that is named', async () => {
+  test('cpm show prints the newest progress file, or the named one', async () => {
     session('aaa', 5);
     session('abc', 1);
     write('.cpm-progress.md', 'from before\n', 9);
@@ -97,7 +97,7 @@ describe('cpm show', () => {
     [['show', 'zzz'], 'No progress file belongs to "zzz".'],
     [['show', ''], 'No progress file belongs to "".'],
     [['show', 'a'], '"a" matches several ids: aaa, abc.'],
-  ])('%j is refused', async (args, sentence) => {
+  ])('cpm show %j is refused', async (args, sentence) => {
     session('aaa');
     session('abc', 1);
     const { code, stdout, stderr } = await cpm(...args);
@@ -105,7 +105,7 @@ describe('cpm show', () => {
     expect(stderr).toContain(sentence);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
   });
-  test('says when there is nothing, or nothing that can be read', async () => {
+  test('cpm show reports missing and unreadable progress files', async () => {
     expect((await cpm('show')).stderr).toContain('There are no progress files');
     symlinkSync('/dev/zero', path('aaa'));
     const { code, stdout, stderr } = await cpm('show', 'aaa');
@@ -114,11 +114,11 @@ describe('cpm show', () => {
   });
 });
 
-describe('the summaries of compactions that CPM keeps beside progress files', () => {
+describe('compaction summaries', () => {
   const summary = (id: string, hoursOld = 0) =>
     write(`.cpm-compact-summary-${id}.md`, '# Compact Summary (PostCompact)\n**Trigger**: auto\n\nWORK\n', hoursOld);
 
-  test('are listed, and shown only when they are named', async () => {
+  test('compaction summaries are listed, and shown only when named', async () => {
     session('aaa', 3);
     summary('aaa', 1);
     const { stdout } = await cpm('list');
@@ -128,7 +128,7 @@ describe('the summaries of compactions that CPM keeps beside progress files', ()
       expect((await cpm('show', ...args)).stdout).toContain('Continue with aaa.');
     expect((await cpm('show', '.cpm-compact-summary-aaa.md')).stdout).toContain('WORK');
   });
-  test('go with the progress file of their session, and stale ones that have none go alone', async () => {
+  test('cpm clean removes a compaction summary with its progress file, and stale ones without a file', async () => {
     for (const [id, hours, summaryHours] of [
       ['old', 100, 99],
       ['live', 1, 90],
@@ -148,7 +148,7 @@ describe('the summaries of compactions that CPM keeps beside progress files', ()
 });
 
 describe('cpm clean', () => {
-  test('removes stale files only, and not without --force when nobody can be asked', async () => {
+  test('cpm clean removes only stale files, and requires --force without a terminal', async () => {
     session('fresh', 47);
     session('old', 49);
     write('.cpm-progress.md', '', 100);
@@ -165,21 +165,21 @@ describe('cpm clean', () => {
     expect(readdirSync(plans).sort()).toEqual(['.cpm-progress-fresh.md', '.cpm-progress-not an id.md', '01-plan.md']);
     expect((await cpm('clean')).stderr).toContain('There are no stale progress files to remove.');
   });
-  test('removes a fresh one when it is named, and then nothing else', async () => {
+  test('cpm clean removes a fresh file if it is named, and no other', async () => {
     session('fresh');
     session('other');
     session('old', 100);
     expect((await cpm('clean', 'fre', 'fresh', '--force')).code).toBe(0);
     expect(readdirSync(plans).sort()).toEqual(['.cpm-progress-old.md', '.cpm-progress-other.md']);
   });
-  test('removes nothing when one of several names is unknown', async () => {
+  test('cpm clean removes nothing if one of several names is unknown', async () => {
     session('aaa', 100);
     const { code, stderr } = await cpm('clean', 'aaa', 'zzz', '--force');
     expect(code).toBe(2);
     expect(stderr).toContain('"zzz"');
     expect(existsSync(path('aaa'))).toBe(true);
   });
-  test('never goes down into a folder nor behind a link', async () => {
+  test('cpm clean does not enter folders or follow symlinks', async () => {
     const outside = join(user.folder, 'outside');
     mkdirSync(outside);
     writeFileSync(join(outside, 'keep.md'), 'x');
@@ -194,7 +194,7 @@ describe('cpm clean', () => {
       expect(stderr).toContain('is not a regular file of the project. Nothing was removed');
     }
     expect(existsSync(path('old'))).toBe(true);
-    // What cannot be removed keeps nobody from removing the rest.
+    // A file that cannot be removed does not prevent the removal of the rest.
     session('older', 100);
     const { code, stderr } = await cpm('clean', '--force');
     expect(code).toBe(0);

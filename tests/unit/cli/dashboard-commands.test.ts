@@ -1,10 +1,10 @@
-/** Promises: what a key came to is told as it is, by how the session or the group stands. */
+/** Promises: the dashboard describes the outcome of a key by the state of the session or group. */
 import { expect, test } from 'bun:test';
 import { becameOf, granted } from '../../../src/cli/dashboard/ask-group.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import { fold, sceneEvents, sessionId } from '../../support/tui/dashboard/scene.ts';
 
-test('only what runs is being paused; what waits is held back', () => {
+test('pause is reported for running sessions, and hold for waiting ones', () => {
   const { state } = fold(sceneEvents);
   const told = (number: number, wanted: 'pause-session' | 'resume-session') =>
     granted(state, { do: wanted, sessionId: sessionId(number) });
@@ -15,7 +15,7 @@ test('only what runs is being paused; what waits is held back', () => {
   expect(told(8, 'resume-session')).toStartWith('008 billing continues');
 });
 
-test('a group that stopped at once is not said to go on, and one that starts does not go on', () => {
+test('a group that stopped at once, started or continued is reported as such', () => {
   const after = (...more: EventBody[]) => fold([...sceneEvents, ...more]).state;
   expect(becameOf('paused', after(), 7).text).toBe('It continues, with its own runner (pid 7).');
   expect(becameOf('created', after(), 7).text).toBe('It runs, with its own runner (pid 7).');

@@ -1,4 +1,6 @@
-/** Promises: what the dashboard says of a key is gone after a while, also when nothing else happens, or is replaced. */
+/**
+ * Promises: the dashboard's message about a key disappears after a while, also without other events, or is replaced.
+ */
 import { expect, test } from 'bun:test';
 import type { Context } from '../../../src/cli/context.ts';
 import { Dashboard, Notifications } from '../../../src/cli/dashboard/dashboard.ts';
@@ -56,7 +58,7 @@ function open(hand: HandClock) {
   };
 }
 
-test('U11: a message goes by itself, and a later one takes its place', async () => {
+test('a dashboard message disappears by itself, and a later one replaces it', async () => {
   const hand = newHand();
   const { dashboard, screen } = open(hand);
   dashboard.tell({ text: 'Pausing the group…' });
@@ -65,14 +67,14 @@ test('U11: a message goes by itself, and a later one takes its place', async () 
   dashboard.tell({ text: 'It is paused.' });
   expect(screen()).not.toContain('Pausing the group…');
   hand.pass(5_000);
-  // Counted from the last one.
+  // Counted from the last message.
   expect(screen()).toContain('It is paused.');
   hand.pass(5_000);
   expect(screen()).not.toContain('It is paused.');
   await dashboard.close();
 });
 
-test('what fails while somebody watches is said once, each for its own time, and what failed before is not', () => {
+test('each failure during the dashboard is reported once for its own time, and earlier ones are not', () => {
   const hand = newHand();
   const world = { ...createRealWorld(), clock: hand };
   const one = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)), usage: usage(0, 0, 0, 0) };
@@ -91,7 +93,7 @@ test('what fails while somebody watches is said once, each for its own time, and
   expect(texts(after)).toEqual([]);
 });
 
-test('many that fail at once are told by their number', () => {
+test('many simultaneous failures are reported by their number', () => {
   const world = { ...createRealWorld(), clock: newHand() };
   const { state } = fold(sceneEvents);
   const toasts = new Notifications(world, { ...state, failed: new Set() }, () => {});

@@ -1,6 +1,6 @@
 /**
- * Promises: no more is spent in a day, over all groups, than the user has set; a group at that cap pauses, says so with
- * a next step, and goes on once it is raised. A workflow that cron runs with --if-idle is not run twice at once.
+ * Promises: spending of a day over all groups stays within the user's cap. A group at that cap pauses with a next
+ * step, and continues after it is raised. A cron workflow with --if-idle does not run twice at once.
  */
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { user, withNight } from '../../support/cli/night.ts';
 
 withNight();
 
-test('budget.day: groups share one cap; at it a group pauses and goes on when it is raised', async () => {
+test('groups share the cap budget.day; a group at the cap pauses, and continues after it is raised', async () => {
   expect((await user.run('config', 'set', 'budget.day', 'much')).code).toBe(2);
   expect(await user.ok('config', 'set', 'budget.day', '0.015')).toBe('0.015');
   const [first, second] = [await user.group('first', { api: [] }), await user.group('second', { web: [] })];
@@ -40,7 +40,7 @@ test('budget.day: groups share one cap; at it a group pauses and goes on when it
   expect((await user.run('config', 'set', 'budget.day', '+5')).stderr).toContain('no daily cap to add to');
 }, 60_000);
 
-test('run --if-idle starts nothing while a group of the same workflow is not over', async () => {
+test('run --if-idle starts nothing while a group of the same workflow has not ended', async () => {
   const file = join(user.folder, 'nightly.yaml');
   writeFileSync(
     file,

@@ -1,7 +1,7 @@
 /**
- * Promises: `session diff` and `group diff` show what the sessions changed, while they work, when they are done and
- * after their worktrees are gone; where there is nothing to compare, one sentence says what to run instead; nothing in
- * a file reaches the terminal as more than text, and nothing that was changed is hidden; no repository is changed.
+ * Promises: `session diff` and `group diff` show the changes of sessions before and after they end, also without
+ * their worktrees, or say what to run instead. They change no repository, hide no change, and print no terminal
+ * controls.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-/** What a terminal obeys, besides newlines and tabs. */
+/** Terminal controls, except newlines and tabs. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
 const obeyed = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
@@ -34,7 +34,7 @@ function makeShop(): MergeGroup {
   ]);
 }
 
-test('completed sessions, each against the commit from which it began', async () => {
+test('session diff compares completed sessions with the commit where they began', async () => {
   const group = makeShop();
   const before = ['back "end"', 'front'].map((name) => user.snapshot(name));
   const { code, stdout, stderr } = await user.run('session', 'diff', 'shop/docs');
@@ -75,7 +75,7 @@ test('completed sessions, each against the commit from which it began', async ()
   expect(['back "end"', 'front'].map((name) => user.snapshot(name))).toEqual(before);
 });
 
-test('a session that is not done: the files as they are now', async () => {
+test('session diff shows the current files of an unfinished session', async () => {
   const group = user.mergeGroup('shop', [
     { name: 'api', repository: 'shop', tree: { 'a.txt': 'a\n' }, status: 'failed' },
   ]);
@@ -89,7 +89,7 @@ test('a session that is not done: the files as they are now', async () => {
   const { stat, commit } = await user.json<{ stat: unknown; commit?: string }>('session', 'diff', 'shop/api');
   expect({ stat, commit }).toEqual({ stat: { files: 2, insertions: 3, deletions: 0 }, commit: undefined });
   expect(git(group.path('api'), 'status', '--porcelain')).toBe(before);
-  // Its folder is gone, its branch is not.
+  // Its folder is missing, its branch is not.
   rmSync(group.path('api'), { recursive: true });
   const gone = await user.run('session', 'diff', 'shop/api');
   expect(added(gone.stdout)).toEqual(['a']);
@@ -99,14 +99,14 @@ test('a session that is not done: the files as they are now', async () => {
   expect(told).toContain('001 api is gone');
 });
 
-test('a completed session whose uncommitted work was left', async () => {
+test('session diff shows uncommitted work that a completed session left', async () => {
   const tree = { 'a.txt': 'a\n' };
   const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree, fields: { commit: false } }]);
   writeTree(group.path('api'), { 'b.txt': 'b\n' });
   expect(added(await user.ok('session', 'diff', 'shop/api'))).toEqual(['a', 'b']);
 });
 
-test('after the worktree and its branch are gone', async () => {
+test('session diff works after the worktree and its branch were removed', async () => {
   const group = makeShop();
   const text = await user.ok('session', 'diff', 'shop/docs');
   for (const name of ['api', 'docs']) {
@@ -122,7 +122,7 @@ test('after the worktree and its branch are gone', async () => {
   const { code, stdout, stderr } = await user.run('session', 'diff', 'shop/docs');
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(/The work of session 003 docs is no longer in the repository .*session logs/);
-  // What can still be shown is shown.
+  // Everything that can still be shown is shown.
   const some = await user.run('group', 'diff', 'shop');
   expect({ code: some.code, lines: added(some.stdout) }).toEqual({ code: 1, lines: ['site'] });
   expect(some.stderr).toContain('The work of session 001 api');
@@ -132,7 +132,7 @@ test('after the worktree and its branch are gone', async () => {
   expect({ code: none.code, stdout: none.stdout }).toEqual({ code: 2, stdout: '' });
 });
 
-test('sessions without a worktree: what to run instead', async () => {
+test('session diff without a worktree says what to run instead', async () => {
   user.mergeGroup(
     'shop',
     [
@@ -169,7 +169,7 @@ test('sessions without a worktree: what to run instead', async () => {
   expect((await user.run('group', 'diff', 'nowhere')).code).toBe(2);
 });
 
-test('files that would play tricks on a terminal', async () => {
+test('session diff escapes files with terminal controls', async () => {
   const tree = {
     'a.txt': 'before\n\u001b]0;title and what follows is hidden\n\u001b[31mred\u001b[0m\u009b2J\n',
     'b\u001b[2J.txt': 'if (isAdmin\u202e // \u2066) {\u200b\n',
@@ -190,7 +190,7 @@ test('files that would play tricks on a terminal', async () => {
   }
 });
 
-test('whatever stands in a difference, its lines are text and none is left out', () => {
+test('session diff prints every changed line as text, whatever it contains', () => {
   const line = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 40 }),
     fc.constantFrom('diff --git a/x b/x', '@@ -1 +1 @@', '+\u001b[2J', '-\u001b]8;;x', '+++ b/x', '\u001bP', ''),
@@ -206,7 +206,7 @@ test('whatever stands in a difference, its lines are text and none is left out',
   );
 });
 
-test('names of files are shown as they are written', async () => {
+test('session diff shows file names as they are written', async () => {
   const group = user.mergeGroup('shop', [
     { name: 'api', repository: 'shop', tree: { 'ä datei.txt': 'a\n' } },
     { name: 'web', repository: 'shop', tree: { 'a.txt': 'a\n' }, status: 'failed' },
@@ -221,12 +221,12 @@ test('names of files are shown as they are written', async () => {
   }
 });
 
-test('a session without a worktree: what has changed in the folder since it began, and nothing older', async () => {
+test('session diff without a worktree shows changes in the folder since the session began', async () => {
   const group = user.mergeGroup('shop', [{ name: 'here', repository: 'shop', isolated: false }]);
   const folder = user.folderOf('shop');
   writeFileSync(join(folder, 'shared.txt'), 'mine\n');
   for (const name of ['old', 'draft']) writeFileSync(join(folder, `${name}.txt`), `${name}\n`);
-  // The index is the user's, also where git would like to refresh it.
+  // The index belongs to the user, also where git would refresh it.
   utimesSync(join(folder, 'README.md'), 1, 1);
   const index = readFileSync(join(folder, '.git/index'));
   const begin = await stateNow({ world: user.world, env: user.env }, folder);

@@ -1,4 +1,7 @@
-/** F12, F15: what `doctor` says of a program that is no claude, a broken config.yaml and a data folder open to all. */
+/**
+ * Promises: `doctor` reports programs that are not claude, a broken config.yaml, a data folder with open permissions,
+ * and the abilities of this machine.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,20 +29,23 @@ async function findings(check: string): Promise<Finding[]> {
   return checks.filter((finding) => finding.check === check);
 }
 
-test.each(['/bin/ls', '/bin/true', '/bin/cat', process.execPath])('F15: %s is no claude', async (program) => {
-  user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
-  expect(await findings('claude')).toMatchObject([
-    { level: 'broken', message: expect.stringContaining(`${program} --version does not say which Claude Code`) },
-  ]);
-  const group = await user.makeGroup();
-  const { code, stderr, stdout } = await user.run('group', 'run', group);
-  expect([code, stderr + stdout]).toEqual([
-    3,
-    expect.stringContaining(`${program} --version does not say which Claude Code`),
-  ]);
-});
+test.each(['/bin/ls', '/bin/true', '/bin/cat', process.execPath])(
+  'doctor reports that %s is not claude',
+  async (program) => {
+    user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+    expect(await findings('claude')).toMatchObject([
+      { level: 'broken', message: expect.stringContaining(`${program} --version does not say which Claude Code`) },
+    ]);
+    const group = await user.makeGroup();
+    const { code, stderr, stdout } = await user.run('group', 'run', group);
+    expect([code, stderr + stdout]).toEqual([
+      3,
+      expect.stringContaining(`${program} --version does not say which Claude Code`),
+    ]);
+  },
+);
 
-test('F15: a broken config.yaml is told, one that is in order is not', async () => {
+test('doctor reports a broken config.yaml, and accepts a valid one', async () => {
   const folder = join(user.home, '.config', 'claude-code-agent');
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'config.yaml'), 'prices: 5\n');
@@ -55,7 +61,7 @@ test('F15: a broken config.yaml is told, one that is in order is not', async () 
   ]);
 });
 
-test('F12: a data folder into which everybody may write is told, with the cure', async () => {
+test('doctor reports a data folder that other users can write to, with the remedy', async () => {
   await user.ok('group', 'create', 'x');
   expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
   chmodSync(user.data, 0o777);
@@ -66,13 +72,13 @@ test('F12: a data folder into which everybody may write is told, with the cure',
   expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
 });
 
-test('F4: how sessions are held together is told, as it is tried here', async () => {
+test('doctor reports the process containment that works here', async () => {
   const said = { cgroup: 'control group', tree: 'the runner inherits', mark: 'by parent, session or' };
   const message = expect.stringContaining(said[createRealWorld().processes.containment()]);
   expect(await findings('cgroup')).toMatchObject([{ level: 'ok', message }]);
 });
 
-test('F4: which limits a session can be given is told, as it is tried here', async () => {
+test('doctor reports the session limits that work here', async () => {
   const here = createRealWorld().processes.limits();
   expect(await findings('limits')).toMatchObject([{ level: 'ok', message: limitText(here) }]);
   const none = limitText(new Set());

@@ -1,6 +1,6 @@
 /**
- * Promises of `faber …`, through the real launcher and the real hook program: rows of the specification's acceptance
- * checklist, named in quotes; bad input changes nothing. Not covered: work trees; what the model makes of it.
+ * Promises: the quoted rows of the FABER acceptance checklist hold through the real launcher and hook program, and
+ * bad input changes nothing. The model's use of them is not tested.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -113,7 +113,7 @@ describe('acceptance', () => {
     expect(user.activeRun()).toBe(`${first}\n`);
   });
 
-  test('--work-id keeps a phase from being recorded in the run of another work item', async () => {
+  test('faber --work-id keeps a phase out of the run of another work item', async () => {
     const run = await user.begin('258');
     const refused = await user.faber('phase', 'frame', '--work-id', '259');
     expect(refused).toMatchObject({ code: 1, stdout: '' });
@@ -125,7 +125,7 @@ describe('acceptance', () => {
     expect(doneOf(run)).toEqual(['frame']);
   });
 
-  test('a run that is over is no conflict, although .active-run-id outlives it', async () => {
+  test('a finished run is no conflict, although .active-run-id still names it', async () => {
     const first = await user.begin();
     for (const phase of ['frame', 'architect', 'build', 'evaluate']) await user.faber('phase', phase);
     expect((await user.faber('phase', 'release')).stdout).toContain('The run is completed.');
@@ -157,14 +157,14 @@ describe('acceptance', () => {
         { session_id: 's1', part: 2, resumed_from: 's1', end_reason: 'other' },
       ],
     });
-    // S5: the two are told apart.
+    // The two parts are distinguished.
     const { stdout } = await user.faber('status');
     expect(stdout).toMatch(/^ +s1 on .*, from \S+ to \S+ \(compaction\)$/m);
     expect(stdout).toMatch(/^ +s1 part 2, after a compaction, on .*, from \S+ to \S+ \(other\)$/m);
     expect(stdout).toMatch(/^Current +s1 part 2, after a compaction, ended$/m);
   });
 
-  test('git ignores .active-run-id; a warning when it tracks it, or ignores the state of the run', async () => {
+  test('git ignores .active-run-id, and faber warns when git tracks it or ignores the run’s state', async () => {
     await user.begin();
     expect(git(user.shop, 'status', '--porcelain', '--untracked-files=all')).not.toContain('.active-run-id');
     expect(git(user.shop, 'status', '--porcelain', '--untracked-files=all')).toContain('state.json');
@@ -180,7 +180,7 @@ describe('acceptance', () => {
     expect(run.stderr).toContain('WARNING: git ignores .fractary/runs/');
   });
 
-  test('a run is active only where its own branch or work tree is', async () => {
+  test('a run is active only on its own branch or in its own worktree', async () => {
     const run = await user.begin();
     git(user.shop, 'add', '--force', '.fractary');
     git(user.shop, 'commit', '-q', '-m', 'with the active run');
@@ -192,18 +192,18 @@ describe('acceptance', () => {
     expect((await there('phase', 'frame')).stderr).toContain(said);
     expect((await there('session-end')).stderr).toContain(said);
     expect(await user.hook('session-start', { session_id: 's1', source: 'resume' }, beside)).toBe('');
-    // No conflict either; in the work tree of the run, on whatever branch, there still is.
+    // There is no conflict either; in the worktree of the run, on any branch, there still is.
     expect(await there('start', '--work-id', '259')).toMatchObject({ code: 0 });
     git(user.shop, 'switch', '-q', '-c', 'feature/258');
     expect((await user.faber('start', '--work-id', '260')).stderr).toContain('Another workflow is active');
     expect(await user.faber('phase', 'frame')).toMatchObject({ code: 0 });
-    // Whoever goes on with it elsewhere takes it there.
+    // A resume with --take-over moves the run there.
     expect(await there('resume', run, '--take-over')).toMatchObject({ code: 0 });
     expect(user.stateOf(run, beside).worktree).toMatchObject({ path: beside, branch: 'other' });
     expect(await user.hook('session-start', { session_id: 's1', source: 'resume' }, beside)).toContain(run);
   });
 
-  test('runs lie where FABER has them since 2026, in a project that uses it', async () => {
+  test('runs are stored where FABER has them since 2026 if the project uses that', async () => {
     user.write('.fractary/config.yaml', 'version: "2.0"\n');
     const run = await user.begin();
     const folder = join(user.shop, '.fractary/faber/runs');
@@ -215,7 +215,7 @@ describe('acceptance', () => {
     // The shipped workflow names the state where the specification has it.
     expect(text).toContain(`FABER ARTIFACT workflow-state (json) [.fractary/faber/runs/${run}/state.json]`);
     expect(existsSync(join(user.shop, '.fractary/runs'))).toBe(false);
-    // A run that FABER itself began, which names no place.
+    // A run that FABER itself began, which names no branch or worktree.
     user.write('.fractary/faber/runs/acme-shop-9-run-x/state.json', '{"status":"in_progress","work_id":"9"}');
     user.write('.fractary/faber/runs/.active-run-id', 'acme-shop-9-run-x');
     expect((await user.faber('status')).stdout).toContain('acme-shop-9-run-x');
@@ -230,7 +230,7 @@ describe('acceptance', () => {
 });
 
 describe('prime-context', () => {
-  test('repeats nothing of the last five minutes, unless forced, named by a hook, or in a new session', async () => {
+  test('prime-context repeats nothing within five minutes unless forced, triggered or in a new session', async () => {
     const run = await user.begin();
     expect((await user.asSession('s1', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
     const again = await user.asSession('s1', 'prime-context');
@@ -246,7 +246,7 @@ describe('prime-context', () => {
     expect((await user.asSession('s2', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
   });
 
-  test('--artifacts, --dry-run and --json', async () => {
+  test('prime-context has --artifacts, --dry-run and --json', async () => {
     const run = await user.begin();
     user.write('specs/a.md', '# Spec');
     await user.faber(
@@ -275,7 +275,7 @@ describe('prime-context', () => {
     expect(user.stateOf(run).sessions.current_session.artifacts_loaded).toEqual(['specification']);
   });
 
-  test('a required artifact that is missing is said, with what there is', async () => {
+  test('prime-context reports a missing required artifact and prints the rest', async () => {
     await user.begin();
     const config = {
       critical_artifacts: {
@@ -301,7 +301,7 @@ describe('prime-context', () => {
   });
 });
 
-test('without a run: hooks and session-end go on quietly, everything else says what to do', async () => {
+test('without a run hooks and session-end succeed silently, and other commands name the next step', async () => {
   const trigger = ['prime-context', '--trigger', 'session_start'];
   expect(await user.faber(...trigger)).toMatchObject({
     code: 0,
@@ -320,7 +320,7 @@ test('without a run: hooks and session-end go on quietly, everything else says w
   expect(existsSync(join(user.shop, '.fractary'))).toBe(false);
 });
 
-describe('bad input changes nothing', () => {
+describe('bad input', () => {
   test.each([
     [['start'], 2, '--work-id'],
     [['start', '--work-id', '../x'], 2, 'It must have letters'],
@@ -342,7 +342,7 @@ describe('bad input changes nothing', () => {
     [['prime-context', '--artifacts', ','], 2, 'It must be a list'],
     [['session-end', '--reason', 'A b'], 2, 'It must be a lower-case word'],
     [['session-end', '--run-id', 'x'], 2, 'There is no run x'],
-  ])('%j', async (args, code, said) => {
+  ])('faber %j is refused and changes nothing', async (args, code, said) => {
     const run = await user.begin();
     const before = readFileSync(user.stateFile(run), 'utf8');
     const finished = await user.faber(...args);
@@ -353,7 +353,7 @@ describe('bad input changes nothing', () => {
     expect(readdirSync(join(user.shop, '.fractary/runs'))).toEqual([run]);
   });
 
-  test('a state and an active run that cannot be read', async () => {
+  test('faber reports an unreadable state and an unreadable active run', async () => {
     const run = await user.begin();
     writeFileSync(user.stateFile(run), '{"status":');
     for (const command of [['phase', 'frame'], ['prime-context'], ['session-end'], ['resume', run], ['status']]) {
@@ -368,7 +368,7 @@ describe('bad input changes nothing', () => {
   });
 });
 
-test('hooks and commands at once lose nothing', async () => {
+test('concurrent hooks and commands lose no data', async () => {
   const run = await user.begin();
   const ids = Array.from({ length: 8 }, (_, index) => `s${index}`);
   await Promise.all([

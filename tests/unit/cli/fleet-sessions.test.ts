@@ -1,7 +1,6 @@
 /**
- * Promises: what a session asks of a machine is kept as it was typed, can be changed and taken away; and everything
- * that shows a group tells on which machine its sessions work, and what is held since one was lost. Not covered: the
- * work itself (tests/runner).
+ * Promises: a session's host requirements are stored as typed and can be changed and removed, and all views of a
+ * group show the hosts of its sessions and the money held for lost hosts.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -21,7 +20,7 @@ beforeEach(async () => {
 
 const shown = (name: string) => user.json<Record<string, unknown>>('session', 'show', `${group}/${name}`);
 
-test('--requires, --host and --where are kept, changed and taken away', async () => {
+test('--requires, --host and --where are stored, changed and removed', async () => {
   await user.add(group, 'api', '--requires', 'gpu', '--requires', 'node20', '--requires', 'gpu', '--host', 'gpu1');
   expect(await shown('api')).toMatchObject({ requires: ['gpu', 'node20'], host: 'gpu1' });
   expect(await user.ok('session', 'show', `${group}/api`)).toContain('Only on: gpu1');
@@ -46,13 +45,13 @@ test.each([
   [['session', 'add', 'fleet', '--project', '.', '--prompt', 'x', '--host', '-a'], 'as hosts are called'],
   [['group', 'edit', 'fleet', '--where', 'here'], 'Allowed choices are local, fleet, any'],
   [['group', 'run', 'fleet', '--where', 'here'], 'Allowed choices are local, fleet, any'],
-])('%j is refused in one sentence', async (words, said) => {
+])('the option %j is refused in one sentence', async (words, said) => {
   const { code, stderr } = await user.run(...words);
   expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
   expect(stderr).toContain(said);
 });
 
-/** `api` has worked on gpu1, or does so still; `web` was lost with gpu2, and may have cost 0.75 there. */
+/** `api` has worked on gpu1, or still does; `web` was lost with gpu2, and may have cost 0.75 there. */
 async function storeWork(isAtWork = false): Promise<void> {
   const [api, web] = [await user.add(group, 'api'), await user.add(group, 'web')];
   const world = createRealWorld();
@@ -96,7 +95,7 @@ async function storeWork(isAtWork = false): Promise<void> {
   writer.value.close();
 }
 
-test('all that shows a group tells on which hosts its sessions work, and what is held', async () => {
+test('all views of a group show the hosts of its sessions and held money', async () => {
   await storeWork();
   const table = await user.ok('group', 'show', group);
   expect(table).toMatch(/^SESSION +PROJECT +HOST +STATUS/m);
@@ -122,7 +121,7 @@ test('all that shows a group tells on which hosts its sessions work, and what is
   expect(readFileSync(page, 'utf8')).toMatch(/<th[^>]*>Host<\/th>/);
 });
 
-test('without a runner nobody says of a session on another host that it is stopped, while that spends', async () => {
+test('without a runner a session on another host is not shown as stopped while it may spend', async () => {
   await storeWork(true);
   const commands = [
     ['group', 'pause', group],

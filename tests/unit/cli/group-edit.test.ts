@@ -1,7 +1,7 @@
 /**
- * Promises: a group is changed while it runs and while nobody runs it, all of what is asked for or nothing; what a
- * workflow adds or changes comes into a group that was begun, and what has run stays; a cap never falls below what is
- * spent or promised.
+ * Promises: `group edit` changes a group with or without a runner, completely or not at all. Sessions added or
+ * changed in a workflow enter a started group, those that ran stay, and a cap never falls below spent and reserved
+ * money.
  */
 import { expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ async function made(sessions = first): Promise<string> {
   return group;
 }
 
-test('its settings change while it runs: what waits for a slot starts', async () => {
+test('group edit changes settings of a running group, and waiting sessions start', async () => {
   const group = await user.group('auth', { api: [], web: [] }, '--concurrent', '1', '--no-warm-cache');
   const run = user.start('group', 'run', group, '--output', 'json');
   const api = await user.begun(group, 'api');
@@ -59,7 +59,7 @@ test('its settings change while it runs: what waits for a slot starts', async ()
   expect(stateOf(group).group).toMatchObject({ name: 'Two at once', config: { maxConcurrentSessions: 2 } });
 }, 60_000);
 
-test('a cap is lowered to what running sessions were promised, and not below', async () => {
+test('group edit lowers a cap to the reserved amount of running sessions and not below', async () => {
   const group = await user.group(
     'auth',
     { api: ['--max-budget-usd', '2'], web: [] },
@@ -89,7 +89,7 @@ test('a cap is lowered to what running sessions were promised, and not below', a
   expect(stateOf(group).group.config.maxBudgetUsd).toBeUndefined();
 }, 60_000);
 
-test('what a workflow adds and changes comes into a group that runs; what is completed stays', async () => {
+test('group edit --file adds and changes sessions of a running group and keeps completed ones', async () => {
   const group = await made();
   const run = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'api')).succeed(0.01, 'the API is done');
@@ -128,7 +128,7 @@ test('what a workflow adds and changes comes into a group that runs; what is com
   expect(user.events(group)).toHaveLength(lines);
 }, 60_000);
 
-test('one session that cannot be changed, and nothing is', async () => {
+test('group edit changes nothing if one session cannot be changed', async () => {
   const group = await made();
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -152,7 +152,7 @@ test('one session that cannot be changed, and nothing is', async () => {
   expect(definition(group, 'web').dependsOn).toEqual([definition(group, 'docs').id]);
 }, 60_000);
 
-test('a runner that dies while it is asked leaves all of it to whoever asks', async () => {
+test('group edit makes all changes itself if the runner dies during the request', async () => {
   const group = await made();
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -169,7 +169,7 @@ test('a runner that dies while it is asked leaves all of it to whoever asks', as
   await pause.finished;
 }, 60_000);
 
-test('variables that the group was made with need not be given again', async () => {
+test('group edit keeps the variables with which the group was created', async () => {
   const vars = 'vars: { ticket: { required: true }, area: all }\n';
   const api = '  api: { project: projects/api, prompt: "Do {{ticket}} in {{area}}." }\n';
   const group = await user.ok('group', 'create', 'auth', '--from', workflow(api, vars), '--var', 'ticket=A-1');
@@ -183,7 +183,7 @@ test('variables that the group was made with need not be given again', async () 
   expect(stateOf(group).group.variables).toEqual({ ticket: 'A-1', area: 'here' });
 });
 
-test('what group create would refuse is refused, and nothing is written', async () => {
+test('group edit refuses what group create refuses and writes nothing', async () => {
   const group = await user.group('auth', { api: [] });
   for (const [options, words] of [
     [[], 'No change was given'],

@@ -1,7 +1,6 @@
 /**
- * Promises: what a group gives to all sessions holds for each of them, whenever it was added; a session's own value
- * counts first, and permission rules of both count together; a copy and an edited group keep to that. What was denied
- * in a group is allowed to all its sessions at once, and never again where it was denied in spite of its rule.
+ * Promises: permissions of a group apply to all its sessions. A session's own mode takes precedence, and rules of
+ * both count together. `group allow` allows denied calls to all sessions, except those denied in spite of their rule.
  */
 import { expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -25,7 +24,7 @@ function definitions(group: string) {
   return [...stateOf(group).sessions.values()].map(({ definition }) => definition);
 }
 
-/** claude says that this call was denied. */
+/** claude reports that this call was denied. */
 async function deny(fake: Invocation, command: string, more: object = {}): Promise<void> {
   const call = { type: 'tool_use', id: `call ${command}`, name: 'Bash', input: { command } };
   await fake.print({ type: 'assistant', message: { id: 'm', role: 'assistant', content: [call] } });
@@ -35,7 +34,7 @@ async function deny(fake: Invocation, command: string, more: object = {}): Promi
   await fake.print(resultLine(0.01, { permission_denials: [{ ...denial, tool_input: { command } }] }));
 }
 
-test('sessions of a group have its permissions, mode and time limit unless they have their own', async () => {
+test('sessions have the group’s permissions, mode and time limit unless they have their own', async () => {
   const shared = ['--allowed-tools', 'Bash(npm test:*)', '--permission-mode', 'dontAsk', '--timeout', '5m'];
   const own = ['--allowed-tools', 'Edit', '--permission-mode', 'plan', '--timeout', '1h'];
   const group = await user.group('auth', { api: [], web: own }, '--no-warm-cache', ...shared);
@@ -74,7 +73,7 @@ test('sessions of a group have its permissions, mode and time limit unless they 
   expect(await user.ok('session', 'show', `${copy}/web`)).toContain('Permissions: dontAsk, Edit');
 }, 60_000);
 
-test('a workflow gives them in its group, and what is done anew in its file stays', async () => {
+test('a workflow sets permissions of its group, and later edits of its file keep them', async () => {
   mkdirSync(user.project('api'), { recursive: true });
   const file = join(user.folder, 'auth.yaml');
   writeFileSync(
@@ -107,7 +106,7 @@ sessions:
   ]);
 }, 60_000);
 
-test('group allow: what was denied is allowed to all sessions, and those that failed are tried again', async () => {
+test('group allow adds rules for denied calls to all sessions and retries the failed ones', async () => {
   const group = await user.group('auth', { api: ['--allowed-tools', 'Edit'], web: [] }, '--no-warm-cache');
   const run = user.start('group', 'run', group, '--output', 'text');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
@@ -133,12 +132,12 @@ test('group allow: what was denied is allowed to all sessions, and those that fa
   await Promise.all(fakes.map((fake) => fake.succeed()));
   const retried = await again.finished;
   expect(retried).toMatchObject({ code: 0 });
-  // What was denied in an earlier try is over.
+  // Denials of an earlier attempt do not count.
   for (const text of [retried.stdout, await user.ok('group', 'show', group)]) expect(text).not.toContain('denied');
   expect((await user.run('group', 'allow', group, 'nonsense((')).code).toBe(2);
 }, 60_000);
 
-test('after a denial every command advises what lets the call through, and it does', async () => {
+test('after a denial every command suggests the command that allows the call, and it works', async () => {
   const sessions = { api: [], web: ['--depends-on', 'api'], docs: [] };
   const group = await user.group('auth', sessions, '--no-warm-cache');
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -168,7 +167,7 @@ test('after a denial every command advises what lets the call through, and it do
   expect((await again.finished).code).toBe(0);
 }, 60_000);
 
-test('what was denied in spite of its rule, or by a hook, is not offered again; what helps is said', async () => {
+test('a call denied in spite of its rule or by a hook is not offered again, and the remedy is shown', async () => {
   const sessions = { api: ['--allowed-tools', 'Bash(sed -n 1p)'], web: [] };
   const group = await user.group('auth', sessions, '--no-warm-cache');
   const run = user.start('group', 'run', group, '--output', 'quiet');

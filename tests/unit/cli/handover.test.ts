@@ -1,6 +1,6 @@
 /**
- * Promises, through the real launcher: `handover init` makes a project that the hooks find, wherever it lies;
- * `handover list` and `find` show what they would find; faulty input is told in one sentence and changes nothing.
+ * Promises: through the real launcher, `handover init` creates a project that the hooks find anywhere, `list` and
+ * `find` show what they would find, and invalid input changes nothing.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ interface Listed {
 }
 const listed = () => user.json<Listed[]>('handover', 'list', '--root', root);
 
-test('init in 02-projects, a session is noted, find and list show it', async () => {
+test('handover init creates a project in 02-projects that find and list show with its session', async () => {
   expect(await inRoot('init', '02-projects/28-parser', '--name', 'The "parser"')).toEqual({
     code: 0,
     stdout: `Created ${resume('02-projects', '28-parser')}\n`,
@@ -45,7 +45,7 @@ test('init in 02-projects, a session is noted, find and list show it', async () 
   expect(noteInProject(files, project, 'aaa111', Date.parse('2026-01-05T00:00:00Z')).ok).toBe(true);
   await inRoot('init', '02-projects/29-lexer');
   expect(await inRoot('find', 'aaa111')).toEqual({ code: 0, stdout: '28-parser\n', stderr: '' });
-  // Inside of claude nobody has to name the session: claude refuses to check a command with a variable.
+  // Inside claude the session need not be named: claude refuses to check a command with a variable.
   const env = { CLAUDE_CODE_SESSION_ID: 'aaa111' };
   expect((await user.runWith({ env }, 'handover', 'find', '--root', root)).stdout).toBe('28-parser\n');
   expect(await user.json<object>('handover', 'find', 'aaa111', '--root', root)).toEqual({
@@ -63,7 +63,7 @@ test('init in 02-projects, a session is noted, find and list show it', async () 
   );
 });
 
-test('init elsewhere below the root: named in handover.json, once, and what else is there stays', async () => {
+test('handover init elsewhere below the root adds the folder to handover.json once', async () => {
   mkdirSync(dirname(config()));
   writeFileSync(config(), '{"folders": ["old"], "mine": 1}');
   const made = await inRoot('init', 'clients/acme');
@@ -76,7 +76,7 @@ test('init elsewhere below the root: named in handover.json, once, and what else
   expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('already exists') });
 });
 
-test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays, and nothing is made: %s', async (text) => {
+test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays and nothing is created: %s', async (text) => {
   mkdirSync(dirname(config()));
   writeFileSync(config(), text);
   const { code, stderr } = await inRoot('init', 'clients/acme');
@@ -86,7 +86,7 @@ test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays, and no
   expect(await inRoot('list')).toMatchObject({ code: 0, stderr: expect.stringContaining('Ignored: ') });
 });
 
-test('init outside of the root, and in the root itself', async () => {
+test('handover init refuses a folder outside the root, and the root itself', async () => {
   const outside = join(user.folder, 'elsewhere', 'x');
   expect((await inRoot('init', outside)).stdout).toContain(`if claude starts in ${outside}`);
   expect(await listed()).toEqual([]);
@@ -95,7 +95,7 @@ test('init outside of the root, and in the root itself', async () => {
   expect(existsSync(config())).toBe(false);
 });
 
-test('what is there is never overwritten', async () => {
+test('handover init overwrites nothing', async () => {
   mkdirSync(dirname(resume('02-projects', 'a')), { recursive: true });
   writeFileSync(resume('02-projects', 'a'), 'mine');
   expect((await inRoot('init', '02-projects/a')).code).toBe(2);
@@ -109,7 +109,7 @@ test('what is there is never overwritten', async () => {
   expect(await inRoot('init', 'file/below')).toMatchObject({ code: 2 });
 });
 
-test('faulty input: one sentence, exit 2 or 1, nothing made', async () => {
+test('handover with invalid input prints one sentence, exits with 2 or 1, and creates nothing', async () => {
   const wrong: [string[], number, string][] = [
     [['init', ''], 2, 'is empty'],
     [['init', 'x', '--root', 'none'], 2, 'does not exist'],
@@ -126,7 +126,7 @@ test('faulty input: one sentence, exit 2 or 1, nothing made', async () => {
   }
 });
 
-test('a project’s text cannot move the cursor', async () => {
+test('project text in handover output cannot move the cursor', async () => {
   mkdirSync(dirname(resume('02-projects', 'a')), { recursive: true });
   const esc = '\u001b';
   writeFileSync(resume('02-projects', 'a'), `---\nnext_action: "${esc}[2Jx\\u001b[1my"\nsession_ids: [aaa]\n---\n`);

@@ -1,6 +1,6 @@
 /**
- * F3. Promises: money that is held since the machine went down counts as spent, is shown with its reason and with the
- * two commands that settle it, and each of them does what it says; a group that has no more than that says so.
+ * Promises: money held since a machine went down counts as spent, is shown with its reason and with two commands to
+ * settle it, and both commands work.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
@@ -56,13 +56,13 @@ const asLongAsHeld = 'is held until you decide.';
 
 const budget = () => machine.json<Budget>('group', 'budget', group);
 
-test('a small amount is held with the digits that it has, not as nothing', () => {
+test('a small held amount is shown with its digits, not as zero', () => {
   const outcome = { status: 'paused', reason: 'interrupted', message: '', warnings: [] } as const;
   const { warnings } = withHeld(outcome, { ...usage, heldUsd: 0.004 }, makeGroupId(0, 'cut'));
   expect(warnings[0]?.message).toContain('Up to $0.0040 of');
 });
 
-test('F3: it counts as spent, and what can be done is said', async () => {
+test('held money counts as spent, and group budget prints the commands to settle it', async () => {
   expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });
   const text = await machine.ok('group', 'budget', group);
   expect(text).toContain('Held: $0.75 for session 001 api, counted as spent. claude was killed before it reported its');
@@ -70,7 +70,7 @@ test('F3: it counts as spent, and what can be done is said', async () => {
   expect(text).toContain(`release it: claude-code-agent group budget ${group} --free 001`);
 });
 
-test('F3: what is booked is spent for good', async () => {
+test('group budget --book records held money as spent for good', async () => {
   await machine.ok('group', 'budget', group, '--book', '1');
   expect(await budget()).toMatchObject({ spentUsd: 1, leftUsd: 0 });
   expect(await machine.ok('session', 'show', `${group}/api`)).not.toContain(asLongAsHeld);
@@ -79,7 +79,7 @@ test('F3: what is booked is spent for good', async () => {
   expect(again.stderr).toContain('Nothing is held for session 001-');
 });
 
-test('F3: before it is settled, that comes next, and what is advised can be typed', async () => {
+test('the next step of an exhausted group is to settle held money, and its commands work', async () => {
   machine.env.CLAUDE_CODE_AGENT_CLAUDE = '/bin/true';
   machine.env.ANTHROPIC_API_KEY = 'test-key';
   await machine.run('group', 'run', group);
@@ -93,7 +93,7 @@ test('F3: before it is settled, that comes next, and what is advised can be type
   ]);
 });
 
-test('F3: once enough is free nothing says any more that the budget is used up', async () => {
+test('after group budget --free no view says that the budget is used up', async () => {
   const freed = await machine.run('group', 'budget', group, '--free', 'api');
   const resume = `claude-code-agent group resume ${group}`;
   expect(freed.stderr.trim()).toBe(`The amount held for session 001 api is released. Resume with: ${resume}`);
@@ -102,7 +102,7 @@ test('F3: once enough is free nothing says any more that the budget is used up',
   expect(shown).toEndWith(`Budget is available again.\nContinue with: ${resume}`);
 });
 
-test('F3: what is booked leaves the budget used up, and nothing of it is held any more', async () => {
+test('after group budget --book the budget is used up and no money is held', async () => {
   const booked = await machine.run('group', 'budget', group, '--book', 'api');
   expect(booked.stderr.trim()).toBe('The amount held for session 001 api is recorded as spent.');
   expect(booked.stdout).toContain('held amounts count in full');
@@ -122,7 +122,7 @@ test('F3: what is booked leaves the budget used up, and nothing of it is held an
 test.each([
   ['--free', 0.25],
   ['--book', 1],
-] as const)('it is settled by %s while the group runs as well, by its runner', async (option, spentUsd) => {
+] as const)('group budget %s is carried out by a live runner', async (option, spentUsd) => {
   const rig = await startRig();
   Object.assign(machine.env, rig.env);
   noteTried(machine.data, rig.env.CLAUDE_CODE_AGENT_CLAUDE ?? '');

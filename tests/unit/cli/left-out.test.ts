@@ -1,4 +1,4 @@
-/** Promises: what a plan says is left out can be brought in with the command that it prints. */
+/** Promises: the plan prints a command for each thing that sessions do not load, and that command works. */
 import { expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { user, withUser } from '../../support/cli/user.ts';
 
 withUser();
 
-test('the plan of a group names the command that brings in what is left out, and it does', async () => {
+test('the plan prints a working command for each thing that sessions do not load', async () => {
   const project = user.project('web');
   mkdirSync(join(project, '.claude'));
   writeFileSync(join(project, '.claude/settings.json'), '{"permissions":{"allow":["Bash(make:*)"]}}');

@@ -1,4 +1,4 @@
-/** Promises: the next step that is named works when it is typed as it stands. */
+/** Promises: the suggested next step works when typed as printed. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { Ground, story } from '../../support/cli/bad-input/ground.ts';
@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-test('a rehearsal goes on as a rehearsal, with the script it was begun with', async () => {
+test('a rehearsal continues as a rehearsal with its script', async () => {
   const script = join(user.folder, 'script.yaml');
   const run = { ...story.started.run, rehearsal: true, script } as const;
   const group = user.make('auth', [{ name: 'api' }], [{ ...story.started, run }, story.intended, story.spawned]);
@@ -20,14 +20,14 @@ test('a rehearsal goes on as a rehearsal, with the script it was begun with', as
       says: expect.stringContaining(`claude-code-agent group run ${group} --rehearse`),
     });
   }
-  // It is looked for, and nothing else is taken in its place.
+  // A missing script is reported and not replaced.
   expect(await user.run('group', 'run', group, '--rehearse')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining(`is gone: ${script}. Restore it`),
   });
 });
 
-test('a rehearsal that was paused is resumed as one, wherever it is told how to go on', async () => {
+test('a paused rehearsal is resumed as one by every suggested command', async () => {
   const run = { ...story.started.run, rehearsal: true } as const;
   const paused = { ...story.groupPaused, message: 'Paused by request.' };
   const events = [{ ...story.started, run }, story.intended, story.spawned, story.paused, paused];
@@ -41,7 +41,7 @@ test('a rehearsal that was paused is resumed as one, wherever it is told how to 
   });
 });
 
-test('a failure that needs a person says how its rehearsal goes on', async () => {
+test('a failure that needs a person suggests how its rehearsal continues', async () => {
   const run = { ...story.started.run, rehearsal: true } as const;
   const failed = { ...story.failed, reason: 'not-logged-in', next: 'Log in.' } as const;
   const events = [{ ...story.started, run }, story.intended, story.spawned, failed, story.groupFailed];
@@ -53,7 +53,7 @@ test('a failure that needs a person says how its rehearsal goes on', async () =>
   }
 });
 
-test('what could not be started is tried again when its cause is gone', async () => {
+test('a session that could not start is retried after its cause is fixed', async () => {
   const failed = { ...story.failed, reason: 'spawn-failed', next: 'Remove it there.' } as const;
   const events = [story.started, story.intended, story.spawned, failed, story.groupFailed];
   const group = user.make('auth', [{ name: 'api' }], events);
@@ -62,7 +62,7 @@ test('what could not be started is tried again when its cause is gone', async ()
   expect(said).toEndWith(`Fix the cause, then continue with: claude-code-agent group run ${group} --retry-failed`);
 });
 
-test('U10: what holds for the whole group is said once', async () => {
+test('a reason that applies to the whole group is printed once', async () => {
   const group = user.make(
     'auth',
     [...'abcdefghi'].map((name) => ({ name })),
@@ -74,7 +74,7 @@ test('U10: what holds for the whole group is said once', async () => {
   expect(lines[0]).toBe(`not-started: ${sentence}claude-code-agent group run ${group}`);
   expect(lines.slice(1, 4)).toEqual(['', expect.stringMatching(/^SESSION/), '001 a    pending  not-started']);
   expect(lines).toHaveLength(3 + 9);
-  // Of one session, and in JSON, each answer is whole.
+  // Answers about one session and in JSON are complete.
   expect(await user.ok('group', 'why', group, 'b')).toMatch(/^002 b .*Start it with/m);
   const { sessions } = await user.json<{ sessions: { message: string }[] }>('group', 'why', group);
   expect(sessions.every(({ message }) => message.startsWith(sentence))).toBe(true);

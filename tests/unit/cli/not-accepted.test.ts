@@ -1,10 +1,10 @@
-/** U7. Promises: of a session that was not accepted one reads which command failed, how, and what it printed. */
+/** Promises: for a session that was not accepted, the failed command, its exit code and its output are shown. */
 import { expect, test } from 'bun:test';
 import { user, withNight } from '../../support/cli/night.ts';
 
 withNight();
 
-test('U7: command, exit code and the tail of its output', async () => {
+test('a session that was not accepted shows the command, its exit code and the end of its output', async () => {
   const accept = 'echo 1 failed; echo; echo "see \u001b[31mlog"; exit 3';
   const group = await user.group('auth', { api: ['--accept', accept, '--accept-retries', '0'] });
   const run = user.start('group', 'run', group, '--output', 'text');
@@ -18,7 +18,7 @@ test('U7: command, exit code and the tail of its output', async () => {
   expect(shown).toContain('Last output of the acceptance command:\n1 failed\n\nsee log');
 }, 60_000);
 
-test('the time of a session is its wall time, with set-up and acceptance, and their parts in its details', async () => {
+test('the duration of a session includes setup and acceptance, which its details list', async () => {
   const group = await user.group('auth', { api: ['--accept', 'sleep 1.1'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'api')).succeed();

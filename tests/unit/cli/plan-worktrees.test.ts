@@ -1,4 +1,4 @@
-/** Promises: `group plan` says what worktrees take, where the work will be, and what does not work in them. */
+/** Promises: `group plan` shows the size and folder of worktrees, and what does not work in them. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ async function plan(tree: Tree, ...options: string[]): Promise<string> {
   return (await user.run('group', 'plan', group)).stdout;
 }
 
-test('the size of the checkouts, the runs of setup and the folder of the worktrees', async () => {
+test('group plan shows the size of checkouts, the setup runs and the folder of worktrees', async () => {
   const text = await plan({ 'big.txt': 'x'.repeat(3_000_000) }, '--setup', 'npm ci');
   expect(text).toContain(`${user.folder}/acme/web: 2 worktrees of about 3 MB each; setup runs 2 times`);
   expect(text).toContain(`Worktrees are created below ${user.data}/w.`);
@@ -36,7 +36,7 @@ const manifest = (version: string) => JSON.stringify({ dependencies: { '@acme/mo
 const lock = '# yarn lockfile v1\n';
 const compose = (context: string) => `services:\n  web:\n    build:\n      context: ${context}\n`;
 
-test('what does not follow links is named with the way out', async () => {
+test('group plan names tools that do not follow symlinks, with the remedy', async () => {
   const text = await plan({
     'package.json': manifest('file:../money'),
     'yarn.lock': lock,
@@ -46,7 +46,7 @@ test('what does not follow links is named with the way out', async () => {
   expect(text).toContain('acme/web/compose.yaml: a build with the context ".."');
 });
 
-test('what git ignores or has in no commit, and the work of a neighbour, is named where it is missing', async () => {
+test('group plan names ignored, uncommitted and neighbouring files that worktrees lack', async () => {
   const [web, lib] = [join(user.folder, 'acme/web'), join(user.folder, 'acme/lib')];
   for (const path of [web, lib]) mkdirSync(join(path, '.claude'), { recursive: true });
   new Repository(lib).commit({ 'a.ts': '' });
@@ -70,7 +70,7 @@ test('what git ignores or has in no commit, and the work of a neighbour, is name
   expect(await said()).not.toContain('in your checkout:');
 });
 
-test('nothing is said of links where none is met', async () => {
+test('group plan does not mention symlinks where there are none', async () => {
   const inside = { 'package.json': manifest('file:vendor/money'), 'yarn.lock': lock, 'compose.yaml': compose('.') };
   expect(await plan(inside)).not.toContain('without following symlinks');
   const linked = { 'package.json': manifest('link:../money'), 'yarn.lock': lock };

@@ -1,6 +1,6 @@
 /**
- * Promises: the program has two names, and help, usage errors, failures and completion use the one that was typed, or
- * that of any other link to it.
+ * Promises: help, usage errors, failures and completion use the name by which the program was called: one of its two
+ * names or any other link.
  */
 import { expect, test } from 'bun:test';
 import { symlinkSync } from 'node:fs';
@@ -15,11 +15,11 @@ function typeAs(name: string): void {
   symlinkSync(launcher, user.program);
 }
 
-test('the package brings both names, for one program', () => {
+test('the package installs both names of the program', () => {
   expect(manifest.bin).toEqual({ 'claude-code-agent': 'bin/claude-code-agent', cca: 'bin/claude-code-agent' });
 });
 
-test('help names the program as it was typed, in its usage and in its examples', async () => {
+test('help uses the typed program name in usage and examples', async () => {
   typeAs('cca');
   for (const words of [['--help'], ['group', '--help'], ['group', 'show', '--help'], ['completion', '--help']]) {
     const help = await user.ok(...words);
@@ -29,7 +29,7 @@ test('help names the program as it was typed, in its usage and in its examples',
   }
 });
 
-test('what is mistyped or refused is said, and explained, under the name that was typed', async () => {
+test('usage errors and failures use the typed program name', async () => {
   typeAs('cca');
   expect(await user.run('group', 'shwo')).toMatchObject({
     code: 2,
@@ -38,7 +38,7 @@ test('what is mistyped or refused is said, and explained, under the name that wa
   expect((await user.run('group', 'show', 'nothing')).stderr).toStartWith('cca: There is no group "nothing".');
 });
 
-test('completion is for the name that was typed', async () => {
+test('completion is for the typed program name', async () => {
   typeAs('cca');
   const script = await user.ok('completion', 'bash');
   expect(script).toContain('complete -F __cca_complete cca');
@@ -46,14 +46,14 @@ test('completion is for the name that was typed', async () => {
   expect(script).not.toContain('claude-code-agent');
 });
 
-test('a link of a person’s own is a name as well; one that a shell would not take as it stands is not', async () => {
+test('a user’s own link counts as a program name unless the shell would have to quote it', async () => {
   typeAs('agent-2.0');
   expect((await user.run('nothing')).stderr).toStartWith('agent-2.0: ');
   typeAs('my agent');
   expect((await user.run('nothing')).stderr).toStartWith('claude-code-agent: ');
 });
 
-test('started by a path, as in a clone, it advises the whole path, which works from any folder', async () => {
+test('a program started by its path suggests commands with the whole path', async () => {
   const started = Bun.spawnSync(['sh', '-c', 'bin/claude-code-agent group show none'], {
     cwd: dirname(dirname(launcher)),
     env: user.env,

@@ -1,4 +1,6 @@
-/** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
+/**
+ * Promises: the generated part of a pull request's text replaces only itself, and a model's text stays plain text.
+ */
 import { expect, test } from 'bun:test';
 import type { MergeItem } from '../../../src/app/delivery/plan.ts';
 import { proposalSection, proposalTitle, withOurSection } from '../../../src/app/delivery/pull-request.ts';
@@ -20,7 +22,7 @@ function groupWith(result: string): { readonly state: GroupState; readonly items
   return { state: log.state, items: [{ record, workspace, work, source: 'c', uncommitted: [] }] };
 }
 
-test('whatever stands around our part stays, however often it is written', () => {
+test('text around the generated part stays, however often it is written', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (before, after, first, second) => {
       const [one, two] = [first, second].map((text) => {
@@ -32,14 +34,14 @@ test('whatever stands around our part stays, however often it is written', () =>
   );
 });
 
-test('a text without our part gets it at its end', () => {
+test('a text without the generated part gets it at its end', () => {
   const { state, items } = groupWith('Done.');
   const section = proposalSection(state, items, []);
   expect(withOurSection('', section)).toBe(section);
   expect(withOurSection('By hand.\n', section)).toBe(`By hand.\n\n${section}`);
 });
 
-test('an answer of any length keeps within what a server takes, and our part ends', () => {
+test('the generated part of any length stays within the server’s limit and is closed', () => {
   const { state, items } = groupWith('x'.repeat(100_000));
   for (const count of [1, 40, 3_000]) {
     const section = proposalSection(state, Array<MergeItem>(count).fill(items[0] as MergeItem), []);
@@ -48,7 +50,7 @@ test('an answer of any length keeps within what a server takes, and our part end
   }
 });
 
-test('a name in code stays as it is; people are not called and issues not closed', () => {
+test('names in code stay, mentions notify no users, and no issues are closed', () => {
   const { state, items } = groupWith('Use `@Override`, mail a@b.example, ask @boss. Closes: #1, fixed team/shop#2.');
   const section = proposalSection(state, items, []);
   expect(section).toContain('`@Override`');

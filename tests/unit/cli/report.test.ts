@@ -1,6 +1,6 @@
 /**
- * Promises, through the real launcher: `group report` writes one HTML file and never over a file that is no report,
- * prints Markdown and JSON, tells of a group that has ended the same every time, and `group graph` draws.
+ * Promises: through the real launcher, `group report` writes one reproducible HTML file and overwrites only reports,
+ * and prints Markdown and JSON. `group graph` draws.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ beforeAll(() => {
 afterAll(() => user.remove());
 
 describe('group report', () => {
-  test('--html writes one private file, prints its path alone, and replaces an earlier report', async () => {
+  test('group report --html writes one private file, prints its path, and replaces an earlier report', async () => {
     for (const _ of ['first', 'again']) {
       const done = await user.run('group', 'report', 'release', '--html', 'report one.html');
       expect(done).toEqual({ code: 0, stdout: `${target}\n`, stderr: '' });
@@ -31,7 +31,7 @@ describe('group report', () => {
     expect(statSync(target).mode & 0o777).toBe(0o600);
   });
 
-  test('--html - prints the same bytes, in any time zone', async () => {
+  test('group report --html - prints the same bytes in any time zone', async () => {
     const pages = await Promise.all(
       ['UTC', 'America/New_York'].map((TZ) =>
         user.runWith({ env: { TZ } }, 'group', 'report', eventfulId, '--html', '-'),
@@ -46,7 +46,7 @@ describe('group report', () => {
     expect(pages[0]?.stdout).toBe(readFileSync(target, 'utf8'));
   });
 
-  test('a file that is no report stays, unless by force', async () => {
+  test('group report overwrites a file that is no report only with --force', async () => {
     const mine = join(user.folder, 'notes.html');
     writeFileSync(mine, '<!doctype html>\n<p>mine</p>');
     const refused = await user.run('group', 'report', 'release', '--html', mine);
@@ -59,7 +59,7 @@ describe('group report', () => {
     expect(readFileSync(mine, 'utf8')).toContain('The shop shows refunds.');
   });
 
-  test('a place where no file can be is said, and nothing is written', async () => {
+  test('group report reports an impossible path and writes nothing', async () => {
     mkdirSync(join(user.folder, 'folder'));
     symlinkSync('loop', join(user.folder, 'loop'));
     for (const place of ['no/such/folder.html', 'folder', 'loop', 'notes.html/x.html', '']) {
@@ -71,7 +71,7 @@ describe('group report', () => {
     expect(existsSync(join(user.folder, 'no'))).toBe(false);
   });
 
-  test('Markdown by itself and by name', async () => {
+  test('group report prints Markdown by default and by name', async () => {
     const [plain, named] = [
       await user.ok('group', 'report', 'release'),
       await user.ok('group', 'report', 'release', '--markdown'),
@@ -80,7 +80,7 @@ describe('group report', () => {
     expect(plain).toContain('| 004 mobile | failed (not-accepted) |');
   });
 
-  test('--json is one document with everything', async () => {
+  test('group report --json prints one complete document', async () => {
     const model = await user.json<ReportModel>('group', 'report', 'release');
     expect(model).toMatchObject({ version: 1, groupId: eventfulId, status: 'failed', attempts: 9, blocked: 1 });
     const statuses = model.sessions.map(({ status }) => status).join(' ');
@@ -88,21 +88,21 @@ describe('group report', () => {
     expect(model.sessions[3]).toMatchObject({ reason: 'not-accepted', rejection: { message: expect.any(String) } });
   });
 
-  test('two forms at once, and a group that is not there', async () => {
+  test('group report refuses two formats at once and an unknown group', async () => {
     const both = await user.run('group', 'report', 'release', '--html', 'x.html', '--json');
     expect(both).toMatchObject({ code: 2, stdout: '' });
     expect(existsSync(join(user.folder, 'x.html'))).toBe(false);
     expect(await user.run('group', 'report', 'nothing')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  test('a group that was only created', async () => {
+  test('group report works for a group that never started', async () => {
     const group = await user.makeGroup('fresh');
     expect(await user.ok('group', 'report', group)).toContain('0 of 2 sessions completed');
     expect(readMarkup(await user.ok('group', 'report', group, '--html', '-')).text).toContain('group run');
   });
 });
 
-test('group graph --format svg is a picture of its own', async () => {
+test('group graph --format svg prints a picture', async () => {
   const svg = await user.ok('group', 'graph', 'release', '--format', 'svg');
   const { elements, text } = readMarkup(svg);
   expect(elements[0]?.name).toBe('svg');

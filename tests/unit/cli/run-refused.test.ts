@@ -1,4 +1,4 @@
-/** U5. Promises: `run` creates no group of which no session could start: claude, login and config.yaml come first. */
+/** Promises: `run` creates no group if no session could start: claude, login and config.yaml are checked first. */
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,14 +16,14 @@ beforeEach(() => {
 
 const cases: [string, string, RegExp, Record<string, string>][] = [
   ['no claude', '', /no-such-claude/, { CLAUDE_CODE_AGENT_CLAUDE: '/no-such-claude' }],
-  ['a claude that is no program', '', /passwd/, { CLAUDE_CODE_AGENT_CLAUDE: '/etc/passwd' }],
+  ['a claude path that is no program', '', /passwd/, { CLAUDE_CODE_AGENT_CLAUDE: '/etc/passwd' }],
   ['no login', '', /claude is not logged in.*claude auth login/s, { FAKE_CLAUDE_LOGGED_OUT: '1' }],
   ['a broken config.yaml', 'prices: [', /config\.yaml/, {}],
 ];
 
 for (const [name, config, says, env] of cases) {
   for (const more of [[], ['--detach']]) {
-    test(`U5: ${name}${more.length > 0 ? ', detached' : ''}`, async () => {
+    test(`run creates no group with ${name}${more.length > 0 ? ', detached' : ''}`, async () => {
       const root = configRoot(user.env);
       if (!root.ok) throw new Error(root.failure.message);
       mkdirSync(root.value, { recursive: true });
@@ -37,7 +37,7 @@ for (const [name, config, says, env] of cases) {
   }
 }
 
-test('without a login a group that is there is refused as well: nothing starts, and no attempt counts', async () => {
+test('without a login an existing group is refused too, without an attempt', async () => {
   const group = await user.group('auth', { b: [] });
   const env = { FAKE_CLAUDE_LOGGED_OUT: '1' };
   for (const words of [
@@ -52,7 +52,7 @@ test('without a login a group that is there is refused as well: nothing starts, 
   expect(user.events(group).map(({ type }) => type)).toEqual(['group_created', 'session_added']);
 }, 60_000);
 
-test('U5: with all of it there the group is created and run', async () => {
+test('with claude, login and config.yaml in order, run creates and runs the group', async () => {
   const run = user.start('run', workflow, '--output', 'text');
   const folder = join(user.data, 'session-groups');
   await until(() => existsSync(folder) && readdirSync(folder).some((name) => /^\d/.test(name)));

@@ -1,6 +1,6 @@
 /**
- * Promises: what was denied to a session is shown with the rules that would have allowed it; they are chosen, or all
- * taken, and the session goes on with them; rules that somebody else adds meanwhile are not lost.
+ * Promises: `session allow` shows denied calls with the rules that would allow them. The chosen rules are added, the
+ * session continues, and rules added meanwhile by others are kept.
  */
 import { expect, test } from 'bun:test';
 import type { GroupEvent } from '../../../src/core/event.ts';
@@ -18,7 +18,7 @@ const denied = [
 ];
 const offered = ['Bash(npm test:*)', 'Bash(rm -rf build)', 'WebFetch(domain:bun.sh)'];
 
-/** claude says that these calls were denied, as old programs do at the end and newer ones also at once. */
+/** claude reports that these calls were denied: old versions at the end, newer ones also at once. */
 async function denyAll(fake: Invocation): Promise<void> {
   const content = denied.map(({ tool_name, tool_use_id, tool_input }) => ({
     type: 'tool_use',
@@ -32,7 +32,7 @@ async function denyAll(fake: Invocation): Promise<void> {
   await fake.print(resultLine(0.01, { permission_denials: denied }));
 }
 
-/** A group with one session, which failed because all that it tried was denied. */
+/** A group with one session, which failed because all its calls were denied. */
 async function deniedGroup(...options: string[]): Promise<string> {
   const group = await user.group('auth', { api: options });
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -46,7 +46,7 @@ function allowed(group: string): readonly string[] | undefined {
   return (last as Extract<GroupEvent, { type: 'session_changed' }> | undefined)?.session.allowedTools;
 }
 
-test('all that was denied is allowed, and the session goes on with it', async () => {
+test('session allow --all allows all denied calls, and the session continues', async () => {
   const group = await deniedGroup('--allowed-tools', 'Edit');
   expect(await user.ok('group', 'show', group)).toContain(`session allow ${group}/api --denied --retry`);
   const allow = user.start('session', 'allow', 'auth/api', '--denied', '--retry');
@@ -63,7 +63,7 @@ test('all that was denied is allowed, and the session goes on with it', async ()
   ]);
 }, 60_000);
 
-test('what was denied is shown with its rules, and how they are taken', async () => {
+test('session allow lists denied calls with their rules, and the command that adds them', async () => {
   const group = await deniedGroup();
   const shown = await user.ok('session', 'allow', 'auth/api');
   expect(shown).toBe(
@@ -95,7 +95,7 @@ test('what was denied is shown with its rules, and how they are taken', async ()
   });
 }, 60_000);
 
-test('on a terminal they are chosen by number', async () => {
+test('on a terminal session allow lets the user choose rules by number', async () => {
   const group = await deniedGroup();
   const line = [user.program, 'session', 'allow', 'auth/api'];
   const terminal = new TestTerminal(line, { cwd: user.folder, env: user.env, columns: 100 });
@@ -110,7 +110,7 @@ test('on a terminal they are chosen by number', async () => {
   expect(allowed(group)).toHaveLength(2);
 }, 60_000);
 
-test('a live runner adds them to a session that waits, whoever adds others at once', async () => {
+test('a live runner adds allowed rules to a waiting session, also from two commands at once', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
@@ -126,7 +126,7 @@ test('a live runner adds them to a session that waits, whoever adds others at on
   await run.finished;
 }, 60_000);
 
-test('what is no rule, and nothing to allow, is refused', async () => {
+test('session allow refuses an invalid rule, and a session without denied calls', async () => {
   const group = await user.group('auth', { api: [] });
   for (const [rules, words] of [
     [['--', '--mcp-config'], 'is not a permission rule'],

@@ -1,6 +1,6 @@
 /**
- * Promises: a session that is not running can be given another task, model, tools, caps, checks and dependencies, with
- * a live runner and without one; only what is given becomes another, and what claude is told says so.
+ * Promises: `session edit` changes task, model, tools, caps, checks and dependencies of a session that is not
+ * running, with or without a live runner. Only the given options change, and claude's prompt names the changes.
  */
 import { expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ async function definitionOf(group: string, name: string): Promise<Partial<Sessio
 
 const words = (fake: Invocation) => fake.hello.args;
 
-test('a failed session is told another task in the conversation that it goes on with', async () => {
+test('a failed session gets an edited task in the conversation that it continues', async () => {
   const group = await user.group('auth', { api: ['--model', 'opus', '--retries', '0'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const first = await user.begun(group, 'api');
@@ -67,7 +67,7 @@ test('a failed session is told another task in the conversation that it goes on 
   expect(said).toContain('Do THAT.');
   expect(said).not.toContain('Do it.');
   expect([second.resumed, words(second).includes('--model=haiku')]).toEqual([true, true]);
-  // What its hooks and its CLAUDE.md say is the new task as well.
+  // Its hooks and its CLAUDE.md contain the new task too.
   expect(readFileSync(join(folderOf(group, 'api'), 'prompt.md'), 'utf8')).toBe(said);
   const claudeMd = readFileSync(join(folderOf(group, 'api'), 'claude-config', 'CLAUDE.md'), 'utf8');
   expect([claudeMd.includes('Do THAT.'), claudeMd.includes('Do it.')]).toEqual([true, false]);
@@ -81,7 +81,7 @@ test('a failed session is told another task in the conversation that it goes on 
   expect((await again.finished).code).toBe(0);
 }, 60_000);
 
-test('without its conversation it is told that what is there may be of another task', async () => {
+test('without its conversation an edited session is warned that existing work may be of another task', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'api')).print(failure);
@@ -96,7 +96,7 @@ test('without its conversation it is told that what is there may be of another t
   expect((await retry.finished).code).toBe(0);
 }, 60_000);
 
-test('a live runner starts it with what it has been told meanwhile, and refuses one that runs', async () => {
+test('a live runner starts a session with its edits, and refuses edits of a running one', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const run = user.start('group', 'run', group, '--output', 'json');
   const api = await user.begun(group, 'api');
@@ -132,7 +132,7 @@ test('a live runner starts it with what it has been told meanwhile, and refuses 
   );
 }, 60_000);
 
-test('only what is given changes, and what is given can be taken back', async () => {
+test('session edit changes only the given options, and edits can be reverted', async () => {
   const given = ['--model', 'opus', '--max-budget-usd', '2', '--accept', 'true', '--accept-retries', '3'];
   const more = ['--untrusted', '--timeout', '5m', '--settings-override', '{"permissions":{"deny":["WebFetch"]}}'];
   const group = await user.group('auth', { lib: [], api: [...given, ...more, '--depends-on', 'lib'] });
@@ -165,7 +165,7 @@ test('only what is given changes, and what is given can be taken back', async ()
   );
 });
 
-test('a template stays the one of the session, with the values it has', async () => {
+test('session edit keeps the session’s template and its variables', async () => {
   const prompts = join(user.project('api'), '.claude-code-agent', 'templates', 'prompts');
   mkdirSync(prompts, { recursive: true });
   const text = '---\nvariables:\n  - { name: area, required: true }\n  - { name: ticket, required: true }\n---\n';
@@ -190,7 +190,7 @@ test('a template stays the one of the session, with the values it has', async ()
   });
 });
 
-test('a wrong check is corrected, and claude is not asked again', async () => {
+test('after the edit of a wrong acceptance command claude is not started again', async () => {
   const group = await user.group('auth', { api: ['--accept', 'false', '--accept-retries', '0'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'api')).succeed();
@@ -215,7 +215,7 @@ const refused: Readonly<Record<string, readonly [readonly string[], string]>> = 
   'two prompts': [['--prompt', 'x', '--prompt-file', 'y'], '--prompt and --prompt-file'],
 };
 
-test('what session add would refuse is refused, and nothing is written', async () => {
+test('session edit refuses what session add refuses and writes nothing', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   for (const [name, [options, words]] of Object.entries(refused)) {
     const { code, stdout, stderr } = await user.run('session', 'edit', 'auth/api', ...options);
@@ -224,7 +224,7 @@ test('what session add would refuse is refused, and nothing is written', async (
   expect(changes(group)).toEqual([]);
 });
 
-test('a session that has not begun moves to another project, and takes the commands of that', async () => {
+test('a session that has not started can move to another project and gets its commands', async () => {
   const put = (name: string, accept: string) => {
     const folder = join(user.project(name), '.claude-code-agent');
     mkdirSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Promises, as a user types them: where a session works and how its work is checked is kept as it was given, also by a
- * live runner; what cannot be is refused in one sentence; a command that a project brings is told, and frozen.
+ * Promises: place of work and acceptance commands of a session are stored as typed, also by a live runner. Impossible
+ * values are refused in one sentence, and commands from a project file are announced and frozen.
  */
 import { describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ interface Shown {
   readonly isolation?: { readonly mode: string; readonly why: string };
 }
 
-/** A repository with a commit, as a project; its path. */
+/** Creates a repository with a commit as a project and returns its path. */
 function repository(name: string): string {
   const made = new Repository(join(user.folder, 'projects', name));
   made.commit({ 'README.md': name });
@@ -47,7 +47,7 @@ const kept = {
   commit: false,
 };
 
-test('what is given is kept, with the repository of the project, whatever folder of it that is', async () => {
+test('work options are stored with the project’s repository, from any folder of it', async () => {
   const project = repository('mono');
   mkdirSync(join(project, 'packages/web'), { recursive: true });
   const group = await user.ok('group', 'create', 'work');
@@ -63,7 +63,7 @@ test('what is given is kept, with the repository of the project, whatever folder
   expect(shown).toContain('Works in: its own worktree, because it was requested');
 });
 
-test('a live runner adds the same', async () => {
+test('a live runner stores the same work options', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet', '--concurrent', '1');
   const api = await user.begun(group, 'api');
@@ -78,7 +78,7 @@ test('a live runner adds the same', async () => {
   expect((await run.finished).code).toBe(0);
 }, 60_000);
 
-describe('refused in one sentence, and nothing is added', () => {
+describe('refused work options', () => {
   test.each([
     [['--isolate', 'worktree'], 'is not in a git repository. Make it a repository with git init and a first commit'],
     [['--isolate', 'clone'], 'Allowed choices are none, worktree'],
@@ -95,7 +95,7 @@ describe('refused in one sentence, and nothing is added', () => {
     [['--setup', 'npm ci'], '--setup is run in a new worktree only, and the project is not in a git repository.'],
     [['--isolate', 'none', '--no-commit'], '--no-commit is about worktrees only, and the session gets none.'],
     [['--expect-changes'], '--expect-changes takes a git repository, and the project is in none.'],
-  ])('%j', async (options, words) => {
+  ])('the work options %j are refused, and no session is added', async (options, words) => {
     const group = await user.ok('group', 'create', 'work');
     const { code, stdout, stderr } = await user.run(
       ...['session', 'add', group, '--project', user.project('plain'), '--prompt', 'hi', ...options],
@@ -106,8 +106,8 @@ describe('refused in one sentence, and nothing is added', () => {
   });
 });
 
-describe("a project's own file", () => {
-  test('counts when nothing is typed; it is told once, and later changes mean nothing', async () => {
+describe('project files', () => {
+  test('a project file applies without options and is announced once; later changes have no effect', async () => {
     const project = repository('api');
     const file = write(join(project, '.claude-code-agent/project.yaml'), 'accept: npm test\nsetup: npm ci\n');
     const group = await user.ok('group', 'create', 'work');
@@ -126,7 +126,7 @@ describe("a project's own file", () => {
     expect((await show('work/three')).accept).toBeUndefined();
   });
 
-  test('that is wrong is told with its places, by session add, a workflow and template validate', async () => {
+  test('errors in a project file are reported with places by session add, run and template validate', async () => {
     const project = repository('api');
     const file = write(join(project, '.claude-code-agent/project.yaml'), 'acept: x\n');
     const line = `${file}:1:1: the project file has no "acept"; did you mean "accept"?`;
@@ -159,7 +159,7 @@ sessions:
   four: { project: "${projects}/plain", prompt: "{{sessions.two.branch}} {{sessions.two.diffStat}}", dependsOn: two }
 `;
 
-test('a plan shows which sessions get worktrees and why, and every command that is going to be run', async () => {
+test('group plan shows which sessions get worktrees and why, and every command that will run', async () => {
   for (const name of ['api', 'web']) repository(name);
   user.project('plain');
   const file = write(join(user.folder, 'flow.yaml'), flow(join(user.folder, 'projects')));
@@ -186,7 +186,7 @@ Shell commands
   expect((await user.json<{ config: object }>('group', 'show', shared)).config).toMatchObject({ shareCheckouts: true });
 });
 
-test('a plan says of a setup command that it is not run where there is no worktree', async () => {
+test('group plan says that a setup command does not run without a worktree', async () => {
   const group = await user.ok('group', 'create', 'alone');
   await user.ok('session', 'add', group, '--project', repository('api'), '--prompt', 'hi', '--setup', 'npm ci');
   const { stdout } = await user.run('group', 'plan', group);
@@ -194,7 +194,7 @@ test('a plan says of a setup command that it is not run where there is no worktr
   expect(stdout).not.toContain('Shell commands');
 });
 
-test('a branch is promised only of sessions that may have one', async () => {
+test('only sessions that may get a branch can have theirs referenced', async () => {
   const project = repository('api');
   const group = await user.ok('group', 'create', 'work');
   const add = ['session', 'add', group, '--project', project, '--prompt'];

@@ -1,6 +1,6 @@
 /**
- * Promises of signals.ts: what is sent twice at once, to a program and to its process group, is one wish to stop; what
- * is sent again later is a second one; a closed terminal is always heard. Not covered: `nohup`, see the tests of runs.
+ * Promises: signals sent at once to a program and to its process group count as one stop request, a later signal is a
+ * second one, and a closed terminal is always noticed. `nohup` is tested with runs.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { onSignal } from '../../../src/app/signals.ts';
@@ -22,7 +22,7 @@ function send(atMs: number, signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
   process.emit(signal, signal);
 }
 
-test('two signals at once are one wish to stop, whichever they are', () => {
+test('two signals at once are one stop request, whichever they are', () => {
   listen();
   send(5, 'SIGTERM');
   send(5, 'SIGTERM');
@@ -30,14 +30,14 @@ test('two signals at once are one wish to stop, whichever they are', () => {
   expect(heard).toEqual(['SIGTERM 5']);
 });
 
-test('a signal later is a second wish', () => {
+test('a later signal is a second stop request', () => {
   listen();
   send(5, 'SIGINT');
   send(205, 'SIGINT');
   expect(heard).toEqual(['SIGINT 5', 'SIGINT 205']);
 });
 
-test('that the terminal was closed is heard although a wish came just before, and is none', () => {
+test('a closed terminal is noticed right after a stop request, and is not one', () => {
   listen();
   send(5, 'SIGINT');
   send(6, 'SIGHUP');
@@ -45,7 +45,7 @@ test('that the terminal was closed is heard although a wish came just before, an
   expect(heard).toEqual(['SIGINT 5', 'SIGHUP 6']);
 });
 
-test('whoever ends listening leaves no timer that keeps the process from ending', () => {
+test('removing the signal listener leaves no timer that keeps the process alive', () => {
   listen();
   send(5, 'SIGINT');
   end();

@@ -1,6 +1,6 @@
 /**
- * Promises: a group that ends while it is looked at is never called interrupted; of one that is, every command tells
- * the same times and costs; a session that goes on by itself says when, for as long as somebody runs its group.
+ * Promises: a group that ends while it is read is never called interrupted, all commands show the same times and
+ * costs, and automatic resume times are shown while a runner is alive.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { utimesSync } from 'node:fs';
@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-/** A world in which the runner of the group ends right after somebody has asked for it, or has read the log. */
+/** A world in which the runner ends right after its lock, or the log, was read. */
 function endingAfter(step: 'lock' | 'log', group: string): World {
   const opened = openGroupWriter(user.world, user.data, group, 'the-runner');
   if (!opened.ok) throw new Error(opened.failure.message);
@@ -43,7 +43,7 @@ function endingAfter(step: 'lock' | 'log', group: string): World {
   return { ...user.world, locks: { ...locks, holder }, files: { ...files, readBytes } };
 }
 
-test.each(['lock', 'log'] as const)('its runner ends after the %s was looked at', (step) => {
+test.each(['lock', 'log'] as const)('a group whose runner ends after the %s was read is not interrupted', (step) => {
   const group = user.make('auth', [{ name: 'api' }], [story.started, story.intended, story.spawned]);
   const reference: GroupReference = { root: user.data, groupId: group, paths: user.paths(group) };
   const world = endingAfter(step, group);
@@ -53,13 +53,13 @@ test.each(['lock', 'log'] as const)('its runner ends after the %s was looked at'
   expect(readStanding(world, loaded.value).isInterrupted).toBe(false);
 });
 
-test('one that nobody runs is', () => {
+test('a group without a runner is interrupted', () => {
   const group = user.make('auth', [{ name: 'api' }], [story.started]);
   const loaded = loadWithRunner(user.world, { root: user.data, groupId: group, paths: user.paths(group) });
   expect(loaded.ok && readStanding(user.world, loaded.value).isInterrupted).toBe(true);
 });
 
-/** Its worker lives and has nothing to do; it said something last nine seconds after its start. Its group. */
+/** A group whose worker is alive and idle, with its last output nine seconds after its start. */
 function leftAlone(): string {
   const worker = user.world.processes.identify(process.pid);
   if (worker === null) throw new Error('This process is not there.');
@@ -75,13 +75,13 @@ function leftAlone(): string {
   const tokens = { input_tokens: 7, output_tokens: 3 };
   const answer = { id: 'm', model: 'claude-opus-4-8', content: [{ type: 'text', text: 'Done.' }], usage: tokens };
   user.world.files.writeAtomic(transcript, `${JSON.stringify({ type: 'assistant', message: answer })}\n`);
-  // File systems tell parts of milliseconds as well.
+  // File systems also keep fractions of milliseconds.
   const saidAt = (Date.parse(begun?.at ?? '') + 9000.4) / 1000;
   utimesSync(transcript, saidAt, saidAt);
   return group;
 }
 
-test('a session that nobody watches has worked until it said something last, for every command', async () => {
+test('the duration of a session without a runner ends with its last output, in every command', async () => {
   const group = leftAlone();
   const shown = await user.json<{ cost: number; tokens: object; durationMs: number }>(
     'session',
@@ -101,7 +101,7 @@ test('a session that nobody watches has worked until it said something last, for
   expect(await user.ok('group', 'report', group, '--html', '-')).toContain('<title>auth: interrupted</title>');
 });
 
-/** Lets the group have a runner, this process, while something is asked. */
+/** Holds the lock of the group as its runner, with this process, during an action. */
 async function whileRun<T>(group: string, ask: () => Promise<T>): Promise<T> {
   const { lock } = user.paths(group);
   const runner = user.world.locks.tryLock(lock, { identity: user.world.machine.self, runId: 'run' });
@@ -112,7 +112,7 @@ async function whileRun<T>(group: string, ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What is told of the session while its runner wrote this down of it. */
+/** The output of the views of the session while its runner has written this progress. */
 function toldWith(now: object): Promise<{ why: string; shown: string }> {
   const [one] = user.groups;
   const group = one ?? user.make('auth', [{ name: 'api' }], [story.started, story.intended, story.spawned]);
@@ -125,7 +125,7 @@ function toldWith(now: object): Promise<{ why: string; shown: string }> {
   }));
 }
 
-test('a session to which the API gives no answer says so', async () => {
+test('a session with an unavailable API is shown as such', async () => {
   const retry = { attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 };
   const sentence = 'The API does not respond (503); claude is retrying (5 of 6).';
   const { why, shown } = await toldWith({ lastText: 'I look.', retry });
@@ -140,7 +140,7 @@ test('a session to which the API gives no answer says so', async () => {
   expect((await toldWith({ lastText: 'I look.' })).why).toContain('Last message: I look.');
 });
 
-test('calls that were denied are told while the session works on', async () => {
+test('denied calls are shown while the session is running', async () => {
   const sentence = '2 tool calls were denied: Bash, Write; first Bash ls.';
   const denied = { calls: 2, tools: ['Bash', 'Write'], first: 'Bash ls' };
   const { why, shown } = await toldWith({ currentTool: 'Bash ls', denied });
@@ -151,7 +151,7 @@ test('calls that were denied are told while the session works on', async () => {
 test.each([
   ['throttled', 'throttled until', 'The server is throttling requests. Resuming at'],
   ['five_hour', 'usage limit until', 'Usage limit reached. Resuming at'],
-])('a limit of the kind %s is called what it is', async (limitType, condition, sentence) => {
+])('a limit of the kind %s is shown with its name', async (limitType, condition, sentence) => {
   const resetsAt = new Date(user.world.clock.now() + 3_600_000).toISOString();
   const group = user.make('auth', [{ name: 'api' }], [story.started, { type: 'limit_reached', resetsAt, limitType }]);
   await whileRun(group, async () => {
@@ -161,7 +161,7 @@ test.each([
   });
 });
 
-/** What the commands say of the session of this group. */
+/** The output of the commands about the session of this group. */
 async function toldOf(group: string): Promise<{ show: string; list: string; session: string; json: object[] }> {
   return {
     show: await user.ok('group', 'show', group),
@@ -194,25 +194,25 @@ test.each<[string, (at: string) => readonly EventBody[], string]>([
     'paused (limit, resumes at ',
   ],
   [
-    'not started yet because of a usage limit',
+    'not started because of a usage limit',
     (resetsAt) => [{ type: 'limit_reached', resetsAt }],
     'pending (limit, resumes at ',
   ],
-])('a session %s says when it goes on', async (_, bodiesOf, status) => {
+])('a session %s shows its resume time', async (_, bodiesOf, status) => {
   const retryAt = inTenMinutes();
   const group = user.make('auth', [{ name: 'api' }], [story.started, ...bodiesOf(retryAt)]);
   const { show, list, session, json } = await whileRun(group, () => toldOf(group));
   for (const table of [show, list]) expect(table).toContain('RESUMES AT');
   expect(session).toContain(`Status: ${status}`);
   expect(json).toMatchObject([{ retryAt }, { retryAt }, { retryAt }]);
-  // Nobody is there who would let it go on.
+  // No runner is alive that would resume it.
   const alone = await toldOf(group);
   for (const table of [alone.show, alone.list]) expect(table).not.toContain('RESUMES AT');
   expect(alone.session).not.toContain('goes on at');
   for (const one of alone.json) expect(one).not.toHaveProperty('retryAt');
 });
 
-test('while its set-up command runs, a session says so and where its output is', async () => {
+test('during setup a session is shown as such with its output file', async () => {
   const group = user.make('auth', [{ name: 'api' }]);
   const before = readLog(user.world, user.paths(group).events);
   const added = before.ok ? before.value.find((event) => event.type === 'session_added') : undefined;
@@ -232,12 +232,12 @@ test('while its set-up command runs, a session says so and where its output is',
   user.world.files.makeFolder(folder);
   user.world.files.writeAtomic(setupLog, '$ npm ci\n');
   for (const text of await whileRun(group, told)) expect(text).toContain(sentence);
-  for (const text of await told()) expect(text).not.toContain('set-up command runs');
+  for (const text of await told()) expect(text).not.toContain('Its setup command is running');
   user.world.files.writeAtomic(setupDone, '');
   expect(await whileRun(group, () => user.ok('group', 'why', group))).toContain('claude is starting.');
 });
 
-/** What `group why --json` says of one session that waits, while a runner has written this. */
+/** The output of `group why --json` about a waiting session while a runner has written this progress. */
 async function whyTold(progress: (group: string, seq: number) => object): Promise<string> {
   const group = user.make('auth', [{ name: 'api' }], [story.started]);
   const events = readLog(user.world, user.paths(group).events);
@@ -251,13 +251,13 @@ async function whyTold(progress: (group: string, seq: number) => object): Promis
 
 const short = { id: sessionId(1), status: 'pending', reason: 'memory', message: 'Memory is short.' };
 
-test('what the runner has written last is what is told', async () => {
+test('group why shows the last reason written by the runner', async () => {
   expect(await whyTold((groupId, seq) => ({ groupId, seq, sessions: [short] }))).toBe('memory: Memory is short.');
   const waits = { ...short, reason: 'waiting', message: 'It waits for 002.', waitsFor: [sessionId(2)] };
   expect(await whyTold((groupId, seq) => ({ groupId, seq, sessions: [waits] }))).toBe('waiting: It waits for 002.');
 });
 
-test('of what it wrote before the last event only that holds which the log does not tell', async () => {
+test('of a progress older than the log, group why shows only reasons that the log lacks', async () => {
   const before = (seq: number) => seq - 1;
   const aboutToStart = 'slot: It is about to start.';
   expect(await whyTold((groupId, seq) => ({ groupId, seq: before(seq), sessions: [short] }))).toStartWith('memory:');

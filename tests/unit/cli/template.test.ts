@@ -1,7 +1,6 @@
 /**
- * Promises, through the real launcher: templates are listed with what they hide, shown, filled in and checked; `init`
- * makes a folder that is fine as it is; bad input gives the exit code of the table and every problem at its place.
- * Not covered: packs, sessions that use templates.
+ * Promises: through the real launcher, templates are listed with those that they hide, shown, rendered and validated,
+ * `init` creates a valid folder, and bad input gives the documented exit code with every problem at its place.
  */
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -34,7 +33,7 @@ interface Listed {
 }
 
 describe('template list', () => {
-  test('names the origin of each and what it hides', async () => {
+  test('template list shows the place of each template and what it hides', async () => {
     write(join(mine, 'prompts', 'code-review.md'), review);
     write(join(user.folder, shared, 'prompts', 'code-review.md'), review);
     const team = join(user.folder, 'team');
@@ -56,7 +55,7 @@ describe('template list', () => {
 });
 
 describe('template show', () => {
-  test('a prompt with its variables', async () => {
+  test('template show prints a prompt with its variables', async () => {
     const path = write(join(mine, 'prompts', 'mine.md'), review);
     expect(await user.ok('template', 'show', 'mine')).toBe(
       `mine (prompt, user)\nMine\n${path}\n\nVariables:\n  what (string; required): W\n\nReview {{what}}.`,
@@ -71,13 +70,13 @@ describe('template show', () => {
     });
   });
 
-  test('a config with its files, by its alias too', async () => {
+  test('template show prints a config with its files, also by its alias', async () => {
     const shown = await user.json<{ name: string; files: { path: string }[] }>('template', 'show', 'typescript-strict');
     expect(shown).toMatchObject({ kind: 'config', name: 'strict-typescript', origin: 'shipped' } as object);
     expect(shown.files.map(({ path }) => path)).toContain('settings.json');
   });
 
-  test('a name of two kinds has to be told apart; a path is a path', async () => {
+  test('template show requires the kind for an ambiguous name, and accepts a path', async () => {
     write(join(mine, 'prompts', 'both.md'), review);
     write(join(mine, 'workflows', 'both.yaml'), 'version: 1\ndescription: W\n');
     const clash = await user.run('template', 'show', 'both');
@@ -110,7 +109,7 @@ describe('template show', () => {
 });
 
 describe('template render', () => {
-  test('the seed’s example, word for word', async () => {
+  test('template render prints the specification’s example exactly', async () => {
     const given = ['--var', 'file_path=src/a.ts'];
     const text = await user.ok('template', 'render', 'code-review', ...given);
     expect(text).toContain('src/a.ts');
@@ -119,7 +118,7 @@ describe('template render', () => {
 });
 
 describe('template validate', () => {
-  test('every problem of a folder, each at its place', async () => {
+  test('template validate reports every problem of a folder at its place', async () => {
     const folder = join(user.folder, 'pack');
     write(join(folder, 'prompts', 'a.md'), '---\nvariables: []\n---\n{{x}}\n\n{{y}}');
     write(join(folder, 'prompts', 'b.md'), '---js\nmodule.exports = 1\n---\nx');
@@ -151,7 +150,7 @@ describe('template validate', () => {
     expect(said.problems).toHaveLength(lines.length - 1);
   });
 
-  test('what is fine is said to be fine', async () => {
+  test('template validate confirms a valid template', async () => {
     const path = write(join(user.folder, 'x.md'), review);
     expect(await user.ok('template', 'validate', path)).toBe('The prompt template is valid.');
     expect(await user.json<object>('template', 'validate', path)).toEqual({
@@ -162,7 +161,7 @@ describe('template validate', () => {
 });
 
 describe('template init', () => {
-  test('makes templates that are fine, found and filled in', async () => {
+  test('template init creates templates that are valid, found and rendered', async () => {
     await user.ok('template', 'init', shared);
     expect(await user.ok('template', 'validate', shared)).toBe('3 templates checked. No problems.');
     const listed = await user.json<Listed[]>('template', 'list');
@@ -174,7 +173,7 @@ describe('template init', () => {
     expect(await user.ok('template', 'render', 'careful')).toContain('Bash(npm test)');
   });
 
-  test('nothing that exists is touched', async () => {
+  test('template init changes no existing file', async () => {
     write(join(user.folder, 'full', 'note'), 'mine');
     symlinkSync(join(user.folder, 'elsewhere'), join(user.folder, 'dangling'));
     for (const [path, sentence] of [

@@ -1,11 +1,11 @@
-/** Promises: a transcript reads as a conversation; no line of it can control the terminal, however odd it is. */
+/** Promises: a transcript reads as a conversation, and none of its lines can control the terminal. */
 import { expect, test } from 'bun:test';
 import { TranscriptRenderer } from '../../../src/cli/transcript/transcript.ts';
 import { noUsage } from '../../../src/core/group.ts';
 import { colourStyle, plainStyle } from '../../../src/view/format.ts';
 import { wholeLine } from '../../../src/view/transcript/markdown.ts';
 
-/** All that one line of the transcript gives. */
+/** The output for one line of the transcript. */
 const render = (renderer: TranscriptRenderer, line: string): string[] =>
   renderer.read(line).flatMap((entry) => renderer.show(entry).map(wholeLine));
 
@@ -21,7 +21,7 @@ const answer = (id: string, content: string, more: object = {}) => ({
   message: { content: [{ type: 'tool_result', tool_use_id: id, content, ...more }] },
 });
 
-test('text, tools, outcomes and the result', () => {
+test('a transcript shows text, tools, outcomes and the result', () => {
   const lines = read(
     { type: 'system', subtype: 'init', session_id: 's', model: 'opus', claude_code_version: '2.1', cwd: '/p' },
     assistant({ type: 'text', text: 'I will **look**.\nThen act.' }),
@@ -56,7 +56,7 @@ test('text, tools, outcomes and the result', () => {
   ]);
 });
 
-test('a turn that was stopped was interrupted and has not failed', () => {
+test('a stopped turn is shown as interrupted, not failed', () => {
   const result = { type: 'result', subtype: 'error_during_execution', is_error: true, num_turns: 2 };
   const note = { errors: ['[ede_diagnostic] result_type=user last_content_type=n/a'] };
   const [stopped] = read({ ...result, ...note, terminal_reason: 'aborted_tools' });
@@ -64,7 +64,7 @@ test('a turn that was stopped was interrupted and has not failed', () => {
   expect(read({ ...result, ...note }).map((line) => line.slice(0, 10))).toEqual(['! [ede_dia', '-- failed:']);
 });
 
-test('an outcome names its call where another one stands between them', () => {
+test('an outcome names its call if another call is between them', () => {
   const lines = read(
     call('a', 'Read', { file_path: 'a' }),
     call('b', 'Bash', { command: 'ls' }),
@@ -74,7 +74,7 @@ test('an outcome names its call where another one stands between them', () => {
   expect(lines).toEqual(['> Read a', '> Bash ls', '  = files', '  = Read a: text']);
 });
 
-test('edits are shown as coloured differences, long ones in part', () => {
+test('edits are shown as coloured diffs, long ones truncated', () => {
   const long = Array.from({ length: 100 }, (_, index) => `+line ${index}`);
   const patch = [
     { oldStart: 7, newStart: 7, lines: [' same', '-old\u001b[31m', '+new\t\u202e'] },
@@ -97,7 +97,7 @@ test('edits are shown as coloured differences, long ones in part', () => {
   expect(lines.at(-1)).toContain('… 43 more lines');
 });
 
-test('what a sub-agent does is set off; a failed result tells its errors and what was denied', () => {
+test('sub-agent lines are indented, and a failed result lists its errors and denied calls', () => {
   const lines = read(
     { ...assistant({ type: 'text', text: 'inside' }), parent_tool_use_id: 't' },
     {
@@ -112,7 +112,7 @@ test('what a sub-agent does is set off; a failed result tells its errors and wha
   expect(lines).toEqual(['    inside', '! it broke', '! denied: Bash', '-- failed: $0.00, 0 in, 0 out, 1 turn, 0s']);
 });
 
-test('attempts say why they began, how they ended and what they cost', () => {
+test('attempts show why they began, how they ended and what they cost', () => {
   const renderer = new TranscriptRenderer(plainStyle, true);
   const at = '2026-01-04T10:00:00Z';
   const shown = [
@@ -136,7 +136,7 @@ test('attempts say why they began, how they ended and what they cost', () => {
   ]);
 });
 
-test('what the user said stands out, whole and with its time', () => {
+test('user messages stand out, complete and with their time', () => {
   const renderer = new TranscriptRenderer(plainStyle, true);
   const at = '2026-01-04T10:00:00Z';
   const shown = [
@@ -151,7 +151,7 @@ test('what the user said stands out, whole and with its time', () => {
   ]);
 });
 
-test('escape codes, half lines and rubbish are harmless', () => {
+test('escape codes, partial lines and invalid lines are harmless', () => {
   const evil = '\u001b]52;c;ZXZpbA==\u0007\u001b]0;t\u0007\u001b[2Jred\u009b31m\r\u202e\u200f\u061c';
   const lines = read(
     assistant({ type: 'text', text: evil }, { type: 'tool_use', id: 'x', name: evil, input: { command: evil } }),

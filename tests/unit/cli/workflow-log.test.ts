@@ -1,6 +1,6 @@
 /**
- * F10. Promises: with GITHUB_ACTIONS=true no text of a model, a file or a user becomes a command to the machine that
- * runs the workflow, whichever command prints it; JSON still means the same, and a file gets what it always got.
+ * Promises: with GITHUB_ACTIONS=true no text of a model, a file or a user becomes a workflow command, in any
+ * command's output. JSON keeps its meaning, and output to files is unchanged.
  */
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ async function completed(): Promise<string> {
   return group;
 }
 
-test('F10: what a session said is no command, whoever shows it', async () => {
+test('session text is no GitHub workflow command in any command’s output', async () => {
   const group = await completed();
   const lines = [
     ['session', 'logs', `${group}/api`],
@@ -57,7 +57,7 @@ const parsed = (text: string): unknown => {
   }
 };
 
-test('F10: a file gets the bytes as they are', async () => {
+test('output to a file is unchanged under GITHUB_ACTIONS', async () => {
   const group = await completed();
   const file = Bun.file(join(user.folder, 'api.jsonl'));
   const command = [launcher, 'session', 'logs', `${group}/api`, '--raw'];
@@ -66,7 +66,7 @@ test('F10: a file gets the bytes as they are', async () => {
   expect(await file.text()).toContain('so ##[error]taken over');
 }, 60_000);
 
-test('F10: in whatever pieces it is written', () => {
+test('workflow commands are neutralised across any chunks of output', () => {
   const piece = fc.constantFrom('::', '\n', '\r', ' ', '\t', 'x', '::error::', '\n\n', 'x ::', '##[x]');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), fc.boolean(), (pieces, isFile) => {

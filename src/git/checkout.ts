@@ -4,7 +4,7 @@ import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { type Git, runGit } from './git.ts';
 import type { UrlCredentials } from './source.ts';
 
-/** Enough for a slow connection and a large repository; a server that never answers must not block for longer. */
+/** Enough for a slow connection and a large repository. */
 const fetchTimeoutMs = 5 * 60_000;
 const localTimeoutMs = 60_000;
 
@@ -38,7 +38,7 @@ export async function checkOut(git: Git, input: CheckoutInput): Promise<Result<C
   });
   if (!fetched.ok) return withNext(fetched.failure, ref);
   const found = await runGit(git, { ...local, args: ['rev-parse', '--verify', '--quiet', 'FETCH_HEAD^{commit}'] });
-  if (!found.ok) return fail('not-found', `${ref ?? 'HEAD'} names no commit.`, 'Give a branch, a tag or a commit id.');
+  if (!found.ok) return fail('not-found', `${ref ?? 'HEAD'} is not a commit.`, 'Give a branch, a tag or a commit id.');
   const commit = found.value.trim();
   const filled = await runGit(git, { ...local, args: ['checkout', '--quiet', '--force', '--detach', commit, '--'] });
   if (filled.ok) return ok({ commit });
@@ -60,6 +60,6 @@ export async function filesAt(git: Git, folder: string, commit: string): Promise
 
 function withNext(failure: Failure, ref: string | undefined): Result<never> {
   if (failure.next.sentence !== '') return { ok: false, failure };
-  const which = ref === undefined ? '' : ` and that ${ref} is one of its branches, tags or full commit ids`;
-  return fail(failure.reason, failure.message, `Check with git that you can read the repository${which}.`);
+  const which = ref === undefined ? '' : ` and that ${ref} is a branch, tag or full commit id`;
+  return fail(failure.reason, failure.message, `Check that git can read the repository${which}.`);
 }

@@ -42,27 +42,28 @@ export async function commitWork(
   if (found?.repository !== repository || found.top !== path || gitDir === null) {
     if (files.entryKind(path) === null) {
       const next =
-        'A retry makes the worktree again from its branch; say with --prompt that it is to look at what is left.';
-      return fail('worktree-failed', `The worktree ${path} is gone, so its work cannot be judged.`, next);
+        'A retry creates the worktree again from its branch. Tell claude with --prompt to check what is left.';
+      return fail('worktree-failed', `The worktree ${path} is missing, so its work cannot be accepted.`, next);
     }
-    const next = 'Try git worktree repair there, then retry the session.';
+    const next = 'Run git worktree repair there, then retry the session.';
     return fail('worktree-failed', `${path} is no longer a worktree of ${repository}.`, next);
   }
-  const looked = await uncommittedIn(git, path);
-  if (!looked.ok) return looked;
-  const { head, branch: current } = looked.value;
-  const trouble = checkHalfDone(git, path, gitDir, looked.value);
-  if (!trouble.ok && !leave) return trouble;
-  const isThere = current === branch && head !== null;
-  // Work that stays behind may be reported, but is no failure.
-  const stays = { isHome: isThere && trouble.ok, notes: trouble.ok ? [] : [trouble.failure.message] };
-  const home =
-    isThere || !trouble.ok ? ok(stays) : await restoreBranch(git, workspace, looked.value, { gitDir, leave });
-  if (!home.ok) return home;
-  const now = home.value === stays ? looked : await uncommittedIn(git, path);
+  const status = await uncommittedIn(git, path);
+  if (!status.ok) return status;
+  const { head, branch: current } = status.value;
+  const problem = checkHalfDone(git, path, gitDir, status.value);
+  if (!problem.ok && !leave) return problem;
+  const exists = current === branch && head !== null;
+  // With `leave`, remaining work is only reported.
+  const unchanged = { isOnBranch: exists && problem.ok, notes: problem.ok ? [] : [problem.failure.message] };
+  const restored =
+    exists || !problem.ok ? ok(unchanged) : await restoreBranch(git, workspace, status.value, { gitDir, leave });
+  if (!restored.ok) return restored;
+  const now = restored.value === unchanged ? status : await uncommittedIn(git, path);
   if (!now.ok) return now;
   const scope = { base, fresh, apart, ...defined({ target }) };
-  const commit = home.value.isHome && !leave ? await commitAll(git, path, message, scope, now.value) : ok(false);
+  const commit =
+    restored.value.isOnBranch && !leave ? await commitAll(git, path, message, scope, now.value) : ok(false);
   if (!commit.ok) return commit;
   const printed = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
   if (!printed.ok) return printed;
@@ -76,7 +77,7 @@ export async function commitWork(
     committed: commit.value,
     stat,
     notes: [
-      ...home.value.notes,
+      ...restored.value.notes,
       ...repositoriesApart(commit.value ? repositoriesLeft : repositories, links),
       ...(stat.files > 0 ? missingHooks(git, workspace) : []),
     ],
@@ -89,32 +90,32 @@ function missingHooks({ world: { files } }: Git, { path, repository, checkout }:
   const folder = /^\s*hooksPath\s*=\s*"?([^"\n]+?)"?\s*$/im.exec(config)?.[1];
   if (folder === undefined || checkout === undefined || /^[/~]/.test(folder)) return [];
   const isMissing = files.entryKind(join(path, folder)) === null && files.entryKind(join(checkout, folder)) !== null;
-  const why = `${nameFiles([folder])} is in the checkout alone; a set-up command can make it in the worktree, too`;
+  const why = `${nameFiles([folder])} exists only in the checkout; a set-up command can create it in the worktree`;
   return isMissing ? [`Hooks of the repository did not run for the session's own commits: ${why}.`] : [];
 }
 
 function checkHalfDone(git: Git, path: string, gitDir: string, { unmerged }: Uncommitted): Result<void> {
-  const series = unfinishedOperation(git, gitDir);
-  if (series !== null) {
-    const message = `The session left ${series.what} half done in ${path}.`;
-    return fail('worktree-failed', message, `End it there (${series.cure}), then retry the session.`);
+  const unfinishedSeries = unfinishedOperation(git, gitDir);
+  if (unfinishedSeries !== null) {
+    const message = `The session left ${unfinishedSeries.what} unfinished in ${path}.`;
+    return fail('worktree-failed', message, `Finish it there (${unfinishedSeries.command}), then retry the session.`);
   }
   const conflicts = openConflicts(git, path, unmerged);
   if (conflicts.length === 0) return ok(undefined);
-  const message = `The session left conflicts of a merge in ${path}: ${nameFiles(conflicts)}.`;
-  return fail('merge-conflict', message, 'Settle them there and git add them, then retry the session.');
+  const message = `The session left merge conflicts in ${path}: ${nameFiles(conflicts)}.`;
+  return fail('merge-conflict', message, 'Resolve them there and git add them, then retry the session.');
 }
 
 /** For a nested repository git keeps at most a commit id, so its contents exist nowhere else. */
 function repositoriesApart(repositories: readonly string[], links: readonly string[]): readonly string[] {
   const notes: string[] = [];
   if (repositories.length > 0) {
-    notes.push(`Not committed, because git keeps no files of repositories within one: ${nameFiles(repositories)}.`);
+    notes.push(`Not committed, because git does not track files of nested repositories: ${nameFiles(repositories)}.`);
   }
   if (links.length > 0) {
     notes.push(
-      `The branch names commits of repositories within it (${nameFiles(links)}), which may be in this worktree ` +
-        'alone: push them from there.',
+      `The branch refers to commits of nested repositories (${nameFiles(links)}) that may exist only in this ` +
+        'worktree: push them from there.',
     );
   }
   return notes;

@@ -257,8 +257,8 @@ async function withIndexCopy<T>(
 
 // Unfinished operations in a session's worktree: a rebase, an unresolved conflict.
 
-/** An unfinished rebase or series of commits is on no branch, so only its author can decide how it ends. */
-const series = [
+/** An unfinished rebase or unfinishedSeries of commits is on no branch, so only its author can decide how it ends. */
+const unfinishedSeries = [
   ['rebase-merge', 'a rebase', 'git rebase --continue or git rebase --abort'],
   ['rebase-apply', 'a rebase or a series of patches', 'git rebase --continue or git am --continue'],
   ['sequencer/todo', 'a series of cherry-picks or reverts', 'git cherry-pick --continue or git revert --continue'],
@@ -266,13 +266,13 @@ const series = [
 
 export interface UnfinishedOperation {
   readonly what: string;
-  readonly cure: string;
+  readonly command: string;
 }
 
-/** Null without an unfinished series of commits. */
+/** Null without an unfinished unfinishedSeries of commits. */
 export function unfinishedOperation({ world: { files } }: Git, gitDir: string): UnfinishedOperation | null {
-  const found = series.find(([name]) => files.info(join(gitDir, name)) !== null);
-  return found === undefined ? null : { what: found[1], cure: found[2] };
+  const found = unfinishedSeries.find(([name]) => files.info(join(gitDir, name)) !== null);
+  return found === undefined ? null : { what: found[1], command: found[2] };
 }
 
 const bytesMax = 32 * 1024 * 1024;

@@ -127,7 +127,7 @@ export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<
   const { exitCode, stdout, stderr } = ran.value;
   if (exitCode !== null) return ok({ exitCode, stdout, stderr });
   const seconds = Math.round(timeoutMs / 1000);
-  const message = `git ${args[0]} did not end within ${seconds} seconds, or was ended by a signal.`;
+  const message = `git ${args[0]} timed out after ${seconds} seconds or was ended by a signal.`;
   return fail('timeout', message, 'Check the connection, then run the command again.');
 }
 

@@ -36,5 +36,5 @@ async function ignoredNow(git: Git, top: string): Promise<Result<readonly string
 }
 
 export function ignoredSentence(what: string, names: readonly string[]): string {
-  return `${what} holds files that git ignores: ${nameFiles(names)}.`;
+  return `${what} contains files that git ignores: ${nameFiles(names)}.`;
 }

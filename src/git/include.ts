@@ -33,7 +33,7 @@ export async function copyIncluded(git: Git, workspace: Workspace, from: string)
     if (kind === null || top === workspace.path) return ok({ copied: [], notes: [] });
     if (kind !== 'file' || (files.info(list)?.size ?? 0) > listBytesMax) {
       const next = 'Make it a text file with patterns as in .gitignore.';
-      return fail('worktree-failed', `${list} is not a regular file, or larger than 1 MiB.`, next);
+      return fail('worktree-failed', `${list} is not a regular file or is larger than 1 MiB.`, next);
     }
     const named = await namedFiles(git, top, list);
     if (!named.ok) return named;
@@ -59,13 +59,13 @@ export async function namedByProject(git: Git, top: string): Promise<Result<read
 }
 
 /** It is in the worktree already, which is not reported. */
-const isThere = '';
+const isInWorktree = '';
 const notIgnoredReason = 'git does not ignore them: commit them, or add them to .gitignore';
 
 function notesOn(left: readonly (readonly [reason: string | null, paths: readonly string[]])[]): string[] {
   return left.flatMap(([reason, paths]) => {
-    if (reason === null || reason === isThere || paths.length === 0) return [];
-    return [`Named in ${listName} and not copied, because ${reason}: ${nameFiles(paths)}.`];
+    if (reason === null || reason === isInWorktree || paths.length === 0) return [];
+    return [`Listed in ${listName} but not copied, because ${reason}: ${nameFiles(paths)}.`];
   });
 }
 
@@ -98,16 +98,16 @@ async function namedFiles(git: Git, top: string, list: string): Promise<Result<N
 
 /** Why a file is not copied; null for a regular file whose target is free and below real folders only. */
 function obstacleTo({ files }: World, top: string, path: string, name: string): string | null {
-  if (name.endsWith('/')) return 'repositories within the repository are not copied';
+  if (name.endsWith('/')) return 'nested repositories are not copied';
   const kind = files.entryKind(join(top, name));
-  if (kind !== 'file') return kind === 'link' ? 'links are not followed' : 'only regular files are copied';
+  if (kind !== 'file') return kind === 'link' ? 'symlinks are not followed' : 'only regular files are copied';
   const folders = name.split('/').slice(0, -1);
   const isClear = folders.every((_, index) => {
     const there = files.entryKind(join(path, ...folders.slice(0, index + 1)));
     return there === null || there === 'folder';
   });
-  if (!isClear) return 'in the worktree a link or a file is where a folder is needed';
-  return files.entryKind(join(path, name)) === null ? null : isThere;
+  if (!isClear) return 'the worktree has a symlink or file where a folder is needed';
+  return files.entryKind(join(path, name)) === null ? null : isInWorktree;
 }
 
 /** With cp, which keeps modes and does not hold large files in memory. */
@@ -130,7 +130,7 @@ async function copyAll(
       });
       if (ran.ok && ran.value.exitCode === 0) continue;
       const said = ran.ok ? (ran.value.stderr.trim().split('\n')[0] ?? '') : ran.failure.message;
-      const message = `Files that ${listName} names cannot be copied (${nameFiles(part)}): ${said.slice(0, 300)}.`;
+      const message = `Files listed in ${listName} cannot be copied (${nameFiles(part)}): ${said.slice(0, 300)}.`;
       return fail('worktree-failed', message.replace(/\.+$/, '.'), copyNext);
     }
   }

@@ -11,8 +11,8 @@ export async function untrackedFiles(git: Git, folder: string): Promise<Result<r
   const { files } = git.world;
   // Without its own `.git` file, which a command may have removed, an enclosing repository would answer.
   if (findRepository(files, folder)?.top !== folder || files.entryKind(join(folder, '.git')) !== 'file') {
-    const next = 'Try git worktree repair there, then retry the session.';
-    return fail('worktree-failed', `${folder} is no worktree of its repository any more.`, next);
+    const next = 'Run git worktree repair there, then retry the session.';
+    return fail('worktree-failed', `${folder} is no longer a worktree of its repository.`, next);
   }
   const args = ['ls-files', '-z', '--others', '--exclude-standard', '--full-name'];
   const listed = await runOwn(git, folder, args, { timeoutMs: longTimeoutMs });

@@ -23,7 +23,7 @@ export type Settlement = { readonly notes: readonly string[] } & (
   | { readonly outcome: 'undone'; readonly cause: string; readonly kept: readonly Move[] }
 );
 
-type Place =
+type RefPosition =
   | 'before'
   | 'after'
   /** Another process added commits on top. */
@@ -45,10 +45,10 @@ export async function settleMoves(
   const notes: string[] = [];
   let cause = 'It could not be finished.';
   if (journal.step === 'moving') {
-    const trouble = await forwards(git, moves, wording.forwards, notes);
-    if (!trouble.ok) return trouble;
-    if (trouble.value === null) return ok({ outcome: 'moved', notes });
-    cause = trouble.value;
+    const problem = await forwards(git, moves, wording.forwards, notes);
+    if (!problem.ok) return problem;
+    if (problem.value === null) return ok({ outcome: 'moved', notes });
+    cause = problem.value;
     const noted = toUndo(cause);
     if (!noted.ok) return noted;
   }
@@ -65,11 +65,11 @@ async function forwards(
   const open: Move[] = [];
   const reached: Move[] = [];
   for (const move of moves) {
-    const place = await placeOf(git, move);
-    if (!place.ok) return place;
-    if (place.value === 'elsewhere') return ok(`The ${nameOf(move)} was moved or deleted by another process.`);
-    if (place.value === 'before') open.push(move);
-    if (place.value !== 'beyond') reached.push(move);
+    const position = await positionOf(git, move);
+    if (!position.ok) return position;
+    if (position.value === 'elsewhere') return ok(`The ${nameOf(move)} was moved or deleted by another process.`);
+    if (position.value === 'before') open.push(move);
+    if (position.value !== 'beyond') reached.push(move);
   }
   for (const move of open) {
     const moved = await update(git, move, { from: move.from, to: move.to, reason });
@@ -78,7 +78,7 @@ async function forwards(
   for (const move of reached) {
     const followed = await follow(git, move, { from: move.from, to: move.to });
     if (!followed.ok)
-      return ok(`A checkout of the ${nameOf(move)} could not follow: ${describeFailure(followed.failure)}`);
+      return ok(`A checkout of the ${nameOf(move)} could not be updated: ${describeFailure(followed.failure)}`);
     notes.push(...followed.value);
   }
   return ok(null);
@@ -94,14 +94,14 @@ async function backwards(
   const kept: Move[] = [];
   const returned: Move[] = [];
   for (const move of moves) {
-    const place = await placeOf(git, move);
-    if (!place.ok) return place;
-    if (place.value === 'beyond') kept.push(move);
-    if (place.value === 'after') {
+    const position = await positionOf(git, move);
+    if (!position.ok) return position;
+    if (position.value === 'beyond') kept.push(move);
+    if (position.value === 'after') {
       const moved = await update(git, move, { from: move.to, to: move.from, reason });
       if (!moved.ok) return moved;
     }
-    if (place.value === 'after' || place.value === 'before') returned.push(move);
+    if (position.value === 'after' || position.value === 'before') returned.push(move);
   }
   for (const move of returned) {
     const followed = await follow(git, move, { from: move.to, to: move.from, isReturn: true });
@@ -111,7 +111,7 @@ async function backwards(
   return ok(kept);
 }
 
-async function placeOf(git: Git, { repository, into, from, to }: Move): Promise<Result<Place>> {
+async function positionOf(git: Git, { repository, into, from, to }: Move): Promise<Result<RefPosition>> {
   if (git.world.files.info(repository)?.kind !== 'folder') return ok('elsewhere');
   const tip = await tipOf(git, repository, into);
   if (!tip.ok) return tip;
@@ -148,8 +148,8 @@ function nameOf({ repository, into }: Move): string {
   return `branch ${quoted(into)} of ${repositoryDir(repository)}`;
 }
 
-// * Lets a checkout follow its branch after that has moved: index and files become those of the new commit, and
-// what the user has changed elsewhere stays. Also where an earlier git was cut off in the middle of it.
+// Updates a checkout after its branch has moved. The user's changes to other files are kept. An update that a crash
+// interrupted is continued.
 
 const long = { timeoutMs: longTimeoutMs };
 const heldOrForbidden = /\.lock': |Permission denied|Read-only file system|No space left|Out of diskspace/;
@@ -164,8 +164,8 @@ export interface Follow {
 }
 
 /**
- * No effect when the checkout is missing, on another branch or already updated. Returns sentences about files that
- * stayed. Fails with `worktree-failed` or `write-failed`; a retry continues.
+ * No effect when the checkout is missing, on another branch or already updated. Returns notes about files that were
+ * kept. Fails with `worktree-failed` or `write-failed`; a retry continues.
  */
 export async function followBranch(git: Git, repository: string, step: Follow): Promise<Result<string[]>> {
   const { checkout, branch, from, to } = step;
@@ -177,9 +177,9 @@ export async function followBranch(git: Git, repository: string, step: Follow): 
   if (!changed.ok) return changed;
   const staged = await names(git, checkout, ['diff-index', '--cached', '--name-only', '-z', '--no-renames', to, '--']);
   if (!staged.ok) return staged;
-  // Git writes the files first and the index last, and so do we: an index entry implies its file.
+  // Git writes the files first and the index last, so an index entry implies its file.
   if (!changed.value.some(({ path }) => staged.value.has(path))) {
-    return step.isReturn === true ? mend(git, step, changed.value, { hasOldIndex: false }) : ok([]);
+    return step.isReturn === true ? repairFiles(git, step, changed.value, { hasOldIndex: false }) : ok([]);
   }
   const args = ['read-tree', '-m', '-u', from, to];
   for (const isLast of [false, true]) {
@@ -190,11 +190,11 @@ export async function followBranch(git: Git, repository: string, step: Follow): 
     // A touched but unchanged file counts as changed until the index is refreshed.
     if (!isLast) await askOwn(git, checkout, ['update-index', '-q', '--refresh'], long);
   }
-  return mend(git, step, changed.value, { hasOldIndex: true });
+  return repairFiles(git, step, changed.value, { hasOldIndex: true });
 }
 
 /** Updates files that match one of the commits, or are partial; others are the user's and stay. */
-async function mend(
+async function repairFiles(
   git: Git,
   step: Follow,
   changed: readonly ChangedPath[],
@@ -205,26 +205,26 @@ async function mend(
   const sparse = await names(git, checkout, ['ls-files', '-t', '-z', '--full-name']);
   if (!sparse.ok) return sparse;
   const kept: string[] = [];
-  const bring: string[] = [];
+  const toCheckOut: string[] = [];
   for (const { path, before, after } of changed) {
     // Excluded from the checkout by the user.
     if (sparse.value.has(`S ${path}`)) continue;
-    const isThere = files.entryKind(join(checkout, path)) !== null;
+    const exists = files.entryKind(join(checkout, path)) !== null;
     const commits = [...(before ? [from] : []), ...(after ? [to] : [])];
-    if (isThere && !(await isPartOf(git, checkout, path, commits))) kept.push(path);
-    else if (after) bring.push(path);
-    else if (isThere) {
+    if (exists && !(await isPartOf(git, checkout, path, commits))) kept.push(path);
+    else if (after) toCheckOut.push(path);
+    else if (exists) {
       const removed = removeFile(git, checkout, path);
       if (!removed.ok) return removed;
     }
   }
-  const brought = await inParts(git, checkout, ['checkout', '--quiet', to, '--'], bring);
+  const brought = await inParts(git, checkout, ['checkout', '--quiet', to, '--'], toCheckOut);
   if (!brought.ok) return brought;
   const stale = hasOldIndex ? changed.map(({ path }) => path) : [];
   const reset = await inParts(git, checkout, ['reset', '--quiet', to, '--'], stale);
   if (!reset.ok || kept.length === 0) return reset.ok ? ok([]) : reset;
   return ok([
-    `In ${checkout} these files were changed meanwhile and stay as they are: ${quotedNames(kept)}; see git diff.`,
+    `In ${checkout} these files were changed during the merge and were kept: ${quotedNames(kept)}. See git diff.`,
   ]);
 }
 

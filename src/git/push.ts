@@ -58,7 +58,7 @@ export function headIn({ owner }: PushRemote, branch: string): string {
 function noRemote(repository: string, branch: string, known: readonly string[]): Result<never> {
   const place = repositoryDir(repository);
   if (known.length === 0) {
-    const next = 'Add one with git remote add, or merge the group here instead.';
+    const next = 'Add one with git remote add, or merge the group locally.';
     return fail('usage', `${place} has no remote repository to push to.`, next);
   }
   const remotes = quotedNames(known);
@@ -150,6 +150,6 @@ function unreachable(args: readonly string[], answer: Parameters<typeof gitFailu
   if (refused.ok) return refused;
   const next = /is not a git command/.test(answer.stderr)
     ? 'Install git-lfs, then run the command again.'
-    : `Try it by hand with "git push ${remote}", log in if that is needed, then run the command again.`;
+    : `Run "git push ${remote}" by hand and log in if needed, then run the command again.`;
   return fail('worktree-failed', refused.failure.message, next);
 }

@@ -1,4 +1,4 @@
-/** Moves a session's work from another branch to its own, if it is the session's work alone. */
+/** Moves a session's commits from another branch to its own, if that branch has only the session's work. */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
@@ -8,13 +8,13 @@ import { askOwn, commitOf, isAncestor, longTimeoutMs, nameFiles, runOwn } from '
 import { type Uncommitted, uncommittedIn } from './stage.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 
-export interface BranchHome {
+export interface BranchRestoration {
   /** The branch is checked out, so that uncommitted files can be committed on it. */
-  readonly isHome: boolean;
+  readonly isOnBranch: boolean;
   readonly notes: readonly string[];
 }
 
-interface Place {
+interface BranchContext {
   readonly workspace: Workspace;
   readonly gitDir: string;
   readonly tip: string;
@@ -33,7 +33,7 @@ export async function restoreBranch(
   workspace: Workspace,
   { head, branch: current }: Pick<Uncommitted, 'head' | 'branch'>,
   { gitDir, leave }: { readonly gitDir: string; readonly leave: boolean },
-): Promise<Result<BranchHome>> {
+): Promise<Result<BranchRestoration>> {
   const { path, branch } = workspace;
   const tip = await commitOf(git, path, ref(workspace));
   if (!tip.ok) return tip;
@@ -42,11 +42,11 @@ export async function restoreBranch(
   const restored = tip.value === null ? await recreateBranch(git, workspace, gitDir) : ok(tip.value);
   if (!restored.ok) return restored;
   const notes =
-    tip.value === null ? [`The branch ${branch} was gone; it begins at ${restored.value.slice(0, 12)} again.`] : [];
+    tip.value === null ? [`The branch ${branch} was missing and was restored at ${restored.value.slice(0, 12)}.`] : [];
   // On a branch without commits nothing is checked out, so all files count as new on any branch.
   const there = head ?? restored.value;
-  const place = { workspace, gitDir, tip: restored.value, head: there, current };
-  const home = head === null ? await attach(git, place, there) : await decide(git, place, leave);
+  const context = { workspace, gitDir, tip: restored.value, head: there, current };
+  const home = head === null ? await attach(git, context, there) : await restoreOrReport(git, context, leave);
   return home.ok ? ok({ ...home.value, notes: [...notes, ...home.value.notes] }) : home;
 }
 
@@ -72,14 +72,14 @@ async function recreateBranch(git: Git, workspace: Workspace, gitDir: string): P
   return made.ok ? ok(commit) : made;
 }
 
-async function decide(git: Git, place: Place, leave: boolean): Promise<Result<BranchHome>> {
-  const standing = await standingOf(git, place);
-  if (!standing.ok) return standing;
-  const { isOwn, isAhead, isBehind, isLoose, isUnmoved } = standing.value;
-  const { workspace, tip, head, current } = place;
+async function restoreOrReport(git: Git, context: BranchContext, leave: boolean): Promise<Result<BranchRestoration>> {
+  const relation = await relationOf(git, context);
+  if (!relation.ok) return relation;
+  const { isOwn, isAhead, isBehind, isLoose, isUnmoved } = relation.value;
+  const { workspace, tip, head, current } = context;
   const { path, branch } = workspace;
   if (isOwn && isAhead) {
-    const home = await attach(git, place, head);
+    const home = await attach(git, context, head);
     if (!home.ok || head === tip || current === null) return home;
     const note = `The session committed on the branch ${current}; ${branch} was moved to the same commit.`;
     return ok({ ...home.value, notes: [note] });
@@ -88,16 +88,16 @@ async function decide(git: Git, place: Place, leave: boolean): Promise<Result<Br
     // Git carries uncommitted changes over, or refuses and changes nothing.
     const back = await askOwn(git, path, ['checkout', '--quiet', branch, '--'], { timeoutMs: longTimeoutMs });
     if (!back.ok) return back;
-    if (back.value.exitCode === 0) return ok({ isHome: true, notes: [] });
+    if (back.value.exitCode === 0) return ok({ isOnBranch: true, notes: [] });
   }
-  if (!isOwn || leave) return staysAway(git, place, isLoose);
+  if (!isOwn || leave) return reportWorkElsewhere(git, context, isLoose);
   const commit = head.slice(0, 12);
-  const message = `The session left its branch ${branch}, and both the branch and its work there (${commit}) went on.`;
+  const message = `The session left its branch ${branch}, and both that branch and ${commit} have new commits.`;
   const next = `Merge it by hand in ${path} (git checkout ${branch}, git merge ${commit}), then retry the session.`;
   return fail('merge-conflict', message, next);
 }
 
-interface Standing {
+interface BranchRelation {
   /** HEAD has only the session's work besides the branch's own history. */
   readonly isOwn: boolean;
   /** HEAD contains the whole branch, or the branch contains HEAD. */
@@ -109,7 +109,7 @@ interface Standing {
   readonly isUnmoved: boolean;
 }
 
-async function standingOf(git: Git, { workspace, gitDir, tip, head }: Place): Promise<Result<Standing>> {
+async function relationOf(git: Git, { workspace, gitDir, tip, head }: BranchContext): Promise<Result<BranchRelation>> {
   const { path, branch } = workspace;
   const holds = (commit: string, of: string): Promise<Result<boolean>> => isAncestor(git, path, commit, of);
   const isAhead = await holds(tip, head);
@@ -120,26 +120,26 @@ async function standingOf(git: Git, { workspace, gitDir, tip, head }: Place): Pr
   if (!all.ok) return all;
   const loose = await countCommits(git, path, [head, '--not', tip, '--branches', '--tags', '--remotes']);
   if (!loose.ok) return loose;
-  const leftFor = await leftForOf(git, path, gitDir, branch);
-  const began = leftFor === undefined ? isAhead : await holds(leftFor, tip);
+  const leftAt = await leftAtCommit(git, path, gitDir, branch);
+  const began = leftAt === undefined ? isAhead : await holds(leftAt, tip);
   if (!began.ok) return began;
   // It checked out something else, returned, and continued from the branch.
-  const still = leftFor === undefined || !isAhead.value ? ok(true) : await holds(leftFor, head);
+  const still = leftAt === undefined || !isAhead.value ? ok(true) : await holds(leftAt, head);
   if (!still.ok) return still;
   return ok({
     isOwn: isBehind.value || began.value || !still.value || (loose.value > 0 && loose.value === all.value),
     isAhead: isAhead.value,
     isBehind: isBehind.value,
     isLoose: loose.value > 0,
-    isUnmoved: leftFor === head,
+    isUnmoved: leftAt === head,
   });
 }
 
 /** Undefined also when that commit is gone. */
-async function leftForOf(git: Git, path: string, gitDir: string, branch: string): Promise<string | undefined> {
-  const { leftFor } = readHeadLog(git.world.files, gitDir, branch);
-  const there = leftFor === undefined ? null : await commitOf(git, path, leftFor);
-  return there?.ok && there.value !== null ? leftFor : undefined;
+async function leftAtCommit(git: Git, path: string, gitDir: string, branch: string): Promise<string | undefined> {
+  const { leftAt } = readHeadLog(git.world.files, gitDir, branch);
+  const there = leftAt === undefined ? null : await commitOf(git, path, leftAt);
+  return there?.ok && there.value !== null ? leftAt : undefined;
 }
 
 async function countCommits(git: Git, path: string, range: readonly string[]): Promise<Result<number>> {
@@ -148,21 +148,29 @@ async function countCommits(git: Git, path: string, range: readonly string[]): P
 }
 
 /** Moves the branch to HEAD and makes it the current one; no file changes. */
-async function attach(git: Git, { workspace, tip, head, current }: Place, commit: string): Promise<Result<BranchHome>> {
+async function attach(
+  git: Git,
+  { workspace, tip, head, current }: BranchContext,
+  commit: string,
+): Promise<Result<BranchRestoration>> {
   const { path, branch } = workspace;
   if (commit !== tip) {
-    const why = 'branch: moved by claude-code-agent to where the session went';
+    const why = 'branch: moved by claude-code-agent to the commit of the session';
     const moved = await runOwn(git, path, ['update-ref', '-m', why, ref(workspace), commit, tip]);
     if (!moved.ok) return moved;
   }
   // In git's own wording, because the reflog of HEAD is parsed by it.
   const message = `checkout: moving from ${current ?? head} to ${branch}`;
   const attached = await runOwn(git, path, ['symbolic-ref', '-m', message, 'HEAD', ref(workspace)]);
-  return attached.ok ? ok({ isHome: true, notes: [] }) : attached;
+  return attached.ok ? ok({ isOnBranch: true, notes: [] }) : attached;
 }
 
-async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Result<BranchHome>> {
-  const { workspace, tip, head, current } = place;
+async function reportWorkElsewhere(
+  git: Git,
+  context: BranchContext,
+  isLoose: boolean,
+): Promise<Result<BranchRestoration>> {
+  const { workspace, tip, head, current } = context;
   const { path, branch } = workspace;
   const count = await countCommits(git, path, [head, '--not', tip]);
   if (!count.ok) return count;
@@ -176,8 +184,8 @@ async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Resu
   ];
   const rest = apart.length === 0 ? '' : ` Not part of its work: ${apart.join(' and ')}.`;
   const note = `The session left its branch ${branch} for ${where}.${rest}`;
-  const cure = isLoose ? ` Commits there are on no branch: git branch NAME ${head.slice(0, 12)} keeps them.` : '';
-  return ok({ isHome: false, notes: [`${note}${cure}`] });
+  const fix = isLoose ? ` Its commits are on no branch. Keep them with: git branch NAME ${head.slice(0, 12)}` : '';
+  return ok({ isOnBranch: false, notes: [`${note}${fix}`] });
 }
 
 /** Commits at which a detached HEAD was left. */
@@ -193,7 +201,7 @@ interface HeadLog {
   /** The last commit that was checked out on the branch, according to the reflog. */
   readonly tip?: string;
   /** The commit checked out when the branch was last left; absent = never left, or unknown. */
-  readonly leftFor?: string;
+  readonly leftAt?: string;
 }
 
 /** A session makes few commits; the end of a longer reflog is enough. */
@@ -210,14 +218,14 @@ function readLog(files: Files, gitDir: string): readonly string[] {
 
 function readHeadLog(files: Files, gitDir: string, branch: string): HeadLog {
   let isOnBranch = true;
-  let log: { tip?: string; leftFor?: string } = {};
+  let log: { tip?: string; leftAt?: string } = {};
   for (const line of readLog(files, gitDir)) {
     const [, commit, message] = linePattern.exec(line) ?? [];
     // While a branch is renamed it has no commit for a moment.
     if (commit === undefined || message === undefined || /^0+$/.test(commit)) continue;
     const move = moveIn(message);
     if (move !== null) {
-      if (isOnBranch && move !== branch) log = { ...log, leftFor: commit };
+      if (isOnBranch && move !== branch) log = { ...log, leftAt: commit };
       isOnBranch = move === branch;
     }
     if (isOnBranch) log = { tip: commit };

@@ -1,4 +1,4 @@
-/** Runs git in the user's repository: waits for locks of other processes, and adds a next step to each refusal. */
+/** Runs git in the user's repository. Waits for locks of other processes and adds a next step to each error. */
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import { listNames } from '../core/text.ts';
@@ -60,39 +60,39 @@ export async function runOwn(
 export function gitFailure(args: readonly string[], { stderr, exitCode }: GitAnswer): Result<never> {
   const command = args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
   const message = `git ${command} refused: ${reasonIn(stderr, exitCode)}.`;
-  const refused = fail('worktree-failed', message, cureFor(stderr));
-  if (!noRight.test(stderr)) return refused;
-  const nextInPlace = 'Get the right to write to the repository, or work in the checkout itself with --isolate none.';
+  const refused = fail('worktree-failed', message, nextStepFor(stderr));
+  if (!noPermission.test(stderr)) return refused;
+  const nextInPlace = 'Get write permission for the repository, or work in the checkout itself with --isolate none.';
   return { ok: false, failure: { ...refused.failure, nextInPlace } };
 }
 
-const noRight =
+const noPermission =
   /Permission denied|Read-only file system|insufficient permission|unable to create directory|could not create/i;
 
-const cures: readonly (readonly [RegExp, string])[] = [
-  [/\.lock': File exists/, 'If no git command is at work there, remove that file, then try again.'],
+const nextSteps: readonly (readonly [RegExp, string])[] = [
+  [/\.lock': File exists/, 'If no git command is running there, remove that file, then try again.'],
   [/No space left|Disk quota|Out of diskspace|couldn't write .*\.lock/i, 'Free some disk space, then try again.'],
   [
     /dubious ownership/,
-    'The repository belongs to another user; allow it with: git config --global --add safe.directory <folder>',
+    'The repository belongs to another user. Allow it with: git config --global --add safe.directory <folder>',
   ],
-  [noRight, 'Get the right to write to the repository, then try again.'],
+  [noPermission, 'Get write permission for the repository, then try again.'],
   [/is already (?:checked out|used by worktree) at/, 'Check out another branch there, then try again.'],
   [/locked working tree|missing but locked/, 'Unlock it with git worktree unlock, then try again.'],
-  [/': '[^']*' exists; cannot create/, 'Rename that branch: names of branches cannot go on below it.'],
+  [/': '[^']*' exists; cannot create/, 'Rename that branch: git cannot create branches below its name.'],
   [
     /smudge filter|external filter|clean filter/,
-    'Make git checkout work there (git lfs install, a login for large files), then try again.',
+    'Make git checkout work there (for example git lfs install, or log in to the LFS server), then try again.',
   ],
   [
     /unable to read|bad object|invalid object|missing blob|Could not read|promisor|not a valid object/i,
-    'Objects are missing: look with git fsck, or fetch them with git fetch.',
+    'Objects are missing: check with git fsck, or get them with git fetch.',
   ],
 ];
 
-function cureFor(stderr: string): string {
-  const known = cures.find(([pattern]) => pattern.test(stderr));
-  return known?.[1] ?? 'See git status and git worktree list in the project, then try again.';
+function nextStepFor(stderr: string): string {
+  const known = nextSteps.find(([pattern]) => pattern.test(stderr));
+  return known?.[1] ?? 'Check git status and git worktree list in the project, then try again.';
 }
 
 function withoutGit({ reason, message }: Failure): Result<never> {
@@ -105,8 +105,8 @@ function withoutGit({ reason, message }: Failure): Result<never> {
   }
   const next =
     reason === 'timeout'
-      ? 'See whether the disk or a filter of the repository hangs, then try again.'
-      : 'See whether the folder is still there, then try again.';
+      ? 'Check whether the disk or a git filter hangs, then try again.'
+      : 'Check that the folder exists, then try again.';
   return fail('worktree-failed', message, next);
 }
 

@@ -26,10 +26,10 @@ const hostAndPath = /^(?:([^/:@]+)@)?([^/:@]+):(.+)$/;
 
 /** The repository that `text` names, or null for a path on this machine. Fails with `usage`. */
 export function parseRepository(text: string): Result<CloneSource | null> {
-  if (text.trim() === '') return fail('usage', 'The place of the pack is empty.', kinds);
-  if (control.test(text)) return fail('usage', 'The place of the pack holds a control character.', kinds);
+  if (text.trim() === '') return fail('usage', 'The location of the pack is empty.', kinds);
+  if (control.test(text)) return fail('usage', 'The location of the pack contains a control character.', kinds);
   if (/^[^/]*::/.test(text)) {
-    return fail('usage', 'Git would start a program for a place with "::".', kinds);
+    return fail('usage', 'A location with "::" would make git start a program.', kinds);
   }
   const protocol = scheme.exec(text)?.[1]?.toLowerCase();
   if (protocol !== undefined) return parseUrl(text, protocol);
@@ -42,30 +42,30 @@ export function parseRepository(text: string): Result<CloneSource | null> {
 
 function parseUrl(text: string, protocol: string): Result<CloneSource> {
   if (protocol === 'http' || protocol === 'git') {
-    const message = `${protocol}:// is not encrypted: anybody on the way could change the templates.`;
+    const message = `${protocol}:// is not encrypted, so the templates could be changed on the network.`;
     return fail('usage', message, 'Use the https:// or ssh:// URL of the repository.');
   }
   if (protocol !== 'https' && protocol !== 'ssh' && protocol !== 'file') {
-    return fail('usage', `${protocol}:// is no kind of URL for a pack.`, kinds);
+    return fail('usage', `${protocol}:// is not a supported URL scheme for a pack.`, kinds);
   }
   let url: URL;
   try {
     url = new URL(text);
   } catch {
-    return fail('usage', 'The URL of the pack cannot be understood.', kinds);
+    return fail('usage', 'The URL of the pack is invalid.', kinds);
   }
-  if (url.hash !== '') return fail('usage', 'The URL holds a "#".', 'Name the branch, tag or commit with --ref.');
-  if (url.search !== '') return fail('usage', 'The URL holds a "?".', 'Give the URL that git clone takes.');
+  if (url.hash !== '') return fail('usage', 'The URL contains a "#".', 'Name the branch, tag or commit with --ref.');
+  if (url.search !== '') return fail('usage', 'The URL contains a "?".', 'Give a URL as for git clone.');
   if (protocol === 'file') return fileUrl(text, url);
-  if (url.hostname === '' || /^\w+:\/\/\//.test(text)) return fail('usage', 'The URL names no host.', kinds);
+  if (url.hostname === '' || /^\w+:\/\/\//.test(text)) return fail('usage', 'The URL has no host.', kinds);
   const path = decoded(url.pathname);
   const user = decoded(url.username);
   const password = decoded(url.password);
   if (path === null || user === null || password === null) {
-    return fail('usage', 'The URL holds a "%" that stands for nothing.', 'Write a "%" as "%25".');
+    return fail('usage', 'The URL contains an invalid "%" escape.', 'Write a "%" as "%25".');
   }
   if (url.hostname.startsWith('-') || user.startsWith('-')) return optionLike();
-  if (control.test(`${user}${password}${path}`)) return fail('usage', 'The URL holds a control character.', kinds);
+  if (control.test(`${user}${password}${path}`)) return fail('usage', 'The URL contains a control character.', kinds);
   // ssh needs the user name; it accepts no passwords in a URL.
   const name = protocol === 'ssh' && url.username !== '' ? `${url.username}@` : '';
   const repository = { url: `${protocol}://${name}${url.host}${url.pathname}` };
@@ -83,7 +83,7 @@ function fileUrl(text: string, url: URL): Result<CloneSource> {
 }
 
 function optionLike(): Result<never> {
-  return fail('usage', 'A host, user or path that begins with "-" could be taken for an option.', kinds);
+  return fail('usage', 'A host, user or path that begins with "-" looks like an option.', kinds);
 }
 
 function decoded(text: string): string | null {
@@ -117,5 +117,9 @@ export function parseRef(ref: string): Result<string> {
   const isPlain = plainRef.test(ref) && !/\.\.|\/\/|@\{|\/\.|[./]$/.test(ref) && !ref.endsWith('.lock');
   if (isPlain && ref.length <= refMax) return ok(ref);
   const shown = JSON.stringify(ref.slice(0, refMax));
-  return fail('usage', `${shown} is no branch, tag or commit.`, 'Give one such as main, v1.2 or a full commit id.');
+  return fail(
+    'usage',
+    `${shown} is not a branch, tag or commit id.`,
+    'Give one such as main, v1.2 or a full commit id.',
+  );
 }

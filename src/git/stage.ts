@@ -59,8 +59,8 @@ export async function uncommittedIn(git: Git, path: string): Promise<Result<Unco
   });
 }
 
-// * What the set-up command made or changed in a worktree, such as a lock file: the session's work only once that
-// changes it. It is written down where git keeps what belongs to this worktree alone, and goes with it.
+// Files that the set-up command created or changed, such as a lock file, count as the session's work only once the
+// session changes them. They are recorded in the worktree's own git directory.
 
 const setUpList = 'cca-set-up';
 /** More would make every check of the worktree slow. */
@@ -242,8 +242,8 @@ async function commitIndex(git: Git, path: string, message: string): Promise<Res
   return made.value.exitCode === 1 && same.value.exitCode === 0 ? ok(false) : gitFailure(args, made.value);
 }
 
-// * Files that this program, its hooks or the skills they serve keep in a project. They tell of one session's run
-// and are no part of its work, so they are never committed for it.
+// State files of this program, its hooks and their skills in a project. They are not the session's work, so they are
+// not committed.
 
 /**
  * By path from the top of the worktree; a project may be any folder of it. While a file changes, its lock and its new
@@ -279,8 +279,8 @@ export function isCheckoutState(path: string): boolean {
 /** Pathspecs that exclude exactly the files for which isOurFile is true. */
 export const exceptOurs: readonly string[] = [...runState, ...resumeFiles].map((glob) => `:(top,exclude,glob)${glob}`);
 
-// * Files that a branch is not to change: what its session committed of them stays in the history, and the next
-// commit has them as the branch found them.
+// Files that a branch must not change: commits of the session keep them in the history, and the next commit restores
+// their original content.
 
 export interface SeparateOutput {
   readonly base: string;

@@ -24,7 +24,7 @@ export function tipOf(git: Git, repository: string, branch: string): Promise<Res
 /** Fails with `usage` (no such branch) and `worktree-failed`. */
 export async function readTarget(git: Git, repository: string, branch: string): Promise<Result<MergeTarget>> {
   if (git.world.files.info(repository)?.kind !== 'folder') {
-    return fail('usage', `The repository ${repositoryDir(repository)} is gone.`, 'Restore it, then merge again.');
+    return fail('usage', `The repository ${repositoryDir(repository)} is missing.`, 'Restore it, then merge again.');
   }
   const tip = await tipOf(git, repository, branch);
   if (!tip.ok) return tip;
@@ -32,7 +32,7 @@ export async function readTarget(git: Git, repository: string, branch: string): 
     return fail(
       'usage',
       `${repositoryDir(repository)} has no branch ${quoted(branch)}.`,
-      `Make it with git branch, or name another one with --into.`,
+      `Create it with git branch, or name another one with --into.`,
     );
   }
   const checkouts = await checkoutsOf(git, repository, branch);
@@ -68,7 +68,7 @@ export async function checkTarget(git: Git, { repository, branch, checkouts }: M
     if (names.includes(`refs/heads/${branch}`) || names.at(-1) === branch) {
       const where = `The branch ${quoted(branch)} of ${repositoryDir(repository)}`;
       const message = `${where} is in the middle of a rebase or a bisection.`;
-      return fail('usage', message, 'Finish or abort that, then merge again.');
+      return fail('usage', message, 'Finish or abort it, then merge again.');
     }
   }
   for (const checkout of checkouts) {
@@ -95,11 +95,11 @@ async function checkCheckout(git: Git, checkout: string, branch: string): Promis
   const what = unfinished.find(([name]) => is(name))?.[1];
   const where = `${checkout}, where ${quoted(branch)} is checked out,`;
   if (what !== undefined) {
-    return fail('usage', `${where} is in the middle of ${what}.`, 'Finish or abort that, then merge again.');
+    return fail('usage', `${where} is in the middle of ${what}.`, 'Finish or abort it, then merge again.');
   }
   if (is('index.lock')) {
-    const next = `Wait for it; if no git is at work there, remove ${join(folder, 'index.lock')}.`;
-    return fail('usage', `${where} is held by another git command.`, next);
+    const next = `Wait for it. If no git command is running there, remove ${join(folder, 'index.lock')}.`;
+    return fail('usage', `${where} is locked by another git command.`, next);
   }
   // Changes inside a submodule do not matter here.
   const args = ['status', '--porcelain', '-z', '--untracked-files=no', '--no-renames', '--ignore-submodules=dirty'];
@@ -109,8 +109,8 @@ async function checkCheckout(git: Git, checkout: string, branch: string): Promis
   const isOwn = (line: string): boolean => /^(?: M|M |MM) /.test(line) && isCheckoutState(line.slice(3));
   const changed = status.value.split('\0').flatMap((line) => (line === '' || isOwn(line) ? [] : [line.slice(3)]));
   if (changed.length === 0) return ok(undefined);
-  const next = 'Commit them or put them aside with git stash, then merge again.';
-  return fail('usage', `${where} holds changes that are in no commit: ${quotedNames(changed)}.`, next);
+  const next = 'Commit or stash them, then merge again.';
+  return fail('usage', `${where} has uncommitted changes: ${quotedNames(changed)}.`, next);
 }
 
 export interface ChangedPath {
@@ -161,7 +161,7 @@ export async function checkRoom(git: Git, target: MergeTarget, to: string): Prom
     }
     if (inTheWay.size > 0) {
       const where = `${checkout}, where ${quoted(branch)} is checked out`;
-      const message = `Files that git does not track are in the way in ${where}: ${quotedNames([...inTheWay])}.`;
+      const message = `Untracked files in ${where} would be overwritten: ${quotedNames([...inTheWay])}.`;
       return fail('usage', message, 'Move them away or commit them, then merge again.');
     }
   }

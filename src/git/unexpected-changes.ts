@@ -1,4 +1,4 @@
-/** Names a session's changes in the parts of a repository that all its worktrees share. */
+/** Detects a session's changes in the parts of a repository that all its worktrees share. */
 import { join, sep } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import { listNames } from '../core/text.ts';
@@ -41,21 +41,21 @@ export async function changesInRepository(git: Git, inventory: Inventory): Promi
     [...of(kind, fresh), ...of(kind, gone)].map((entry) => entry.replace(/ [^ ]*$/, ''));
   const where = repositoryDir(inventory.repository);
   return [
-    ...sentence(made, (names) => `New in the repository since the session began: ${names}. ${notIncluded}`),
-    ...sentence(of('stash', fresh), (names) => `A stash was made in ${where} while the session worked: ${names}.`),
+    ...sentence(made, (names) => `New in the repository since the session started: ${names}. ${notIncluded}`),
+    ...sentence(of('stash', fresh), (names) => `A stash was created in ${where} while the session ran: ${names}.`),
     ...sentence(
       of('stash', gone),
-      (names) => `A stash vanished from ${where} while the session worked: ${names}. See: git stash apply <commit>`,
+      (names) => `A stash was removed from ${where} while the session ran: ${names}. See: git stash apply <commit>`,
     ),
     ...sentence(
       changed('config'),
-      (names) => `The Git configuration of ${where} was changed while the session worked: ${names}.`,
+      (names) => `The git configuration of ${where} was changed while the session ran: ${names}.`,
     ),
     ...sentence(
       changed('global'),
-      (names) => `Your own Git configuration was changed while the session worked: ${names}.`,
+      (names) => `Your own git configuration was changed while the session ran: ${names}.`,
     ),
-    ...sentence(changed('file'), (names) => `Changed in ${inventory.repository} while the session worked: ${names}.`),
+    ...sentence(changed('file'), (names) => `Changed in ${inventory.repository} while the session ran: ${names}.`),
   ];
 }
 

@@ -324,12 +324,12 @@ const fixIt = advise('Remove it with', ['doctor', '--worktrees', '--fix']);
 /** Commands that remove the worktree by hand; --fix removes the rest. */
 function dropIt({ doomed, standing }: Leftover): string {
   if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(doomed.path)}`;
-  const { registered, isThere, tip, unmerged } = standing.value;
+  const { registered, exists, tip, unmerged } = standing.value;
   const git = gitIn(doomed.repository);
   const commands: string[] = [];
   if (registered?.lock !== undefined) commands.push(`${git} worktree unlock ${shellWord(registered.path)}`);
   if (registered !== null) commands.push(`${git} worktree remove --force ${shellWord(registered.path)}`);
-  else if (isThere) commands.push(`rm -r ${shellWord(doomed.path)}`);
+  else if (exists) commands.push(`rm -r ${shellWord(doomed.path)}`);
   if (doomed.branch !== undefined && tip !== null && unmerged > 0) {
     commands.push(`${git} branch -D ${shellWord(doomed.branch)}`);
   }

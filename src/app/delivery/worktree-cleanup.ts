@@ -295,13 +295,13 @@ export function whyKept(context: AppContext, { doomed, record, standing }: Lefto
     return `${why}, so its unsaved work cannot be checked.`;
   }
   if (!standing.ok) return describeFailure(standing.failure);
-  const { registered, isThere, isReadable, uncommitted, loose, looseTips, submodules } = standing.value;
+  const { registered, exists, isReadable, uncommitted, loose, looseTips, submodules } = standing.value;
   if (registered?.lock !== undefined) {
     const reason = registered.lock === '' ? '' : ` (${registered.lock})`;
     return `It is locked${reason}; unlock it with: git worktree unlock ${shellWord(registered.path)}`;
   }
   if (isForced) return null;
-  if (isThere && !isReadable) return 'Git no longer knows its folder, so its unsaved work cannot be checked.';
+  if (exists && !isReadable) return 'Git no longer knows its folder, so its unsaved work cannot be checked.';
   if (uncommitted.length > 0) {
     const shown = uncommitted.slice(0, namesShownMax).join(', ');
     return `It holds ${plural(uncommitted.length, 'file')} with uncommitted changes: ${shown}.`;
@@ -389,7 +389,7 @@ async function saveFirst(
     return fail(rescued.failure.reason, `${message} ${describeFailure(rescued.failure)}`, cure);
   }
   for (const note of rescued.value.notes) tell(note);
-  return ok(rescued.value.standing);
+  return ok(rescued.value.status);
 }
 
 async function removeWorktree(

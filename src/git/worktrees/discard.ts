@@ -27,7 +27,7 @@ export interface RemovalCandidate {
 
 export interface WorktreeState {
   readonly registered: Worktree | null;
-  readonly isThere: boolean;
+  readonly exists: boolean;
   /** It is a worktree of the repository, so that git can report uncommitted files. */
   readonly isReadable: boolean;
   readonly tip: string | null;
@@ -55,19 +55,19 @@ export async function listBranches(git: Git, repository: string, start: string):
 /**
  * Checks everything that could be lost. Fails with git's reason, such as a damaged repository; then nothing is known.
  */
-export async function inspectWorktree(git: Git, doomed: RemovalCandidate): Promise<Result<WorktreeState>> {
+export async function inspectWorktree(git: Git, candidate: RemovalCandidate): Promise<Result<WorktreeState>> {
   const { files } = git.world;
-  const { repository, path, branch } = doomed;
+  const { repository, path, branch } = candidate;
   const listed = await listWorktrees(git, repositoryDir(repository));
   if (!listed.ok) return listed;
   const registered = listed.value.find((worktree) => worktree.path === path) ?? null;
   const others = listed.value.filter((worktree) => worktree !== registered);
-  const isThere = files.entryKind(path) !== null;
-  const isReadable = isThere && isWorktreeOf(git, repository, path);
+  const exists = files.entryKind(path) !== null;
+  const isReadable = exists && isWorktreeOf(git, repository, path);
   const tip = branch === undefined ? ok(null) : await tipOf(git, repository, branch);
   if (!tip.ok) return tip;
-  const into = doomed.into.length > 0 ? doomed.into : [listed.value[0]?.branch ?? ''];
-  const unmerged = tip.value === null ? ok(0) : await countUnmerged(git, { ...doomed, into }, tip.value);
+  const into = candidate.into.length > 0 ? candidate.into : [listed.value[0]?.branch ?? ''];
+  const unmerged = tip.value === null ? ok(0) : await countUnmerged(git, { ...candidate, into }, tip.value);
   if (!unmerged.ok) return unmerged;
   const tips = looseTips(git, path, registered);
   const loose = await countLoose(git, repository, tips);
@@ -76,14 +76,14 @@ export async function inspectWorktree(git: Git, doomed: RemovalCandidate): Promi
   if (!changed.ok) return changed;
   return ok({
     registered,
-    isThere,
+    exists,
     isReadable,
     tip: tip.value,
     elsewhere: branch === undefined ? null : (others.find((other) => other.branch === branch)?.path ?? null),
     unmerged: unmerged.value,
     loose: loose.value,
     looseTips: loose.value === 0 ? [] : tips,
-    uncommitted: changed.value.filter((name) => !isOurFile(name) || doomed.fresh?.includes(name)),
+    uncommitted: changed.value.filter((name) => !isOurFile(name) || candidate.fresh?.includes(name)),
     submodules: isReadable && (await hasOwnSubmodules(git, path)),
   });
 }
@@ -155,34 +155,34 @@ async function hasOwnSubmodules(git: Git, path: string): Promise<boolean> {
 }
 
 /**
- * Removes the worktree, and with `withBranch` its branch, unless it moved meanwhile. The caller has checked `standing`
+ * Removes the worktree, and with `withBranch` its branch, unless it moved meanwhile. The caller has checked `status`
  * and decided. After a crash in between, a second call finishes. Fails with git's reason or `write-failed`.
  */
 export async function discard(
   git: Git,
-  doomed: RemovalCandidate,
-  standing: WorktreeState,
+  candidate: RemovalCandidate,
+  status: WorktreeState,
   { withBranch }: { readonly withBranch: boolean },
 ): Promise<Result<void>> {
-  const { repository, branch } = doomed;
-  const aside = setAside(git, doomed);
+  const { repository, branch } = candidate;
+  const aside = setAside(git, candidate);
   if (!aside.ok) return aside;
-  const { registered } = standing;
+  const { registered } = status;
   // Only this one: `git worktree prune` would also remove entries of worktrees on an unmounted disk.
   const forgotten =
     registered === null ? ok(undefined) : await removeWorktree(git, repositoryDir(repository), registered.path);
   if (!forgotten.ok) return forgotten;
-  if (withBranch && branch !== undefined && standing.tip !== null) {
-    const gone = await deleteBranch(git, repository, branch, standing.tip);
+  if (withBranch && branch !== undefined && status.tip !== null) {
+    const gone = await deleteBranch(git, repository, branch, status.tip);
     if (!gone.ok) return gone;
   }
-  return removeAside(git, doomed);
+  return removeAside(git, candidate);
 }
 
 /** Without the repository only the folder is removed. Fails with `write-failed`. */
-export function discardFolder(git: Git, doomed: Pick<RemovalCandidate, 'path'>): Result<void> {
-  const aside = setAside(git, doomed);
-  return aside.ok ? removeAside(git, doomed) : aside;
+export function discardFolder(git: Git, candidate: Pick<RemovalCandidate, 'path'>): Result<void> {
+  const aside = setAside(git, candidate);
+  return aside.ok ? removeAside(git, candidate) : aside;
 }
 
 /** The path of a worktree while it is being removed. */
@@ -222,7 +222,7 @@ async function deleteBranch(git: Git, repository: string, branch: string, tip: s
 }
 
 interface Rescued {
-  readonly standing: WorktreeState;
+  readonly status: WorktreeState;
   /** Sentences: what was committed to which branch, and what git cannot keep. */
   readonly notes: readonly string[];
 }
@@ -230,26 +230,26 @@ interface Rescued {
 /** Fails with `worktree-failed`; then the worktree must stay. `title`: the session's title for the sentences. */
 export async function rescue(
   git: Git,
-  doomed: RemovalCandidate,
-  standing: WorktreeState,
+  candidate: RemovalCandidate,
+  status: WorktreeState,
   title: string,
 ): Promise<Result<Rescued>> {
   const notes: string[] = [];
-  const saved = standing.uncommitted.length > 0 ? await saveFiles(git, doomed, standing, title) : ok(null);
+  const saved = status.uncommitted.length > 0 ? await saveFiles(git, candidate, status, title) : ok(null);
   if (!saved.ok) return saved;
   if (saved.value !== null) notes.push(saved.value.note);
-  const kept = await keepLoose(git, doomed, title);
+  const kept = await keepLoose(git, candidate, title);
   if (!kept.ok) return kept;
   notes.push(...kept.value);
-  const apart = saved.value === null ? standing.uncommitted : saved.value.apart;
+  const apart = saved.value === null ? status.uncommitted : saved.value.apart;
   const lost = [
-    ...(apart.length > 0 ? [`repositories within it (${nameFiles(apart)})`] : []),
-    ...(standing.submodules ? ['the repositories of its submodules'] : []),
-    ...(standing.isThere && !standing.isReadable ? ['its folder, which git does not know any more'] : []),
+    ...(apart.length > 0 ? [`nested repositories (${nameFiles(apart)})`] : []),
+    ...(status.submodules ? ['the repositories of its submodules'] : []),
+    ...(status.exists && !status.isReadable ? ['its folder, which is no longer a worktree'] : []),
   ];
-  if (lost.length > 0) notes.push(`Thrown away with the worktree of ${title}: ${lost.join(' and ')}.`);
-  const now = await inspectWorktree(git, doomed);
-  return now.ok ? ok({ standing: now.value, notes }) : now;
+  if (lost.length > 0) notes.push(`Deleted with the worktree of ${title}: ${lost.join(' and ')}.`);
+  const now = await inspectWorktree(git, candidate);
+  return now.ok ? ok({ status: now.value, notes }) : now;
 }
 
 interface Saved {
@@ -260,25 +260,25 @@ interface Saved {
 /** Null when only nested repositories have unsaved work. */
 async function saveFiles(
   git: Git,
-  doomed: RemovalCandidate,
+  candidate: RemovalCandidate,
   { registered, uncommitted }: WorktreeState,
   title: string,
 ): Promise<Result<Saved | null>> {
-  const { path, repository, branch } = doomed;
+  const { path, repository, branch } = candidate;
   const head = await commitOf(git, path, 'HEAD');
   if (!head.ok) return head;
   const apart = uncommitted.filter((name) => name.endsWith('/'));
-  const commit = await commitFiles(git, doomed, head.value, title);
+  const commit = await commitFiles(git, candidate, head.value, title);
   if (!commit.ok || commit.value === null) return commit.ok ? ok(null) : commit;
   const gitDir = gitDirOf(git.world.files, path);
-  const isHome = registered?.branch === branch && gitDir !== null && unfinishedOperation(git, gitDir) === null;
-  const name = isHome && branch !== undefined ? branch : besideOf(doomed, commit.value);
+  const isOnBranch = registered?.branch === branch && gitDir !== null && unfinishedOperation(git, gitDir) === null;
+  const name = isOnBranch && branch !== undefined ? branch : rescueBranch(candidate, commit.value);
   const old = name === branch ? (head.value ?? '') : '';
   const why = 'branch: uncommitted work kept by claude-code-agent';
   const moved = await runOwn(git, repositoryDir(repository), ['update-ref', '-m', why, refOf(name), commit.value, old]);
   if (!moved.ok) return moved;
   const files = uncommitted.filter((file) => !apart.includes(file));
-  const what = `what was uncommitted in the worktree of ${title} (${nameFiles(files)})`;
+  const what = `uncommitted changes of ${title} (${nameFiles(files)})`;
   const note = `Committed on ${name}, ${short(commit.value)}: ${what}.`;
   return ok({ note, apart });
 }
@@ -308,20 +308,27 @@ async function commitFiles(
 }
 
 /** Creates branches for commits that are on none. */
-async function keepLoose(git: Git, doomed: RemovalCandidate, title: string): Promise<Result<readonly string[]>> {
-  const now = await inspectWorktree(git, doomed);
+async function keepLoose(git: Git, candidate: RemovalCandidate, title: string): Promise<Result<readonly string[]>> {
+  const now = await inspectWorktree(git, candidate);
   if (!now.ok) return now;
   const notes: string[] = [];
   for (const tip of now.value.looseTips) {
     // A branch created just now may contain it.
-    const loose = await countLoose(git, doomed.repository, [tip]);
+    const loose = await countLoose(git, candidate.repository, [tip]);
     if (!loose.ok) return loose;
     if (loose.value === 0) continue;
-    const name = besideOf(doomed, tip);
+    const name = rescueBranch(candidate, tip);
     const why = 'branch: kept by claude-code-agent';
-    const made = await runOwn(git, repositoryDir(doomed.repository), ['update-ref', '-m', why, refOf(name), tip, '']);
+    const made = await runOwn(git, repositoryDir(candidate.repository), [
+      'update-ref',
+      '-m',
+      why,
+      refOf(name),
+      tip,
+      '',
+    ]);
     if (!made.ok) return made;
-    notes.push(`Kept on ${name}, ${short(tip)}: what was committed in the worktree of ${title} on no branch.`);
+    notes.push(`Kept on ${name}, ${short(tip)}: commits of ${title} that were on no branch.`);
   }
   return ok(notes);
 }
@@ -330,6 +337,6 @@ const refOf = (branch: string): string => `refs/heads/${branch}`;
 const short = (commit: string): string => commit.slice(0, 12);
 
 /** A unique name, because it contains the commit id. */
-function besideOf({ branch }: RemovalCandidate, commit: string): string {
+function rescueBranch({ branch }: RemovalCandidate, commit: string): string {
   return `${branch ?? 'cca/kept'}-${short(commit)}`;
 }

@@ -91,9 +91,5 @@ function outOfReach(command: string, url: string, { stderr, exitCode }: GitAnswe
   if (command === 'fetch' && noRoom.test(stderr)) return fail('write-failed', 'The disk is full.', 'Free some space.');
   const why = stderr.split('\n').find((line) => noRoom.test(line) || /^ssh: |denied|refused/i.test(line)) ?? '';
   const reason = why.trim() === '' ? reasonIn(stderr, exitCode) : why.trim().replace(/\.$/, '');
-  return fail(
-    'timeout',
-    `git ${command} did not get through to ${url}: ${reason}.`,
-    'Mend that, then retry the session.',
-  );
+  return fail('timeout', `git ${command} could not reach ${url}: ${reason}.`, 'Fix that, then retry the session.');
 }

@@ -25,8 +25,8 @@ export async function snapshotOf(git: Git, path: string): Promise<Result<Snapsho
   if (rest.every((line) => line === '' || line.startsWith('# '))) return ok({ head, snapshot: head });
   const tree = await treeOf(git, path, head);
   if (!tree.ok) return tree;
-  const args = ['commit-tree', '-p', head, '-m', 'Files of a session as they lay there', tree.value];
-  const made = await runOwn(git, path, args, { variables: maker });
+  const args = ['commit-tree', '-p', head, '-m', 'Snapshot of the files of a session', tree.value];
+  const made = await runOwn(git, path, args, { variables: fixedIdentity });
   return made.ok ? ok({ head, snapshot: made.value.trim() }) : made;
 }
 
@@ -36,7 +36,7 @@ const statusArgs = [
 ];
 
 /** Constant, so that the same files on the same commit give the same snapshot everywhere. */
-const maker = {
+const fixedIdentity = {
   ...{ GIT_AUTHOR_NAME: 'claude-code-agent', GIT_AUTHOR_EMAIL: 'claude-code-agent@localhost' },
   ...{ GIT_COMMITTER_NAME: 'claude-code-agent', GIT_COMMITTER_EMAIL: 'claude-code-agent@localhost' },
   ...{ GIT_AUTHOR_DATE: '@0 +0000', GIT_COMMITTER_DATE: '@0 +0000' },
@@ -47,7 +47,7 @@ const noRoom = /No space left|Disk quota/i;
 /** The tree of all files except untracked ignored ones. */
 async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
   const kept = snapshotIndex(git, path);
-  if (kept === null) return fail('worktree-failed', `${path} is no worktree.`, 'See git worktree list.');
+  if (kept === null) return fail('worktree-failed', `${path} is not a worktree.`, 'See git worktree list.');
   const { files, random } = git.world;
   // A new name each time: a killed git may have left a lock on another one.
   const index = `${kept}-${random.uuid()}`;
@@ -131,7 +131,7 @@ export async function applySnapshot(
   return ok(undefined);
 }
 
-interface Way extends Pick<Applying, 'known' | 'wanted'> {
+interface StepInput extends Pick<Applying, 'known' | 'wanted'> {
   readonly branch: string;
   /** It matches the known state; otherwise a crash may have left it anywhere between the two. */
   readonly isUntouched: boolean;
@@ -140,7 +140,7 @@ interface Way extends Pick<Applying, 'known' | 'wanted'> {
 async function stepsTo(
   git: Git,
   path: string,
-  { branch, known, wanted: { head, snapshot }, isUntouched }: Way,
+  { branch, known, wanted: { head, snapshot }, isUntouched }: StepInput,
 ): Promise<Result<readonly (readonly string[])[]>> {
   const current = await currentBranch(git, path);
   if (!current.ok) return current;
@@ -176,10 +176,9 @@ async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): 
 
 function changedMeanwhile(path: string, branch: string): Result<never> {
   const message =
-    `The worktree ${path} was changed here while the session worked on another host, so its work there is not ` +
-    `put over that.`;
+    `The worktree ${path} was changed here while the session worked on another host, so the work of that host ` +
+    `was not copied here.`;
   const next =
-    `What it has made is kept as refs/claude-code-agent/…/checkpoint: bring both together on ${branch}, then retry ` +
-    'the session.';
+    `It is kept as refs/claude-code-agent/…/checkpoint. Merge both on ${branch}, then retry ` + 'the session.';
   return fail('worktree-failed', message, next);
 }

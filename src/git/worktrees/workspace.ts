@@ -105,19 +105,19 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
     const plan = { ...wanted, path: join(parent, basename(wanted.path)) };
     const intent = readIntent(files, plan.intentFile);
     if (intent !== null && (intent.path !== plan.path || intent.repository !== plan.repository)) {
-      const message = `${plan.intentFile} speaks of another worktree: ${intent.path}.`;
+      const message = `${plan.intentFile} describes another worktree: ${intent.path}.`;
       return fail('worktree-failed', message, 'Move that file away if that worktree is no longer needed.');
     }
     if (intent?.state === 'making') {
-      const gone = await takeBack(git, plan.intentFile, intent);
+      const gone = await rollBack(git, plan.intentFile, intent);
       if (!gone.ok) return gone;
     } else if (intent !== null) {
-      const found = await findAgain(git, plan, intent);
+      const found = await findExisting(git, plan, intent);
       if (!found.ok) return found;
       if (found.value !== null) return { ok: true, value: found.value };
     }
     if (files.entryKind(plan.path) !== null) {
-      const message = `There is something at ${plan.path} already, and it is not known as a worktree of the session.`;
+      const message = `${plan.path} already exists and is not a worktree of the session.`;
       return fail('worktree-failed', message, 'Move it away, then retry the session.');
     }
     return await makeNew(git, plan);
@@ -127,7 +127,7 @@ export async function makeWorkspace(git: Git, wanted: WorkspacePlan): Promise<Re
 }
 
 /** Null when nothing is left of it, so that a new one is needed. */
-async function findAgain(
+async function findExisting(
   git: Git,
   plan: WorkspacePlan,
   intent: WorkspaceIntent,
@@ -140,7 +140,7 @@ async function findAgain(
       return ok({ workspace: workspaceOf(intent), notes: [], isNew: false });
     }
     const message = `${path} is no longer a worktree of ${repository}.`;
-    return fail('worktree-failed', message, 'Try git worktree repair; or save its files and remove it, then retry.');
+    return fail('worktree-failed', message, 'Run git worktree repair, or save its files and remove it, then retry.');
   }
   return restore(git, plan, intent);
 }
@@ -152,8 +152,8 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
   const entry = await worktreeAt(git, repository, path);
   if (!entry.ok) return entry;
   if (entry.value?.lock !== undefined) {
-    const message = `The worktree ${path} is gone, but it is locked: ${entry.value.lock || 'no reason given'}.`;
-    return fail('worktree-failed', message, `Put its folder back, or give it up: git worktree unlock '${path}'`);
+    const message = `The worktree ${path} is missing, but it is locked: ${entry.value.lock || 'no reason given'}.`;
+    return fail('worktree-failed', message, `Restore its folder, or give it up with: git worktree unlock '${path}'`);
   }
   // The remaining folder is empty, or this program was filling it from the branch.
   files.remove(path);
@@ -196,7 +196,7 @@ async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): P
   if (!added.ok) return added;
   const checked = checkFolder(git, intent);
   if (!checked.ok) return checked;
-  const made = await sayMade(git, plan, intent);
+  const made = await recordComplete(git, plan, intent);
   return made.ok ? ok({ workspace: workspaceOf(made.value), notes: [], isNew: true }) : made;
 }
 
@@ -214,7 +214,7 @@ interface Origin {
 
 /** Fails with `worktree-failed`, `project-missing` or `merge-conflict`; then nothing is left of it. */
 async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorkspace>> {
-  const origin = await lookAtOrigin(git, plan);
+  const origin = await inspectOrigin(git, plan);
   if (!origin.ok) return origin;
   const { top, inside, start, target } = origin.value;
   const { repository, path, branch, parents } = plan;
@@ -228,7 +228,7 @@ async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorksp
   const filled = await fill(git, plan, begun.value, top);
   if (!filled.ok) {
     // The original failure is reported; the next call finishes an incomplete rollback.
-    await takeBack(git, plan.intentFile, begun.value);
+    await rollBack(git, plan.intentFile, begun.value);
     return filled;
   }
   const notes = [...(await originNotes(git, plan, origin.value)), ...worktreeNotes(git, plan.path)];
@@ -239,18 +239,18 @@ type OriginPlan = Pick<WorkspacePlan, 'projectPath' | 'repository' | 'base' | 'p
 
 /** Whether a worktree of the project could be created now; read only. Fails as `makeWorkspace` would. */
 export async function checkOrigin(git: Git, project: Omit<OriginPlan, 'parents'>): Promise<Result<void>> {
-  const origin = await lookAtOrigin(git, { ...project, parents: [] });
+  const origin = await inspectOrigin(git, { ...project, parents: [] });
   if (!origin.ok) return origin;
   const taken = await commitOf(git, origin.value.top, 'refs/heads/cca');
   if (!taken.ok || taken.value === null) return taken.ok ? ok(undefined) : taken;
-  const message = `${origin.value.top} has a branch "cca", so that git can make no branch such as cca/GROUP/SESSION.`;
+  const message = `${origin.value.top} has a branch "cca", so git cannot create branches such as cca/GROUP/SESSION.`;
   return fail('worktree-failed', message, `Rename it (git branch -m cca NAME), ${inPlace}`);
 }
 
 /** What a new worktree of the project would lack; empty where none can be created. */
 export async function foreseenNotes(git: Git, project: Omit<OriginPlan, 'parents'>): Promise<string[]> {
   const plan = { ...project, parents: [] };
-  const origin = await lookAtOrigin(git, plan);
+  const origin = await inspectOrigin(git, plan);
   if (!origin.ok) return [];
   const { top } = origin.value;
   const notes = await originNotes(git, plan, origin.value);
@@ -260,26 +260,26 @@ export async function foreseenNotes(git: Git, project: Omit<OriginPlan, 'parents
   if (!ignored.ok || !copied.ok) return notes;
   const local = ignored.value.split('\0').filter((name) => localFile.test(name) && !copied.value.includes(name));
   if (local.length === 0) return notes;
-  const cure = 'name them in .worktreeinclude, or have --setup make them';
-  return [...notes, `${top}: worktrees are without files that git ignores (${nameFiles(local)}); ${cure}`];
+  const cure = 'list them in .worktreeinclude or create them with --setup.';
+  return [...notes, `${top}: worktrees lack these files, which git ignores: ${nameFiles(local)}. Add them: ${cure}`];
 }
 
 /** Local settings files of one checkout; those of claude apply in a worktree anyway. */
 const localFile = /^(?!CLAUDE\.|\.claude\/)(?:.*\/)?(?:\.env[^/]*|[^/]+\.local\.[^/]+|local\.properties)$/;
 
-async function lookAtOrigin(git: Git, plan: OriginPlan): Promise<Result<Origin>> {
+async function inspectOrigin(git: Git, plan: OriginPlan): Promise<Result<Origin>> {
   const { files } = git.world;
   const { projectPath, repository } = plan;
   if (files.info(projectPath)?.kind !== 'folder') {
-    const next = 'Put it back and retry the session, or remove the session, after those that depend on it.';
-    return fail('project-missing', `The project folder ${projectPath} does not exist any more.`, next);
+    const next = 'Restore it and retry the session, or remove the session and its dependents.';
+    return fail('project-missing', `The project folder ${projectPath} no longer exists.`, next);
   }
   const found = findRepository(files, projectPath);
   if (found?.repository !== repository) {
     const message =
       found === null
-        ? `${projectPath} is in no git repository any more.`
-        : `${projectPath} belongs to another repository now: ${found.repository}.`;
+        ? `${projectPath} is no longer in a git repository.`
+        : `${projectPath} now belongs to another repository: ${found.repository}.`;
     return fail('worktree-failed', message, 'Remove the session and add it again.');
   }
   const { top } = found;
@@ -309,22 +309,22 @@ async function startByParts(git: Git, wanted: readonly string[], top: string): P
   if (!asked.ok) return asked;
   if (asked.value.exitCode !== 0) return gitFailure(inWorktree, asked.value);
   if (asked.value.stdout.trim() !== 'true') {
-    const message = `${top} is a bare repository: there are no files to work on.`;
-    const next = 'Make a checkout with git worktree add, and add the session with the folder of that.';
+    const message = `${top} is a bare repository without files to work on.`;
+    const next = 'Create a checkout with git worktree add, and add the session with its folder.';
     return fail('worktree-failed', message, next);
   }
   for (const commit of wanted) {
     const there = await commitOf(git, top, commit);
     if (!there.ok) return there;
     if (there.value !== null) continue;
-    const message = `The commit ${commit.slice(0, 12)} to begin from is not in the repository of ${top}.`;
-    return fail('worktree-failed', message, 'Bring it back (git fetch), or remove the session and add it again.');
+    const message = `The base commit ${commit.slice(0, 12)} is not in the repository of ${top}.`;
+    return fail('worktree-failed', message, 'Fetch it (git fetch), or remove the session and add it again.');
   }
   if (wanted[0] !== undefined) return ok(wanted[0]);
   const head = await commitOf(git, top, 'HEAD');
   if (!head.ok) return head;
   if (head.value !== null) return ok(head.value);
-  const message = `Nothing is checked out in ${top}: it has no commit yet.`;
+  const message = `${top} has no commit yet.`;
   return fail('worktree-failed', message, `Make a first commit (git commit --allow-empty), ${inPlace}`);
 }
 
@@ -343,7 +343,7 @@ async function beginBranch(
     const branch = freeName(plan.branch, new Set([...listed.value, ...tried]));
     if (branch === null) {
       const next = `Remove some of them: git branch --list '${plan.branch}*'`;
-      return fail('worktree-failed', `All names of branches like ${plan.branch} are taken.`, next);
+      return fail('worktree-failed', `All branch names like ${plan.branch} are taken.`, next);
     }
     tried.add(branch.toLowerCase());
     const intent = { ...draft, branch };
@@ -395,14 +395,18 @@ async function fill(
   if (!base.ok) return base;
   const checked = checkFolder(git, intent);
   if (!checked.ok) return checked;
-  return sayMade(git, plan, { ...intent, base: base.value });
+  return recordComplete(git, plan, { ...intent, base: base.value });
 }
 
 /**
  * A worktree recorded as complete is never created again, and git does not sync: after a power cut its files would be
  * empty.
  */
-async function sayMade(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<WorkspaceIntent>> {
+async function recordComplete(
+  git: Git,
+  plan: WorkspacePlan,
+  intent: WorkspaceIntent,
+): Promise<Result<WorkspaceIntent>> {
   await syncDisks(git, intent.repository, intent.path);
   const made: WorkspaceIntent = { ...intent, state: 'made' };
   const written = writeIntent(git.world.files, plan.intentFile, made);
@@ -414,7 +418,7 @@ function checkFolder(git: Git, { path, folder }: WorkspaceIntent): Result<void> 
   const { files } = git.world;
   if (files.entryKind(folder) === 'folder' && files.realPath(folder) === folder) return ok(undefined);
   const name = relative(path, folder);
-  const message = `The folder ${nameFiles([name])} of the project is in no commit, so a worktree would not have it.`;
+  const message = `The folder ${nameFiles([name])} of the project is not committed, so a worktree would not have it.`;
   return fail('worktree-failed', message, `Commit it first, ${inPlace}`);
 }
 
@@ -425,9 +429,9 @@ async function mergeParents(git: Git, { path, branch, base, parents }: Workspace
     if (!merged.ok) return merged;
     if ('conflicts' in merged.value) {
       const where = nameFiles(merged.value.conflicts);
-      const message = `The work of the sessions before this one does not go together in ${where}.`;
+      const message = `The work of the dependencies has merge conflicts in ${where}.`;
       const next =
-        'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.';
+        'Let one dependency depend on the other (--depends-on), or let this session depend on only one of them.';
       return fail('merge-conflict', message, next);
     }
     head = merged.value.commit;
@@ -436,7 +440,7 @@ async function mergeParents(git: Git, { path, branch, base, parents }: Workspace
 }
 
 /** Removes a worktree in which nothing has run, its branch and the intent; a second call finishes. */
-async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): Promise<Result<void>> {
+async function rollBack(git: Git, intentFile: string, intent: WorkspaceIntent): Promise<Result<void>> {
   const { files } = git.world;
   const { path, branch, base } = intent;
   const asked = repositoryDir(intent.repository);
@@ -467,15 +471,15 @@ async function originNotes(git: Git, plan: OriginPlan, { top, start, target }: O
   const names = changed.map((line) => line.slice(3)).filter((name) => name !== '' && !isOurFile(name));
   if (names.length > 0) {
     notes.push(
-      `${top} has changes that are in no commit (${nameFiles(names)}); the work begins from the commit ` +
+      `${top} has uncommitted changes (${nameFiles(names)}). The session starts from commit ` +
         `${start.slice(0, 12)}, without them.`,
     );
   }
   if (target === null) {
-    notes.push(`No branch is checked out in ${top}, so the hand-over has to be told one with --into BRANCH.`);
+    notes.push(`No branch is checked out in ${top}, so the merge needs --into BRANCH.`);
   }
   if ((git.world.files.info(join(plan.repository, 'shallow'))?.size ?? 0) > 0) {
-    notes.push(`${top} is a shallow clone: work may be impossible to merge before git fetch --unshallow.`);
+    notes.push(`${top} is a shallow clone: merging may fail before git fetch --unshallow.`);
   }
   return notes;
 }
@@ -489,7 +493,7 @@ function worktreeNotes({ world: { files } }: Git, path: string): string[] {
   const names = [...text.matchAll(/^\s*path\s*=\s*(.+?)\s*$/gm)].map((match) => match[1] as string);
   if (names.length === 0) return [];
   const which = names.length === 1 ? `The submodule ${nameFiles(names)} is` : `The submodules ${nameFiles(names)} are`;
-  return [`${which} empty in the worktree; a set-up command can fill it: git submodule update --init`];
+  return [`${which} empty in the worktree. Fill with the set-up command: git submodule update --init`];
 }
 
 async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<void>> {

@@ -157,8 +157,8 @@ async function checkOutUpstream(
   }
   const commits = tips.join(' ');
   const known = readCheckoutNotes(files, paths)[path];
-  const isThere = known?.commits === commits && files.entryKind(path) === 'folder';
-  if (isThere && known.isReady) return ok(undefined);
+  const exists = known?.commits === commits && files.entryKind(path) === 'folder';
+  if (exists && known.isReady) return ok(undefined);
   if (files.entryKind(path) === 'link') files.remove(path);
   note(files, paths, { ...readCheckoutNotes(files, paths), [path]: { repository, commits, isReady: false } });
   const made = await actions.inTurn(repository, () => checkOutMerged(git, repository, path, tips));
@@ -263,10 +263,10 @@ const changedName = /^(?:1 (?:\S+ ){7}|2 (?:\S+ ){8}|u (?:\S+ ){9}|\? )(.+)$/s;
 
 async function statusesOf(git: Git, paths: readonly string[]): Promise<Statuses> {
   const args = ['status', '--porcelain=v2', '--branch', '-z', '--untracked-files=normal', '--ignore-submodules=dirty'];
-  const looked = paths.map(
+  const status = paths.map(
     async (path) => [path, await askOwn(git, path, args, { timeoutMs: statusTimeoutMs })] as const,
   );
-  const entries = (await Promise.all(looked)).flatMap(([path, asked]) => {
+  const entries = (await Promise.all(status)).flatMap(([path, asked]) => {
     if (!asked.ok || asked.value.exitCode !== 0) return [];
     const { stdout } = asked.value;
     // Ignore the effects of a fetch.

@@ -24,7 +24,7 @@ test('session add and group plan report what keeps a session from starting', asy
   const group = await user.ok('group', 'create', 'auth', '--retries', '0');
   const said: Record<string, RegExp> = {
     fresh: /has no commit yet\. Make a first commit/,
-    bare: /bare is a bare repository: there are no files to work on/,
+    bare: /bare is a bare repository without files to work on/,
     taken: /taken has a branch "cca", .*git branch -m cca NAME/,
     ...(process.getuid?.() === 0 ? { foreign: /foreign/ } : {}),
   };

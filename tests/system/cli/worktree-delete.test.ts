@@ -82,7 +82,7 @@ test('group delete --force: the group is removed; all work stays on its branches
   expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(api);
   expect(lineOf(stderr, group.branch('api'))).toContain(api.slice(0, 12));
   expect(lineOf(stderr, group.branch('web'))).toBe(
-    `Committed on ${group.branch('web')}, ${web.slice(0, 12)}: what was uncommitted in the worktree of 002 web ` +
+    `Committed on ${group.branch('web')}, ${web.slice(0, 12)}: uncommitted changes of 002 web ` +
       '(README.md, notes.txt).',
   );
   expect(stderr).not.toContain(docs);
@@ -101,7 +101,7 @@ test('--force: work that git cannot keep is named, and work that cannot be commi
   writeFileSync(lock, '');
   const refused = await user.run('group', 'delete', group.id, '--force');
   expect(refused.code).toBe(1);
-  expect(refused.stderr).toContain('Thrown away with the worktree of 001 api: repositories within it (vendor/).');
+  expect(refused.stderr).toContain('Deleted with the worktree of 001 api: nested repositories (vendor/).');
   expect(refused.stderr).toContain('The worktree of 002 web was kept, because its work cannot be committed.');
   expect(refused.stderr).toContain('index.lock');
   expect([existsSync(group.folder), user.worktrees()]).toEqual([true, [group.path('web')]]);

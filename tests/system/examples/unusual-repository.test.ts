@@ -98,9 +98,9 @@ example('all work is committed, also outside of what is checked out, and large f
 
 example('what the session did to the parts that all worktrees share is named at its end', async () => {
   const messages = JSON.stringify((await sessionOf('docs')).warnings);
-  expect(messages).toMatch(/The Git configuration of [^"]+shop was changed while the session worked: alias\.st\./);
-  expect(messages).toContain('Your own Git configuration was changed while the session worked: alias.last.');
-  expect(messages).toMatch(/A stash was made in [^"]+shop while the session worked: [0-9a-f]{12} \(WIP on /);
+  expect(messages).toMatch(/The git configuration of [^"]+shop was changed while the session ran: alias\.st\./);
+  expect(messages).toContain('Your own git configuration was changed while the session ran: alias.last.');
+  expect(messages).toMatch(/A stash was created in [^"]+shop while the session ran: [0-9a-f]{12} \(WIP on /);
   expect(JSON.stringify((await sessionOf('web')).warnings)).toContain('holds files that git ignores: out/report.pdf.');
 });
 

@@ -138,7 +138,7 @@ test('a nested repository is reported and not committed', async () => {
   expect(names()).toEqual(['.gitignore', 'a.txt', 'b.txt', 'c.txt']);
   run('add', 'with one');
   run('commit', '--quiet', '-m', 'As a link');
-  expect(value(await commit()).notes.at(-1)).toMatch(/names commits of repositories within it \("with one"\)/);
+  expect(value(await commit()).notes.at(-1)).toMatch(/refers to commits of nested repositories \("with one"\)/);
 });
 
 test('work on another branch that started from ours is moved onto ours', async () => {
@@ -265,10 +265,10 @@ test('an unfinished rebase', async () => {
   expect(() => run('rebase', '--quiet', 'other')).toThrow();
   const held = [tip(), status(), run('rev-parse', 'HEAD')];
   const { reason, message: said, next } = failure(await commit());
-  expect({ reason, said }).toEqual({ reason: 'worktree-failed', said: expect.stringContaining('a rebase half done') });
+  expect({ reason, said }).toEqual({ reason: 'worktree-failed', said: expect.stringContaining('a rebase unfinished') });
   expect(next.sentence).toContain('git rebase --abort');
   expect([tip(), status(), run('rev-parse', 'HEAD')]).toEqual(held);
-  expect(value(await commit({ leave: true })).notes).toEqual([expect.stringContaining('a rebase half done')]);
+  expect(value(await commit({ leave: true })).notes).toEqual([expect.stringContaining('a rebase unfinished')]);
   write({ 'a.txt': 'both\n' });
   run('add', 'a.txt');
   run('-c', 'core.editor=true', 'rebase', '--continue');

@@ -209,7 +209,7 @@ test.each<[string[], string]>([
   [['add', 'ext::sh -c x'], 'start a program'],
   [['add', 'http://git.example.org/x'], 'not encrypted'],
   [['add', 'nowhere'], 'does not exist'],
-  [['add', '.', '--ref', '--upload-pack=x'], 'is no branch, tag or commit'],
+  [['add', '.', '--ref', '--upload-pack=x'], 'is not a branch, tag or commit id'],
   [['add', 'https://git.example.org/x', '--name', '../x'], 'is not a valid pack name'],
   [['add', '.', '--ref', 'main'], 'git repository'],
   [['add', '.', '--name', 'x'], 'git repository'],

@@ -62,8 +62,8 @@ test('group plan names ignored, uncommitted and neighbouring files that worktree
   await add('lib', lib, '--isolate', 'worktree');
   await add('web', web);
   const said = async () => (await user.run('group', 'plan', group)).stdout;
-  expect(await said()).toContain(`${web}: worktrees are without files that git ignores (.env); name them in`);
-  expect(await said()).toContain(`${web} has changes that are in no commit (new.ts); the work begins from the commit`);
+  expect(await said()).toContain(`${web}: worktrees lack these files, which git ignores: .env. Add them: list them in`);
+  expect(await said()).toContain(`${web} has uncommitted changes (new.ts). The session starts from commit`);
   const alone = `002 web uses ${lib} as it is in your checkout: it does not depend on 001 lib, which changes it`;
   expect(await said()).toContain(alone);
   await user.ok('session', 'edit', `${group}/web`, '--depends-on', 'lib');

@@ -51,7 +51,7 @@ test('ignored files listed in .worktreeinclude are copied, and no others', async
   const { copied, notes } = value(await copy());
   expect([...copied].sort()).toEqual(expected);
   const reason = 'git does not ignore them: commit them, or add them to .gitignore';
-  expect(notes).toEqual([`Named in .worktreeinclude and not copied, because ${reason}: new.txt.`]);
+  expect(notes).toEqual([`Listed in .worktreeinclude but not copied, because ${reason}: new.txt.`]);
   expect(expected.map(read)).toEqual(['A=1\n', 'C=3\n', 'D\n', 'E\n']);
   expect([statSync(join(workspace.path, '.env')).mode & 0o777]).toEqual([0o640]);
   expect(statSync(join(workspace.path, 'secret/deep/odd\n"name".txt')).mode & 0o777).toBe(0o750);
@@ -101,13 +101,13 @@ test('.worktreeinclude copies nothing from or to places outside the two folders'
   git(join(rig.top, 'secret/nested'), 'init', '--quiet');
   writeFileSync(join(rig.top, 'secret/nested/a.txt'), 'a\n');
   const why = (reason: string, names: string) =>
-    `Named in .worktreeinclude and not copied, because ${reason}: ${names}.`;
+    `Listed in .worktreeinclude but not copied, because ${reason}: ${names}.`;
   expect(value(await copy())).toEqual({
     copied: [],
     notes: [
-      why('in the worktree a link or a file is where a folder is needed', 'build/out.txt'),
-      why('links are not followed', 'link.key, secret/folder'),
-      why('repositories within the repository are not copied', 'secret/nested/'),
+      why('the worktree has a symlink or file where a folder is needed', 'build/out.txt'),
+      why('symlinks are not followed', 'link.key, secret/folder'),
+      why('nested repositories are not copied', 'secret/nested/'),
     ],
   });
   expect(existsSync(join(rig.folder, 'home/out.txt'))).toBe(false);

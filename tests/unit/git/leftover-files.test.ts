@@ -99,7 +99,7 @@ test.each<readonly [string, (path: string) => void]>([
   writeTree(workspace.path, { 'a.txt': 'changed\n' });
   act(workspace.path);
   const cleared = await clearNewFiles(rig.git, workspace.path, before);
-  expect(cleared.ok || cleared.failure.message.includes('is no worktree')).toBe(true);
+  expect(cleared.ok || cleared.failure.message.includes('is no longer a worktree')).toBe(true);
   expect(['a.txt', 'app/b.txt'].map((name) => readFileSync(join(workspace.path, name), 'utf8'))).toEqual([
     'changed\n',
     'b\n',

@@ -141,7 +141,7 @@ const paused: Readonly<Record<PauseReason, string>> = {
   'not-accepted': 'The acceptance command failed. claude gets its output and continues.',
   'not-proven': 'The tests also pass without the change. claude is told so and continues.',
   signal: 'The runner received a signal, such as Ctrl-C.',
-  slice: 'The session is restarted with a larger share of the budget.',
+  'top-up': 'The session is restarted with a larger share of the budget.',
   stall: 'No progress. The session is resumed.',
   timeout: 'The time limit passed while the API was unavailable.',
   transient: 'A transient failure. The session is retried.',

@@ -237,7 +237,7 @@ function stopSentence(reason: StopReason): string {
       return 'Paused because too many other sessions failed.';
     case 'deleted':
       return 'Stopped because the session or its group is being deleted.';
-    case 'slice':
+    case 'top-up':
       return 'Interrupted to be given a new share of the budget.';
     case 'disk':
       return 'Interrupted because the disk is nearly full; it goes on when there is room again.';

@@ -77,7 +77,7 @@ export type StopReason =
   | 'error-threshold'
   | 'deleted'
   /** Its reserved share is nearly spent, and it is to get a top-up. */
-  | 'slice'
+  | 'top-up'
   /** The disk is nearly full, so its output would be lost. It resumes when there is space. */
   | 'disk'
   | 'timeout'

@@ -429,7 +429,7 @@ function pauseSession(
       if (event.retryAt !== undefined) countTransient(record, false);
       break;
     case 'host-lost':
-    case 'slice':
+    case 'top-up':
     case 'limit':
     case 'waits-for-answer':
       record.queued = true;

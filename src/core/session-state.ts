@@ -47,7 +47,7 @@ export interface Attachment {
 }
 
 /** Stops without a request, after which the session resumes by itself. */
-const autoResumedStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall', 'waits-for-answer']);
+const autoResumedStops: ReadonlySet<StopReason> = new Set(['top-up', 'disk', 'stall', 'waits-for-answer']);
 
 /** Whether the session resumes by itself after such a stop, unless the user holds it back. */
 export function autoResumesAfter(reason: StopReason): boolean {

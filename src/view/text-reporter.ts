@@ -312,7 +312,7 @@ function describeRun(
   const parts = [
     `${event.type === 'group_started' ? 'started' : 'resumed'}: ${plural(left, 'session')} to do`,
     `up to ${maxConcurrentSessions} at once`,
-    maxBudgetUsd === undefined ? 'no budget' : `budget ${formatMoney(maxBudgetUsd)}`,
+    maxBudgetUsd === undefined ? 'no cap' : `cap ${formatMoney(maxBudgetUsd)}`,
   ];
   const isolated = [...state.sessions].filter(
     ([id, record]) => record.state.status !== 'completed' && isolationOf(state, id) === 'worktree',

@@ -9,14 +9,14 @@ import type { GroupState } from '../state.ts';
 import type { DayBudget, Decision } from './decision.ts';
 
 /** A single message would exhaust a smaller share. */
-const sliceUsdMin = 0.05;
+const shareUsdMin = 0.05;
 /** claude crashes on `--max-budget-usd 0`, so nothing below this is ever reserved. */
 const reservationUsdMin = 0.001;
 
 export type BudgetGrant =
   /** No cap anywhere: no option is passed. */
   | { readonly kind: 'unlimited' }
-  | { readonly kind: 'slice'; readonly usd: number }
+  | { readonly kind: 'share'; readonly usd: number }
   | { readonly kind: 'own-dry' }
   /** Not enough of the group's budget is left for another start. */
   | { readonly kind: 'dry' }
@@ -49,12 +49,12 @@ export function grantFor(
   const ofDay = freeOfDay(state, day) - alreadyReserved;
   const free = Math.min(cap - state.usage.costUsd - state.reservedUsd - alreadyReserved, ofDay);
   if (free === Number.POSITIVE_INFINITY) {
-    return Number.isFinite(own) ? { kind: 'slice', usd: own } : { kind: 'unlimited' };
+    return Number.isFinite(own) ? { kind: 'share', usd: own } : { kind: 'unlimited' };
   }
-  const smallest = Math.max(reservationUsdMin, Math.min(sliceUsdMin, cap, own, day?.capUsd ?? cap));
+  const smallest = Math.max(reservationUsdMin, Math.min(shareUsdMin, cap, own, day?.capUsd ?? cap));
   if (roundUsd(free) < smallest) return { kind: free === ofDay ? 'day-dry' : 'dry' };
-  if (Number.isFinite(own)) return { kind: 'slice', usd: Math.min(own, free) };
-  return { kind: 'slice', usd: Math.min(free, Math.max(smallest, roundUsd(free / Math.max(1, sharers)))) };
+  if (Number.isFinite(own)) return { kind: 'share', usd: Math.min(own, free) };
+  return { kind: 'share', usd: Math.min(free, Math.max(smallest, roundUsd(free / Math.max(1, sharers)))) };
 }
 
 function capOf({ group: { config } }: GroupState): number {
@@ -77,7 +77,7 @@ export function grantElsewhere(
   day?: DayBudget,
 ): BudgetGrant {
   const all = grantFor(state, record, alreadyReserved, 1, day);
-  return all.kind === 'slice' ? { kind: 'slice', usd: elsewhereMost(all.usd) } : all;
+  return all.kind === 'share' ? { kind: 'share', usd: elsewhereMost(all.usd) } : all;
 }
 
 /** Share of a reservation after which a session gets a top-up. */
@@ -101,8 +101,8 @@ export function deservesNewGrant(
   if (ownBudgetLeft(record) <= reserved) return false;
   const freeAfterwards = free + reserved - spentUsd;
   const left = Math.min(ownBudgetLeft(record) - spentUsd, freeAfterwards);
-  const slice = place === undefined ? Math.min(left, freeAfterwards / Math.max(1, sharers)) : elsewhereMost(left);
-  return slice >= Math.max(sliceUsdMin, (reserved - spentUsd) * 2);
+  const share = place === undefined ? Math.min(left, freeAfterwards / Math.max(1, sharers)) : elsewhereMost(left);
+  return share >= Math.max(shareUsdMin, (reserved - spentUsd) * 2);
 }
 
 export interface BudgetVerdict {

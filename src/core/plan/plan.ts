@@ -107,7 +107,7 @@ export function isHeldBack({ state, queued, items = [] }: SessionRecord): boolea
 const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
   'interrupted',
   'host-lost',
-  'slice',
+  'top-up',
   'disk',
   'limit',
   'transient',

@@ -192,7 +192,7 @@ function topUps(state: GroupState, { liveUsd, busy, day }: SchedulingContext): D
     if (!record.state.attempt.identified || busy?.has(sessionId)) continue;
     const spent = liveUsd.get(sessionId) ?? 0;
     if (deservesNewGrant(state, record, spent, sharers, day)) {
-      decisions.push({ do: 'stop', sessionId, reason: 'slice' });
+      decisions.push({ do: 'stop', sessionId, reason: 'top-up' });
     }
   }
   return decisions;
@@ -268,11 +268,11 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
     // Sessions that wait for their next try, or for the probing session in an outage, get their share later.
     const others = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
     const sharers = others + pendingAttachments(state);
-    const slice = grantOf(state, record, spot, { reserved, sharers, day: context.day });
-    if (slice.kind === 'own-dry') continue;
-    const short = shortOf(slice, context);
+    const share = grantOf(state, record, spot, { reserved, sharers, day: context.day });
+    if (share.kind === 'own-dry') continue;
+    const short = shortOf(share, context);
     if (short !== null) return { starts, wishes, wait: short, rest: short };
-    const reserveUsd = 'usd' in slice ? { reserveUsd: slice.usd } : {};
+    const reserveUsd = 'usd' in share ? { reserveUsd: share.usd } : {};
     reserved += reserveUsd.reserveUsd ?? 0;
     if (spot.at === 'wish') {
       hold(sessionId, spot.hold);

@@ -163,7 +163,7 @@ export function updateBudgetWait(state: GroupState): void {
   if (state.reason !== 'budget') return;
   const startable = [...state.sessions.values()].filter((record) => couldStart(state, record));
   const grants = startable.map((record) => grantFor(state, record, 0, 1).kind);
-  if (grants.some((kind) => kind === 'slice' || kind === 'unlimited')) {
+  if (grants.some((kind) => kind === 'share' || kind === 'unlimited')) {
     state.reason = 'budget-available';
     state.message = 'Budget is available again.';
     return;

@@ -55,7 +55,7 @@ export function attachEvents(state: GroupState, record: SessionRecord, command: 
       if (record.state.status !== 'paused' && record.state.status !== 'failed') return notNow(state, record);
       const grant = attachmentGrant(state, record);
       if (grant.kind === 'own-dry' || grant.kind === 'dry') return budgetExhausted(state, record, grant.kind);
-      const reserved = grant.kind === 'slice' ? { reservedUsd: grant.usd } : {};
+      const reserved = grant.kind === 'share' ? { reservedUsd: grant.usd } : {};
       return ok([{ type: 'session_attached', sessionId, attachmentId, ...reserved }]);
     }
     case 'detach-session': {

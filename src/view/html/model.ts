@@ -440,7 +440,7 @@ class Historian {
 }
 
 /** Pauses that end at once without a loss. */
-const unnoted: ReadonlySet<string> = new Set(['slice', 'disk']);
+const unnoted: ReadonlySet<string> = new Set(['top-up', 'disk']);
 
 /** Notes setbacks of sessions. A pause of the group is noted once, not for each session. */
 function isNoted(event: GroupEvent, wasPausing: boolean): boolean {

@@ -305,7 +305,7 @@ export function commitMessage({ id, name, description }: SessionDefinition, task
 }
 
 /** Stop reasons that do not apply to an acceptance. */
-const workerOnly: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', 'disk']);
+const workerOnly: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'top-up', 'disk']);
 
 export interface AcceptancesOptions {
   readonly paths: GroupPaths;

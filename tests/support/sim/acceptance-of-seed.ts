@@ -7,7 +7,7 @@ import type { AcceptanceSketch, CommandBehaviour, SessionSketch, TimedAct } from
 import { type Seeded, seededFor } from './seeded.ts';
 
 /** Scenarios about budgets have none, because every further attempt changes the distribution of the budget. */
-const plain: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'warn-budget']);
+const plain: ReadonlySet<DecisionKind> = new Set(['stop-top-up', 'stop-budget', 'warn-budget']);
 
 /** A fault on a command must find it running. */
 const needsLongCommands: ReadonlySet<DecisionKind> = new Set(['stop-accept', 'freeze', 'thaw']);

@@ -5,7 +5,7 @@
 
 /** Decisions about an attempt: how it started, or why it must stop. `probe` starts the first one after a limit. */
 const startKinds = ['start', 'resume', 'retry', 'probe'] as const;
-const stopKinds = ['stop', 'stop-slice', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout'] as const;
+const stopKinds = ['stop', 'stop-top-up', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout'] as const;
 /** Decisions about work after claude's part: acceptance, its stop, and the verdict. */
 const workKinds = ['accept', 'stop-accept', 'approve', 'reject'] as const;
 /** What a group may wait for, by the log. */

@@ -14,7 +14,7 @@ const stopKinds: Readonly<Record<StopReason, DecisionKind>> = {
   signal: 'stop',
   'error-threshold': 'stop',
   deleted: 'stop',
-  slice: 'stop-slice',
+  'top-up': 'stop-top-up',
   disk: 'stop-disk',
   budget: 'stop-budget',
   stall: 'stop-stall',

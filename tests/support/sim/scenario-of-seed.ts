@@ -141,21 +141,21 @@ function aimedScenario(seed: number): Scenario {
 }
 
 /** These decisions occur only when this many sessions share something. */
-const needsCompany: Partial<Record<DecisionKind, number>> = { 'stop-slice': 3, 'stop-budget': 3, probe: 2 };
+const needsCompany: Partial<Record<DecisionKind, number>> = { 'stop-top-up': 3, 'stop-budget': 3, probe: 2 };
 
 /** Sessions must be stopped for lack of budget at that moment. */
 function isMoneyTight(decision: DecisionKind): boolean {
-  return decision === 'stop-slice' || decision === 'stop-budget';
+  return decision === 'stop-top-up' || decision === 'stop-budget';
 }
 
 /** Scenarios that are long anyway. */
 const longStories: ReadonlySet<DecisionKind> = new Set([
-  ...(['stop-slice', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout', 'probe'] as const),
+  ...(['stop-top-up', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout', 'probe'] as const),
   ...(['wait-limit', 'freeze', 'thaw', 'drain'] as const),
 ]);
 /** These need sessions with many messages. */
 const needsTalk: ReadonlySet<DecisionKind> = new Set([
-  ...(['stop-slice', 'stop-disk', 'stop-budget'] as const),
+  ...(['stop-top-up', 'stop-disk', 'stop-budget'] as const),
   ...(['freeze', 'thaw', 'drain'] as const),
 ]);
 
@@ -164,7 +164,7 @@ const caps: Partial<Record<DecisionKind, readonly number[]>> = {
   'warn-budget': [0.02, 0.06, 0.1, 0.2],
   'exceed-budget': [0.02, 0.06, 0.1, 0.2],
   'stop-budget': [0.1, 0.11, 0.15, 0.16],
-  'stop-slice': [0.18, 0.2, 0.22],
+  'stop-top-up': [0.18, 0.2, 0.22],
 };
 
 function configFor(luck: Seeded, { decision }: Cell): GroupConfig {
@@ -284,7 +284,7 @@ function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
       ]);
     case 'drain':
       return [atMs, atMs + 4_000, atMs + 8_000].map((beginMs) => ({ atMs: beginMs, do: 'pause', mode: 'drain' }));
-    case 'stop-slice':
+    case 'stop-top-up':
       // The budget is raised a little, again and again, for the session that needs it first.
       return [2_000, 3_500, 5_000, 6_500, 8_000].map((raiseMs) => ({ atMs: raiseMs, do: 'raise-budget', byUsd: 0.12 }));
     case 'stop-disk':

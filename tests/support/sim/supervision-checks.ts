@@ -52,7 +52,7 @@ const mostStalls = 10;
 /** After these a session resumes by itself. */
 const passing: ReadonlySet<string> = new Set([
   'interrupted',
-  'slice',
+  'top-up',
   'disk',
   'limit',
   'transient',

@@ -106,7 +106,7 @@ test('a run returns its outcome and can be stopped by an AbortSignal', async () 
   const result = await new SessionGroupRunner({ rehearse: true }).run(group, { maxConcurrent: 2, maxBudgetUsd: 4 });
   expect(result).toMatchObject({ status: 'completed', sessions: [{ name: 'api', status: 'completed' }] });
   expect(result.progress).toMatchObject({ totalSessions: 1, completed: 1, totalCost: result.sessions[0]?.cost });
-  expect(await machine.ok('group', 'show', group.id)).toContain('2 sessions at once, budget $4.00');
+  expect(await machine.ok('group', 'show', group.id)).toContain('2 sessions at once, cap $4.00');
   await group.archive();
   expect(await group.status()).toBe('archived');
 }, 60_000);

@@ -173,7 +173,7 @@ test('a session that has nearly spent its reservation gets a top-up in the same 
     response: { subtype: 'success', request_id: usageId, response: { session } },
   });
   await obeyInterrupt(a, 0.9);
-  expect(await run.event('session_paused', group.id('a'))).toMatchObject({ reason: 'slice' });
+  expect(await run.event('session_paused', group.id('a'))).toMatchObject({ reason: 'top-up' });
   const again = await begin(group, 'a');
   const { args } = again.hello;
   expect(Number(args[args.indexOf('--max-budget-usd') + 1])).toBeCloseTo(1, 2);

@@ -39,14 +39,14 @@ function recordWith(ownCap?: number, spent = 0): SessionRecord {
 describe('budget share', () => {
   const cases: [string, GroupState, SessionRecord, number, number, BudgetGrant][] = [
     ['no group cap and no own cap: the attempt is unlimited', stateWith({}), recordWith(), 0, 1, { kind: 'unlimited' }],
-    ['no group cap: the share is the own cap', stateWith({}), recordWith(2), 0, 1, { kind: 'slice', usd: 2 }],
+    ['no group cap: the share is the own cap', stateWith({}), recordWith(2), 0, 1, { kind: 'share', usd: 2 }],
     [
       'no group cap: the share is the unspent part of the own cap',
       stateWith({}),
       recordWith(2, 0.5),
       0,
       1,
-      { kind: 'slice', usd: 1.5 },
+      { kind: 'share', usd: 1.5 },
     ],
     [
       'group cap: sessions get equal shares',
@@ -54,7 +54,7 @@ describe('budget share', () => {
       recordWith(),
       0,
       4,
-      { kind: 'slice', usd: 2.5 },
+      { kind: 'share', usd: 2.5 },
     ],
     [
       'group cap: only the unreserved rest is shared',
@@ -62,7 +62,7 @@ describe('budget share', () => {
       recordWith(),
       1,
       3,
-      { kind: 'slice', usd: 1 },
+      { kind: 'share', usd: 1 },
     ],
     [
       'group cap: a share is at least five cents',
@@ -70,7 +70,7 @@ describe('budget share', () => {
       recordWith(),
       0,
       10,
-      { kind: 'slice', usd: 0.05 },
+      { kind: 'share', usd: 0.05 },
     ],
     [
       'group cap below five cents: the share is the whole cap',
@@ -78,7 +78,7 @@ describe('budget share', () => {
       recordWith(),
       0,
       4,
-      { kind: 'slice', usd: 0.02 },
+      { kind: 'share', usd: 0.02 },
     ],
     [
       'own cap below the equal share: the share is the own cap',
@@ -86,7 +86,7 @@ describe('budget share', () => {
       recordWith(1),
       0,
       2,
-      { kind: 'slice', usd: 1 },
+      { kind: 'share', usd: 1 },
     ],
     [
       'own cap above the free budget: the share is the free budget',
@@ -94,7 +94,7 @@ describe('budget share', () => {
       recordWith(9),
       0,
       2,
-      { kind: 'slice', usd: 2 },
+      { kind: 'share', usd: 2 },
     ],
     [
       'own cap below five cents: the share is the own cap',
@@ -102,7 +102,7 @@ describe('budget share', () => {
       recordWith(0.01),
       0,
       2,
-      { kind: 'slice', usd: 0.01 },
+      { kind: 'share', usd: 0.01 },
     ],
     ['group cap spent: no share is granted', stateWith({ maxBudgetUsd: 2 }, 2), recordWith(), 0, 1, { kind: 'dry' }],
     [
@@ -144,7 +144,7 @@ describe('budget share', () => {
       recordWith(2),
       0,
       1,
-      { kind: 'slice', usd: 2 },
+      { kind: 'share', usd: 2 },
     ],
   ];
   for (const [name, state, record, reserved, sharers, expected] of cases) {

@@ -180,7 +180,7 @@ describe('placement of sessions', () => {
     expect(preferred()).toEqual([undefined, undefined]);
     work(a, 'one');
     work(b, 'one');
-    log.pause(a, noUsage, 'slice').pause(b, noUsage, 'slice');
+    log.pause(a, noUsage, 'top-up').pause(b, noUsage, 'top-up');
     // The other session requests a slot for itself.
     expect(preferred().toSorted()).toEqual(['one', undefined]);
     log.start(b).complete(b);

@@ -118,7 +118,7 @@ describe('attempts', () => {
   });
 
   test('a pause by the user replaces the reason of an interruption with automatic resume', () => {
-    for (const first of ['slice', 'stall'] as const) {
+    for (const first of ['top-up', 'stall'] as const) {
       const log = twoSessions().start(a);
       for (const reason of [first, 'budget', 'user', 'signal'] as const) {
         log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason });
@@ -168,7 +168,7 @@ describe('queueing', () => {
     expect(queued(twoSessions().start(a))).toBe(false);
     expect(queued(twoSessions().start(a).fail(a))).toBe(false);
     expect(queued(twoSessions().start(a).pause(a))).toBe(false);
-    for (const reason of ['interrupted', 'limit', 'transient', 'slice', 'stall'] as const) {
+    for (const reason of ['interrupted', 'limit', 'transient', 'top-up', 'stall'] as const) {
       expect({ reason, queued: queued(twoSessions().start(a).pause(a, noUsage, reason)) }).toEqual({
         reason,
         queued: true,

@@ -112,7 +112,7 @@ describe('money of attached users', () => {
       ...paused,
       usage: usage(0),
     } as EventBody);
-    expect(attachmentGrant(log.state, record(log))).toEqual({ kind: 'slice', usd: 2 });
+    expect(attachmentGrant(log.state, record(log))).toEqual({ kind: 'share', usd: 2 });
   });
 
   test('sessions that start while a user is attached leave the user’s share alone', () => {

@@ -21,7 +21,7 @@ test('the history shows pauses, retries and corrections, and a pause of the grou
   const log = started({}, sessionDefinition(1)).start(a);
   log.pause(a, usage(0.1), 'transient').start(a, 'resume');
   log.pause(a, usage(0.2), 'not-accepted').start(a, 'resume');
-  log.pause(a, usage(0.3), 'slice').start(a, 'resume');
+  log.pause(a, usage(0.3), 'top-up').start(a, 'resume');
   const texts = modelOf(log).notes.map(({ text }) => text);
   expect(texts.slice(1)).toEqual([
     expect.stringMatching(/^001\b.* was paused \(transient\)\. /),

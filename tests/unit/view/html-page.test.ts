@@ -176,7 +176,7 @@ describe('size of the report', () => {
           .start(id, times === 1 ? 'start' : 'resume')
           .add(
             { type: 'session_warning', sessionId: id, warning: { code: 'denied-tools', message: hostile } },
-            { type: 'session_paused', ...of, reason: 'slice', message: hostile, usage: used },
+            { type: 'session_paused', ...of, reason: 'top-up', message: hostile, usage: used },
           );
       }
       log.start(id, 'resume');

@@ -190,8 +190,8 @@ function settings(config: LoadedGroup['state']['group']['config']): string {
     `${plural(config.maxConcurrentSessions, 'session')} at once`,
     ...(config.commandsAtOnce === undefined ? [] : [`${plural(config.commandsAtOnce, 'command')} at once`]),
     config.maxBudgetUsd === undefined
-      ? 'no budget'
-      : `budget ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,
+      ? 'no cap'
+      : `cap ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,
     `starts nothing after ${plural(config.errorThreshold, 'failure')}`,
     ...(config.model === undefined ? [] : [`model ${safeLine(config.model, 60)}`]),
     ...(config.fallbackModel === undefined ? [] : [`fallback model ${safeLine(config.fallbackModel, 60)}`]),

@@ -51,9 +51,7 @@ export function define(command: Command, context: Context): void {
 
 export function spendLimitText(reservedUsd: number | undefined): string {
   const cap =
-    reservedUsd === undefined
-      ? 'There is no budget.'
-      : `You may spend ${formatMoney(reservedUsd)}; then claude is ended.`;
+    reservedUsd === undefined ? 'There is no cap.' : `You may spend ${formatMoney(reservedUsd)}; then claude is ended.`;
   return `${cap} Leave with /exit to let the group continue.`;
 }
 

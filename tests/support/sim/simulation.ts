@@ -2,6 +2,8 @@
  * One simulation from its scenario to its end: one pending action after another runs, and everything is checked.
  * `SIM_SEED=N sh scripts/bun.sh test tests/unit/sim/simulation.test.ts` replays one seed alone and prints its history.
  */
+// Loaded only when needed, but nothing real is waited for here.
+import '../../../src/worker/attempt/checks.ts';
 import { drainMicrotasks } from 'bun:jsc';
 import { Checks, invariants } from './checks.ts';
 import type { Coverage } from './coverage.ts';

@@ -5,6 +5,7 @@ import '../../../../src/git/ignored-output.ts';
 import '../../../../src/git/leftover-files.ts';
 import '../../../../src/runner/late-costs.ts';
 import '../../../../src/runner/open-fleet.ts';
+import '../../../../src/worker/attempt/checks.ts';
 import '../../../../src/worker/prepare/handover-files.ts';
 import '../../../../src/worker/prepare/workspace-links.ts';
 import '../../../../src/worker/prepare/worktree-setup.ts';

@@ -1,11 +1,12 @@
 /** `inbox` and `answer`: requests of sessions that need an answer of the user. */
 import type { Command } from '@commander-js/extra-typings';
 import { answerItem, type InboxItem, readInbox } from '../../app/inbox.ts';
-import { adviceText, advise, commandText } from '../../core/advice.ts';
+import { adviceText, advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import { openItems } from '../../core/item.ts';
 import { goOnCommand } from '../../core/plan/advice.ts';
 import { formatAge } from '../../view/format.ts';
+import { answersOf } from '../../view/review/review.ts';
 import { safeLine } from '../../view/terminal-text.ts';
 import { type Context, need, refuse } from '../context.ts';
 import { collectWhole } from '../options/options.ts';
@@ -45,14 +46,15 @@ function itemLines(item: InboxItem, nowMs: number): string[] {
   const age = formatAge(Math.max(0, nowMs - Date.parse(since)));
   const head = `${id}  ${label === '' ? group : `${group}/${label}`}  ${kind}, ${age}`;
   const files = diff === undefined ? [] : [`  Difference: ${diff}`, `  Output: ${logs.join(', ')}`];
-  const lines = [head, `  ${safeLine(text, columnsMax)}`, ...files];
-  if (kind !== 'question') {
-    const words = kind === 'wave' ? options : ['allow', 'deny'];
-    return [...lines, ...words.map((word) => `  ${commandText(['answer', id, word])}`)];
-  }
-  const numbered = options.map((option, index) => `  ${index + 1}. ${safeLine(option, columnsMax)}`);
-  const command = options.length > 0 ? ['answer', id, '--option', '1'] : ['answer', id, 'Your answer'];
-  return [...lines, ...numbered, `  ${commandText(command)}`];
+  const named = kind === 'question' ? options : [];
+  const numbered = named.map((option, index) => `  ${index + 1}. ${safeLine(option, columnsMax)}`);
+  return [
+    head,
+    `  ${safeLine(text, columnsMax)}`,
+    ...files,
+    ...numbered,
+    ...answersOf(item).map((line) => `  ${line}`),
+  ];
 }
 
 const answerExample = `

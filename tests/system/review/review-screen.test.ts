@@ -41,13 +41,13 @@ test('review: a person merges, sends back and discards work without leaving the 
   terminal.type('d');
   await terminal.shows('y: discard 001 secret?');
   terminal.type('y');
-  await terminal.shows('Discarded 001 secret.');
+  await terminal.shows('001 secret: Removed 001 secret');
   expect(user.tip('shop', group.branch('secret'))).toBe(group.commit('secret'));
   expect(group.state.sessions.has(group.session('secret'))).toBe(false);
 
   await terminal.shows('good is done.');
   terminal.type('m');
-  await terminal.shows('002 good: Merged into main.');
+  await terminal.shows('002 good: Merged 1 session into main');
   expect(group.mergedInto('good')).toBe('main');
   expect(user.tip('shop')).not.toBe(before);
 

@@ -59,7 +59,7 @@ test('a half-removed session: --fix removes it unless it contains work', async (
   const { code, checks } = await examine('--fix');
   expect(code).toBe(1);
   const kept = checks.filter(({ level }) => level === 'broken');
-  expect(kept).toMatchObject([{ message: expect.stringContaining('in no commit: notes.txt') }]);
+  expect(kept).toMatchObject([{ message: expect.stringContaining('uncommitted changes: notes.txt') }]);
   expect(user.worktrees()).toEqual([group.path('web')]);
 });
 

@@ -100,7 +100,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     // One line per step, without details in the output.
     expect(added.stderr.split('\n').filter((step) => step.endsWith(' ...'))).toEqual([
       `Connecting to ${there.destination} ...`,
-      expect.stringMatching(/^It is Linux \w+ with git version \S.* and claude\. Packing the program \.\.\.$/),
+      expect.stringMatching(/^Found Linux \w+, git version \S.* and claude\. Packing the program \.\.\.$/),
       expect.stringMatching(/^Sending the program, [\d.]+ MB \.\.\.$/),
       'Testing the program there ...',
       'Sending the login team-a ...',

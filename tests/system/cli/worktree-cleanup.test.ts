@@ -69,8 +69,12 @@ test('--force removes unmerged work', async () => {
 });
 
 const inTheWay: readonly (readonly [string, (group: WorktreeGroup) => void, string])[] = [
-  ['a changed file', (group) => writeFileSync(join(group.path('api'), 'README.md'), 'new'), 'in no commit: README.md'],
-  ['a new file', (group) => writeFileSync(join(group.path('api'), 'a "b".txt'), 'x'), 'in no commit: a "b".txt'],
+  [
+    'a changed file',
+    (group) => writeFileSync(join(group.path('api'), 'README.md'), 'new'),
+    'uncommitted changes: README.md',
+  ],
+  ['a new file', (group) => writeFileSync(join(group.path('api'), 'a "b".txt'), 'x'), 'uncommitted changes: a "b".txt'],
   [
     'commits on no branch',
     (group) => {

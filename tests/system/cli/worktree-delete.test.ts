@@ -54,7 +54,7 @@ test('without --force: one uncommitted file keeps everything', async () => {
   expect(refused).toMatchObject({ ok: false, failure: { reason: 'illegal-transition' } });
   if (Array.isArray(refused)) return;
   expect(refused.failure.message).toContain('002 web cannot be removed. It holds 1 file');
-  expect(refused.failure.message).toContain('1 further session');
+  expect(refused.failure.message).toContain('1 more session');
   expect(refused.failure.next.commands).toEqual([['group', 'delete', group.id, '--force']]);
   expect(user.worktrees()).toHaveLength(3);
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: the rules of docs/architecture.md hold for the whole tree. Every rule is also shown a planted violation, so
- * that a rule which has gone blind is noticed.
+ * Promises: the rules of docs/architecture.md hold for the whole tree. Every rule is also tested with a violation, so
+ * that a rule without effect is noticed.
  */
 import { describe, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
@@ -29,26 +29,27 @@ const texts = readSources(
 
 const architecture = texts.find(({ path }) => path === 'docs/architecture.md')?.text ?? '';
 
-/** A tree of the given files, for planted violations. */
+/** A tree of the given files, for test violations. */
 function tree(files: Readonly<Record<string, string>>): SourceFile[] {
   return Object.entries(files).map(([path, text]) => ({ path, text }));
 }
 
 describe('the tree', () => {
-  test('is read', () => {
+  test('the source tree is read', () => {
     expect(src.map(({ path }) => path)).toContain('src/core/state.ts');
     expect(texts.map(({ path }) => path)).toContain('package.json');
   });
-  test('imports go one way', () => expect(rules.checkLayers(src)).toEqual([]));
-  test('front ends know groups through app', () => expect(rules.checkFrontEnds(src)).toEqual([]));
-  test('no imports go in a circle', () => expect(rules.checkCircles(src)).toEqual([]));
-  test('only src/system touches the system', () => expect(rules.checkBannedCalls(src)).toEqual([]));
+  test('imports go in one direction', () => expect(rules.checkLayers(src)).toEqual([]));
+  test('front ends use groups only through app', () => expect(rules.checkFrontEnds(src)).toEqual([]));
+  test('there are no import cycles', () => expect(rules.checkCircles(src)).toEqual([]));
+  test('only src/system makes system calls', () => expect(rules.checkBannedCalls(src)).toEqual([]));
   test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
   test('no module holds more than 18 % of src', () => expect(rules.checkShares(src)).toEqual([]));
-  test('hooks, runners and short commands start light', () => expect(rules.checkWeight(src)).toEqual([]));
-  test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
-  test('the table of folders is true', () => expect(rules.checkArchitecture(src, architecture)).toEqual([]));
-  test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
+  test('hooks, runners and short commands load few modules', () => expect(rules.checkWeight(src)).toEqual([]));
+  test('every file has a header', () => expect(rules.checkHeaders(all)).toEqual([]));
+  test('the table of folders matches the imports', () =>
+    expect(rules.checkArchitecture(src, architecture)).toEqual([]));
+  test('no leftovers remain in the code', () => expect(rules.checkLeftovers(all)).toEqual([]));
   test('every file that docs and comments name exists', () => {
     const tracked = Bun.spawnSync(['git', 'ls-files'], { cwd: root }).stdout.toString().trim().split('\n');
     const there = tracked.filter((path) => existsSync(join(root, path)));
@@ -58,8 +59,8 @@ describe('the tree', () => {
   test('comments, messages and documents use the words of the field', () =>
     expect(rules.checkWords(texts)).toEqual([]));
   test('an exported name is declared once', () => expect(rules.checkNames(src)).toEqual([]));
-  test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
-  test('commands are advised as data, and nothing looks for them in sentences', () => {
+  test('no file contains a path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
+  test('suggested commands are data, and no code searches for them in sentences', () => {
     const program = src.find(({ path }) => path === 'src/cli/entries.ts')?.text ?? '';
     expect(commandsInTexts(src, program)).toEqual([]);
   });
@@ -71,7 +72,7 @@ describe('the tree', () => {
   test('no test is switched off', () => expect(rules.checkTestSwitches(tests)).toEqual([]));
 });
 
-test('a table of folders that says something else is told', () => {
+test('a wrong table of folders is found', () => {
   const check = (doc: string) => rules.checkArchitecture(src, doc);
   expect(check('').length).toBe(16);
   expect(check(architecture.replace('| `state.ts` |', '| `graph.ts` |'))).toHaveLength(1);
@@ -93,7 +94,7 @@ describe('imports', () => {
     ['src/store/a.ts', "import { dlopen } from 'bun:ffi';"],
     ['src/app/a.ts', "import { b } from '../cli/b.ts';"],
     ['src/helpers/a.ts', ''],
-  ])('%s may not: %s', (path, line) => expect(importing(path, line)).toHaveLength(1));
+  ])('%s may not contain: %s', (path, line) => expect(importing(path, line)).toHaveLength(1));
 
   test.each([
     ['src/core/a.ts', "import { b } from './b.ts';"],
@@ -102,10 +103,10 @@ describe('imports', () => {
     ['src/runner/a.ts', "import type { Reporter } from '../view/reporter.ts';"],
     ['src/cli/commands/a.ts', "import { b } from '../../app/b.ts';"],
     ['src/main.ts', "import { b } from './cli/b.ts';"],
-  ])('%s may: %s', (path, line) => expect(importing(path, line)).toEqual([]));
+  ])('%s may contain: %s', (path, line) => expect(importing(path, line)).toEqual([]));
 });
 
-test('a front end that reads a group by itself is a problem, and so is an exception that nothing needs', () => {
+test('a front end that reads a group by itself is found, and so is an unused exception', () => {
   const told = (path: string, line: string) => rules.checkFrontEnds(tree({ [path]: `/** x */\n${line}\n` }));
   expect(told('src/cli/a.ts', "import { loadGroup } from '../store/group-store.ts';")).toHaveLength(1);
   expect(told('src/cli/commands/a.ts', "const b = await import('../../runner/run-group.ts');")).toHaveLength(1);
@@ -119,11 +120,11 @@ test('a front end that reads a group by itself is a problem, and so is an except
   expect(unused).toEqual([]);
 });
 
-describe('circles of imports', () => {
+describe('import cycles', () => {
   const files = (...lines: readonly (readonly [path: string, line: string])[]) =>
     rules.checkCircles(tree(Object.fromEntries(lines.map(([path, line]) => [path, `/** x */\n${line}\n`]))));
 
-  test('two files, also for a type alone, and a file that imports itself', () => {
+  test('a cycle of two files is found, also for a type alone, and so is a file that imports itself', () => {
     const there = ['src/core/a.ts', "import type { B } from './b.ts';"] as const;
     const back = ['src/core/b.ts', "export { a } from './a.ts';"] as const;
     expect(files(there, back)).toEqual([
@@ -132,13 +133,13 @@ describe('circles of imports', () => {
     expect(files(['src/core/a.ts', "const a = await import('./a.ts');"])).toHaveLength(1);
   });
 
-  test('two ways to one file are no circle', () => {
+  test('two paths to one file are no cycle', () => {
     const both = "import { b } from './b.ts';\nimport { c } from './c.ts';";
     expect(files(['src/core/a.ts', both], ['src/core/b.ts', "import './c.ts';"], ['src/core/c.ts', ''])).toEqual([]);
   });
 });
 
-describe('calls', () => {
+describe('banned calls', () => {
   const calling = (path: string, line: string) => rules.checkBannedCalls(tree({ [path]: line }));
 
   test.each([
@@ -151,7 +152,7 @@ describe('calls', () => {
     ['Bun.serve({ port: 0 });', 'rehearsal/scripted-api.ts'],
     [`const text = \`\${Date.now}\`;\nDate.now();`, 'world.clock.now()'],
     ["const quote = /'/;\nDate.now();\nconst end = '';", 'world.clock.now()'],
-  ])('%j is banned', (line, instead) => {
+  ])('the call in %j is banned', (line, instead) => {
     const problems = calling('src/store/a.ts', line);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain(`use ${instead}`);
@@ -164,9 +165,9 @@ describe('calls', () => {
     'known.set(process.pid, process.identity);',
     'process.onExit(done);',
     '/* process.env\n process.argv */',
-  ])('%j is fine', (line) => expect(calling('src/store/a.ts', line)).toEqual([]));
+  ])('the code %j is allowed', (line) => expect(calling('src/store/a.ts', line)).toEqual([]));
 
-  test('exceptions hold for the calls they name', () => {
+  test('exceptions apply only to the calls that they name', () => {
     expect(calling('src/system/clock.ts', 'Date.now();')).toEqual([]);
     expect(calling('src/cli/a.ts', 'process.stdout.write(text);')).toEqual([]);
     expect(calling('src/cli/a.ts', 'Date.now();')).toHaveLength(1);
@@ -187,7 +188,7 @@ describe('sizes', () => {
     expect(problems(text.replace('  step();\n', ''))).toEqual([]);
   });
 
-  test('describe is no function, nor is a class or an object', () => {
+  test('size rules ignore describe, classes and objects', () => {
     expect(problems(`describe('all', () => {\n${body(100)}});\n`)).toEqual([]);
     expect(problems(`class A {\n${body(100)}}\n`)).toEqual([]);
     expect(problems(`const table = {\n${body(100)}};\n`)).toEqual([]);
@@ -202,7 +203,7 @@ describe('sizes', () => {
     ]);
   });
 
-  test('a file of 701 lines of code, a line of 121 characters', () => {
+  test('a file of 701 lines of code and a line of 121 characters are found', () => {
     const reasons = '/**\n * Why.\n */\n\n// Because.\n';
     expect(problems(reasons + 'a;\n'.repeat(701))).toEqual(['src/a.ts: 701 lines of code, split the file']);
     expect(problems(reasons + 'a; // so\n'.repeat(700))).toEqual([]);
@@ -211,13 +212,13 @@ describe('sizes', () => {
   });
 });
 
-describe('the other rules see a violation', () => {
-  test('a module that holds most of src', () => {
+describe('other rules', () => {
+  test('a module with most of src is found', () => {
     const files = tree({ 'src/core/a.ts': '', 'src/app/a.ts': '\n'.repeat(9) });
     expect(rules.checkShares(files).map((problem) => problem.split(':')[0])).toEqual(['src/app']);
   });
 
-  test('heavy hooks', () => {
+  test('heavy hooks are found', () => {
     const files = tree({
       'src/hook-main.ts': "import { a } from './a.ts';\nimport type { Z } from 'zod';",
       'src/a.ts': "import { z } from 'zod';",
@@ -225,12 +226,12 @@ describe('the other rules see a violation', () => {
     expect(rules.checkWeight(files)).toEqual(['src/a.ts: zod is too heavy for src/hook-main.ts']);
   });
 
-  test('missing headers', () => {
+  test('missing headers are found', () => {
     expect(rules.checkHeaders(tree({ 'src/a.ts': 'const a = 1;' }))).toHaveLength(1);
     expect(rules.checkHeaders(tree({ 'src/a.ts': '#!/usr/bin/env bun\n/** A. */\n' }))).toEqual([]);
   });
 
-  test('commands in texts', () => {
+  test('commands in texts are found', () => {
     const program = "['group resume', 'go on']";
     const problems = (line: string) => commandsInTexts(tree({ 'src/core/a.ts': line }), program);
     expect(problems("const next = 'Continue with: group resume.';")).toHaveLength(1);
@@ -239,7 +240,7 @@ describe('the other rules see a violation', () => {
     expect(problems("// As group resume does.\ncommand.description('As group resume.')")).toEqual([]);
   });
 
-  test('leftovers', () => {
+  test('leftovers are found', () => {
     const words = [
       ['TO', 'DO'],
       ['FIX', 'ME'],
@@ -252,7 +253,7 @@ describe('the other rules see a violation', () => {
     }
   });
 
-  test('named files that do not exist', () => {
+  test('named files that do not exist are found', () => {
     const paths = new Set(['src/core/a.ts', 'docs/b.md']);
     const problems = (path: string, text: string) => rules.checkNamedFiles(tree({ [path]: text }), paths);
     expect(problems('src/core/c.ts', '// See core/a.ts, src/core/a.ts and docs/b.md.')).toEqual([]);
@@ -264,7 +265,7 @@ describe('the other rules see a violation', () => {
     expect(problems('docs/b.md', `as ${'DES' + 'IGN'} says`)).toHaveLength(1);
   });
 
-  test('words of a dialect', () => {
+  test('words of the private dialect are found', () => {
     const words = (path: string, line: string) => rules.checkWords(tree({ [path]: line }));
     expect(words('src/core/a.ts', '// Nobody reads it.')).toHaveLength(1);
     expect(words('docs/a.md', 'It is made anew for whoever asks.')).toHaveLength(1);
@@ -272,7 +273,7 @@ describe('the other rules see a violation', () => {
     expect(words('tests/a.test.ts', "user.run('session', 'add', 'nobody')")).toEqual([]);
   });
 
-  test('a name that is exported twice', () => {
+  test('a name that is exported twice is found', () => {
     const files = tree({
       'src/a.ts': 'export const a = 1;\nexport const define = 1;',
       'src/b.ts': 'export type a = 1;',
@@ -283,14 +284,14 @@ describe('the other rules see a violation', () => {
     ).toEqual([]);
   });
 
-  test('paths of one machine', () => {
+  test('paths of one machine are found', () => {
     for (const folder of ['work', 'root', 'Users/bob', 'home/bob', 'tmp']) {
       expect(rules.checkMachinePaths(tree({ 'docs/a.md': `see ${['', folder, 'x'].join('/')}/y` }))).toHaveLength(1);
     }
     expect(rules.checkMachinePaths(tree({ 'docs/a.md': 'see ~/work/x and ./root/x' }))).toEqual([]);
   });
 
-  test('long sentences', () => {
+  test('long sentences are found', () => {
     const words = (count: number) => Array.from({ length: count }, (_, index) => `word${index}`).join(' ');
     const problems = (text: string, path = 'docs/a.md') => rules.checkSentences(tree({ [path]: text }));
     expect(problems(`${words(41)}.`)).toEqual([
@@ -311,7 +312,7 @@ describe('the other rules see a violation', () => {
     }
   });
 
-  test('switched off tests', () => {
+  test('switched off tests are found', () => {
     for (const word of ['only', 'skip', 'todo']) {
       expect(rules.checkTestSwitches(tree({ 'tests/a.test.ts': `test.${word}('x', () => {});` }))).toHaveLength(1);
     }
@@ -320,14 +321,14 @@ describe('the other rules see a violation', () => {
 });
 
 describe('reading', () => {
-  test('strings and comments are blanked, code and lines stay', () => {
+  test('blanked strings and comments keep code and lines', () => {
     const template = '`d $' + '{`e` + "}"} f`';
     const text = `a(/* b\n */ "c", ${template}); // g\nh / i / j;`;
     expect(blankOut(text)).toBe(`a(    \n       ,${' '.repeat(template.length + 1)});     \nh / i / j;`);
     expect(blankComments(text)).toBe(`a(    \n    "c", ${template});     \nh / i / j;`);
   });
 
-  test('imports of every form', () => {
+  test('imports of every form are read', () => {
     const text = [
       "import a from './a.ts';",
       "import type { B } from '../b.ts';",

@@ -1,6 +1,6 @@
 /**
- * Promises: a machine of a fleet uses the claude that a run there would use: checked once for each file,
- * and none that failed a required check.
+ * Promises: a fleet host uses the same claude as a run there, checked once for each file, and none that failed a
+ * required check.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ function open(env: Readonly<Record<string, string>> = { ANTHROPIC_API_KEY: 'test
   });
 }
 
-test('it is checked once, and the results are remembered with the work for others', async () => {
+test('a host checks its claude once, and the results are stored with the work for others', async () => {
   const claude = open();
   expect(await claude.choose()).toMatchObject({ ok: true, value: { program, version: '2.1.400' } });
   await claude.choose();
@@ -65,14 +65,14 @@ test('it is checked once, and the results are remembered with the work for other
   expect(said.join()).toContain('claude 2.1.400 is new here: checking it at no cost');
 });
 
-test('one that failed a required check is refused until its file is replaced', async () => {
+test('a host refuses a claude that failed a required check until its file is replaced', async () => {
   seen = only(broken('cap', 'it never stops'));
   const claude = open();
   const refused = { ok: false, failure: { reason: 'claude-unproven' } };
   expect(await claude.choose()).toMatchObject(refused);
   nowMs += 60 * 60_000;
   expect(await claude.choose()).toMatchObject(refused);
-  // What is broken stays so.
+  // The failed check stays failed.
   expect(trials).toBe(1);
   seen = only();
   install('2.1.401');
@@ -80,7 +80,7 @@ test('one that failed a required check is refused until its file is replaced', a
   expect(trials).toBe(2);
 });
 
-test('one that could not be checked is checked again, but not at every look', async () => {
+test('a claude that could not be checked is checked again, but not at every start', async () => {
   seen = only(unknown('cap', 'the check was too slow'));
   const claude = open();
   for (let look = 0; look < 3; look += 1) expect((await claude.choose()).ok).toBe(false);
@@ -91,7 +91,7 @@ test('one that could not be checked is checked again, but not at every look', as
   expect(trials).toBe(2);
 });
 
-test('it is checked with the login of the machine, not with that of its agent', async () => {
+test('a host checks claude with its own login, not with that of its agent', async () => {
   const keys = newFleetKeys();
   const common = { redis: 'redis://127.0.0.1:1', sealingKey: keys.sealingKey, leaseMs: 8_000 };
   const own = { name: 'one', slots: 1, labels: [], runnerKeys: [keys.publicKey], login: 'team-a' };
@@ -105,7 +105,7 @@ test('it is checked with the login of the machine, not with that of its agent', 
   expect(logins).toEqual(['oauth-token']);
 });
 
-test('where there is none that is said, and it is found once it is there', async () => {
+test('a host without claude says so, and finds it once it is installed', async () => {
   rmSync(program);
   const claude = open();
   expect(await claude.choose()).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });

@@ -1,4 +1,4 @@
-/** F5. Promises: of a worker whose runner is gone nobody says that it has ended who cannot see it. */
+/** Promises: a worker without a runner is reported as ended only where its process can be observed. */
 import { expect, test } from 'bun:test';
 import { leftWorker } from '../../../src/app/watch/live-view.ts';
 import type { Attempt } from '../../../src/core/session-state.ts';
@@ -14,6 +14,6 @@ test.each([
   ['ended', { process: { ...self, bootId: 'before' } }],
   [{ elsewhere: 'on the host far' }, { process: { ...self, host: 'far', bootId: 'another' } }],
   [{ elsewhere: 'on the host box of the fleet' }, { place: { host: 'box' } }],
-] as const)('F5: %j', (known, attempt) => {
+] as const)('a worker without a runner is alive, ended or on another host: %j', (known, attempt) => {
   expect(leftWorker(world, attempt as unknown as Attempt)).toEqual(known);
 });

@@ -1,5 +1,5 @@
 /**
- * Promises: a reader notices at once that a log is gone or was emptied, and never takes that for a group without
+ * Promises: a reader notices at once that a log was deleted or emptied, and does not treat it as a group without
  * sessions.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
@@ -22,14 +22,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a log that is gone', () => {
+test('a reader reports a deleted log', () => {
   const reader = new LogReader(createRealWorld(), path);
   expect([reader.read().length > 0, reader.isBroken]).toEqual([true, false]);
   rmSync(path);
   expect([reader.read(), reader.isBroken]).toEqual([[], true]);
 });
 
-test('a log that was emptied', () => {
+test('a reader reports an emptied log', () => {
   const reader = new LogReader(createRealWorld(), path);
   reader.read();
   truncateSync(path, 0);

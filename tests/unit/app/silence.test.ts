@@ -1,4 +1,6 @@
-/** Promises: who waits for a runner that does not answer is told which process it is, and never to kill his own. */
+/**
+ * Promises: messages about a runner that does not answer name its process, and never suggest killing the user's own.
+ */
 import { afterAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { whileWaiting } from '../../../src/app/request.ts';
@@ -18,7 +20,7 @@ const self = createRealWorld().machine.self;
 test.each([
   [`(pid ${self.pid}) does not respond`, `kill -KILL ${self.pid};`, self],
   ['Find its pid', 'fuser /', { pid: 0, startTime: '', host: '', bootId: '' }],
-])('%s: %s', async (who, advice, identity) => {
+])('the message about a silent runner contains %s and %s', async (who, advice, identity) => {
   const clock = new SteppedClock();
   const holder: LockHolder = { identity, runId: 'run' };
   const world: World = { ...createRealWorld(), clock, locks: { tryLock: () => null, holder: () => holder } };

@@ -1,6 +1,6 @@
 /**
- * Promises: whatever is asked of a group is judged alike whether its runner answers or nobody runs it, with the same
- * sentence; and what is granted comes to the same events.
+ * Promises: a request to a group is judged the same, with the same message and events, by a live runner and by a
+ * command.
  */
 import { expect, test } from 'bun:test';
 import { submit } from '../../../src/app/group-commands.ts';
@@ -92,7 +92,7 @@ const granted: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = 
   'a removal': (group) => ({ kind: 'remove-session', sessionId: group.id('last') }),
 };
 
-/** How a cap is lowered is another matter while sessions run. */
+/** Lowering a cap has other rules while sessions are running. */
 const general = (group: GroupFixture, text: string): string =>
   text
     .replaceAll(group.groupId, 'GROUP')
@@ -102,12 +102,12 @@ const general = (group: GroupFixture, text: string): string =>
 
 const ask = (group: GroupFixture, command: Command) => submit({ world: group.world, notes }, group, command);
 
-test('a runner and a command refuse the same for the same reason', async () => {
+test('a runner and a command refuse the same requests with the same message', async () => {
   const [live, free] = [make(shape, config), make(shape, config)];
   const run = live.run(rig.env);
   const fake = await begin(live, 'works');
   for (const [name, commandFor] of Object.entries(refused)) {
-    // Asked directly, so that nothing but the runner judges.
+    // The request goes directly to the runner, so that only the runner judges it.
     const answer = await run.ask(commandFor(live));
     const direct = await ask(free, commandFor(free));
     const here = direct.ok ? 'granted' : describeFailure(direct.failure);
@@ -127,7 +127,7 @@ test('a runner and a command refuse the same for the same reason', async () => {
   await run.result;
 });
 
-test('what is granted comes to the same events', async () => {
+test('accepted requests have the same events from a runner and from a command', async () => {
   const [live, free] = [make(shape, config), make(shape, config)];
   const run = live.run(rig.env);
   const fake = await begin(live, 'works');

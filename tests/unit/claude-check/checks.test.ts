@@ -1,6 +1,6 @@
 /**
- * Promises: a claude that fails a required check, or with which one could not be made, is refused unless exactly that
- * version is accepted; any other failure is a warning.
+ * Promises: a claude that fails a required check, or could not be checked, is refused unless exactly that version is
+ * accepted. Any other failed check is a warning.
  */
 import { expect, test } from 'bun:test';
 import {
@@ -49,7 +49,7 @@ test('only the version that was checked can be accepted, and its failures are st
   expect(accepted.ok && accepted.value.join('\n')).toContain('a forbidden command ran');
 });
 
-test('a required check that could not be made is refused, and made again by the next run', () => {
+test('a required check that could not run refuses claude, and is repeated by the next run', () => {
   const results = all(unknown('cap', 'no request was made'));
   const refused = judged(results);
   const why = 'It is unknown whether it stops at --max-budget-usd (no request was made).';
@@ -62,7 +62,7 @@ test('a required check that could not be made is refused, and made again by the 
   expect(isConclusive(all())).toBe(true);
 });
 
-test('a check that could not be made names the reason, the cure, and how to go on anyway', () => {
+test('a check that could not run reports the reason, the remedy, and how to continue anyway', () => {
   const refused = refuseUncheckedVersion(version, fail('write-failed', 'The disk is full.', 'Free some.').failure);
   expect(refused.failure).toEqual({
     reason: 'claude-unproven',

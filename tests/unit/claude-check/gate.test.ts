@@ -1,7 +1,6 @@
 /**
- * Promises: a checked claude is remembered by its file, version and kind of login, so that a second run checks nothing;
- * a new one is checked once, however many runs start; a file that is replaced or removed is looked up again before the
- * next attempt.
+ * Promises: a checked claude is remembered by its file, version and kind of login, a new one is checked once even by
+ * concurrent runs, and a replaced or removed file is looked up again before the next attempt.
  */
 import { afterEach, expect, test } from 'bun:test';
 import {
@@ -31,7 +30,7 @@ const without = (...others: readonly CheckResult[]) =>
   allHold.map((one) => others.find(({ id }) => id === one.id) ?? one);
 const forbidden = broken('deny', 'a forbidden command ran');
 
-/** A machine with a claude on PATH, which is a link to what an installer has put elsewhere. */
+/** A machine with a claude on PATH that is a symlink to an installed program. */
 class Machine {
   readonly folder = newFolder();
   readonly root = join(this.folder, 'data');
@@ -53,7 +52,7 @@ class Machine {
     return join(this.folder, 'versions', version);
   }
 
-  /** A program of a megabyte, as the native one is; how often it was started stands in `asked`. */
+  /** A program of a megabyte, like the native one; `asked` counts its starts. */
   install(version: string, size = 1 << 20): void {
     const path = this.versionFile(version);
     mkdirSync(join(this.folder, 'versions'), { recursive: true });
@@ -65,7 +64,7 @@ class Machine {
     symlinkSync(path, join(this.bin, 'claude'));
   }
 
-  /** A whole program that is claude only by the name of a link to it, as a version manager installs it. */
+  /** A program that is claude only by the name of a symlink to it, as version managers install it. */
   installShim(): void {
     const shim = join(this.folder, 'shim');
     const asClaude = 'case $0 in */claude) echo "2.1.400 (Claude Code)"; exit;; esac';
@@ -120,7 +119,7 @@ test('a new claude is checked with a message, and a second run starts nothing fo
   expect(readdirSync(machine.root)).toEqual(['tried-claudes.json', 'tried-claudes.lock']);
 });
 
-test('a remembered check is found through a link as well, with its results', async () => {
+test('a remembered check is found through a symlink too, with its results', async () => {
   const machine = new Machine();
   machine.results = ok(without(broken('hooks', 'x')));
   await machine.gate().choose(undefined);
@@ -131,8 +130,8 @@ test('a remembered check is found through a link as well, with its results', asy
 
 test.each([
   ['damaged', '{"version":"2","checked":[{]'],
-  ['of another format', '{"version":"1","tried":[]}'],
-])('a file of remembered checks that is %s counts as none', async (_what, text) => {
+  ['in another format', '{"version":"1","tried":[]}'],
+])('a file of remembered checks that is %s is ignored', async (_what, text) => {
   const machine = new Machine();
   await machine.gate().choose(undefined);
   writeFileSync(join(machine.root, 'tried-claudes.json'), text);
@@ -141,7 +140,7 @@ test.each([
   expect(readChecked(world, machine.root)).toHaveLength(1);
 });
 
-test('a check that cannot be remembered counts for this run, with a message', async () => {
+test('a check that cannot be stored counts for this run, with a message', async () => {
   const machine = new Machine();
   mkdirSync(join(machine.root, 'tried-claudes.json'), { recursive: true });
   expect(await machine.gate().choose(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
@@ -149,7 +148,7 @@ test('a check that cannot be remembered counts for this run, with a message', as
   expect(machine.said.at(-1)).toContain(join(machine.root, 'tried-claudes.json'));
 });
 
-test('another file of the same name, and another kind of login, are checked', async () => {
+test('another file of the same name and another kind of login are checked', async () => {
   const machine = new Machine();
   await machine.gate().choose(undefined);
   machine.install('2.1.400', (1 << 20) + 1);
@@ -161,7 +160,7 @@ test('another file of the same name, and another kind of login, are checked', as
   expect(machine.checked.length).toBe(3);
 });
 
-test('two programs on one machine are both remembered', async () => {
+test('two claude programs on one machine are both remembered', async () => {
   const machine = new Machine();
   await machine.gate().choose(undefined);
   const other = join(machine.folder, 'other');
@@ -174,7 +173,7 @@ test('two programs on one machine are both remembered', async () => {
   expect(machine.checked).toEqual([machine.versionFile('2.1.400'), other]);
 });
 
-test('a script is asked for its version at each run, because its file does not tell what it starts', async () => {
+test('a script runs for its version at each run, because its file does not show what it starts', async () => {
   const machine = new Machine();
   machine.install('2.1.400', 0);
   const version = join(machine.folder, 'version');
@@ -192,7 +191,7 @@ test('a script is asked for its version at each run, because its file does not t
   expect(machine.checked.length).toBe(2);
 });
 
-test('a shim of a version manager is started by the name of its link', async () => {
+test('a shim of a version manager is started by the name of its symlink', async () => {
   const machine = new Machine();
   machine.installShim();
   for (let run = 1; run <= 2; run += 1) {
@@ -202,10 +201,10 @@ test('a shim of a version manager is started by the name of its link', async () 
   expect(machine.checked).toEqual([join(machine.bin, 'claude')]);
 });
 
-test('runs that start together check it once', async () => {
+test('concurrent runs check a new claude once', async () => {
   const machine = new Machine();
   const gates = [machine.gate(), machine.gate(), machine.gate()];
-  // All of them have asked for the version, and found nothing remembered.
+  // All of them have read the version and found no remembered check.
   machine.during = async () => {
     while (machine.asked < gates.length) await Bun.sleep(5);
   };
@@ -214,7 +213,7 @@ test('runs that start together check it once', async () => {
   expect(machine.checked.length).toBe(1);
 });
 
-test('a claude that is too old is refused, whatever is accepted, and is not checked', async () => {
+test('a claude that is too old is refused without a check, whatever is accepted', async () => {
   const machine = new Machine();
   machine.install('2.1.307');
   const refused = fail(
@@ -230,7 +229,7 @@ test('a claude that is too old is refused, whatever is accepted, and is not chec
   expect(await machine.gate().choose(undefined)).toMatchObject({ ok: true });
 });
 
-test('a claude that was refused stays refused without another check, until it is checked on purpose', async () => {
+test('a refused claude stays refused without another check until a check is requested', async () => {
   const machine = new Machine();
   machine.results = ok(without(forbidden));
   expect(await machine.gate().choose(undefined)).toMatchObject({ ok: false, failure: { reason: 'claude-unproven' } });
@@ -243,7 +242,7 @@ test('a claude that was refused stays refused without another check, until it is
   expect(machine.checked.length).toBe(2);
 });
 
-test('a check that could not be made is refused, and not remembered', async () => {
+test('a check that could not run refuses claude and is not remembered', async () => {
   const machine = new Machine();
   machine.results = fail('write-failed', 'The disk is full.', 'Free some.');
   const refused = await machine.gate().choose(undefined);
@@ -253,14 +252,14 @@ test('a check that could not be made is refused, and not remembered', async () =
   expect(machine.said.at(-1)).toContain('is used anyway');
 });
 
-test('nothing of an interrupted check counts, whatever is accepted', async () => {
+test('an interrupted check does not count, whatever is accepted', async () => {
   const machine = new Machine();
   machine.during = () => machine.stop.abort();
   expect((await machine.gate().choose('2.1.400')).ok).toBe(false);
   expect(readChecked(world, machine.root)).toEqual([]);
 });
 
-test('a run keeps its file when a link moves on, and checks the new one when that file is gone', async () => {
+test('a run keeps its claude file when a symlink moves, and checks the new one when that file is gone', async () => {
   const machine = new Machine();
   const gate = machine.gate();
   await gate.choose(undefined);
@@ -280,7 +279,7 @@ test('a run keeps its file when a link moves on, and checks the new one when tha
   expect(told).toEqual([`${lost}; from now on the run uses claude 2.1.401.`]);
 });
 
-test('a program that is missing, or is no claude, is not checked', async () => {
+test('a program that is missing or not claude is not checked', async () => {
   const machine = new Machine();
   rmSync(machine.versionFile('2.1.400'));
   expect(await machine.gate().choose(undefined)).toMatchObject({ ok: false, failure: { reason: 'claude-missing' } });

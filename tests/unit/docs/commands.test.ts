@@ -1,6 +1,6 @@
 /**
- * The README and docs/: commands that cannot be run are marked and counted, and commands in prose exist. The tests
- * typing-*.test.ts run the other commands. Not covered: whether the prose is true.
+ * Promises: commands in the README and docs/ that cannot be run are marked and counted, and commands in prose exist.
+ * The tests typing-*.test.ts run the other commands.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -62,14 +62,14 @@ const mentioned = all.flatMap(({ name, text }) => {
     const [first = '', second = ''] = code.split(' ');
     const isCommand = first === 'cca' || first === 'claude-code-agent';
     const words = (isCommand ? code.slice(first.length + 1) : code).replace(/^help (?=\w)/, '');
-    // Hooks are for claude, not for users, and the parser does not know them.
+    // Hook commands are for claude, not for users, and are missing in the parser.
     if (/^(?:hook (?:cpm|faber|handover|all)|version$)/.test(words)) return [];
     const isShort = families.includes(first) && /^[a-z][a-z-]+$/.test(second);
     return words !== '' && (isCommand || isShort) ? [[name, code, words] as const] : [];
   });
 });
 
-/** Prose may leave out arguments. */
+/** Prose may omit arguments. */
 const tolerated = ['missingArgument', 'missingMandatoryOptionValue', 'optionMissingArgument', 'version', 'help'];
 
 test.each(mentioned)('docs: %s: `%s` is a command', async (_, __, words) => {

@@ -1,4 +1,4 @@
-/** Promises: every link between the documents leads to a file that exists, and to a heading of it. */
+/** Promises: every link between documents leads to an existing file and heading. */
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -13,7 +13,7 @@ function proseOf(name: string): string {
   return readFileSync(join(packageRoot, name), 'utf8').replace(/^ *```.*?^ *```/gms, '');
 }
 
-/** As GitHub makes an anchor of a heading. */
+/** The anchor that GitHub makes of a heading. */
 function anchorOf(heading: string): string {
   const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
   return text.replace(/[^\p{L}\p{N}\- _]/gu, '').replaceAll(' ', '-');
@@ -29,12 +29,12 @@ function problems(name: string, text: string): string[] {
   });
 }
 
-test('every link leads to a file and a heading', () => {
+test('every link in the documents leads to an existing file and heading', () => {
   expect(names.length).toBeGreaterThan(20);
   expect(names.flatMap((name) => problems(name, proseOf(name)))).toEqual([]);
 });
 
-test('a link that leads nowhere is found', () => {
+test('a broken link is found', () => {
   expect(problems('docs/README.md', '[a](gone.md) [b](fleet.md#gone) [c](#gone) [d](fleet.md)')).toHaveLength(3);
   expect(problems('docs/README.md', '[a](#start) [b](../README.md#install)')).toEqual([]);
 });

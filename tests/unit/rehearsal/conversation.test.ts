@@ -1,6 +1,6 @@
 /**
- * Promises: the place in the script is read from the request alone, whatever claude leaves in the history after an
- * interruption, a signal or a compaction; what the real API would refuse is noticed.
+ * Promises: the script position is derived from the request alone, whatever claude leaves in the history after an
+ * interruption, a signal or a compaction, and requests that the real API would refuse are noticed.
  */
 import { describe, expect, test } from 'bun:test';
 import {
@@ -47,20 +47,20 @@ describe('findPlace', () => {
   const untilThree = [...untilTwo, said(text('two'), b, c), user(result(b), result(c))];
   const untilFour = [...untilThree, said(text('three')), user(text('go on'))];
 
-  test('a new conversation begins at the first step', () => {
+  test('a new conversation begins at the first script step', () => {
     expect(place([])).toEqual([0, 0]);
   });
 
-  test('a tool call with a result is over, even when it failed', () => {
+  test('a tool call with a result is finished, even if it failed', () => {
     expect(place(untilTwo)).toEqual([1, 0, 1]);
     expect(place([said(text('one'), a), user(result(a, 'Exit code 1', true))])).toEqual([1, 0, 1]);
   });
 
-  test('a tool may print the words of an interruption without being one', () => {
+  test('tool output that contains the words of an interruption is not one', () => {
     expect(place([said(text('one'), a), user(result(a, rejected))])).toEqual([1, 0, 1]);
   });
 
-  test('an interrupted call is asked for again, its finished sibling is not', () => {
+  test('an interrupted call is requested again, and its finished sibling is not', () => {
     const stopped = user(result(b), result(c, rejected, true), text('[Request interrupted by user for tool use]'));
     const resumed = [said(text('No response requested.')), user(text('go on'))];
     expect(place([...untilTwo, said(text('two'), b, c), stopped, ...resumed])).toEqual([1, 1]);
@@ -69,19 +69,19 @@ describe('findPlace', () => {
     expect(place([...untilTwo, said(text('two'), b, c), stopped, ...resumed, ...repeated])).toEqual([2]);
   });
 
-  test('a call that claude dropped after a signal is asked for again, however often that happens', () => {
+  test('a call that claude dropped after a signal is requested again, however often that happens', () => {
     const dropped = [said(text('one')), user(text('go on'))];
     expect(place([...dropped, ...dropped])).toEqual([0, 0]);
     expect(place([...untilTwo, said(text('two'), b), user(result(b)), user(text('go on'))])).toEqual([1, 1]);
   });
 
-  test('a text is over when it was said in full, and other words do not count', () => {
+  test('a text step is finished after its whole text, and other words do not count', () => {
     expect(place(untilThree)).toEqual([2]);
     expect(place([...untilThree, said(text('thr')), user(text('go on'))])).toEqual([2]);
     expect(place([...untilThree, said(text('No response requested.')), user(text('go on'))])).toEqual([2]);
   });
 
-  test('a step that only fails is passed when it has failed often enough', () => {
+  test('a step that only fails is skipped after enough failures', () => {
     expect(place(untilFour)).toEqual([3]);
     expect(place(untilFour, true)).toEqual([4, 0]);
     expect(place([...untilFour, said(text('four'), d), user(result(d))])).toEqual([5]);
@@ -92,17 +92,17 @@ describe('findPlace', () => {
     expect(place([...all, user(text('more'))])).toEqual([6]);
   });
 
-  test('after a compaction the mark of the summary and the kept call tell the place', () => {
+  test('after a compaction the summary’s mark and the kept call give the script position', () => {
     const summary = [user(text(`This session is being continued ... ${progressMark(4)} ...`))];
     expect(place(summary)).toEqual([4, 0]);
     expect(place([...summary, said(text('four'), d), user(result(d))])).toEqual([5]);
   });
 
-  test('a mark that a tool prints is not believed', () => {
+  test('a mark printed by a tool is ignored', () => {
     expect(place([said(text('one'), a), user(result(a, progressMark(5)))])).toEqual([1, 0, 1]);
   });
 
-  test('ids of other models and notes of claude are ignored', () => {
+  test('ids of other models and claude’s notes are ignored', () => {
     const foreign: ScriptedBlock = { type: 'tool_use', id: 'toolu_01abc' };
     const note: Message = { role: 'system', content: [text('three')] };
     expect(place([said(foreign), user(result(foreign)), note])).toEqual([0, 0]);
@@ -115,7 +115,7 @@ describe('requestProblems', () => {
   const a: ScriptedBlock = { type: 'tool_use', id: 'a' };
   const b: ScriptedBlock = { type: 'tool_use', id: 'b' };
 
-  test('a correct conversation has none', () => {
+  test('a correct conversation has no problems', () => {
     const note: Message = { role: 'system', content: 'a note of claude' };
     const messages = [user(text('x')), note, said(a, b), user(result(a)), user(result(b), text('y'))];
     expect(requestProblems(body(...messages), key)).toEqual([]);
@@ -131,7 +131,7 @@ describe('requestProblems', () => {
     ['tool_use a occurs twice', [user(text('x')), said(a), user(result(a)), said(a), user(result(a))]],
     ['the first message is not from the user', [said(text('x'))]],
     ['messages are missing', []],
-  ])('%s', (problem, messages) => {
+  ])('the request problem is reported: %s', (problem, messages) => {
     expect(requestProblems(body(...messages), key)).toEqual([problem]);
   });
 

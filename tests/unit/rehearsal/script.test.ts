@@ -1,6 +1,6 @@
 /**
- * Promises: a faulty script is refused with every problem at its line and column; a good one is found by name, number
- * or `*`; placeholders are filled in once; the scripts of the examples are good.
+ * Promises: a faulty script is refused with every problem at its line and column, a valid one is found by name,
+ * number or `*`, placeholders are replaced once, and the example scripts are valid.
  */
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ function messageOf(text: string): string {
 }
 
 describe('parseScript', () => {
-  test('reads the script of the documentation, which names every key of a step', () => {
+  test('parseScript reads the documented script, which has every key of a step', () => {
     const text = readFileSync(resolve(import.meta.dir, '../../../docs/rehearsal.md'), 'utf8');
     const [, block = ''] = /```yaml\n([\s\S]*?)```/.exec(text) ?? [];
     expect(parseScript(block, 'rehearsal.md')).toMatchObject({ ok: true });
@@ -32,7 +32,7 @@ describe('parseScript', () => {
     expect(keys.filter((key) => !text.includes(`\`${key}\``))).toEqual([]);
   });
 
-  test('reads YAML and JSON', () => {
+  test('parseScript reads YAML and JSON', () => {
     const expected: RehearsalScript = { version: 1, sessions: { '2': { steps: [{ text: 'hi' }] } } };
     expect(parseScript('version: 1\nsessions:\n  2:\n    steps:\n      - text: hi\n', 'x')).toEqual({
       ok: true,
@@ -41,7 +41,7 @@ describe('parseScript', () => {
     expect(parseScript(JSON.stringify(expected), 'x')).toEqual({ ok: true, value: expected });
   });
 
-  test('reports every problem at its place', () => {
+  test('parseScript reports every problem at its place', () => {
     const text = [
       'version: 2',
       'sessions:',
@@ -85,11 +85,11 @@ describe('parseScript', () => {
       'x.yaml:2:41: sessions.a.steps.0.limit.window has to be one of five_hour',
     ],
     ['version: 1\nsessions: {a: *nobody}', 'x.yaml:2:15: '],
-  ])('%j is refused', (text, start) => {
+  ])('the script %j is refused', (text, start) => {
     expect(messageOf(text).split('\n')[1]).toStartWith(start);
   });
 
-  test.each(['cross-project-refactor', 'wide-batch'])('the example %s is valid', (example) => {
+  test.each(['cross-project-refactor', 'wide-batch'])('the example script %s is valid', (example) => {
     const file = resolve(import.meta.dir, '../../../examples', example, 'rehearsal.yaml');
     expect(parseScript(readFileSync(file, 'utf8'), file)).toMatchObject({ ok: true });
   });
@@ -106,7 +106,7 @@ describe('stepsFor', () => {
   };
   const first = (name: string | undefined, agent = false) => stepsFor(script, name, agent)[0]?.text;
 
-  test('finds a session by name or number, else the one for all', () => {
+  test('stepsFor finds a script by session name or number, or the one for all', () => {
     expect([first('lib'), first('2'), first('002'), first('other'), first(undefined), first('*')]).toEqual([
       'lib',
       'two',
@@ -117,19 +117,19 @@ describe('stepsFor', () => {
     ]);
   });
 
-  test('gives sub-agents steps of their own', () => {
+  test('stepsFor gives sub-agents their own steps', () => {
     expect(first('lib', true)).toBe('agent');
     expect(first('2', true)).not.toBe('two');
   });
 
-  test('falls back to the default script, which changes nothing', () => {
+  test('stepsFor falls back to the default script, which changes nothing', () => {
     const none: RehearsalScript = { version: 1, sessions: {} };
     expect(stepsFor(none, 'x', false)).toEqual(defaultScript.sessions['*']!.steps);
     expect(stepsFor(none, 'constructor', false)).toEqual(defaultScript.sessions['*']!.steps);
   });
 });
 
-test('fillIn replaces once, everywhere, and leaves other braces alone', () => {
+test('fillIn replaces placeholders once everywhere and keeps other braces', () => {
   const values = { session: '{{project}}', project: '/a b' };
   const step = { text: '{{session}} {{other}} {{ x }} {}', input: { list: ['{{project}}/f', 3, null, true] } };
   expect(fillScript(step, values)).toEqual({

@@ -1,6 +1,6 @@
 /**
- * Promises over plain HTTP: the shapes of the Messages API, errors that hold for so many tries, replies that wait for
- * a gate, books that count only what was served, and notice of requests the real API would refuse.
+ * Promises: over plain HTTP the scripted API has the shapes of the Messages API, errors that last for a number of
+ * attempts, replies that wait for a gate, costs only for served replies, and reports of invalid requests.
  */
 import { afterEach, describe, expect, test } from 'bun:test';
 import type { Message, ScriptedBlock } from '../../../src/rehearsal/conversation.ts';
@@ -29,8 +29,8 @@ function post(messages: readonly Message[] = hello, more: object = {}, init: Req
   });
 }
 
-describe('the protocol', () => {
-  test('a plain request gets one document, at the price of one cent', async () => {
+describe('protocol', () => {
+  test('a plain request gets one document at the price of one cent', async () => {
     const { served } = start([{ text: 'hi {{session}} in {{project}}', tool: 'Bash', input: { command: 'ls' } }]);
     const system = [{ type: 'text', text: 'x\n - Primary working directory: /a b\n - y' }];
     const reply = (await (await post(hello, { system })).json()) as { content: ScriptedBlock[] };
@@ -49,7 +49,7 @@ describe('the protocol', () => {
     expect(served).toEqual({ total: one, sessions: new Map([['id-1', one]]) });
   });
 
-  test('a streaming request gets events; the true output figure comes at the end', async () => {
+  test('a streaming request gets events, with the true output figure at the end', async () => {
     start([{ text: 'hi', tools: [{ tool: 'A' }, { tool: 'B', input: { x: 1 } }], usage: { output: 7 } }]);
     const response = await post(hello, { stream: true });
     expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -70,7 +70,7 @@ describe('the protocol', () => {
     expect(events.at(-2)?.usage).toEqual({ output_tokens: 7 });
   });
 
-  test('HEAD, count_tokens and strange requests are answered', async () => {
+  test('HEAD, count_tokens and unknown requests are answered', async () => {
     const { url } = start([{ text: 'hi' }]);
     expect((await fetch(url, { method: 'HEAD' })).status).toBe(200);
     const counted = await fetch(`${url}/v1/messages/count_tokens`, { method: 'POST', body: '{}' });
@@ -80,7 +80,7 @@ describe('the protocol', () => {
     expect(api?.requests).toEqual([]);
   });
 
-  test('a question that offers no tools is never answered with a tool call', async () => {
+  test('a request without tools is never answered with a tool call', async () => {
     start([{ tool: 'Bash' }]);
     expect(await (await post(hello, { tools: [] })).json()).toMatchObject({ stop_reason: 'end_turn' });
     expect(api?.requests[0]?.kind).toBe('side');
@@ -88,7 +88,7 @@ describe('the protocol', () => {
 });
 
 describe('faults', () => {
-  test('hold for so many tries, then the rest of the step counts', async () => {
+  test('faults last for their number of attempts, then the rest of the step applies', async () => {
     const headers = { 'retry-after': '7' };
     start([{ text: 'hi', status: 529, message: 'busy', headers, times: 2 }]);
     const first = await post();
@@ -99,7 +99,7 @@ describe('faults', () => {
     expect(api?.served.total.replies).toBe(1);
   });
 
-  test('a step that only fails gives way to the next one; sessions are counted apart', async () => {
+  test('a step that only fails gives way to the next one, counted separately for each session', async () => {
     start([{ status: 400, errorType: 'odd', times: 1 }, { text: 'next' }]);
     expect(await (await post()).json()).toMatchObject({ error: { type: 'odd' } });
     const other = { headers: { 'x-api-key': 'k', 'x-claude-code-session-id': 'id-2' } };
@@ -107,13 +107,13 @@ describe('faults', () => {
     expect(await (await post()).json()).toMatchObject({ content: [{ text: 'next' }] });
   });
 
-  test('in the middle of an answer: so many events come first, then the error or the end', async () => {
+  test('a fault in the middle of an answer comes after its number of events', async () => {
     start([{ status: 529, afterEvents: 3, text: 'hi' }]);
     const events = (await (await post(hello, { stream: true })).text()).match(/^event: .*$/gm) ?? [];
     expect([...events]).toEqual(
       ['message_start', 'content_block_start', 'content_block_delta', 'error'].map((name) => `event: ${name}`),
     );
-    // Without a stream there is no middle.
+    // A plain answer has no middle.
     await api?.stop();
     start([{ status: 529, afterEvents: 3, text: 'hi' }]);
     expect((await post()).status).toBe(529);
@@ -123,7 +123,7 @@ describe('faults', () => {
     expect(api?.served.total.replies).toBe(0);
   });
 
-  test('a limit ends for all at the moment that it named, and holds for its models only', async () => {
+  test('a limit ends for all sessions at its reset, and applies only to its models', async () => {
     start([{ limit: { window: 'five_hour', lastsMs: 60_000 }, models: ['opus'], text: 'hi' }]);
     const refused = await post();
     expect(refused.status).toBe(429);
@@ -136,14 +136,14 @@ describe('faults', () => {
     for (;;) if ((await post()).status === 200) break;
   });
 
-  test('a page of a proxy is answered as it stands', async () => {
+  test('a proxy page is sent unchanged', async () => {
     start([{ status: 403, body: '<html>Blocked</html>' }]);
     const response = await post();
     expect([response.status, response.headers.get('content-type')]).toEqual([403, 'text/html']);
     expect(await response.text()).toBe('<html>Blocked</html>');
   });
 
-  test('without a number they hold forever', async () => {
+  test('faults without a number last forever', async () => {
     start([{ status: 401 }, { text: 'never' }]);
     for (let i = 0; i < 5; i++) expect((await post()).status).toBe(401);
   });
@@ -161,7 +161,7 @@ describe('faults', () => {
   });
 });
 
-test('a planted orphan result is noticed, with the number of its request', async () => {
+test('an orphan tool result is reported with the number of its request', async () => {
   start([{ text: 'hi' }]);
   await post();
   const orphan: Message = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_x', content: 'y' }] };

@@ -1,6 +1,6 @@
 /**
- * Promises: the server beside the runner says where it is, knows sessions by the group's folders, comes back on its
- * old port, and ends when it is told to or when nobody needs it any more.
+ * Promises: the rehearsal server reports its address, finds sessions in the group's folders, returns on its old port,
+ * and ends on request or when it is no longer needed.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -86,7 +86,7 @@ sessions:
   "*": {steps: [{text: 'any as {{session}}'}]}
 `;
 
-test('sessions are known by name or number, also those added later', async () => {
+test('the rehearsal server finds sessions by name or number, also those added later', async () => {
   addSession('001-aaa', '{"name": "lib"}');
   addSession('002-bbb', '{"torn');
   const served = serve(script);
@@ -101,8 +101,8 @@ test('sessions are known by name or number, also those added later', async () =>
   expect(findRehearsal(world, groupDir)).toBeNull();
 });
 
-test('a successor takes the port of a server that died', async () => {
-  // The system may give a port that is free for a moment to anybody, so it need not work the first time.
+test('a new rehearsal server takes the port of one that died', async () => {
+  // The system may give the free port to another program for a moment, so the first attempt may fail.
   const takesOver = async (): Promise<boolean> => {
     stop = new AbortController();
     const served = serve();
@@ -122,7 +122,7 @@ test('a successor takes the port of a server that died', async () => {
   for (let tries = 1; !(await takesOver()); tries += 1) expect(tries).toBeLessThan(5);
 });
 
-test('it ends after ten minutes without a request, but not while a runner holds the group', async () => {
+test('the rehearsal server ends after ten idle minutes, but not while a runner holds the group', async () => {
   const lock = world.locks.tryLock(join(groupDir, 'runner.lock'), { identity: world.machine.self, runId: 'r' });
   let over = false;
   const served = serve().then((result) => {
@@ -141,7 +141,7 @@ test('it ends after ten minutes without a request, but not while a runner holds 
   expect(await served).toEqual({ ok: true, value: undefined });
 });
 
-test('a script that is missing or faulty is refused before anything is started', async () => {
+test('a missing or faulty script is refused before anything starts', async () => {
   const missing = await serveRehearsal(world, { groupDir, scriptFile: '/nowhere/x.yaml', stop: stop.signal });
   expect(missing).toMatchObject({ ok: false, failure: { reason: 'usage' } });
   expect(await serve('version: 1\nsessions: 3')).toMatchObject({ ok: false, failure: { reason: 'usage' } });

@@ -1,6 +1,6 @@
 /**
- * Promises: a test that is skipped and that the list of skips does not name is reported, and fails the run; the list is
- * of whole names, in which a pattern may stand, and every line of the real one gives a reason.
+ * Promises: a skipped test that is not in the list of skips is reported and fails the run. The list has whole names,
+ * possibly with patterns, and a reason in every line.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ function check(list: string, log: string) {
 
 const log = '(pass) one\n(skip) a disk > that is full\n(skip) with 2 * 3 files\n(todo) later\n';
 
-test('skipped tests that the list does not name are reported', () => {
+test('skipped tests missing in the list are reported', () => {
   const named = (...names: readonly string[]) => names.map((name) => `skipped without a reason in .ci/skips: ${name}`);
   expect(check('', log)).toEqual({ exitCode: 1, lines: named('a disk > that is full', 'later', 'with 2 * 3 files') });
   const list = 'a disk > * — needs a mount\nlater — it will come\nwith 2 \\* 3 files — needs time\n';
@@ -33,7 +33,7 @@ test('skipped tests that the list does not name are reported', () => {
   expect(check(list.replace('a disk > *', 'a disk'), log).lines).toEqual(named('a disk > that is full'));
 });
 
-test('a line without a reason allows nothing', () => {
+test('a line without a reason in the list of skips allows nothing', () => {
   expect(check('later\n', '(todo) later\n').exitCode).toBe(1);
   const lines = readFileSync(join(packageRoot, '.ci', 'skips'), 'utf8')
     .trim()

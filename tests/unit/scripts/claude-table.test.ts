@@ -1,6 +1,6 @@
 /**
- * Promises: the table of versions of claude says what their tests said. Nothing that failed is missing in it: no file
- * that did not load, no error between tests, no run that was cut off. What was written is read back as it was.
+ * Promises: the table of claude versions contains all test results, including files that did not load, errors between
+ * tests and aborted runs, and reads back as written.
  */
 import { describe, expect, test } from 'bun:test';
 import {
@@ -29,8 +29,8 @@ const junit = (...cases: string[]) =>
 const run = (more: Partial<TestRun>) =>
   Object.fromEntries(verdictsOf({ junit: '', files: [payer], exitCode: 0, ...more }));
 
-describe('a run of the tests', () => {
-  test('gives each of them a verdict', () => {
+describe('test runs', () => {
+  test('a test run gives a result for each test', () => {
     const failure = '<failure type="E" message="expect(a)&#10; &lt;testcase name=&quot;no&quot;">at x:1&#10;</failure>';
     const xml = junit(
       testcase('a &quot;key&quot; &amp; more'),
@@ -46,7 +46,7 @@ describe('a run of the tests', () => {
     });
   });
 
-  test('is no success when it failed beside its tests, or did not end', () => {
+  test('a test run with an error beside its tests, or without an end, is no success', () => {
     const xml = junit(testcase('a key'));
     expect(run({ junit: xml, exitCode: 1 })).toMatchObject({ 'all: nothing fails beside the tests': 'broken' });
     expect(run({ junit: xml, exitCode: null })).toMatchObject({ 'all: the tests come to an end': 'broken' });
@@ -58,13 +58,13 @@ const column = (version: string, verdicts: Readonly<Record<string, Verdict>>) =>
   verdicts: new Map(Object.entries(verdicts)),
 });
 
-describe('the table', () => {
+describe('table', () => {
   const columns = [
     column('2.1.308', { 'payer: a | b': 'held', 'payer: old': 'held' }),
     column('2.1.331', { 'payer: a | b': 'broken', 'hostile: new': 'skipped' }),
   ];
 
-  test('has a row for each claim', () => {
+  test('the version table has a row for each claim', () => {
     expect(tableText(columns).split('\n')).toEqual([
       '| claim | 2.1.308 | 2.1.331 |',
       '| --- | --- | --- |',
@@ -76,7 +76,7 @@ describe('the table', () => {
     expect(breaks(columns[1] as (typeof columns)[1])).toEqual(['payer: a | b']);
   });
 
-  test('is read back as it was written, whatever the claims are called', () => {
+  test('the version table reads back as written, whatever the claims are called', () => {
     const name = fc
       .string({ minLength: 1, unit: fc.constantFrom('a', '|', '\\', ' ', '`', '*', 'é') })
       .map((text) => `x${text}`);
@@ -91,7 +91,7 @@ describe('the table', () => {
     );
   });
 
-  test('tells what is different between two versions', () => {
+  test('the version table lists differences between two versions', () => {
     const [old, now] = columns.map(({ verdicts }) => verdicts) as [Map<string, Verdict>, Map<string, Verdict>];
     expect(changes(old, now)).toEqual([
       'payer: a | b: held → broken',
@@ -102,7 +102,7 @@ describe('the table', () => {
     expect(summary(old)).toBe('2 held');
   });
 
-  test('stands in the document between its marks, and what is around it stays', () => {
+  test('the version table is placed between its marks, and the text around it stays', () => {
     const document = withTable(
       '# A\n\n<!-- The table of the last run: npm run test:claude -- --write ... -->\n\nold\n\n' +
         '<!-- End of the table of the last run -->\n\nmore\n',
@@ -118,7 +118,7 @@ describe('the table', () => {
   });
 });
 
-test('a claim is named by its file, those of tests/claude by the name alone', () => {
+test('a claim is named by its file, and claims of tests/system/claude by the file name alone', () => {
   expect(claimKey(payer, 'a')).toBe('payer: a');
   expect(claimKey('tests/system/context/handover/claude.test.ts', 'a')).toBe('context/handover/claude: a');
 });

@@ -1,6 +1,6 @@
 /**
- * Promises: versions of claude are had from the registry that npm knows, outside of node_modules and once only; one
- * that cannot be had is a sentence, and only a warning where a newer one is looked at. npm and registry are made up.
+ * Promises: claude versions are installed once, outside node_modules, from the registry of npm. An unavailable
+ * version is an error in one sentence, or a warning when checking for a newer one. npm and registry are fake.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import {
@@ -31,7 +31,7 @@ const cached = () => {
   return existsSync(versions) ? readdirSync(versions).toSorted() : [];
 };
 
-/** An npm that says this of the newest version, and installs programs that say what they were asked to be. */
+/** An npm with this newest version that installs programs which report the requested version. */
 function npm({
   newest = 'exit 1',
   says = '$version',
@@ -79,7 +79,7 @@ const tryVersions = (...args: string[]) => script('scripts/test-claude.ts', ...a
 const programOf = (version: string) =>
   script('--eval', `console.log(await (await import('./scripts/claude/versions.ts')).programOf('${version}'))`);
 
-test('a version is installed once, among the caches of the user', async () => {
+test('a claude version is installed once, in the user’s cache', async () => {
   npm();
   const first = await programOf('2.1.331');
   expect(first.text).toStartWith(join(folder, 'cache', 'claude-code-agent', 'claude', '2.1.331'));
@@ -89,19 +89,19 @@ test('a version is installed once, among the caches of the user', async () => {
   expect(cached()).toEqual(['2.1.331']);
 });
 
-test('the pinned version is the one that is installed here', async () => {
+test('the pinned version is the one installed here', async () => {
   npm();
   expect((await programOf(pinnedVersion())).text).toStartWith(join(packageRoot, 'node_modules'));
   expect(calls()).toEqual([]);
 });
 
-test('four versions stay, those that were used last', async () => {
+test('the four most recently used claude versions are kept', async () => {
   npm();
   for (const patch of [1, 2, 3, 4, 1, 5]) await programOf(`2.1.${patch}`);
   expect(cached()).toEqual(['2.1.1', '2.1.3', '2.1.4', '2.1.5']);
 });
 
-test('a registry that cannot be reached is one sentence, and a warning where newer ones are looked at', async () => {
+test('an unreachable registry is one sentence, and a warning when checking for newer versions', async () => {
   npm({ newest: `echo 'npm error code ENOTFOUND' >&2; echo 'npm error network is unreachable' >&2; exit 1` });
   const sentence = 'claude latest cannot be had: npm says "network is unreachable".\n';
   expect(await tryVersions('latest')).toEqual({ code: 2, text: sentence });
@@ -109,7 +109,7 @@ test('a registry that cannot be reached is one sentence, and a warning where new
   expect(await script('scripts/update-claude.ts')).toEqual({ code: 2, text: sentence });
 });
 
-test('the newest is not tried again where it is the pinned one', async () => {
+test('the newest version is not tested again if it is the pinned one', async () => {
   npm({ newest: `echo '"${pinnedVersion()}"'` });
   const { code, text } = await tryVersions('--warn-newer', 'latest');
   expect({ code, text }).toEqual({
@@ -122,7 +122,7 @@ test('the newest is not tried again where it is the pinned one', async () => {
   });
 });
 
-test('versions are ordered by their numbers', () => {
+test('claude versions are ordered by their numbers', () => {
   expect(['2.1.330', '2.1.9', '2.2.0', oldestClaude].toSorted(compareVersions)).toEqual([
     '2.1.9',
     oldestClaude,

@@ -1,6 +1,6 @@
 /**
- * Promises: every claim of docs/claude-contract.md names a test that exists, or says that there is none; and a run of
- * the contract tries all of those that need the real program.
+ * Promises: every claim of docs/claude-contract.md names an existing test or says that there is none, and a contract
+ * run includes all files that need the real claude.
  */
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { isThere } from '../../support/named-tests.ts';
 const document = readFileSync(contractDocument, 'utf8');
 const [claims = ''] = document.split('## The last run');
 
-/** What stands for a test where there is none. */
+/** The text in place of a test where there is none. */
 const marks = /\*[^*]*(tools, no claim|by hand|source|assumed|not tested|not seen)[^*]*\*/;
 
-/** List items, and the rows of those tables whose last column is for the test. */
+/** List items, and rows of tables whose last column names tests. */
 function claimsIn(text: string): string[] {
   let isTable = false;
   return text.split('\n').filter((line) => {
@@ -36,12 +36,12 @@ function problems(text: string): string[] {
   return [...silent, ...wrong.map(({ file, begin }) => `${file} has no test that begins with: ${begin}`)];
 }
 
-test('every claim names its test, which exists, or says that there is none', () => {
+test('every claim of the contract names an existing test or says that there is none', () => {
   expect(claimsIn(claims).length).toBeGreaterThan(60);
   expect(problems(claims)).toEqual([]);
 });
 
-test('a claim that does not is found', () => {
+test('a claim without an existing test is found', () => {
   expect(problems('- It flies. → `contract: starts from a FIFO`')).toEqual([]);
   expect(problems('- It flies. *(seen by hand)*')).toEqual([]);
   expect(problems('- It flies.')).toEqual(['- It flies.']);
@@ -55,17 +55,17 @@ test('a claim that does not is found', () => {
   expect(problems('- It flies. → `gone: flies`')).toHaveLength(1);
 });
 
-test('a run tries the real program in every file that is named', () => {
+test('a contract run includes every named file that needs the real claude', () => {
   const files = contractFiles();
   for (const name of ['contract', 'payer', 'hostile', 'supervision', 'shipped']) {
     expect(files).toContain(`tests/system/claude/${name}.test.ts`);
   }
   expect(files).toContain('tests/system/cli/workflow.test.ts');
-  // Nothing of these needs claude.
+  // None of these tests needs claude.
   expect(files).not.toContain('tests/unit/claude/launch.test.ts');
 });
 
-test('the table of the last run names the pinned version, and breaks nothing', () => {
+test('the table of the last contract run names the pinned version and no failure', () => {
   const table = readTable(tableIn(document));
   const { devDependencies } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
   expect(table.map(({ version }) => version)).toContain(devDependencies['@anthropic-ai/claude-code']);

@@ -1,6 +1,6 @@
 /**
- * Promises: the man pages and docs/reference/ are those that the definitions make, name commands, options, exit codes
- * and reason codes, are packed and installed, and a formatter has nothing to complain about.
+ * Promises: the man pages and docs/reference/ are up to date, complete, packed and installed, and groff formats them
+ * without a warning.
  */
 import { expect, test } from 'bun:test';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { eventfulRun, groupId, play } from '../../support/view/sample-run.ts';
 const root = resolve(import.meta.dir, '../../..');
 const committed = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-test('npm run man has nothing to change', () => {
+test('npm run man changes nothing', () => {
   const folder = mkdtempSync(join(tmpdir(), 'man-'));
   try {
     const made = Bun.spawnSync([process.execPath, join(root, 'scripts', 'man.ts'), folder], { cwd: '/' });
@@ -31,13 +31,13 @@ test('npm run man has nothing to change', () => {
   }
 });
 
-test('both names are installed and packed', () => {
+test('man pages of both names are installed and packed', () => {
   expect(manifest.man).toEqual(Object.keys(manifest.bin).map((name) => `man/${name}.1`));
   expect(manifest.files).toContain('man');
   expect(committed('man/cca.1')).toBe('.so man1/claude-code-agent.1\n');
 });
 
-test('commands, options, exit codes and variables stand in it', () => {
+test('the man page has all commands, options, exit codes and variables', () => {
   const page = committed('man/claude-code-agent.1').replaceAll('\\-', '-');
   for (const line of ['group run <group>', 'session add <group>', 'logs [group-or-session]', 'try', 'init [file]']) {
     expect(page).toContain(`.SS claude-code-agent ${line}\n`);
@@ -45,20 +45,20 @@ test('commands, options, exit codes and variables stand in it', () => {
   for (const word of ['.B --max-budget-usd <usd>', '.B 130\n', '.B CLAUDE_CODE_AGENT_HOME\n', '.SH EXIT STATUS']) {
     expect(page).toContain(word);
   }
-  // What answers the shell is no command of people.
+  // Commands for shell completion are not for users.
   expect(page).not.toContain('.SS claude-code-agent complete');
 });
 
 const codes = committed('docs/reference/codes.md');
 
-test('reference: every reason for which a session or group waits has a line', () => {
+test('the reference has a line for every reason for which a session or group waits', () => {
   const sources = [...new Bun.Glob('src/core/plan/*.ts').scanSync({ cwd: root })].map(committed).join('\n');
   const reasons = [...sources.matchAll(/\breason: '([a-z-]+)'/g)].map(([, reason = '']) => reason);
   expect(new Set(reasons).size).toBeGreaterThan(20);
   expect(reasons.filter((reason) => !codes.includes(`\n| \`${reason}\` |`))).toEqual([]);
 });
 
-test('reference: the fields of events are those that are printed', () => {
+test('the reference has exactly the fields of events that are printed', () => {
   const fieldsOf = (type: string): string[] => {
     const [, fields = ''] =
       codes
@@ -79,7 +79,7 @@ test('reference: the fields of events are those that are printed', () => {
   }
 });
 
-test('nothing of a text is taken for a request', () => {
+test('text in the man page is never parsed as a roff request', () => {
   const command = { path: 'x', usage: '', description: ".a\\b\n'c", arguments: [], options: [], notes: '.d\n-e' };
   const page = renderPage({
     name: 'n',
@@ -95,7 +95,7 @@ test('nothing of a text is taken for a request', () => {
   expect(page).toContain("\\&.a\\eb\n\\&'c");
 });
 
-test.skipIf(Bun.which('groff') === null)('groff formats it without a warning', () => {
+test.skipIf(Bun.which('groff') === null)('groff formats the man page without a warning', () => {
   const page = join(root, 'man', 'claude-code-agent.1');
   const formatted = Bun.spawnSync(['groff', '-man', '-ww', '-Tascii', page]);
   expect({ code: formatted.exitCode, said: formatted.stderr.toString() }).toEqual({ code: 0, said: '' });

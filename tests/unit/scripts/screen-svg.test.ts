@@ -1,7 +1,6 @@
 /**
- * Promises: in the pictures of the documents every text stands in its columns, in browsers that know nothing of blanks;
- * moving ones play without a script, one picture at a time, and show a chosen one where nothing moves. Each document
- * shows only pictures that are there.
+ * Promises: text in the pictures of the documents keeps its columns in any browser, animations need no script and
+ * show a chosen picture where nothing moves, and each document shows only existing pictures.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -9,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { castSvg, screenSvg } from '../../../scripts/pictures/screen-svg.ts';
 import { packageRoot } from '../../support/cli.ts';
 
-test('texts begin where they stand and are as long as their columns; no blank is left to the browser', async () => {
+test('texts begin at their column, are as long as their columns, and leave no spaces to the browser', async () => {
   const bytes = '  \u001b[1mNAME\u001b[22m   a  b <c>\r\n\u001b[7m x \u001b[27m\r\n\r\n    日本  z';
   const svg = await screenSvg(bytes, { columns: 40, rows: 10 });
   const texts = [...svg.matchAll(/<text x="([\d.]+)" y="(\d+)" textLength="([\d.]+)"[^>]*>([^<]*)<\/text>/g)];
@@ -26,7 +25,7 @@ test('texts begin where they stand and are as long as their columns; no blank is
   ]);
 });
 
-test('a cast shows its pictures one after the other, and a chosen one where nothing moves', async () => {
+test('an animation shows its pictures in turn, and a chosen one where nothing moves', async () => {
   const frames = ['one', 'two', 'three'].map((bytes, at) => ({ bytes, seconds: [1, 2, 1][at] ?? 0 }));
   const svg = await castSvg(frames, { columns: 10, rows: 5 }, 1);
   expect(svg).not.toContain('<script');
@@ -49,7 +48,7 @@ test('a cast shows its pictures one after the other, and a chosen one where noth
   ]);
 });
 
-test('every picture of a document is there, small, and used', () => {
+test('every picture of the documents exists, is small, and is used', () => {
   const documents = ['README.md', ...readdirSync(join(packageRoot, 'docs')).map((name) => join('docs', name))];
   const shown = documents
     .filter((name) => name.endsWith('.md'))

@@ -1,7 +1,7 @@
 /**
- * Promises: whatever is done to a group at whatever moment, our promises hold. The real runner, store and core run over
- * a virtual machine; every seed is a story of crashes, faults, commands and slow claudes, the same in each run. Not
- * promised: anything about the real system calls behind the World; tests/system/crash is for that.
+ * Promises: the program's invariants hold for any actions at any time. The real runner, store and core run over a
+ * simulated machine; each seed gives the same sequence of crashes, faults, commands and slow workers. Real system
+ * calls are tested in tests/system/crash.
  */
 
 import { expect, test } from 'bun:test';
@@ -19,14 +19,14 @@ const { SIM_SEED: seedAsked } = process.env;
 const usually = test.skipIf(seedAsked !== undefined);
 
 if (seedAsked !== undefined) {
-  test('the seed it was requested', () => {
+  test('the requested seed holds all invariants', () => {
     const scenario = scenarioNamed(seedAsked);
     console.log(tell(scenario));
     expect(simulate(scenario).violation).toBeNull();
   });
 }
 
-usually('the same seed tells the same story', () => {
+usually('the same seed gives the same run', () => {
   for (const seed of [3, 14, 159, 2_653]) {
     const [first, second] = [1, 2].map(() => simulate(scenarioOf(seed), { trace: true }));
     expect(second?.trace).toEqual(first?.trace ?? []);
@@ -35,7 +35,7 @@ usually('the same seed tells the same story', () => {
 });
 
 usually(
-  'every promise holds after every step, and every decision meets every crash',
+  'all invariants hold after every step, and every decision meets every crash',
   () => {
     const { broken, steps, coverage } = runPart(plainPart);
     if (broken !== null) throw new Error(broken);
@@ -46,7 +46,7 @@ usually(
 );
 
 usually(
-  'F3: whatever a disk forgets that was not synced, nothing that may have cost something is forgotten',
+  'a disk that forgets unsynced data loses no possible cost',
   () => {
     for (let seed = 0; seed < (isLongRun ? 1_000 : 40); seed += 1) {
       const { violation } = simulate(withPowerCuts(seed));
@@ -57,7 +57,7 @@ usually(
 );
 
 usually(
-  'a person who takes a session over, and whatever dies meanwhile, breaks no promise',
+  'attaching a user breaks no invariant, whatever dies meanwhile',
   () => {
     const coverage = new Coverage();
     const seeds = Array.from({ length: isLongRun ? 2_000 : 160 }, (_, seed) => seed);

@@ -1,4 +1,5 @@
 /** claude's own task list, from results of TaskCreate, TaskUpdate and TaskList in one attempt. */
+import type { TaskCounts } from '../core/progress.ts';
 import { isObject, type JsonObject } from '../store/json.ts';
 import { objects, text } from './lenient.ts';
 import { cleanLine } from './text.ts';
@@ -46,6 +47,13 @@ function set(list: Map<string, ListedTask>, change: { id: string; subject?: stri
   if (list.size >= tasksMax && !list.has(id)) return;
   const subject = change.subject === undefined ? (list.get(id)?.subject ?? `task ${id}`) : change.subject;
   list.set(cleanLine(id, subjectChars), { subject: cleanLine(subject, subjectChars), status });
+}
+
+/** Undefined without a list. */
+export function taskCounts(list: ReadonlyMap<string, ListedTask>): TaskCounts | undefined {
+  const counted = [...list.values()].filter(({ status }) => status !== 'deleted');
+  const done = counted.filter(({ status }) => status === 'completed').length;
+  return counted.length === 0 ? undefined : { done, total: counted.length };
 }
 
 /** Subjects of tasks that are neither completed nor removed from the list. */

@@ -43,6 +43,11 @@ export function silenceSentence(host: string, silentMs: number): string {
   return `Host ${host} has not responded for ${Math.round(silentMs / 1_000)} s.`;
 }
 
+export interface TaskCounts {
+  readonly done: number;
+  readonly total: number;
+}
+
 /** The present activity of a running attempt; never logged, may be dropped. */
 export interface LiveSession {
   readonly currentTool?: string;
@@ -52,6 +57,8 @@ export interface LiveSession {
   /** The last retry, until the model answers. */
   readonly retry?: ApiRetry;
   readonly denied?: DenialSummary;
+  /** From claude's own task list. */
+  readonly tasks?: TaskCounts;
   /** Milliseconds since its host last reported, if too long. */
   readonly silentMs?: number;
   /** Its command that waits for a slot. */
@@ -93,6 +100,7 @@ export interface SessionProgress extends SessionFigures {
   /** Of the running attempt; a warning of the session reports ended ones. */
   readonly denied?: DenialSummary;
   readonly silentMs?: number;
+  readonly tasks?: TaskCounts;
   readonly slot?: SlotWait;
   readonly startedAt?: string;
   readonly endedAt?: string;
@@ -195,6 +203,7 @@ function sessionProgress(
       retry: now?.retry,
       denied: now?.denied,
       silentMs: now?.silentMs,
+      tasks: now?.tasks,
     }),
     ...sessionFigures(record, now?.usage),
     ...defined({ startedAt: record.startedAt, endedAt: record.endedAt }),

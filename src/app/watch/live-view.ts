@@ -116,10 +116,10 @@ function liveSession(session: SessionProgress, { usage, state }: SessionRecord, 
   const attempt = state.status === 'running' ? state.attempt : undefined;
   // During acceptance, the usage of the attempt is already logged.
   const startedAt = attempt === undefined || attempt.accepting !== undefined ? nowMs : Date.parse(attempt.startedAt);
-  const { currentTool, lastText, retry, denied, silentMs, slot, estimated, cost, tokens } = session;
+  const { currentTool, lastText, retry, denied, silentMs, tasks, slot, estimated, cost, tokens } = session;
   const since = (name: keyof Tokens): number => Math.max(0, tokens[name] - usage.tokens[name]);
   return {
-    ...defined({ currentTool, lastText, retry, denied, silentMs, slot }),
+    ...defined({ currentTool, lastText, retry, denied, silentMs, tasks, slot }),
     usage: {
       costUsd: Math.max(0, roundUsd(cost - usage.costUsd)),
       tokens: {

@@ -2,6 +2,7 @@
 import { diffOf } from '../../app/delivery/work-diff.ts';
 import { type GroupReference, sessionPaths } from '../../app/resolve.ts';
 import type { RunnerSignal } from '../../app/signals.ts';
+import { ChangeCounts } from '../../app/watch/change-counts.ts';
 import { runningSetup, samplesByGroup, samplesOf } from '../../app/watch/live-view.ts';
 import { commandText } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
@@ -61,6 +62,7 @@ export class Dashboard {
   #pace: (Pace & { readonly atMs: number }) | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
+  readonly #changes: ChangeCounts;
   readonly #forecaster: Forecaster;
   readonly #away: TerminalHandoff;
   #cancelFrame: (() => void) | undefined;
@@ -76,6 +78,7 @@ export class Dashboard {
     this.#toasts = new Notifications(this.#world, options.source.state, () => this.changed());
     this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
+    this.#changes = new ChangeCounts(options.context, options.group);
     const tell = (notice: Notice): void => this.tell(notice);
     const { context, group, source } = options;
     this.#away = new TerminalHandoff({ context, group, source, tell, lend: (use) => this.#screen.lend(use) });
@@ -132,6 +135,8 @@ export class Dashboard {
   #tick(): void {
     this.#cancelTick = this.#world.clock.after(tickMs, () => {
       this.#guarded(() => {
+        const { state, notes, runner } = this.#options.source;
+        if (runner !== 'none') this.#changes.refresh(state, notes.workspaces, () => this.changed());
         this.changed();
         this.#tidy();
       });
@@ -181,6 +186,7 @@ export class Dashboard {
       runner,
       nowMs,
       attempts: source.notes.attempts,
+      changes: this.#changes.counts,
       pace: this.#paceAt(nowMs),
       ...(remainingMs === null ? {} : { remainingMs }),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),

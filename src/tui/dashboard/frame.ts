@@ -207,7 +207,7 @@ interface ListPart {
 function listRows(view: View, ui: Ui, terminal: Terminal, { items, index, visible, hasTitles }: ListPart): Row[] {
   const { columns } = terminal;
   const { hasTimeline, sorting, marked } = ui;
-  const layout = layoutFor(view.state, columns);
+  const layout = layoutFor(view, columns);
   const titles = columnTitles(layout, terminal, { doing: hasTimeline ? 'TIMELINE' : 'DOING', sorting });
   const rows: Row[] = hasTitles ? [titles] : [];
   const span = hasTimeline ? { span: timeSpan(view) } : {};

@@ -28,9 +28,12 @@ export interface RowLayout {
   readonly gap: number;
   readonly title: number;
   readonly project: number;
+  readonly model: number;
   readonly host: number;
   readonly time: number;
   readonly cost: number;
+  readonly changes: number;
+  readonly tasks: number;
   readonly tokens: number;
   readonly tool: number;
   readonly words: number;
@@ -46,6 +49,8 @@ const wordsColumnsMax = 250;
 const narrowColumns = 56;
 /** From here on each row says in which project it works. */
 const projectColumns = 76;
+const modelColumnsMin = 100;
+const tokenColumnsMin = 150;
 const doingColumnsMin = 12;
 const titleColumnsMin = 10;
 const besideMost = 130;
@@ -55,7 +60,7 @@ export function listColumns(columns: number): number {
   return Math.min(besideMost, Math.max(projectColumns + frameSize, Math.round(columns * 0.44)));
 }
 
-export function layoutFor(state: GroupState, columns: number): RowLayout {
+export function layoutFor({ state, live }: Pick<View, 'state' | 'live'>, columns: number): RowLayout {
   const wanted = widest(state);
   if (columns < narrowColumns) return narrowLayout(wanted, columns);
   const isWide = columns >= 110;
@@ -64,19 +69,28 @@ export function layoutFor(state: GroupState, columns: number): RowLayout {
   const gap = isWide ? 2 : 1;
   const time = 7;
   const cost = 7;
-  const tokens = columns < projectColumns ? 0 : 6;
-  const used = [project, host, time, cost, tokens].reduce((sum, width) => sum + (width === 0 ? 0 : width + gap), edge);
+  const model = columns < modelColumnsMin ? 0 : Math.min(16, modelColumns(state));
+  const changes = columns < projectColumns ? 0 : 10;
+  const hasTasks = columns >= projectColumns && [...live.values()].some((now) => now.tasks !== undefined);
+  const tasks = hasTasks ? 5 : 0;
+  const tokens = columns < tokenColumnsMin ? 0 : 6;
+  const used = [project, model, host, time, cost, changes, tasks, tokens].reduce(
+    (sum, width) => sum + (width === 0 ? 0 : width + gap),
+    edge,
+  );
   // A name is cut only where what the session does would have less than a quarter of the row.
   const room = columns - used - gap - Math.floor(columns / 4);
   const title = Math.min(wanted.title, Math.max(room, isWide ? 34 : 18));
   const rest = Math.max(0, columns - used - title - gap);
   const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
-  return { gap, title, project, host, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
+  const figures = { time, cost, changes, tasks, tokens };
+  return { gap, title, project, model, host, ...figures, tool, words: rest === tool ? 0 : rest - gap - tool };
 }
 
 function narrowLayout({ title }: Widest, columns: number): RowLayout {
   const [gap, figures] = [1, 7];
-  const layout = { gap, project: 0, host: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
+  const none = { project: 0, model: 0, host: 0, time: 0, changes: 0, tasks: 0, tokens: 0, tool: 0, words: 0 };
+  const layout = { ...none, gap, cost: figures };
   const room = Math.max(0, columns - edge - figures - 2 * gap);
   const titled = Math.min(title, room - doingColumnsMin);
   // Who it is comes first.
@@ -93,6 +107,13 @@ function hostColumns({ sessions }: GroupState, most: number): number {
   return Math.min(most, width);
 }
 
+/** Which model answers is known only after the start. */
+function modelColumns({ sessions }: GroupState): number {
+  let width = 0;
+  for (const record of sessions.values()) width = Math.max(width, modelName(record).length);
+  return width === 0 ? 0 : Math.max(width, 'MODEL'.length);
+}
+
 interface Widest {
   readonly title: number;
   readonly project: number;
@@ -101,6 +122,7 @@ interface Widest {
 const widest = byDefinitions((state): Widest => {
   let title = 'SESSION'.length;
   let project = 'PROJECT'.length;
+
   for (const { id, lanes } of placeSessions(state)) {
     const path = state.sessions.get(id)?.definition.projectPath ?? '';
     title = Math.max(title, lanes.length * laneColumns + Bun.stringWidth(plainWidths(titleOf(state, id))));
@@ -121,9 +143,12 @@ export function columnTitles(layout: RowLayout, { columns, glyphs }: Terminal, {
     ' '.repeat(edge),
     column(layout, title('SESSION', 'name'), layout.title),
     column(layout, 'PROJECT', layout.project),
+    column(layout, 'MODEL', layout.model),
     column(layout, 'HOST', layout.host),
     column(layout, title('TIME', 'time'), layout.time, 'right'),
     column(layout, title('COST', 'cost'), layout.cost, 'right'),
+    column(layout, 'CHANGES', layout.changes, 'right'),
+    column(layout, 'TASKS', layout.tasks, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),
     hasWords ? `${padded(doing, layout.tool)}  LAST WORDS` : layout.tool > 0 ? doing : '',
   ];
@@ -169,6 +194,7 @@ export function sessionRow(
         ...(sign.isLoud ? { tone: sign.tone } : {}),
       },
       { text: column(layout, plainWidths(projectName(definition.projectPath)), layout.project), tone: 'dim' },
+      { text: column(layout, modelName(record), layout.model), tone: 'dim' },
       { text: column(layout, machineName(record), layout.host), tone: 'dim' },
       { text: column(layout, isTried ? formatDuration(usage.durationMs) : '', layout.time, 'right') },
       {
@@ -179,12 +205,35 @@ export function sessionRow(
           'right',
         ),
       },
+      ...changeCells(view, record, layout),
+      { text: column(layout, tasksDone(view, record), layout.tasks, 'right'), tone: 'accent' },
       { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
       ...(span === undefined ? doingCells(doingNow(view, record), layout) : worked(view, record, span, layout, glyphs)),
     ],
     columns,
     isSelected,
   );
+}
+
+/** As short as it is clear: `claude-opus-4-8-20260101` is `opus-4-8`. */
+function modelName({ definition, model }: SessionRecord): string {
+  return fitLine((definition.model ?? model ?? '').replace(/^claude-|-\d{8}$/g, ''), 40);
+}
+
+function changeCells({ changes }: View, { definition, state }: SessionRecord, layout: RowLayout): ScreenCell[] {
+  const lines = state.status === 'completed' ? state.work : changes?.get(definition.id);
+  if (lines === undefined || layout.changes === 0) return [{ text: column(layout, '', layout.changes) }];
+  const [added, removed] = [`+${formatCount(lines.insertions)}`, ` -${formatCount(lines.deletions)}`];
+  const blank = ' '.repeat(Math.max(0, layout.changes - added.length - removed.length));
+  return [
+    { text: `${blank}${added}`, tone: 'good' },
+    { text: `${removed}${' '.repeat(layout.gap)}`, tone: 'bad' },
+  ];
+}
+
+function tasksDone({ live }: View, { definition, state }: SessionRecord): string {
+  const tasks = state.status === 'running' ? live.get(definition.id)?.tasks : undefined;
+  return tasks === undefined ? '' : `${tasks.done}/${tasks.total}`;
 }
 
 function worked(
@@ -388,10 +437,7 @@ export function withoutRunnerText({ frozenUntil }: GroupState): string {
 
 function completedWith({ state }: SessionRecord): Doing {
   if (state.status !== 'completed') return {};
-  const { work } = state;
-  const changed = work === undefined ? '' : `+${work.insertions} -${work.deletions} in ${plural(work.files, 'file')}`;
   const words = { text: plainWords(state.result, wordsColumnsMax), tone: 'dim' } as const;
-  return changed === ''
-    ? { idle: { text: 'done', tone: 'dim' }, words }
-    : { tool: { text: changed, tone: 'good' }, words };
+  const done = state.work === undefined ? 'done' : plural(state.work.files, 'file');
+  return { idle: { text: done, tone: 'dim' }, words };
 }

@@ -1,5 +1,5 @@
 /** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
-import { addUsage, type SessionId, type Usage } from '../../core/group.ts';
+import { addUsage, type Changes, type SessionId, type Usage } from '../../core/group.ts';
 import type { Verdicts } from '../../core/plan/decision.ts';
 import type { FleetStanding } from '../../core/progress.ts';
 import { type SessionRecord, workedMs } from '../../core/session-state.ts';
@@ -27,12 +27,16 @@ export interface View {
   readonly fleet?: FleetStanding;
   readonly setupLog?: (record: SessionRecord) => string | null;
   readonly attempts?: AttemptNotes;
+  /** Changed lines of running sessions, as they were counted last. */
+  readonly changes?: ReadonlyMap<SessionId, ChangedLines>;
   readonly pace?: Pace;
   /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
   readonly remainingMs?: number;
   readonly notices?: readonly Notice[];
   readonly material?: SessionDetails;
 }
+
+export type ChangedLines = Pick<Changes, 'insertions' | 'deletions'>;
 
 export interface SessionDetails {
   readonly sessionId: SessionId;

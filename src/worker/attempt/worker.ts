@@ -31,6 +31,7 @@ import {
   isSuccess,
   usageOf,
 } from '../../claude/stream.ts';
+import { taskCounts } from '../../claude/task-list.ts';
 import { defined } from '../../core/defined.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import { noUsage, type Usage } from '../../core/group.ts';
@@ -665,6 +666,6 @@ export function liveSession(worker: Worker, durationMs: number): LiveSession {
     usage: usageOf(stream, durationMs),
     ...defined({ currentTool: stream.currentTool }),
     ...(recentTools.length === 0 ? {} : { recentTools }),
-    ...defined({ lastText: stream.lastText, retry: stream.lastRetry, denied }),
+    ...defined({ lastText: stream.lastText, retry: stream.lastRetry, denied, tasks: taskCounts(stream.taskList) }),
   };
 }

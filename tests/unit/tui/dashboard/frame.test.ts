@@ -58,10 +58,10 @@ test('rows name their host if a group uses other hosts', () => {
   const { state } = fold([...sceneEvents, ...moved]);
   for (const columns of [80, 120, 200]) {
     const text = textOf(frame({ columns, view: { state } }));
-    expect(text).toMatch(/SESSION +PROJECT +HOST +TIME/);
+    expect(text).toMatch(/SESSION +PROJECT +(MODEL +)?HOST +TIME/);
     expect(text).toMatch(/003 web +web +gpu1/);
-    expect(text).toMatch(/006 worker +worker +a-mach/);
-    expect(text).toMatch(/001 schema +database? +[0-9]/);
+    expect(text).toMatch(/006 worker +worker +(opus +)?a-mach/);
+    expect(text).toMatch(/001 schema +database? +(opus +)?[0-9]/);
     for (const line of text.split('\n')) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
   }
   expect(textOf(frame({ columns: 60, view: { state } }))).not.toContain('HOST');
@@ -304,8 +304,8 @@ test('a frozen session without a runner is shown as stuck, and the pane names th
     const { state } = fold([...sceneEvents, ...more]);
     const verdicts = verdictsOf(state, { preparingMax: 9, isAbandoned: true });
     const ui = { selected: sessionId(2), pane: 'split' } as const;
-    const text = textOf(frame({ columns: 103, view: { state, runner: 'none', verdicts }, ui }));
-    return [/002 api .*\dk (\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
+    const text = textOf(frame({ columns: 116, view: { state, runner: 'none', verdicts }, ui }));
+    return [/002 api .*\$0\.42 +(\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
   };
   const next = "The group's runner is gone. Press P to resume.";
   expect(rowAndWhy({ type: 'group_frozen', until: sceneLimit })).toEqual(['suspended', `Suspended. ${next}`]);
@@ -451,4 +451,23 @@ test('the selection follows what runs, then what failed, until the user selects 
   expect(selected({ selected: sessionId(1), home: null })).toBe(sessionId(6));
   expect(selected({ selected: sessionId(2), home: sessionId(2) })).toBe(sessionId(2));
   expect(selected({}, {})).toBe(sessionId(2));
+});
+
+test('a row has the model, the changed lines and the tasks of its session', () => {
+  const live = new Map([[sessionId(2), { usage: usage(0.1, 1, 1, 9), tasks: { done: 3, total: 7 } }]]);
+  const changes = new Map([[sessionId(2), { insertions: 26, deletions: 11 }]]);
+  const identified = {
+    type: 'session_identified',
+    sessionId: sessionId(2),
+    attemptId: attemptId(sessionId(2)),
+  } as const;
+  const { state } = fold([...sceneEvents, { ...identified, claudeSessionId: 'c', model: 'claude-opus-4-8-20260101' }]);
+  const row = (columns: number) =>
+    textOf(frame({ columns, view: { state, live, changes } }))
+      .split('\n')
+      .find((line) => line.includes('002 api'));
+  expect(row(120)).toMatch(/002 api +api +opus-4-8 .*\$0\.10 +\+26 -11 +3\/7 /);
+  expect(row(80)).toMatch(/002 api +api .*\$0\.10 +\+26 -11 +3\/7 /);
+  // A completed session keeps its own count.
+  expect(textOf(frame({ columns: 120, view: { changes } }))).toMatch(/001 schema .*\+120 -7/);
 });

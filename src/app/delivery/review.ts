@@ -98,7 +98,8 @@ function rowOf({ state }: LoadedGroup, outcome: Outcome, history: History): Revi
   const ended = now.status === 'completed' ? now.result : finished?.result;
   const trouble = now.status === 'failed' ? now.failure.message : now.status === 'paused' ? now.message : '';
   const reason = now.status === 'failed' ? now.failure.reason : now.status === 'paused' ? now.reason : undefined;
-  const notMergeable = whyNotMergeable(outcome);
+  const isRunning = state.status === 'running';
+  const notMergeable = isRunning ? 'The group is still running.' : whyNotMergeable(outcome);
   return {
     sessionId: id,
     title: titleOf(state, id),

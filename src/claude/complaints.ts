@@ -2,7 +2,7 @@
 import type { Warning } from '../core/event.ts';
 import { cleanLine, clip } from './text.ts';
 
-/** Sentences without their full stop, and how often each was reported. */
+/** Sentences without a full stop, with the number of reports. */
 export type Complaints = Map<string, { readonly code: Warning['code']; times: number }>;
 
 export interface HookFailure {
@@ -15,7 +15,7 @@ export interface HookFailure {
 const reasonChars = 200;
 const complaintsMax = 20;
 const linesMax = 5;
-/** The exit code of a hook that refuses, which is a valid answer. */
+/** A hook exits with this code to refuse, which is not a failure. */
 const refusalCode = 2;
 const notFoundCodes: ReadonlySet<number> = new Set([126, 127]);
 
@@ -30,8 +30,8 @@ export function noteHookFailure(complaints: Complaints, { hookName, exitCode, st
   if (exitCode === refusalCode) return;
   const reason = cleanLine(stderr, reasonChars) || `exit code ${exitCode}`;
   const isMissing = notFoundCodes.has(exitCode);
-  const cure = isMissing ? '. Its program must exist where the session works: a setup command can install it' : '';
-  note(complaints, 'hook-failed', `The ${hookName} hook failed and had no effect: ${reason}${cure}`);
+  const fix = isMissing ? '. Install its program where the session works, for example with a set-up command' : '';
+  note(complaints, 'hook-failed', `The ${hookName} hook failed and had no effect: ${reason}${fix}`);
 }
 
 /** `status`: claude's word. A `pending` server may still connect. */
@@ -47,7 +47,7 @@ export function noteWords(complaints: Complaints, words: string, code: Warning['
 
 export function complaintsOf(complaints: Complaints, stderr = ''): Warning[] {
   const all: Complaints = new Map(complaints);
-  const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !wasSaid.test(line));
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !isAlreadyReported.test(line));
   for (const line of lines.slice(-linesMax)) noteWords(all, `${clip(line, reasonChars)} (stderr.log)`);
   return [...all].map(([sentence, { code, times }]) => {
     return { code, message: times === 1 ? `${sentence}.` : `${sentence} (${times} times).` };
@@ -55,4 +55,4 @@ export function complaintsOf(complaints: Complaints, stderr = ''): Warning[] {
 }
 
 /** The run named these rules before it started. */
-const wasSaid = /^Ignoring \d+ permissions\./;
+const isAlreadyReported = /^Ignoring \d+ permissions\./;

@@ -1,7 +1,4 @@
-/**
- * claude's stored conversations: whether one can be resumed, whether its end is missing, and the baseline of its
- * totals.
- */
+/** claude's stored conversations: messages, totals, and whether one can be resumed. */
 import { basename, join } from 'node:path';
 import { defined } from '../core/defined.ts';
 import type { PriceTable, Tokens } from '../core/group.ts';
@@ -12,7 +9,7 @@ import type { World } from '../system/world.ts';
 import { object, text, usd } from './lenient.ts';
 import { modelsOf, parseLine } from './messages.ts';
 import { estimateCost, isUnknownModel } from './pricing.ts';
-import { toldIn } from './questions.ts';
+import { answerStateIn } from './questions.ts';
 import { noTotals, type ReportedTotals } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
@@ -27,8 +24,8 @@ export function conversationExists(world: World, configDir: string, claudeSessio
 }
 
 /**
- * Removes transcripts without a message: a claude killed at its start leaves only a title, and then the conversation
- * can be neither continued nor started again under the same id.
+ * Removes transcripts without a message. A claude that was killed at its start leaves one with only a title, which can
+ * be neither resumed nor started again.
  */
 export function removeEmptyConversation(world: World, configDir: string, claudeSessionId: string): void {
   for (const path of filesOf(world, configDir, claudeSessionId)) {
@@ -63,7 +60,7 @@ export function answersLeft(
   const told = new Map<string, string>();
   for (const line of linesOf(world, filesWithin(world, configDir, claudeSessionId))) {
     for (const item of items) {
-      const how = toldIn(line, item);
+      const how = answerStateIn(line, item);
       if (how !== null && told.get(item.id) !== 'result') told.set(item.id, how);
     }
   }
@@ -116,9 +113,8 @@ function lacks(world: World, path: string, messageId: string): boolean {
 }
 
 /**
- * The baseline of claude's totals in a process started at `startedAtMs` (ms since 1970) to resume one of these
- * conversations: the newest one started by then. claude writes its totals at every clean exit; in a new conversation
- * they start at zero. Null when no conversation is left.
+ * The baseline of claude's totals for a process that resumed the newest of these conversations at `startedAtMs`. claude
+ * writes its totals at every clean exit. Null without a conversation.
  */
 export function totalsBefore(
   world: World,
@@ -135,8 +131,8 @@ export function totalsBefore(
 }
 
 /**
- * claude's totals at its clean exit, for an attempt started at `startedAtMs` (ms since 1970): after a SIGTERM it prints
- * none, but writes them to the file. Null when it was killed before that.
+ * claude's totals at its clean exit, for an attempt started at `startedAtMs`. After a SIGTERM claude does not print
+ * them but writes them to its file. Null when it was killed first.
  */
 export function totalsAtEnd(
   world: World,
@@ -159,7 +155,6 @@ export function* linesOf(world: World, paths: readonly string[]): Generator<stri
   if (rest !== null) yield rest;
 }
 
-/** They do not include messages after them. */
 function endOf(conversation: Iterable<string>, startedAtMs: number): ReportedTotals | null {
   let isOfAttempt = false;
   let found: ReportedTotals | null = null;
@@ -212,7 +207,7 @@ function entryOf(line: string): Entry | null {
   const { isSidechain, uuid, parentUuid, logicalParentUuid, type, message } = object(parseJson(line));
   if (isSidechain === true || typeof uuid !== 'string') return null;
   const { id, model } = object(message);
-  // Text that claude itself wrote in the model's name is no message of the model.
+  // Skip text that claude itself wrote in the model's name.
   const messageId = type === 'assistant' && model !== '<synthetic>' ? text(id) : undefined;
   const parent = text(parentUuid ?? logicalParentUuid) ?? '';
   return { uuid, parent, type, ...defined({ messageId }) };
@@ -287,18 +282,16 @@ function readState(line: string): ReportedTotals | null {
   const { type, totalCostUSD, modelUsage, hasUnknownModelCost } = object(parseJson(line));
   if (type !== 'cost-state') return null;
   const models = modelsOf(modelUsage);
-  // Here claude does not say for which model it guesses.
   const unpriced = hasUnknownModelCost === true ? Object.keys(models).filter((name) => isUnknownModel(name)) : [];
   return { costUsd: usd(totalCostUSD), models, unpriced };
 }
 
-// Whether claude has received its task, by what it has printed. It runs its SessionStart hooks before anything has come
-// through stdin, and prints lines about them and about the session's title. `init` and all that is not of the kind
-// `system` comes after that (docs/claude-contract.md).
+// Whether claude has received its task, judged by its output. Before it reads stdin, claude prints only `system` lines
+// about hooks and the title; `init` and other lines come later (docs/claude-contract.md).
 
 const systemLine = '{"type":"system","subtype":"';
 
-/** False while only such lines are there, the last one complete or partial; an unreadable line counts as output. */
+/** False while there are only such lines. An unreadable line counts as output. */
 export function hasItsTask(printed: string): boolean {
   return printed.split('\n').some((line) => line !== '' && !isOfStart(line));
 }

@@ -7,9 +7,9 @@ export interface Ending {
   readonly next: string;
 }
 
-const decideInHook = 'Let that hook allow or deny the call: there is no person to ask.';
-const lookAtHooks = 'Look at the hooks of the project and of its templates, then retry the session.';
-const lookAndRetry = 'Look at the session’s log, then retry the session.';
+const decideInHook = 'Make the hook allow or deny the call, because the session runs unattended.';
+const lookAtHooks = 'Check the hooks of the project and its templates, then retry the session.';
+const lookAndRetry = 'Check the session log, then retry the session.';
 
 function ended(reason: SessionFailureReason, what: string, next: string): Ending {
   return { reason, what, next };
@@ -28,54 +28,54 @@ export const endings: Readonly<Record<string, 'result' | Ending>> = {
   prompt_too_long: 'result',
   hook_stopped: ended('hook-stopped', 'A hook stopped claude before its work was done', lookAtHooks),
   stop_hook_prevented: ended('hook-stopped', 'A Stop hook stopped claude', lookAtHooks),
-  tool_deferred: ended('deferred', 'A hook deferred a tool call to a person', decideInHook),
+  tool_deferred: ended('deferred', 'A hook deferred a tool call to the user', decideInHook),
   tool_deferred_unavailable: ended(
     'deferred',
-    'A tool call that a hook had deferred cannot be made any more',
+    'A tool call that a hook had deferred can no longer be made',
     decideInHook,
   ),
-  max_turns: ended('max-turns', 'claude took as many turns as it may', 'Give it a smaller task, or let it go on.'),
+  max_turns: ended('max-turns', 'claude reached its turn limit', 'Give it a smaller task, or retry to continue.'),
   rapid_refill_breaker: ended(
     'compaction-thrashing',
-    'The conversation is full again right after each compaction',
-    'A new conversation begins empty; a smaller task keeps it small.',
+    'The conversation is full again after each compaction',
+    'Retry with a new conversation (--fresh) or a smaller task.',
   ),
   blocking_limit: ended(
     'prompt-too-long',
     'The conversation no longer fits the model’s window, and compaction is off',
-    'Have compaction switched on again, or begin a new conversation.',
+    'Enable compaction, or retry with a new conversation (--fresh).',
   ),
   image_error: ended(
     'claude-error',
-    'An image of the conversation cannot be used',
-    'Look at the session’s log. Leave that image out: go back some messages, or begin a new conversation.',
+    'An image in the conversation cannot be used',
+    'Drop the image: rewind the conversation (--rewind) or start a new one (--fresh).',
   ),
   model_error: ended('claude-error', 'The answer of the model could not be used', lookAndRetry),
   malformed_tool_use_exhausted: ended(
     'claude-error',
     'The model wrote unreadable tool calls several times in a row',
-    'Retry the session, or give it another model.',
+    'Retry the session, or use another model.',
   ),
-  turn_setup_failed: ended('claude-error', 'claude could not begin the turn', lookAndRetry),
+  turn_setup_failed: ended('claude-error', 'claude could not start the turn', lookAndRetry),
   structured_output_retry_exhausted: ended(
     'no-structured-result',
-    'The model did not hand in a result in the form of the output schema',
-    'Say in the prompt what is to be handed in, or make the schema simpler, then retry it.',
+    'The model did not return a result that matches the output schema',
+    'Describe the expected result in the prompt or simplify the schema, then retry the session.',
   ),
   background_requested: ended(
     'claude-error',
-    'claude was asked to go on in the background, where its end is not seen',
+    'claude was asked to continue in the background, where its end cannot be observed',
     lookAndRetry,
   ),
 };
 
-/** Older versions, and some results, have only the kind of the error. */
+/** For results without a `terminal_reason`. */
 const bySubtype: Readonly<Record<string, string>> = {
   error_max_turns: 'max_turns',
   error_max_structured_output_retries: 'structured_output_retry_exhausted',
 };
 
-/** By `stop_reason`: whether the model's last answer is complete. */
+/** Whether the model's last answer is complete, by `stop_reason`. */
 export const stopReasons: Readonly<Record<string, 'whole' | 'unfinished' | 'refused'>> = {
   end_turn: 'whole',
   stop_sequence: 'whole',
@@ -87,7 +87,7 @@ export const stopReasons: Readonly<Record<string, 'whole' | 'unfinished' | 'refu
   refusal: 'refused',
 };
 
-/** Kinds of `system` lines without an effect. Any other unknown line is a warning. */
+/** `system` lines to ignore. Any other unknown line is a warning. */
 export const quietLines: ReadonlySet<string> = new Set(
   [
     // Progress and figures, which other lines contain as well.

@@ -1,4 +1,4 @@
-/** The meaning of an unsuccessful result: whose problem it is, and how to fix it. */
+/** Classifies an unsuccessful result: its cause, whether a retry helps, and the next step for the user. */
 import { defined } from '../core/defined.ts';
 import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
@@ -16,9 +16,9 @@ export type AttemptVerdict =
       readonly reason: SessionFailureReason;
       readonly message: string;
       readonly next: string;
-      /** The same request may succeed later. */
+      /** A retry may succeed. */
       readonly transient?: true;
-      /** Any other request would have failed too: the network or the service is down. */
+      /** The network or the whole service is down. */
       readonly outage?: true;
     }
   | {
@@ -39,59 +39,59 @@ export function isOverCap({ subtype }: ResultMessage): boolean {
 }
 
 /**
- * Uses claude's own signs, the most specific first: the code on its error message, the status of the API, the terminal
- * reason, and only without these its text. `subtype` alone says little: every API failure is `success` with `is_error`.
+ * Checks the most specific field first: error code, API status, terminal reason, then the text. `subtype` is no help:
+ * every API failure is `success` with `is_error`.
  */
-export function describeProblem(stream: AttemptStream, result: ResultMessage): AttemptVerdict {
+export function describeFailedResult(stream: AttemptStream, result: ResultMessage): AttemptVerdict {
   const said = attributed(result);
   const error = stream.apiError ?? '';
   const status = result.apiErrorStatus;
   if (isOverCap(result)) {
-    return { status: 'paused', reason: 'budget', message: 'The attempt used up the money reserved for it.' };
+    return { status: 'paused', reason: 'budget', message: 'The attempt used all its reserved budget.' };
   }
   if (status === 429 || isUsageLimit(said)) return limited(stream, said);
-  if (isLoginTrouble(error, said)) return notLoggedIn(status, said);
+  if (isLoginProblem(error, said)) return notLoggedIn(status, said);
   if (error === 'billing_error' || /credit balance is too low/i.test(said)) {
-    const next = 'Settle the account’s billing, or log in with another one.';
-    return failed('billing', 'The account cannot pay', said, next);
+    const next = 'Fix the billing of the account, or log in with another account.';
+    return failed('billing', 'The account has a billing problem', said, next);
   }
   if (error === 'model_not_found' || status === 404) {
-    const next = 'Give it a model that the account may use.';
+    const next = 'Choose a model that the account can use.';
     return failed('model-not-found', 'The model is unknown or not allowed', said, next);
   }
   if (result.terminalReason === 'prompt_too_long' || /^prompt is too long/i.test(said)) {
-    const next = 'Go back some messages, or begin a new conversation, with a smaller task.';
+    const next = 'Rewind the conversation (--rewind) or start a new one (--fresh) with a smaller task.';
     return failed('prompt-too-long', 'The conversation no longer fits the model’s window', said, next);
   }
   if (status !== undefined || error !== '' || /^API Error/i.test(said)) {
     const verdict = notServed(status, said);
     return isTransient(status, error) ? passing(verdict, status) : verdict;
   }
-  return claudeError(result, said);
+  return reportedError(result, said);
 }
 
-/** For a session that timed out while the API did not answer; null when it did not wait for the API. */
+/** For a session that timed out while it waited for the API; otherwise null. */
 export function describeUnanswered(stream: AttemptStream): AttemptVerdict | null {
   if (stream.lastRetry === undefined) return null;
   const { error, errorStatus } = stream.lastRetry;
   const status = errorStatus ?? undefined;
-  const said = `it was still asked again when the time of the session was over (${error})`;
+  const said = `requests were still being retried when the session timed out (${error})`;
   if (status === 429) return limited(stream, said);
   if (stream.authError !== undefined || !isTransient(status, error)) return null;
   return passing(notServed(status, said), status);
 }
 
-/** Null for a usual end, in which the result alone decides. Also for results with `subtype: success`. */
+/** Null for an ordinary end, in which the result alone decides. */
 export function describeEnding(stream: AttemptStream, result: ResultMessage): AttemptVerdict | null {
   const { stopReason, subtype, isError, deferred } = result;
   const objection = cleanLine(stream.objection ?? '', quoteChars);
   if (stopReasons[stopReason ?? ''] === 'refused') {
-    const next = 'Rephrase the task, or give it another model.';
+    const next = 'Rephrase the task, or use another model.';
     return failed('refused', 'The model refuses to answer', firstSentence(attributed(result)), next);
   }
   if (stream.isEndForced && subtype === 'success' && !isError) {
-    const next = 'Look at what the Stop hook asks for, then retry the session.';
-    return failed('hook-stopped', 'A Stop hook did not let claude end, until claude gave up', objection, next);
+    const next = 'Check what the Stop hook requires, then retry the session.';
+    return failed('hook-stopped', 'A Stop hook kept claude from ending until claude gave up', objection, next);
   }
   const ending = endingOf(result);
   if (ending === 'result') return null;
@@ -100,7 +100,7 @@ export function describeEnding(stream: AttemptStream, result: ResultMessage): At
   return failed(ending.reason, ending.what, said, ending.next);
 }
 
-/** claude's own advice follows, for a user at a terminal. */
+/** Drops claude's advice, which is for a user at a terminal. */
 function firstSentence(said: string): string {
   return said.replace(/^API Error: /, '').split(/(?<=\.) (?=[A-Z])/)[0] ?? '';
 }
@@ -111,8 +111,8 @@ function notServed(status: number | undefined, said: string): Failed {
   const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
   const next =
     status === 400
-      ? 'The same conversation may be refused each time: go back some messages, or begin a new one.'
-      : 'If the trouble is on the server’s side, wait a while; then retry the session.';
+      ? 'If it happens again, rewind the conversation (--rewind) or start a new one (--fresh).'
+      : 'Retry the session later.';
   return failed('api-error', what, said, next);
 }
 
@@ -120,26 +120,26 @@ function passing(verdict: Failed, status: number | undefined): Failed {
   return { ...verdict, transient: true, ...(isOutage(status) ? { outage: true } : {}) };
 }
 
-function claudeError(result: ResultMessage, said: string): AttemptVerdict {
+function reportedError(result: ResultMessage, said: string): AttemptVerdict {
   if (/no conversation found/i.test(said)) {
-    const next = 'A retry looks for it once more. Where it is gone for good, begin a new one.';
+    const next = 'Retry the session. If the conversation is still missing, start a new one with --fresh.';
     return failed('claude-error', 'claude could not find the conversation to continue', said, next);
   }
   if (isAborted(result)) {
-    const next = 'Something other than this program interrupted claude; retry the session.';
+    const next = 'Another program interrupted claude. Retry the session.';
     return failed('claude-error', 'claude was interrupted from outside', said, next);
   }
   const kind = result.subtype === 'success' ? 'an error' : cleanLine(result.subtype, 60);
-  return failed('claude-error', `claude reported ${kind}`, said, 'Look at the session’s log, then retry the session.');
+  return failed('claude-error', `claude reported ${kind}`, said, 'Check the session log, then retry the session.');
 }
 
-/** A problem of the server or the network (docs/claude-contract.md): the same request may succeed later. */
+/** Server and network problems, which may be temporary (docs/claude-contract.md). */
 function isTransient(status: number | undefined, error: string): boolean {
   if (status !== undefined) return status === 408 || status === 409 || status >= 500;
   return error !== 'invalid_request' && error !== 'max_output_tokens';
 }
 
-/** No answer at all, or an error of the whole service (502 to 599); a 500 may concern this conversation only. */
+/** No response, or an error of the whole service (502 to 599). A 500 may be caused by this conversation. */
 function isOutage(status: number | undefined): boolean {
   return status === undefined || status > 500;
 }
@@ -149,18 +149,18 @@ export function attributed(result: ResultMessage): string {
   return cleanLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }
 
-/** Any 429 after claude's retries is a limit, also one without a reset time. */
+/** Any 429 after claude's retries counts as a limit, even without a reset time. */
 function limited(stream: AttemptStream, said: string): AttemptVerdict {
   const limit = stream.rateLimit;
   if (limit?.status !== 'rejected' && !isUsageLimit(said)) {
-    const message = sentence('The server is throttling requests; this is no usage limit', said);
+    const message = sentence('The server is throttling requests. This is not a usage limit', said);
     return { status: 'paused', reason: 'limit', message, limitType: throttled };
   }
   const resetsAtMs = limit?.status === 'rejected' ? limit.resetsAtMs : undefined;
   const until = resetsAtMs === undefined ? undefined : momentText(resetsAtMs);
-  const rest = until === undefined ? '' : ` It is lifted at ${until}.`;
+  const rest = until === undefined ? '' : ` It resets at ${until}.`;
   const limitedModel = modelOfLimit(limit?.limitType);
-  const other = limitedModel === undefined ? '' : ' Give it another model, which is still served, or wait.';
+  const other = limitedModel === undefined ? '' : ' Use another model, or wait.';
   const what = limitedModel === undefined ? 'A usage or rate limit' : `The usage limit of ${limitedModel}`;
   return {
     status: 'paused',
@@ -180,16 +180,16 @@ function isUsageLimit(said: string): boolean {
   return /^you['’]ve hit your .*limit|usage limit reached/i.test(said);
 }
 
-function isLoginTrouble(error: string, said: string): boolean {
+function isLoginProblem(error: string, said: string): boolean {
   if (error === 'authentication_failed' || error === 'oauth_org_not_allowed') return true;
   return /^not logged in|please run \/login|^invalid api key|^failed to authenticate/i.test(said);
 }
 
-/** A gateway that rotates its keys, or a proxy, sometimes refuses what it accepts a moment later. */
+/** A gateway or proxy may refuse a key temporarily, for example while it rotates keys. */
 function notLoggedIn(status: number | undefined, said: string): AttemptVerdict {
   const login = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY.';
-  if (status === undefined) return failed('not-logged-in', 'claude has no login that works', said, login);
-  if (status !== 403) return passing(failed('not-logged-in', 'claude has no login that works', said, login), status);
+  if (status === undefined) return failed('not-logged-in', 'claude has no valid login', said, login);
+  if (status !== 403) return passing(failed('not-logged-in', 'claude has no valid login', said, login), status);
   const next = `Check whether a proxy or a firewall blocks the API. If none does: ${login}`;
   return passing(failed('not-logged-in', 'The API refused access, or a proxy blocked it', said, next), status);
 }

@@ -1,9 +1,9 @@
 /**
- * The cost of an attempt whose process is gone. Totals reported by claude are exact. Otherwise the larger of the last
- * total and the messages in claude's files counts, and money is held for requests in flight.
+ * The cost of an attempt whose process is gone. claude's final totals are exact. Without them, the cost is the larger
+ * of the last total and the messages in claude's files, and money is held for requests in flight.
  */
 import { addTokens, noTokens, roundUsd, type Usage } from '../core/group.ts';
-import { runningAgents } from './at-work.ts';
+import { runningAgents } from './activity.ts';
 import type { KeptMessage } from './conversation.ts';
 import { heldAfterKill, isImplausibleMessage } from './spending.ts';
 import { type AttemptStream, usageOf } from './stream.ts';
@@ -18,7 +18,7 @@ export interface EndedAttempt {
   readonly reservedUsd?: number;
   /** Messages in the files of the session's conversations and of these; read only when needed. */
   readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
-  /** The files of its conversation exist and are empty, as on a full disk. */
+  /** The conversation files exist but are empty, as on a full disk. */
   readonly isBlank: (stream: AttemptStream) => boolean;
 }
 
@@ -52,7 +52,7 @@ export function withHeldUsd(usage: Usage, heldUsd: number): Usage {
   return { ...usage, costUsd: roundUsd(usage.costUsd + heldUsd), estimated: true, heldUsd };
 }
 
-/** Uses the messages instead of the usage if they cost more. */
+/** The larger of the reported usage and the stored messages. */
 function withKept(usage: Usage, messages: readonly KeptMessage[]): Usage {
   const costUsd = roundUsd(messages.reduce((sum, { usd }) => sum + usd, 0));
   if (costUsd <= usage.costUsd) return usage;

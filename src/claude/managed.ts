@@ -28,5 +28,5 @@ function named({ files }: Files, isMeant: (entry: [string, unknown]) => boolean)
   const meant = Object.entries(settings).filter(isMeant);
   if (meant.length === 0) return undefined;
   const said = meant.map(([name, value]) => `${name}: ${String(value)}`).join(', ');
-  return `The managed settings of this machine (${folder}) say ${said}`;
+  return `The managed settings of this machine (${folder}) set ${said}`;
 }

@@ -182,7 +182,6 @@ type Body =
   | { readonly kind: 'other'; readonly type: string }
   | { readonly kind: 'malformed'; readonly text: string };
 
-/** Any line; `claudeSessionId` is its `session_id`. */
 export type ClaudeMessage = Body & { readonly claudeSessionId?: string };
 
 const toolResultChars = 500;
@@ -305,12 +304,12 @@ function readSystem(value: JsonObject): Body {
     case 'permission_denied':
       return { kind: 'denied', ...denialOf(value) };
     default:
-      return readTaskMessage(subtype, value) ?? troubleIn(subtype, value);
+      return readTaskMessage(subtype, value) ?? noticeIn(subtype, value);
   }
 }
 
-/** Text for the user from a line that has no other effect. */
-function troubleIn(subtype: string, value: JsonObject): Body {
+/** A notice for the user. */
+function noticeIn(subtype: string, value: JsonObject): Body {
   const { name, error, compact_error: uncompacted, total_chars: chars, total_limit_chars: limit } = value;
   if (subtype === 'status' && value.compact_result === 'failed') {
     return {
@@ -328,7 +327,7 @@ function troubleIn(subtype: string, value: JsonObject): Body {
   }
   const type = `system/${subtype}`;
   if (quietLines.has(subtype)) return { kind: 'other', type };
-  return { kind: 'notice', code: 'unknown-line', text: `something that is not known here (${type})` };
+  return { kind: 'notice', code: 'unknown-line', text: `an unknown notice (${type})` };
 }
 
 /** A hook objects by its JSON output, or with exit code 2 and its reason on stderr. */
@@ -348,7 +347,6 @@ function hookFailure(value: JsonObject): HookFailure | undefined {
   return { hookName: text(name) ?? '', exitCode: number(code) ?? -1, stderr: text(stderr) ?? '' };
 }
 
-/** A hook without a verdict has failed, which its own line reports with the reason. */
 function noticeOf(value: JsonObject): Body {
   const isWarning = value.level === 'warning' || value.level === 'error';
   const isKnown = value.tag === 'hook_no_verdict' && object(value.hook_no_verdict).timed_out !== true;

@@ -9,7 +9,7 @@ import {
   type AttemptVerdict,
   attributed,
   describeEnding,
-  describeProblem,
+  describeFailedResult,
   describeUnanswered,
   sentence,
 } from './failure-text.ts';
@@ -32,7 +32,7 @@ export interface JudgeInput {
   };
   /** We ended the process after its final result, so its end by that signal is no contradiction. */
   readonly endedByUs: boolean;
-  /** Whether a runner saw the process end, or a later one found it gone. */
+  /** Whether a runner observed the exit, or a later one found the process gone. */
   readonly found: 'watched' | 'after-crash';
   /** Our SessionStart hook was configured, so its success must be in the stream. */
   readonly expectHook: boolean;
@@ -42,7 +42,6 @@ export interface JudgeInput {
   readonly expectStructured: boolean;
   /** The model's last message is missing in the conversation that claude kept. */
   readonly isCutOff?: boolean;
-  /** Nothing more can be written where it works. */
   readonly isDiskFull?: boolean;
   readonly stderrTail?: string;
 }
@@ -55,11 +54,11 @@ export const cutOffCode = 'conversation-cut';
 
 /** The kept length of an answer; transcript.jsonl has all of it. */
 const resultChars = 50_000;
-/** A structured answer is kept whole or not at all: half a document would be another answer. */
+/** A structured result is kept completely or not at all. */
 const structuredChars = 250_000;
 const stderrChars = 300;
 
-export function judgeAttempt(input: JudgeInput): Outcome {
+export function attemptOutcome(input: JudgeInput): Outcome {
   const verdict = judgeEnd(input);
   // The last line is often the reason of a failure, which is reported as such.
   const stderr = verdict.status === 'completed' ? input.stderrTail : '';
@@ -77,11 +76,11 @@ function judgeEnd(input: JudgeInput): AttemptVerdict {
     return unanswered ?? { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
   }
   if (ignoresSettings(input) && (result === undefined || input.endedByUs)) return settingsIgnored;
-  if (beganTooEarly(input) && (result === undefined || !isSuccess(result))) return hookTooLate;
+  if (startedBeforeHook(input) && (result === undefined || !isSuccess(result))) return hookTooLate;
   if (result === undefined) return judgeSilence(input);
   const odd = describeEnding(stream, result);
   if (odd !== null) return odd;
-  if (result.subtype !== 'success' || result.isError) return describeProblem(stream, result);
+  if (result.subtype !== 'success' || result.isError) return describeFailedResult(stream, result);
   if (result.numTurns === 0) return notSent(result);
   // A worker may have died between its first answer and the answer to its background work.
   if (input.exit.kind === 'unknown' && isWorkPending(stream)) return judgeSilence(input);
@@ -96,24 +95,24 @@ function ignoresSettings({ stream, expectHook, managedHooks }: JudgeInput): bool
 const settingsIgnored: AttemptVerdict = {
   status: 'failed',
   reason: 'config-invalid',
-  message: 'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
+  message: 'claude ignored the generated settings.json, so its hooks and rules had no effect.',
   next:
-    'Correct the settings of its template, and check what the session has done. If your organisation manages the ' +
-    'settings of claude from its server, ask whether they turn hooks off.',
+    'Correct the settings of its template, and check the work of the session. If your organisation manages the ' +
+    'settings of claude from its server, ask whether they disable hooks.',
 };
 
-/** It had identified itself without our hook, so it was ended; the hook was reported while it died. */
-function beganTooEarly({ stream, expectHook, endedByUs }: JudgeInput): boolean {
-  return expectHook && endedByUs && stream.beganWithoutHook;
+/** claude was ended because it started without our hook; the hook was reported while it exited. */
+function startedBeforeHook({ stream, expectHook, endedByUs }: JudgeInput): boolean {
+  return expectHook && endedByUs && stream.startedWithoutHook;
 }
 
 const hookTooLate: AttemptVerdict = {
   status: 'failed',
   reason: 'config-invalid',
   message:
-    'claude was ended because it began to work before the SessionStart hook of its settings.json was reported: ' +
+    'claude was stopped because it started to work before it reported the SessionStart hook: ' +
     'its hooks and rules may not have been in effect.',
-  next: 'When this comes again, have doctor try what this claude does, with its option --claude.',
+  next: 'If this happens again, check this claude with the option --claude of doctor.',
 };
 
 function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict {
@@ -124,8 +123,8 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict 
     return {
       status: 'failed',
       reason: 'permission',
-      message: `Nothing was done: no tool call succeeded (denied: ${clip(denied.tools.join(', '), 200)}).`,
-      next: 'Choose what to allow.',
+      message: `No work was done: no tool call succeeded (denied: ${clip(denied.tools.join(', '), 200)}).`,
+      next: 'Choose which rules to allow.',
     };
   }
   // The last message is empty after a Stop hook's objection, or when the model only thought.
@@ -143,8 +142,8 @@ function unstructured(isAbsent: boolean): AttemptVerdict {
   return {
     status: 'failed',
     reason: 'no-structured-result',
-    message: `The session ended, but its result in the form of the output schema is ${isAbsent ? 'missing' : limit}.`,
-    next: 'Look at its log; say in the prompt what is to be handed in, or make the schema simpler, then retry it.',
+    message: `The session finished, but the result for the output schema is ${isAbsent ? 'missing' : limit}.`,
+    next: 'Describe the expected result in the prompt or simplify the schema, then retry the session.',
   };
 }
 
@@ -153,13 +152,13 @@ function notSent(result: ResultMessage): AttemptVerdict {
     status: 'failed',
     reason: 'prompt-not-sent',
     message: sentence('The prompt never reached the model', attributed(result)),
-    next: 'Check that the prompt is no command of claude itself and that no hook of the project blocks it.',
+    next: 'Check that the prompt is not a claude command and that no hook of the project blocks it.',
   };
 }
 
 function contradiction(input: JudgeInput): AttemptVerdict | undefined {
   const { exit, endedByUs } = input;
-  const next = 'Look at the end of the session’s log and at stderr.log, then retry the session.';
+  const next = 'Check the end of the session log and stderr.log, then retry the session.';
   if (exit.kind === 'exited' && exit.code !== 0) {
     if (endedByUs && (exit.code === 143 || exit.code === 137)) return undefined;
     const message = `claude reported success but ended with exit code ${exit.code}${stderrPart(input)}.`;
@@ -167,7 +166,7 @@ function contradiction(input: JudgeInput): AttemptVerdict | undefined {
   }
   if (exit.kind === 'signalled') {
     if (endedByUs && (exit.signal === 'SIGTERM' || exit.signal === 'SIGKILL')) return undefined;
-    const message = `claude reported success but was then ended by ${exit.signal}, which this program did not send.`;
+    const message = `claude reported success but was then killed by ${exit.signal}, which this program did not send.`;
     return { status: 'failed', reason: 'signalled', message, next, transient: true };
   }
   return undefined;
@@ -177,7 +176,7 @@ function judgeSilence(input: JudgeInput): AttemptVerdict {
   const { exit, found } = input;
   // Its last output is lost, so this is no failure of the session.
   if (input.isDiskFull === true && exit.kind === 'exited' && signalOfCode(exit.code) === undefined) {
-    return { status: 'paused', reason: 'disk', message: 'The disk is full: what claude said as it ended is lost.' };
+    return { status: 'paused', reason: 'disk', message: 'The disk is full: the last output of claude is lost.' };
   }
   if (found === 'after-crash') {
     const message = 'The worker ended without a final result while no runner was watching.';
@@ -186,7 +185,7 @@ function judgeSilence(input: JudgeInput): AttemptVerdict {
   if (exit.kind === 'unknown') {
     // Only the runner that started a worker learns its exit status, so an adopting runner does not count this as a
     // failure.
-    const message = 'The worker that an earlier runner had started ended without a final result.';
+    const message = 'The worker of an earlier runner ended without a final result.';
     return { status: 'paused', reason: 'interrupted', message };
   }
   const signal = exit.kind === 'signalled' ? exit.signal : signalOfCode(exit.code);
@@ -194,31 +193,31 @@ function judgeSilence(input: JudgeInput): AttemptVerdict {
     return {
       status: 'failed',
       reason: 'signalled',
-      message: `claude was ended by ${signal}, which this program did not send${stderrPart(input)}.`,
-      next: 'If the system was short of memory, run fewer sessions at once; then retry the session.',
+      message: `claude was killed by ${signal}, which this program did not send${stderrPart(input)}.`,
+      next: 'If the system ran out of memory, run fewer sessions at once. Then retry the session.',
       transient: true,
     };
   }
   if (exit.kind === 'exited' && exit.code === 127 && /^cannot execute /.test(lastLine(input))) {
-    const next = 'Check that the claude program is whole and made for this machine.';
+    const next = 'Check that the claude program is complete and built for this machine.';
     return { status: 'failed', reason: 'claude-missing', message: `The system ${lastLine(input)}.`, next };
   }
   return {
     status: 'failed',
     reason: 'no-result',
     message: `claude ended with exit code ${exit.code} without a result${stderrPart(input)}.`,
-    next: 'Look at stderr.log and the end of the session’s log, then retry the session.',
+    next: 'Check stderr.log and the end of the session log, then retry the session.',
   };
 }
 
-/** claude turns some signals into exit codes of its own. */
+/** claude converts some signals to exit codes. */
 function signalOfCode(code: number): string | undefined {
   return { 129: 'SIGHUP', 137: 'SIGKILL', 143: 'SIGTERM' }[code];
 }
 
 function stderrPart(input: JudgeInput): string {
   const tail = cleanLine(lastLine(input), stderrChars);
-  return tail === '' ? '' : `; its last words: ${tail.replace(/\.$/, '')}`;
+  return tail === '' ? '' : `; last output: ${tail.replace(/\.$/, '')}`;
 }
 
 function lastLine({ stderrTail = '' }: JudgeInput): string {
@@ -232,21 +231,21 @@ function stopSentence(reason: StopReason): string {
     case 'signal':
       return 'Paused because the runner was asked to stop.';
     case 'budget':
-      return 'Paused because the budget is used up.';
+      return 'Paused because the budget is exhausted.';
     case 'error-threshold':
       return 'Paused because too many other sessions failed.';
     case 'deleted':
       return 'Stopped because the session or its group is being deleted.';
     case 'top-up':
-      return 'Interrupted to be given a new share of the budget.';
+      return 'Interrupted to receive more budget.';
     case 'disk':
-      return 'Interrupted because the disk is nearly full; it goes on when there is room again.';
+      return 'Interrupted because the disk is nearly full. It resumes when space is available.';
     case 'timeout':
-      return 'The session ran longer than it was allowed to.';
+      return 'The session exceeded its timeout.';
     case 'stall':
       return 'Interrupted because it made no progress.';
     case 'waits-for-answer':
-      return 'Parked until its question is answered.';
+      return 'Stopped until its question is answered.';
   }
 }
 
@@ -259,14 +258,14 @@ function warningsOfEnd({ lastResult, lastSaid }: AttemptStream): Warning[] {
     [stopReason, stopReasons],
   ] as const) {
     if (word === undefined || Object.hasOwn(known, word)) continue;
-    const message = `claude ended in a way that is not known here (${cleanLine(word, 60)}): check its work.`;
+    const message = `claude ended with an unknown reason (${cleanLine(word, 60)}): check its work.`;
     warnings.push({ code: 'unknown-end', message });
   }
   if (stopReasons[stopReason ?? ''] === 'unfinished') {
-    warnings.push({ code: 'unfinished-answer', message: 'The last answer of the model was not finished.' });
+    warnings.push({ code: 'unfinished-answer', message: 'The last answer of the model is incomplete.' });
   }
   if (result === '' && structured === undefined) {
-    const instead = lastSaid === undefined ? 'it never said anything' : 'what it said before stands as its result';
+    const instead = lastSaid === undefined ? 'the session has no text' : 'its previous text is the result';
     warnings.push({ code: 'empty-result', message: `Its last answer has no text; ${instead}.` });
   }
   return warnings;
@@ -284,19 +283,19 @@ function warningsOf(input: JudgeInput): Warning[] {
     warnings.push({ code: 'hook-missing', message });
   }
   if (stream.contextLost) {
-    const message = 'After a compaction the session was not given its state back; its next attempt is told so.';
+    const message = 'The state of the session was not restored after a compaction. The next attempt tells claude.';
     warnings.push({ code: contextLostCode, message });
   }
   if (input.isCutOff === true) {
     const message =
-      'claude did not write down the end of the conversation: the disk was full, or it was killed too early; its ' +
-      'next attempt is told.';
+      'claude did not save the end of the conversation: the disk was full, or it was killed. The ' +
+      'next attempt tells claude.';
     warnings.push({ code: cutOffCode, message });
   }
   warnings.push(...warningsOfEnd(stream));
   if (stream.otherModel !== undefined) {
     const { asked, answered } = stream.otherModel;
-    const message = `${cleanLine(answered, 60)} answered instead of ${cleanLine(asked, 60)}, at least for a part.`;
+    const message = `${cleanLine(answered, 60)} answered instead of ${cleanLine(asked, 60)}, at least in part.`;
     warnings.push({ code: 'other-model', message });
   }
   const open = openSubjects(stream.taskList);
@@ -311,19 +310,19 @@ function warningsOf(input: JudgeInput): Warning[] {
     warnings.push({ code: 'malformed-lines', message: `${lines} of claude’s output could not be read.` });
   }
   if (stream.hasOddFigures || stream.turns >= sanityLimits.count) {
-    const message = 'claude named figures that cannot be true; they are not believed.';
+    const message = 'claude reported implausible figures, which are not counted.';
     warnings.push({ code: 'odd-figures', message });
   }
   if (stream.unrecordedCostUsd > 0) {
     const message =
-      `claude recorded $${stream.unrecordedCostUsd.toFixed(6)} more than the earlier attempts reported; it is ` +
+      `claude recorded $${stream.unrecordedCostUsd.toFixed(6)} more than the earlier attempts reported. It is ` +
       'counted with this one.';
     warnings.push({ code: 'estimated-cost', message });
   }
   if (stream.estimated && stream.costUsd > 0) {
     const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model, stream.prices));
     const guess = unknown.length > 0 ? ` The price of ${cleanLine(unknown.join(', '), 100)} is a guess.` : '';
-    const message = `claude did not report its final cost; the figure is estimated from its stream.${guess}`;
+    const message = `claude did not report its final cost, so it is estimated from its output.${guess}`;
     warnings.push({ code: 'estimated-cost', message });
   } else if (unknownModels(stream).length > 0) {
     const names = cleanLine(unknownModels(stream).join(', '), 100);

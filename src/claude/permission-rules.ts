@@ -1,4 +1,4 @@
-/** The permission rules that would have allowed a tool call, as `--allowedTools` takes them, and no wider ones. */
+/** The narrowest permission rules (`--allowedTools`) that would have allowed a tool call. */
 
 import { permissionRules } from '../core/values.ts';
 import type { JsonObject } from '../store/json.ts';
@@ -8,7 +8,7 @@ export interface DeniedCall {
   readonly tool: string;
   readonly input: JsonObject;
   readonly message?: string;
-  /** The source of the denial in claude's words, such as `hook` or `rule`. */
+  /** What denied it, such as `hook` or `rule`. */
   readonly by?: string;
 }
 
@@ -20,7 +20,7 @@ export function rulesFor({ tool, input, message = '', by }: DeniedCall): string[
   // A mode or another folder may help there, but no rule.
   if (/is a sensitive file|outside the working director/.test(message)) return [];
   const rules = wantedRules(tool, input);
-  // An unbalanced bracket would end the rule, for claude as well as for us.
+  // An unbalanced bracket would end the rule.
   return rules.every((rule) => permissionRules(rule)?.length === 1) ? [...new Set(rules)] : [];
 }
 
@@ -62,7 +62,7 @@ function wantedRules(tool: string, input: JsonObject): string[] {
     case 'Edit':
     case 'NotebookEdit': {
       const path = text(input.file_path) ?? text(input.notebook_path) ?? '';
-      // claude asks about these whatever the rules say.
+      // claude requests permission for these regardless of the rules.
       if (/(?:^|\/)\.(?:claude|git)(?:\/|$)/.test(path)) return [];
       return [path.startsWith('/') ? `Edit(/${path})` : 'Edit'];
     }

@@ -17,7 +17,7 @@ export const shippedPrices: PriceTable = Object.fromEntries(
   Object.entries<ListPrice>(list.models).map(([id, { longPrompt: _longPrompt, ...price }]) => [id, price]),
 );
 
-/** As part of a name: `opus-5` is in `us.anthropic.claude-opus-5[1m]`, and not in `claude-opus-5-5`. */
+/** Matches an id in a longer name: `opus-5` matches `us.anthropic.claude-opus-5[1m]` but not `claude-opus-5-5`. */
 function idPattern(id: string): RegExp {
   return new RegExp(`(^|[^a-z0-9])${RegExp.escape(id)}(?![a-z0-9]|[-.]\\d{1,2}(?!\\d))`);
 }

@@ -31,7 +31,6 @@ export function callIn(requestId: string, request: unknown): ItemRequest | undef
   return { kind: 'permission', text: cleanLine(`${tool}: ${about}`, textChars), options: ['allow', 'deny'], ...call };
 }
 
-/** The same id for every reader of the request. */
 export function itemId(attemptId: string, { requestId }: ItemRequest): string {
   return createHash('sha256').update(`${attemptId} ${requestId}`).digest('hex').slice(0, 8);
 }
@@ -50,7 +49,6 @@ function questionsOf(input: JsonObject): Question[] {
   }));
 }
 
-/** Fails with a sentence when the text does not answer the item. */
 export function readAnswer({ id, kind, input }: Item, given: GivenAnswer): Result<ItemAnswer> {
   const { text: words = '', options = [], note, always } = given;
   const noted = note === undefined ? {} : { note };
@@ -59,9 +57,9 @@ export function readAnswer({ id, kind, input }: Item, given: GivenAnswer): Resul
       return ok({ text: words, ...noted });
     const what =
       always && words === 'deny'
-        ? 'Only allow can be given always'
+        ? '--always can only be combined with allow'
         : `Item ${id} asks for ${kind === 'guard' ? 'a decision' : 'a permission'}`;
-    return fail('usage', `${what}.`, 'Answer with allow or deny, and give your words with --note.');
+    return fail('usage', `${what}.`, 'Answer with allow or deny. Add a text with --note.');
   }
   if (always || note !== undefined)
     return fail('usage', `Item ${id} is a question, which takes neither --always nor --note.`, 'Give a text.');
@@ -150,7 +148,7 @@ export function quoteAnswer({ id, kind, text: asked, tool, input, answer }: Item
 const cutOff = /\[Tool call interrupted|doesn't want to proceed with this tool use|\[Request interrupted by user/;
 
 /** What a conversation line says about an item: the call has its result, or the answer was quoted. */
-export function toldIn(line: string, { id, toolUseId }: Item): 'result' | 'quote' | null {
+export function answerStateIn(line: string, { id, toolUseId }: Item): 'result' | 'quote' | null {
   if (!line.includes('"type":"user"')) return null;
   if (line.includes(mark(id))) return 'quote';
   const isResult = toolUseId !== '' && line.includes(`"tool_use_id":"${toolUseId}"`);

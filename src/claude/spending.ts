@@ -16,7 +16,7 @@ import { estimateCost, isUnknownModel, type PricedTokens } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
 
-type Seen = Readonly<Record<string, ModelUsage & { readonly tokens: PricedTokens }>>;
+type UnclaimedTokens = Readonly<Record<string, ModelUsage & { readonly tokens: PricedTokens }>>;
 
 export interface ReportedTotals {
   readonly costUsd: number;
@@ -48,7 +48,7 @@ export interface ClaudeSpending {
   /** The highest total that claude reported, without the baseline. */
   readonly claimed: ReportedTotals;
   /** Seen usage per model that is not in that total, by our prices; a model stays in it for ever. */
-  readonly unclaimed: Seen;
+  readonly unclaimed: UnclaimedTokens;
 }
 
 /** More than a message of any model can have. */
@@ -100,9 +100,9 @@ export function initialSpending(
   // claude's guess and our recorded cost for the same tokens differ: only tokens show whether there is more.
   const isMore = unpriced.length === 0 || hasAny(less(tokensOf(base), tokensOf(booked)));
   const unrecordedCostUsd = unpriced.length === 0 ? base.costUsd - booked.costUsd : own.costUsd;
-  if (!isMore || unrecordedCostUsd < unbookedMinUsd || isImplausibleTotal(base)) return begun;
+  if (!isMore || unrecordedCostUsd < unrecordedMinUsd || isImplausibleTotal(base)) return begun;
   // Model names may differ, and estimates may be of others.
-  const models = Math.abs(own.costUsd - unrecordedCostUsd) < unbookedMinUsd ? own.models : {};
+  const models = Math.abs(own.costUsd - unrecordedCostUsd) < unrecordedMinUsd ? own.models : {};
   return summed({ ...begun, settled: { costUsd: unrecordedCostUsd, models, estimated: false } }, noTotals, {});
 }
 
@@ -134,7 +134,7 @@ export function startNewConversation(s: ClaudeSpending, totalUsd: number): Claud
 /** Sums of money differ in the last digits; a smaller difference is equality. */
 const sameUsd = 1e-9;
 /** US dollars; the largest rounding error of the sums of a hundred attempts. */
-const unbookedMinUsd = 1e-6;
+const unrecordedMinUsd = 1e-6;
 
 /**
  * claude reported a total for this process. Totals only grow, so a lower one is older: the result of a turn that waited
@@ -205,7 +205,11 @@ export function addSeenMessage(
   return summed(s, s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
 }
 
-function summed({ base, settled }: ClaudeSpending, claimed: ReportedTotals, unclaimed: Seen): ClaudeSpending {
+function summed(
+  { base, settled }: ClaudeSpending,
+  claimed: ReportedTotals,
+  unclaimed: UnclaimedTokens,
+): ClaudeSpending {
   // A map, so that a model called `__proto__` is only an odd name.
   const models = new Map<string, ModelUsage>();
   const add = (model: string, more: ModelUsage): void => {
@@ -227,7 +231,7 @@ function summed({ base, settled }: ClaudeSpending, claimed: ReportedTotals, uncl
  * The seen tokens of each model minus the increase in claude's count. claude may also count calls outside the stream (a
  * sub-agent, a compaction). If those use the same model, they hide as many tokens of an aborted answer.
  */
-function uncovered(seen: Seen, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
+function uncovered(seen: UnclaimedTokens, before: Models, after: Models): ReadonlyMap<string, PricedTokens> {
   const grown = new Map<string, Tokens>();
   for (const [model, { tokens }] of Object.entries(after)) {
     const name = plainName(model);
@@ -290,6 +294,6 @@ function hasAny(tokens: Tokens): boolean {
   return Object.values(tokens).some((count) => count > 0);
 }
 
-function estimate(model: string, tokens: PricedTokens, prices: PriceTable): Seen[string] {
+function estimate(model: string, tokens: PricedTokens, prices: PriceTable): UnclaimedTokens[string] {
   return { costUsd: estimateCost(model, tokens, prices), tokens };
 }

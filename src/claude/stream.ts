@@ -1,7 +1,6 @@
 /**
  * claude/: all knowledge of Claude Code, so that its changes affect one folder. This file: the state of one attempt,
- * reduced from its stream. The cost per line does not depend on the stream's length, and the same lines always give the
- * same state, so a later runner reaches the state of an earlier one.
+ * reduced from its stream. The reduction is deterministic, so an adopting runner reaches the same state.
  */
 
 import { defined } from '../core/defined.ts';
@@ -18,7 +17,7 @@ import {
 import type { ApiRetry, DenialSummary } from '../core/progress.ts';
 import type { JsonObject } from '../store/json.ts';
 import {
-  type AtWork,
+  type Activity,
   beginTask,
   emptyActivity,
   endTask,
@@ -27,7 +26,7 @@ import {
   noteTurnBegin,
   noteTurnEnd,
   type OpenTool,
-} from './at-work.ts';
+} from './activity.ts';
 import { type Complaints, noteHookFailure, noteServer, noteWords } from './complaints.ts';
 import { answersBase, answersInterrupt, modelAsked } from './control.ts';
 import { endingOf } from './endings.ts';
@@ -59,19 +58,19 @@ import {
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLine, cleanLines } from './text.ts';
 
-export interface AttemptStream extends AtWork {
+export interface AttemptStream extends Activity {
   lines: number;
   malformed: number;
   sawInit: boolean;
   claudeSessionId?: string;
-  /** Every session id seen, in order: `/clear` and forks create new ones. */
+  /** All conversation ids in order: `/clear` and forks create new ones. */
   readonly claudeSessionIds: string[];
   model?: string;
   claudeVersion?: string;
   cwd?: string;
   results: number;
   turns: number;
-  /** The answer of the session, unless another turn follows. */
+  /** The session's result, unless another turn follows. */
   lastResult?: ResultMessage;
   /** The latest structured answer. */
   structured?: unknown;
@@ -103,7 +102,7 @@ export interface AttemptStream extends AtWork {
   contextLost: boolean;
   hookSeen: boolean;
   /** claude identified itself before any SessionStart hook was reported. */
-  beganWithoutHook: boolean;
+  startedWithoutHook: boolean;
   rateLimit?: RateLimitMessage;
   /** The last `api_retry`, until an answer of the model follows. */
   lastRetry?: ApiRetry;
@@ -128,7 +127,7 @@ export interface AttemptStream extends AtWork {
   unpriced: readonly string[];
   /** Implausible figures of money or tokens arrived; they are not included above. */
   hasOddFigures: boolean;
-  /** They arrived since the last plausible total: for this process, or only in its baseline. */
+  /** Where they occurred since the last plausible total: in this process or in its baseline. */
   implausible?: 'own' | 'before';
   compactions: number;
   interruptAnswered: boolean;
@@ -144,7 +143,7 @@ export interface AttemptStream extends AtWork {
   /** claude exited cleanly, and its final totals are in the cost. */
   hasFinalTotals: boolean;
   readonly taskList: Map<string, ListedTask>;
-  /** What was ignored or could not be done. */
+  /** Warnings for the user. */
   readonly complaints: Complaints;
 }
 
@@ -173,7 +172,7 @@ export function emptyStream(prices: PriceTable = {}, earlier?: EarlierSpending):
     unrestored: 0,
     contextLost: false,
     hookSeen: false,
-    beganWithoutHook: false,
+    startedWithoutHook: false,
     spending: emptySpending(),
     isNewConversation: false,
     ...defined({ earlier }),
@@ -215,7 +214,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'api-retry':
       s.lastRetry = retryOf(m);
-      noteTrouble(s, m.error);
+      recordProblem(s, m.error);
       break;
     case 'rate-limit':
       s.rateLimit = m;
@@ -257,7 +256,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'control-request':
       if (m.call !== undefined) s.asked.add(m.call.toolUseId);
-      else noteWords(s.complaints, `it asked for ${m.asked}, which was refused`);
+      else noteWords(s.complaints, `${m.asked} was requested and refused`);
       break;
     case 'malformed':
       s.malformed += 1;
@@ -303,7 +302,7 @@ function foldInit(s: AttemptStream, m: InitMessage): void {
   s.sawInit = true;
   s.isEndForced = false;
   noteTurnBegin(s);
-  s.beganWithoutHook ||= !s.hookSeen;
+  s.startedWithoutHook ||= !s.hookSeen;
   if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
   if (m.model !== undefined) s.model = m.model;
   if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;
@@ -318,14 +317,14 @@ function retryOf({ attempt, attemptsMax, error, errorStatus }: ApiRetryMessage):
   return { attempt, ...max, error: cleanLine(error, errorChars), errorStatus };
 }
 
-function noteTrouble(s: AttemptStream, error: string): void {
+function recordProblem(s: AttemptStream, error: string): void {
   s.apiError = error;
   if (personErrors.has(error)) s.authError = error;
 }
 
 function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
   const isMainLoop = m.parentToolUseId === undefined;
-  if (m.error !== undefined) noteTrouble(s, m.error);
+  if (m.error !== undefined) recordProblem(s, m.error);
   else if (m.model !== '<synthetic>') {
     delete s.authError;
     delete s.apiError;
@@ -388,7 +387,7 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
 function foldResult(s: AttemptStream, m: ResultMessage): void {
   s.results += 1;
   s.turns = Math.min(sanityLimits.count, s.turns + m.numTurns);
-  // A built-in command is answered without the model, which is no answer of the session.
+  // The output of a built-in command is not the session's answer.
   if (s.lastResult === undefined || m.numTurns > 0 || m.isError) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
   if (!s.interruptAnswered) s.successBeforeAnswer = isSuccess(m) && s.openTasks.size === 0;
@@ -405,7 +404,7 @@ function foldResponse(
 ): void {
   const model = modelAsked(requestId);
   if (!ok && model !== undefined)
-    noteWords(s.complaints, `it goes on with its model, not with ${model}: ${error ?? ''}`);
+    noteWords(s.complaints, `it continues with its model, not with ${model}: ${error ?? ''}`);
   if (ok && answersInterrupt(requestId)) s.interruptAnswered = true;
   if (costUsd !== undefined) foldAnswer(s, requestId, { costUsd, models: models ?? {}, unpriced: unpriced ?? [] });
 }

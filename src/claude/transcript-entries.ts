@@ -1,4 +1,4 @@
-/** Converts transcript lines to readable entries. Never throws, and its memory is bounded. */
+/** Converts transcript lines to readable entries, in bounded memory. */
 
 import { defined } from '../core/defined.ts';
 import type { DiffHunk, FileEdit, TranscriptEntry } from '../core/transcript.ts';
@@ -31,7 +31,7 @@ export class TranscriptReader {
   #lastText = '';
   #denied = new Set<string>();
 
-  /** Another process begins, independent of tools that an earlier one left open. */
+  /** Call when another process starts: open tool calls are forgotten. */
   restart(): void {
     this.#calls.clear();
     this.#lastText = '';
@@ -70,10 +70,10 @@ export class TranscriptReader {
       case 'api-retry': {
         const { error, errorStatus, attempt } = message;
         const why = errorStatus === null ? error : `${errorStatus} ${error}`;
-        return [{ kind: 'trouble', text: `the API did not answer (${why}), try ${attempt}` }];
+        return [{ kind: 'problem', text: `API error (${why}), retry ${attempt}` }];
       }
       case 'rate-limit':
-        return message.status === 'rejected' ? [{ kind: 'trouble', text: 'a usage limit was reached' }] : [];
+        return message.status === 'rejected' ? [{ kind: 'problem', text: 'a usage limit was reached' }] : [];
       case 'compact-boundary':
         return [compaction(value)];
       case 'denied':
@@ -128,7 +128,7 @@ export class TranscriptReader {
         return [this.#outcome(block, depth, outcomes.length === 1 ? value.tool_use_result : undefined)];
       }
       const told = block.type === 'text' ? (text(block.text) ?? '') : '';
-      if (interruption.test(told)) return [{ kind: 'trouble', text: 'interrupted' }];
+      if (interruption.test(told)) return [{ kind: 'problem', text: 'interrupted' }];
       // Messages that claude writes to itself in the user's name.
       if (told.trim() === '' || value.isSynthetic === true || value.isMeta === true) return [];
       return [{ kind: 'told', depth, text: clip(told, outcomeChars) }];
@@ -168,7 +168,7 @@ export class TranscriptReader {
       isError: message.isError,
       ...(isAborted(message) ? { interrupted: true as const } : {}),
       ...(isNew ? { text: clip(said, textChars) } : {}),
-      // claude's diagnostic note about an abort is of no use to the user who requested the abort.
+      // Omit claude's diagnostics about an abort that the user requested.
       errors: message.errors.filter((error) => !(isAborted(message) && error.startsWith('[ede_diagnostic]'))),
       denied: message.denials.filter(({ id }) => !this.#denied.has(id)).map(({ tool }) => tool),
       turns: message.numTurns,
@@ -207,7 +207,7 @@ function systemNote(value: JsonObject): TranscriptEntry[] {
   if (value.type !== 'system') return [];
   const said = (what: unknown): TranscriptEntry[] => {
     const note = clip(text(what) ?? '', outcomeChars);
-    return note.trim() === '' ? [] : [{ kind: 'trouble', text: note }];
+    return note.trim() === '' ? [] : [{ kind: 'problem', text: note }];
   };
   switch (value.subtype) {
     case 'model_fallback':

@@ -70,7 +70,7 @@ export type TranscriptEntry =
       readonly tokensAfter?: number;
     }
   /** A problem that the session may recover from. */
-  | { readonly kind: 'trouble'; readonly text: string }
+  | { readonly kind: 'problem'; readonly text: string }
   /**
    * A turn is over. `costUsd` and tokens are those of the process so far; `text` is absent when it was shown before.
    */

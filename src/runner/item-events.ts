@@ -1,6 +1,6 @@
 /** Pure: log events for items, which are questions from sessions to the user. */
 
-import { runningAgents } from '../claude/at-work.ts';
+import { runningAgents } from '../claude/activity.ts';
 import { rulesFor } from '../claude/permission-rules.ts';
 import { itemId, readAnswer } from '../claude/questions.ts';
 import type { AttemptStream } from '../claude/stream.ts';

@@ -3,8 +3,9 @@
  * login and settings. Meanwhile this process counts the cost and ends claude when the reservation is spent. Afterwards
  * the group continues with the conversation.
  */
+
+import { openCostMeter } from '../../claude/attached-cost.ts';
 import { conversationExists, keptMessages } from '../../claude/conversation.ts';
-import { openCostMeter } from '../../claude/spoken-cost.ts';
 import { advise } from '../../core/advice.ts';
 import { defined } from '../../core/defined.ts';
 import type { Conversed } from '../../core/event.ts';

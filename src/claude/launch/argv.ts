@@ -1,6 +1,6 @@
 /**
- * claude/launch/: how claude is started. This file: its arguments, which are visible to other users: no secret, no
- * prompt.
+ * claude/launch/: how claude is started. This file: its arguments. Other users can see them, so they contain no secret
+ * and no prompt.
  */
 
 import type { PermissionMode } from '../../core/definitions.ts';
@@ -9,7 +9,7 @@ import type { JsonObject } from '../../store/json.ts';
 export interface WorkerArgsInput {
   /** Absent = claude's default. On resume the model of the first attempt's `init`; otherwise the window shrinks. */
   readonly model?: string;
-  /** Names separated by commas, in order of preference. */
+  /** Comma-separated, in order of preference. */
   readonly fallbackModel?: string;
   readonly effort?: string;
   readonly maxTurns?: number;
@@ -34,9 +34,9 @@ export interface WorkerArgsInput {
   readonly reservedUsd?: number;
 }
 
-/** Below this claude would get "0.0000", with which it crashes. */
+/** A smaller amount would be passed as "0.0000", on which claude crashes. */
 const leastUsd = 0.001;
-/** claude stops at its limit, and turns even a finished answer into an error there; our caps may be used in full. */
+/** claude reports an error when it reaches its limit exactly. Added so that a cap can be used in full. */
 const inclusive = 0.000001;
 
 export function workerArgs(input: WorkerArgsInput): string[] {
@@ -59,12 +59,12 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     '--forward-subagent-text',
     // Otherwise the output of a project's hook that stopped claude is missing.
     '--include-hook-events',
-    // Unattended: otherwise claude would wait for an answer to an MCP server's question as long as the server does.
+    // Otherwise claude would wait for a user to answer an MCP server's question.
     ...(input.asks ? ['--permission-prompt-tool', 'stdio'] : ['--permission-prompts', 'none']),
   ];
 }
 
-/** The same claude for a user at a terminal, without a cap or an output schema. */
+/** Arguments for an attached user: no cap and no output schema. */
 export function attendedArgs(input: WorkerArgsInput): string[] {
   return sharedArgs(input);
 }
@@ -93,8 +93,8 @@ function sharedArgs(input: WorkerArgsInput): string[] {
     ...(input.systemPromptFile === undefined ? [] : [`--append-system-prompt-file=${input.systemPromptFile}`]),
     // Otherwise the servers of the project's .mcp.json start without approval.
     '--strict-mcp-config',
-    // Folder, machine, Git status and memory path are then in the first message instead of the system prompt, which is
-    // the same for all sessions of a kind, so that they share it in the prompt cache.
+    // Moves folder, machine, git status and memory path from the system prompt to the first message, so that sessions
+    // share the system prompt in the prompt cache.
     '--exclude-dynamic-system-prompt-sections',
   ];
 }

@@ -1,2 +1,2 @@
-/** Marks a worker and all its processes; the value is the attempt's id. In its own file, because hooks load it. */
+/** Marks a worker and all its processes with the attempt's id. A separate file, so that hooks load fast. */
 export const attemptMark = 'CLAUDE_CODE_AGENT_ATTEMPT';

@@ -1,6 +1,6 @@
 /**
- * Writes the files of a worker's config dir. Repeated before every attempt: paths may have moved, dependencies may have
- * finished, and the worker itself could write there. The folder itself must exist.
+ * Writes the files of a worker's config dir before every attempt: paths and dependencies may have changed, and the
+ * worker can write there.
  */
 
 import { dirname, join } from 'node:path';
@@ -25,21 +25,21 @@ import type { Environment } from './variables.ts';
 export interface ConfigDirInput {
   readonly paths: SessionPaths;
   readonly isNew: boolean;
-  /** The worker's whole environment; its payment variables are written to the settings as well. */
+  /** The worker's environment. Its payment variables are also written to the settings. */
   readonly env: Environment;
   readonly helpers?: Readonly<Record<string, string>>;
   readonly instructions: InstructionsInput;
   readonly settings: ConfigSettingsInput;
   readonly files: readonly { readonly path: string; readonly bytes: Uint8Array }[];
   readonly mcp: JsonObject | null;
-  /** The user's own config dir, whose parts apply as well; absent = they do not. */
+  /** The user's own config dir, if the session inherits it. */
   readonly inherited?: string;
 }
 
 /** Folders of the config dir that claude reads and that only we write. */
 const ownedFolders = ['commands', 'skills', 'agents', 'rules', 'output-styles', 'plugin-dirs'];
 
-/** The path of a config template's file. claude's own installations are in its folder `plugins`. */
+/** The path of a config template's file. `plugins` is used by claude itself. */
 function placeOf(configDir: string, path: string): string {
   return join(configDir, path.replace(/^plugins\//, 'plugin-dirs/'));
 }
@@ -50,7 +50,7 @@ export function pluginFolders(configDir: string, files: ConfigDirInput['files'])
   return [...new Set(found)].map((path) => placeOf(configDir, path));
 }
 
-/** A script made executable by its author; a template keeps no modes. */
+/** Templates do not keep file modes, so scripts are recognized by content. */
 function isScript(bytes: Uint8Array): boolean {
   return bytes[0] === 0x23 && bytes[1] === 0x21;
 }
@@ -70,7 +70,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     [join(paths.config, 'settings.json'), mergedSettings({ ...input.settings, base: settled, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...defined({ base, helpers: input.helpers }) })],
   ];
-  // A new folder has nothing to replace; after a crash it is not new any more.
+  // A new folder has nothing to replace.
   const write = (file: string, text: string): void => {
     const isInNewFolder = isNew && dirname(file) === paths.config;
     if (isInNewFolder) world.files.writeBytes(file, Buffer.from(text));
@@ -105,7 +105,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   return ok(undefined);
 }
 
-/** Symlinks the user's other entries: copies would lose their relative imports, and would not see later changes. */
+/** Symlinks, because copies would lose relative imports and miss later changes. */
 function linkInherited({ files }: World, from: string, configDir: string): void {
   for (const entry of inheritedEntries(files, from)) {
     const path = join(configDir, entry);

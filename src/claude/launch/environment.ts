@@ -31,7 +31,7 @@ export interface WorkerEnvironmentInput {
   readonly login: Login;
   readonly untrusted?: boolean | undefined;
   readonly memoryBytes?: number | undefined;
-  /** A user sits in front of it, who may think longer than an abandoned worker should wait. */
+  /** A user is attached, so it must not exit when idle. */
   readonly isAttended?: boolean | undefined;
   /** The scripted API on loopback and a separate, empty home. */
   readonly rehearsal?: { readonly baseUrl: string; readonly home: string };
@@ -39,9 +39,9 @@ export interface WorkerEnvironmentInput {
 
 /** Milliseconds after which an idle worker without a runner exits. */
 const idleExitMs = 60_000;
-/** The runner waits slightly longer than this before it kills a worker that it has asked to exit. */
+/** The runner's grace period after SIGTERM is slightly longer. */
 const sessionEndHooksMs = 5_000;
-/** claude's own default of 10 means three minutes until it reports a wrong key. */
+/** With claude's default of 10, a wrong key is reported only after three minutes. */
 const maxRetries = 6;
 
 export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
@@ -79,11 +79,11 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     DISABLE_AUTOUPDATER: '1',
     CLAUDE_CODE_MAX_RETRIES: callersRetries ?? String(maxRetries),
-    // Closing stdin silently kills background shells, and with them work that the model believes is running.
+    // Closing stdin silently kills background shells.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
-    // Further turns may follow a result line: after a Workflow, or for reports of a Monitor. Only `idle` is the end.
+    // Further turns may follow a result line, after a Workflow or from a Monitor. Only `idle` means the end.
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
-    // A session that forgets planned work gets a warning; without this, newer models have no task list.
+    // Newer models have no task list without this. It is used to warn about forgotten tasks.
     CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
     ...(input.isAttended === true ? {} : { CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs) }),
     CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: String(sessionEndHooksMs),
@@ -92,7 +92,7 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
   };
 }
 
-/** The caller's, without variables of claude, without unchosen logins, and without what `isForeign` names. */
+/** The caller's environment without claude's variables, other logins, and names for which `isForeign` is true. */
 function cleaned(
   caller: WorkerEnvironmentInput['caller'],
   isForeign: (name: string) => boolean,
@@ -120,7 +120,7 @@ const traces: ReadonlySet<string> = new Set([
   'BUN_INSPECT_CONNECT_TO',
   'BUN_INSPECT_NOTIFY',
   'BUN_INSPECT_PRELOAD',
-  // It would print the key into a file of ours.
+  // It would log the key.
   'BUN_CONFIG_VERBOSE_FETCH',
   // Set for each worker.
   'CLAUDE_CONFIG_DIR',
@@ -131,9 +131,7 @@ const traces: ReadonlySet<string> = new Set([
 const ofSurroundings =
   /^CLAUDE_CODE_(?:(?:AGENT|SESSION|REMOTE)(?:_.*)?|ENTRYPOINT|EXECPATH|CHILD_SESSION|SSE_PORT|CONTAINER_ID)$/;
 
-/**
- * Inside a claude the user's own variables cannot be recognised; outside, all except those of editors are the user's.
- */
+/** Inside a claude session, the user's own variables cannot be distinguished from claude's. */
 function isTrace(name: string, caller: Caller): boolean {
   if (logins.has(name) || traces.has(name) || repositoryVariables.has(name)) return true;
   if (name === 'CLAUDECODE' || name.startsWith('CLAUDECODE_')) return true;
@@ -174,7 +172,7 @@ const besideStore: ReadonlySet<string> = new Set([
   'CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR',
 ]);
 
-/** Tokens with which a surrounding claude reports to its cloud; they pay for no model request. */
+/** Tokens of a surrounding claude for its cloud, which do not pay for requests. */
 const ofSurroundingClaude: ReadonlySet<string> = new Set([
   'CLAUDE_CODE_SESSION_ACCESS_TOKEN',
   'CLAUDE_SESSION_INGRESS_TOKEN_FILE',

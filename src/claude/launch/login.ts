@@ -64,7 +64,7 @@ function chosenOf(caller: Caller, { apiKeyHelper = '' }: Login['helpers']): Omit
   return { kind: 'store', source: 'claude auth login', variables: {}, storeDir };
 }
 
-/** Checks with claude itself; returns its name of the method. Fails with `not-logged-in`, or why it could not run. */
+/** Runs `claude auth status` and returns the login method. Fails with `not-logged-in`, or when claude cannot run. */
 export async function checkLogin(
   world: World,
   program: string,
@@ -81,13 +81,13 @@ export async function checkLogin(
   const status = readStatus(stdout);
   if (status?.loggedIn === true) return ok({ method: status.method });
   if (status === undefined) {
-    // The file may be another program altogether.
+    // The file may be a different program.
     const version = await versionOf(world, program, env);
     if (!version.ok) return version;
     const said = cleanLine(stderr === '' ? stdout : stderr, 300);
-    const how = exitCode === null ? 'did not answer in time' : `ended with exit code ${exitCode}`;
+    const how = exitCode === null ? 'timed out' : `ended with exit code ${exitCode}`;
     const message = `\`claude auth status\` ${how}${said === '' ? '' : `: ${said.replace(/\.$/, '')}`}.`;
-    return fail('not-logged-in', message, `Run \`${program} auth status\` and cure what it reports.`);
+    return fail('not-logged-in', message, `Run \`${program} auth status\` and fix what it reports.`);
   }
   const next =
     'Log in with `claude auth login`, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN (from `claude setup-token`).';

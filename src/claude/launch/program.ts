@@ -7,9 +7,7 @@ import { isOfPayer } from './settings.ts';
 
 export interface FindClaudeOptions {
   readonly packageRoot: string;
-  /**
-   * Prefer the package's own program to the one on PATH: for rehearsals and tests, whose scripted model is made for it.
-   */
+  /** Prefer the package's own claude to the one on PATH, because the scripted model of rehearsals and tests fits it. */
   readonly preferPinned?: boolean;
 }
 
@@ -20,7 +18,7 @@ export interface ClaudeProgram {
   readonly origin: 'CLAUDE_CODE_AGENT_CLAUDE' | 'PATH' | 'home folder' | 'package';
 }
 
-/** Finds the program; whether it can be executed shows when it is started. Fails with `claude-missing`. */
+/** Fails with `claude-missing`. */
 export function findClaude(
   world: World,
   caller: Readonly<Record<string, string | undefined>>,
@@ -52,7 +50,7 @@ export function findClaude(
     'A rehearsal (--rehearse) needs no account.';
   return fail(
     'claude-missing',
-    'There is no claude on PATH or in ~/.local/bin, and this package’s own is not installed.',
+    'claude was not found on PATH or in ~/.local/bin, and the optional package is not installed.',
     next,
   );
 }
@@ -92,9 +90,9 @@ export interface ProgramFile {
   readonly inode: number;
 }
 
-/** A smaller file only starts another program, which may change without it: a script, a shim of a version manager. */
+/** A smaller file is a script or shim that starts another program, which may change independently. */
 const wholeProgramBytes = 1 << 20;
-/** It needs a tenth of a second, and many times that on a busy machine. */
+/** Usually 0.1 s, but much longer on a busy machine. */
 const versionTimeoutMs = 20_000;
 
 /** The oldest claude with every option and variable we use; `CLAUDE_CODE_IGNORE_PERSISTED_TRUST` came last. */
@@ -156,7 +154,7 @@ export function compareVersions(a: string, b: string): number {
   return index === -1 ? 0 : (left[index] ?? 0) - (right[index] ?? 0);
 }
 
-/** Such as `2.1.331`. A version manager may choose by the folder `cwd`. Fails with `claude-missing`. */
+/** The version, such as `2.1.331`. A version manager may choose it by `cwd`. Fails with `claude-missing`. */
 export async function versionOf(
   world: World,
   program: string,
@@ -174,6 +172,6 @@ export async function versionOf(
   const [, version] = /^(\d+\.\d+\.\d+\S*) \([^)]*Claude/.exec(stdout) ?? [];
   if (version !== undefined) return ok(version);
   const said = cleanLine(stdout.trim() === '' ? stderr : stdout, 200);
-  const message = `${program} --version does not say which Claude Code it is${said === '' ? '' : `: ${said}`}.`;
+  const message = `${program} --version did not print a Claude Code version${said === '' ? '' : `: ${said}`}.`;
   return fail('claude-missing', message, 'Install Claude Code again, or set CLAUDE_CODE_AGENT_CLAUDE to its path.');
 }

@@ -89,20 +89,20 @@ function checkAll(
   // Most settings have no variables, and listing them takes longer than the rest.
   const found = Object.keys(stated).length === 0 ? undefined : forbidden().find(isForeign);
   if (found !== undefined) {
-    const effect = 'change who pays for the session, who reads its requests, or what its programs do';
-    const message = `${source} sets ${found}, which could ${effect}; no setting of ours beats it.`;
-    return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
+    const effect = 'change who pays for the session, who reads its requests, or which programs run';
+    const message = `${source} sets ${found}, which could ${effect}, and cannot be overridden.`;
+    return fail('spawn-failed', message, 'Remove it there. To use it, set it in your own environment.');
   }
   // Any settings file may disable compaction, and no other setting can enable it again.
   if (isOn(String(stated.DISABLE_COMPACT ?? '')) && !isOn(env.DISABLE_COMPACT)) {
-    const message = `${source} sets DISABLE_COMPACT, which would end the session as soon as its conversation is long.`;
-    return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
+    const message = `${source} sets DISABLE_COMPACT, which would end the session when its conversation is full.`;
+    return fail('spawn-failed', message, 'Remove it there. To use it, set it in your own environment.');
   }
   const pattern = list(settings.claudeMdExcludes).find((item) => mayExclude(world, item, instructions));
   if (pattern === undefined) return ok(undefined);
   const what = `claudeMdExcludes ${JSON.stringify(pattern)}`;
-  const message = `${source} says ${what}, which could hide the session’s own instructions from it.`;
-  return fail('spawn-failed', message, `Name the project’s files there, so that ${instructions} stays.`);
+  const message = `${source} says ${what}, which could hide the session’s own instructions.`;
+  return fail('spawn-failed', message, `Make the pattern match only the project's files, not ${instructions}.`);
 }
 
 /** As claude matches, with symlinks in the fixed part of a pattern resolved; an unknown pattern counts as a match. */
@@ -149,8 +149,7 @@ export function parseSettings(bytes: Uint8Array): JsonObject {
   return object(parseJson(new TextDecoder(encoding).decode(bytes)));
 }
 
-// * Where claude looks for the settings of one person beside the project's own folder: in the main checkout of its
-// repository, whichever folder or worktree of that the session works in.
+// claude also reads personal settings from the main checkout of the repository, even when it runs in another worktree.
 
 /** Of a `.git` file and the file it names; a longer one is invalid. */
 const pointerBytes = 8_192;

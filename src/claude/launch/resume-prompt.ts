@@ -66,7 +66,7 @@ function promptWords(input: ResumePromptInput): string {
   const { task, kind, continues, failure, rejection, messages = [], loss, isTaskChanged = false } = input;
   const { answers = [], asks = false } = input;
   const said = [...answers, ...messages.flatMap((text) => [added, text])];
-  const alone = asks ? '' : ` ${nobodyAnswers}`;
+  const alone = asks ? '' : ` ${noAnswers}`;
   if (kind === 'start') return [task, ...said].join('\n\n');
   const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
   const why =
@@ -90,7 +90,7 @@ function promptWords(input: ResumePromptInput): string {
 
 const added = 'The user adds:';
 
-const nobodyAnswers = 'Nobody can answer questions.';
+const noAnswers = 'Nobody can answer questions.';
 
 const unserved =
   'The API did not answer, so the session runner asks again. What was said last, before the error, still holds: do ' +

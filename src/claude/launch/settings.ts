@@ -29,7 +29,7 @@ import {
   untrustedSwitch,
 } from './variables.ts';
 
-/** Our own controls, which a project could disable as well. */
+/** Our own controls, which a project could otherwise disable. */
 const controlVariables = [
   attemptMark,
   managedSwitch,
@@ -48,7 +48,7 @@ const controlVariables = [
   memoryVariable,
 ];
 
-/** Tools that promise a later turn: a session ends when it is idle, so the promise is never kept. */
+/** Tools that schedule a later turn, which never comes because a session ends when it is idle. */
 const laterTools = ['ScheduleWakeup', 'CronCreate', 'CronDelete', 'CronList'];
 
 /**
@@ -127,7 +127,7 @@ export function workerSettings(caller: Environment, options: WorkerSettingsOptio
     // Otherwise a long conversation ends in an error instead of being compacted.
     autoCompactEnabled: options.base?.autoCompactEnabled !== false,
     ...Object.fromEntries(helperSettings.map((name) => [name, options.helpers?.[name] ?? ''])),
-    // In settings.json alone the project's own settings could lift them.
+    // The project's settings could override them in settings.json alone.
     ...permissionsOf({ deny: [...list(object(options.base?.permissions).deny), ...(options.deny ?? [])] }),
   };
 }
@@ -246,7 +246,7 @@ export interface ConfigSettingsInput {
   readonly excludes?: readonly string[];
 }
 
-/** A hanging hook would block the start; claude's default is ten minutes. */
+/** A hanging hook blocks the start; claude's default is ten minutes. */
 const hookTimeoutSeconds = 10;
 
 export function mergedSettings(input: ConfigSettingsInput): JsonObject {
@@ -265,7 +265,7 @@ export function mergedSettings(input: ConfigSettingsInput): JsonObject {
   };
 }
 
-/** Theirs first; one entry for each of ours, because the length of one entry is limited. */
+/** The other hooks first. One entry for each of ours, because the length of an entry is limited. */
 function withOwn(theirs: JsonObject, ours: readonly OwnHook[]): JsonObject {
   const hooks: Record<string, unknown> = { ...theirs };
   for (const { event, program } of ours) hooks[event] = [...list(hooks[event]), ownEntry(event, program)];
@@ -295,12 +295,12 @@ export function readBackCheck(path: string, content: string | null): Result<Json
       `${path} ${what}; claude would silently ignore all of it.`,
       'Correct the settings of the session or its template.',
     );
-  if (content === null) return refuse('is not there');
+  if (content === null) return refuse('does not exist');
   const value = parseJson(content);
   if (value === undefined) return refuse('is not valid JSON');
   if (!isObject(value)) return refuse('is not a JSON object');
   const [fault] = settingsSchema().safeParse(value).error?.issues ?? [];
-  return fault === undefined ? ok(value) : refuse(`has a mistake: ${issueSentence(fault, value)}`);
+  return fault === undefined ? ok(value) : refuse(`is invalid: ${issueSentence(fault, value)}`);
 }
 
 /** Settings whose type is often wrong; a wrong one makes claude ignore the whole file. */

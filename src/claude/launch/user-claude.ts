@@ -1,4 +1,4 @@
-/** The user's configuration and decisions in plain claude: settings, trust, MCP servers, login. Read only. */
+/** The user's own configuration of claude: settings, trust, MCP servers, login. Read only. */
 
 import { dirname, join } from 'node:path';
 import { defined } from '../../core/defined.ts';

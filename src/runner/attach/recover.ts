@@ -2,10 +2,11 @@
  * If the attach command dies, its claude is ended, the cost is read from claude's files, and the session returns to the
  * group.
  */
+
+import { openCostMeter } from '../../claude/attached-cost.ts';
 import { type KeptMessage, keptMessages } from '../../claude/conversation.ts';
 import { withHeldUsd } from '../../claude/final-usage.ts';
 import { heldAfterKill } from '../../claude/spending.ts';
-import { openCostMeter } from '../../claude/spoken-cost.ts';
 import { defined } from '../../core/defined.ts';
 import type { Conversed, EventBody, ProcessIdentity } from '../../core/event.ts';
 import { noUsage, type PriceTable, type SessionId } from '../../core/group.ts';

@@ -88,7 +88,7 @@ export class EntryLines {
         return this.#outcome(entry);
       case 'compaction':
         return [this.#rule(compactionWords(entry))];
-      case 'trouble':
+      case 'problem':
         return [this.#warning(entry.text)];
       case 'result':
         return this.#result(entry);

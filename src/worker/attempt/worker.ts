@@ -20,7 +20,7 @@ import {
 import { isOverCap } from '../../claude/failure-text.ts';
 import { finalUsage } from '../../claude/final-usage.ts';
 import { type ClaudeMessage, parseLine } from '../../claude/messages.ts';
-import { judgeAttempt, type Outcome } from '../../claude/outcome.ts';
+import { attemptOutcome, type Outcome } from '../../claude/outcome.ts';
 import { answerLine } from '../../claude/questions.ts';
 import {
   type AttemptStream,
@@ -312,7 +312,7 @@ export class Worker {
     // Without our hook the session would run without its context and cost money for nothing.
     const { expectHook, managedHooks } = this.#options;
     const isHookDue = expectHook && managedHooks === undefined;
-    if (message.kind === 'init' && isHookDue && this.stream.beganWithoutHook && !this.#stop && !this.#endedByUs) {
+    if (message.kind === 'init' && isHookDue && this.stream.startedWithoutHook && !this.#stop && !this.#endedByUs) {
       this.#endedByUs = true;
       this.#hosted.terminate();
     }
@@ -465,7 +465,7 @@ export class Worker {
       isCutOff: this.#options.isCutOff(this.stream),
       stderrTail,
     };
-    const judged = judgeAttempt({
+    const judged = attemptOutcome({
       ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...evidence },
       ...defined({ managedHooks }),
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),

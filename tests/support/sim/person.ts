@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { submit } from '../../../src/app/group-commands.ts';
 import type { GroupReference } from '../../../src/app/resolve.ts';
-import { openCostMeter } from '../../../src/claude/spoken-cost.ts';
+import { openCostMeter } from '../../../src/claude/attached-cost.ts';
 import type { Conversed } from '../../../src/core/event.ts';
 import { fail, ok, type Result } from '../../../src/core/failure.ts';
 import { noUsage } from '../../../src/core/group.ts';

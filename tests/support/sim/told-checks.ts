@@ -14,7 +14,7 @@ export class ToldChecks {
   /** Messages that some claude of the session has read; a power cut does not undo that. */
   readonly #read = new Map<string, string[]>();
   /** By session the boot in which its conversation last received its task; a power cut may remove that. */
-  readonly #toldIn = new Map<string, string>();
+  readonly #answerStateIn = new Map<string, string>();
 
   constructor(machine: VirtualMachine) {
     this.#machine = machine;
@@ -37,9 +37,9 @@ export class ToldChecks {
     const text = (JSON.parse(line) as { message: { content: string } }).message.content;
     const task = this.#machine.log.state?.sessions.get(sessionId)?.definition.prompt;
     const isTold = task !== undefined && text.includes(task);
-    if (isTold) this.#toldIn.set(sessionId, bootId);
+    if (isTold) this.#answerStateIn.set(sessionId, bootId);
     // If the conversation ends with the unread prompt, the prompt is not repeated.
-    const isKnown = book.resumes && text.startsWith(asksAgain) && this.#toldIn.get(sessionId) === bootId;
+    const isKnown = book.resumes && text.startsWith(asksAgain) && this.#answerStateIn.get(sessionId) === bootId;
     if (isFirst && !isTold && !isKnown)
       this.#violate(invariants.task, `${process.name} works without the task of ${sessionId}: ${text.slice(0, 100)}`);
     this.#read.set(sessionId, [...(this.#read.get(sessionId) ?? []), text]);

@@ -10,7 +10,7 @@ import { answersBase, baseRequest, interruptRequest, usageRequest, userMessage }
 import { conversationExists, hasItsTask } from '../../../src/claude/conversation.ts';
 import { checkLogin } from '../../../src/claude/launch/login.ts';
 import type { ClaudeMessage } from '../../../src/claude/messages.ts';
-import { judgeAttempt } from '../../../src/claude/outcome.ts';
+import { attemptOutcome } from '../../../src/claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
@@ -44,7 +44,7 @@ const isResult = (m: ClaudeMessage) => m.kind === 'result';
 /** The outcome of an attempt that we ended after its stream. */
 function judged(stream: AttemptStream, code: number) {
   const exit = { kind: 'exited', code } as const;
-  return judgeAttempt({ stream, exit, endedByUs: true, found: 'watched', expectHook: true, expectStructured: false });
+  return attemptOutcome({ stream, exit, endedByUs: true, found: 'watched', expectHook: true, expectStructured: false });
 }
 
 const firstPrompt = (rig: Rig) => JSON.stringify(rig.api.requests[0]?.body.messages ?? []);

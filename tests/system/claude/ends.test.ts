@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { complaintsOf } from '../../../src/claude/complaints.ts';
 import { refusalLine, userMessage } from '../../../src/claude/control.ts';
-import { judgeAttempt } from '../../../src/claude/outcome.ts';
+import { attemptOutcome } from '../../../src/claude/outcome.ts';
 import { denialCounts, emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import {
@@ -52,7 +52,7 @@ async function sessionWith(steps: readonly Step[], { args = [], options = () => 
   const stream = messages.reduce(foldMessage, emptyStream());
   const exit = { kind: 'exited', code } as const;
   const input = { stream, exit, endedByUs: true, found: 'watched', expectHook: true, expectStructured: false } as const;
-  return { messages, stream, outcome: judgeAttempt(input) };
+  return { messages, stream, outcome: attemptOutcome(input) };
 }
 
 /** The option that adds a server whose tool asks the user for a colour. */

@@ -49,7 +49,7 @@ async function firstRequestOf(...how: string[]) {
 
 test('a refused conversation names both ways out', async () => {
   const said = await user.ok('session', 'show', `${group}/only`);
-  expect(said).toContain('go back some messages, or begin a new one');
+  expect(said).toContain('rewind the conversation (--rewind) or start a new one');
 });
 
 test("--rewind drops the model's last messages and tells the model", async () => {

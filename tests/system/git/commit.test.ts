@@ -223,7 +223,7 @@ test('a branch that was renamed or deleted', async () => {
   const renamed = value(await commit());
   isHome();
   expect(run('rev-parse', `${renamed.commit}^`)).toBe(own);
-  expect(renamed.notes[0]).toContain('was gone');
+  expect(renamed.notes[0]).toContain('was missing');
   run('checkout', '--quiet', '--detach', workspace.base);
   run('branch', '-D', workspace.branch);
   const deleted = value(await commit());

@@ -183,7 +183,7 @@ describe('parseLine', () => {
     ['{"type":"assis', { kind: 'malformed', text: '{"type":"assis' }],
     ['{}', { kind: 'other', type: '' }],
     ['{"type":42}', { kind: 'other', type: '' }],
-    ['{"type":"system"}', { kind: 'notice', code: 'unknown-line', text: 'something that is not known here (system/)' }],
+    ['{"type":"system"}', { kind: 'notice', code: 'unknown-line', text: 'an unknown notice (system/)' }],
     ['{"type":"brand_new","session_id":"s"}', { kind: 'other', type: 'brand_new', claudeSessionId: 's' }],
   ])('parseLine: %j is %j', (line, expected) => {
     expect<unknown>(parseLine(line)).toEqual(expected);

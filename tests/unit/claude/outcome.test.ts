@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endings, quietLines, stopReasons } from '../../../src/claude/endings.ts';
 import { parseLine } from '../../../src/claude/messages.ts';
-import { type JudgeInput, judgeAttempt } from '../../../src/claude/outcome.ts';
+import { attemptOutcome, type JudgeInput } from '../../../src/claude/outcome.ts';
 import { noTotals } from '../../../src/claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../../../src/claude/stream.ts';
 import type { StopReason } from '../../../src/core/event.ts';
@@ -44,7 +44,7 @@ function judged(lines: object[], more: Partial<JudgeInput> = {}) {
     expectHook: false,
     expectStructured: false,
   } as const;
-  return judgeAttempt({ ...fixed, stream: streamOf(...lines), ...more });
+  return attemptOutcome({ ...fixed, stream: streamOf(...lines), ...more });
 }
 const stop = (reason: StopReason, successBeforeAnswer = false, signalled = false) => ({
   stop: { reason, successBeforeAnswer, signalled },
@@ -222,7 +222,7 @@ describe('tables of the contract', () => {
     expect(warned('brand_new')).toEqual([
       {
         code: 'unknown-line',
-        message: 'claude reports: something that is not known here (system/brand_new).',
+        message: 'claude reports: an unknown notice (system/brand_new).',
       },
     ]);
   });
@@ -232,7 +232,7 @@ describe('tables of the contract', () => {
     expect(rows.length).toBeGreaterThan(8);
     for (const [subtype] of rows) {
       const asked = { type: 'control_request', request_id: 'r', request: { subtype } };
-      const message = `claude reports: it asked for ${subtype}, which was refused.`;
+      const message = `claude reports: ${subtype} was requested and refused.`;
       expect(judged([init, asked, success]).warnings).toEqual([{ code: 'claude-reports', message }]);
     }
   });
@@ -242,7 +242,7 @@ describe('tables of the contract', () => {
     expect(judged([init, { type: 'control_response', response }, success]).warnings).toEqual([
       {
         code: 'claude-reports',
-        message: 'claude reports: it goes on with its model, not with opus-9: no such model.',
+        message: 'claude reports: it continues with its model, not with opus-9: no such model.',
       },
     ]);
   });
@@ -281,7 +281,7 @@ describe('judge', () => {
     ['id', [result({ num_turns: 0, errors: ['No conversation found with session ID: x'], result: undefined })]],
   ])('a failure that the same conversation would repeat suggests a new conversation: %s', (_, lines) => {
     const outcome = judged(lines);
-    expect(outcome.status === 'failed' ? outcome.next : '').toMatch(/begin a new (one|conversation)/);
+    expect(outcome.status === 'failed' ? outcome.next : '').toMatch(/(start a new one|new conversation)/);
   });
 
   test('a failure that another setting fixes does not suggest removing the session', () => {
@@ -289,20 +289,20 @@ describe('judge', () => {
       const outcome = judged(lines);
       return outcome.status === 'failed' ? outcome.next : '';
     };
-    expect(next([init, trouble('model_not_found'), result({})])).toBe('Give it a model that the account may use.');
-    expect(next([init, refused, denied])).toBe('Choose what to allow.');
+    expect(next([init, trouble('model_not_found'), result({})])).toBe('Choose a model that the account can use.');
+    expect(next([init, refused, denied])).toBe('Choose which rules to allow.');
   });
 
   test('a failure message has the exit code and the end of stderr', () => {
     expect(judged([], { exit: code(1), stderrTail: 'Error: Session ID x is already in use.\u001b[0m' })).toMatchObject({
-      message: 'claude ended with exit code 1 without a result; its last words: Error: Session ID x is already in use.',
+      message: 'claude ended with exit code 1 without a result; last output: Error: Session ID x is already in use.',
     });
   });
 
   test('a usage limit message has the time of the reset', () => {
     const lines = [init, rejected, result({ api_error_status: 429, result: 'limit' })];
     expect(judged(lines)).toMatchObject({
-      message: 'A usage or rate limit was reached: limit. It is lifted at 2026-11-22T01:18:40Z.',
+      message: 'A usage or rate limit was reached: limit. It resets at 2026-11-22T01:18:40Z.',
     });
   });
 
@@ -361,9 +361,7 @@ describe('judge', () => {
     expect(judged([init, said, empty])).toEqual({
       status: 'completed',
       result: 'The fix is in api.ts.',
-      warnings: [
-        { code: 'empty-result', message: 'Its last answer has no text; what it said before stands as its result.' },
-      ],
+      warnings: [{ code: 'empty-result', message: 'Its last answer has no text; its previous text is the result.' }],
     });
     expect(judged([init, empty]).warnings).toMatchObject([{ code: 'empty-result' }]);
   });
@@ -412,11 +410,11 @@ describe('judge', () => {
       { code: 'malformed-lines', message: '2 lines of claude’s output could not be read.' },
     ]);
     const message = { id: 'm', model: 'brand-new', content: [], usage: { input_tokens: 1000 } };
-    const how = 'the figure is estimated from its stream.';
+    const how = 'so it is estimated from its output.';
     expect(judged([init, { type: 'assistant', message }]).warnings).toEqual([
       {
         code: 'estimated-cost',
-        message: `claude did not report its final cost; ${how} The price of brand-new is a guess.`,
+        message: `claude did not report its final cost, ${how} The price of brand-new is a guess.`,
       },
     ]);
     const highest = 'so the highest known price is used. Set its price under `prices` in config.yaml.';

@@ -3,7 +3,7 @@
  * question. Any other answer is refused with a message. The text for claude depends on the answer alone.
  */
 import { describe, expect, test } from 'bun:test';
-import { answerLine, callIn, itemId, quoteAnswer, readAnswer, toldIn } from '../../../src/claude/questions.ts';
+import { answerLine, answerStateIn, callIn, itemId, quoteAnswer, readAnswer } from '../../../src/claude/questions.ts';
 import type { GivenAnswer, Item, ItemRequest } from '../../../src/core/item.ts';
 
 const questions = [
@@ -95,11 +95,11 @@ test('an answered question is found in the conversation, and a call that was cut
   const answered: Item = { ...question, state: 'answered', answer: { text: 'x', answers: { 'Which database?': 'x' } } };
   const line = (content: unknown) => JSON.stringify({ type: 'user', message: { role: 'user', content } });
   const result = (content: string) => line([{ type: 'tool_result', content, tool_use_id: 't1' }]);
-  expect(toldIn(line(quoteAnswer(answered)), answered)).toBe('quote');
-  expect(toldIn(result('Your questions have been answered'), answered)).toBe('result');
-  expect(toldIn(result('[Tool call interrupted: the session ended'), answered)).toBeNull();
-  expect(toldIn(result("The user doesn't want to proceed with this tool use."), answered)).toBeNull();
-  expect(toldIn(line('other'), answered)).toBeNull();
+  expect(answerStateIn(line(quoteAnswer(answered)), answered)).toBe('quote');
+  expect(answerStateIn(result('Your questions have been answered'), answered)).toBe('result');
+  expect(answerStateIn(result('[Tool call interrupted: the session ended'), answered)).toBeNull();
+  expect(answerStateIn(result("The user doesn't want to proceed with this tool use."), answered)).toBeNull();
+  expect(answerStateIn(line('other'), answered)).toBeNull();
 });
 
 test('a user’s text cannot end a frame or start the turn of another role', () => {

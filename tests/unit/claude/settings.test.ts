@@ -208,13 +208,13 @@ describe('readBackCheck', () => {
   const hook = (entry: unknown) => ({ hooks: { Stop: [{ hooks: [entry] }] } });
   const faults: [unknown, string][] = [
     [[1], 'is not a JSON object'],
-    [{ model: 1 }, 'a mistake: model'],
-    [{ env: { A: 1 } }, 'a mistake: env.A'],
-    [{ permissions: { deny: 'Bash' } }, 'a mistake: permissions.deny'],
-    [{ permissions: { defaultMode: 'x' } }, 'a mistake: permissions.defaultMode'],
-    [{ hooks: { Stop: {} } }, 'a mistake: hooks.Stop'],
-    [{ hooks: { Stop: [{ matcher: 1, hooks: [] }] } }, 'a mistake: hooks.Stop.0.matcher'],
-    [hook({ type: 'magic' }), 'a mistake: hooks.Stop.0.hooks.0.type'],
+    [{ model: 1 }, 'is invalid: model'],
+    [{ env: { A: 1 } }, 'is invalid: env.A'],
+    [{ permissions: { deny: 'Bash' } }, 'is invalid: permissions.deny'],
+    [{ permissions: { defaultMode: 'x' } }, 'is invalid: permissions.defaultMode'],
+    [{ hooks: { Stop: {} } }, 'is invalid: hooks.Stop'],
+    [{ hooks: { Stop: [{ matcher: 1, hooks: [] }] } }, 'is invalid: hooks.Stop.0.matcher'],
+    [hook({ type: 'magic' }), 'is invalid: hooks.Stop.0.hooks.0.type'],
     [hook({ type: 'command' }), 'a command is missing'],
     [hook({ type: 'command', command: 'x', timeout: 0 }), '.timeout'],
   ];

@@ -1,7 +1,7 @@
 /** Promises: tasks still open on claude's list when it reports success cause a warning, and nothing else does. */
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../../src/claude/messages.ts';
-import { judgeAttempt } from '../../../src/claude/outcome.ts';
+import { attemptOutcome } from '../../../src/claude/outcome.ts';
 import { emptyStream, foldMessage } from '../../../src/claude/stream.ts';
 import { taskCounts } from '../../../src/claude/task-list.ts';
 
@@ -27,7 +27,7 @@ function warningAfter(lines: readonly object[], result: object = done): string |
     expectHook: false,
     expectStructured: false,
   } as const;
-  return judgeAttempt({ ...judged, stderrTail: '' }).warnings.find(({ code }) => code === 'open-tasks')?.message;
+  return attemptOutcome({ ...judged, stderrTail: '' }).warnings.find(({ code }) => code === 'open-tasks')?.message;
 }
 
 test('a task that was never completed is named', () => {

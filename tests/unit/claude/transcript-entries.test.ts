@@ -107,10 +107,10 @@ test('compactions, interruptions, limits and fallbacks have entries', () => {
   );
   expect(entries).toEqual([
     { kind: 'compaction', trigger: 'auto', tokensBefore: 9, tokensAfter: 2 },
-    { kind: 'trouble', text: 'interrupted' },
-    { kind: 'trouble', text: 'a usage limit was reached' },
-    { kind: 'trouble', text: 'Switched to another model' },
-    { kind: 'trouble', text: 'the API did not answer (529 overloaded), try 2' },
+    { kind: 'problem', text: 'interrupted' },
+    { kind: 'problem', text: 'a usage limit was reached' },
+    { kind: 'problem', text: 'Switched to another model' },
+    { kind: 'problem', text: 'API error (529 overloaded), retry 2' },
   ]);
 });
 
@@ -161,7 +161,7 @@ test('a denied call has one entry, when it happens or with the result', () => {
   ];
   const entries = read(now, { type: 'result', subtype: 'success', is_error: false, permission_denials: later });
   expect(entries).toMatchObject([
-    { kind: 'trouble', text: 'denied: Bash (No.)' },
+    { kind: 'problem', text: 'denied: Bash (No.)' },
     { kind: 'result', denied: ['Write'] },
   ]);
 });

@@ -34,13 +34,13 @@ test.each(['/bin/ls', '/bin/true', '/bin/cat', process.execPath])(
   async (program) => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
     expect(await findings('claude')).toMatchObject([
-      { level: 'broken', message: expect.stringContaining(`${program} --version does not say which Claude Code`) },
+      { level: 'broken', message: expect.stringContaining(`${program} --version did not print a Claude Code`) },
     ]);
     const group = await user.makeGroup();
     const { code, stderr, stdout } = await user.run('group', 'run', group);
     expect([code, stderr + stdout]).toEqual([
       3,
-      expect.stringContaining(`${program} --version does not say which Claude Code`),
+      expect.stringContaining(`${program} --version did not print a Claude Code`),
     ]);
   },
 );

@@ -101,14 +101,14 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
   {
     name: 'settings that claude ignores, before anything is paid',
     reason: 'config-invalid',
-    says: /ignored the settings/,
+    says: /ignored the generated settings/,
     // No more output follows, so there is no result to wait for.
     step: (fake) => fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' }),
   },
   {
     name: 'F9: a hook that is reported after claude has begun',
     reason: 'config-invalid',
-    says: /^claude was ended because it began to work before the SessionStart hook/,
+    says: /^claude was stopped because it started to work before it reported the SessionStart hook/,
     step: async (fake) => {
       await fake.ignore('SIGTERM');
       await fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' });

@@ -15,8 +15,8 @@ test('a time on another day has its date', () => {
 
 test('a future time has its remaining duration', () => {
   const soon = after(21_000);
-  expect(withLocalTimes(`It is lifted at ${soon}, then it goes on.`, nowMs)).toBe(
-    `It is lifted at ${formatClock(soon)} (in 21s), then it goes on.`,
+  expect(withLocalTimes(`It resets at ${soon}, then it goes on.`, nowMs)).toBe(
+    `It resets at ${formatClock(soon)} (in 21s), then it goes on.`,
   );
   const past = after(-21_000).replace('.000Z', 'Z');
   expect(withLocalTimes(`Lifted at ${past}.`, nowMs)).toBe(`Lifted at ${formatClock(past)}.`);

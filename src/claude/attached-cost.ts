@@ -1,4 +1,4 @@
-/** The cost of a user's turns in claude's own terminal, from its conversation files. A total of claude has priority. */
+/** The cost of an attached user's turns, from claude's conversation files. claude's own totals take precedence. */
 
 import { basename, dirname, join, relative, sep } from 'node:path';
 import type { Conversed } from '../core/event.ts';
@@ -23,7 +23,7 @@ interface Read {
   /** Its conversation, and whether it is the main one, not a sub-agent's. */
   readonly id: string;
   readonly isMain: boolean;
-  /** Its last message is for the model. */
+  /** The model has not answered its last message. */
   isAsking: boolean;
 }
 
@@ -31,22 +31,23 @@ interface Conversation {
   /** The last totals before the user attached, and after; null = none. */
   base: ReportedTotals;
   claim: ReportedTotals | null;
-  /** When its last line was written, ms since 1970; 0 = before the user attached. */
+  /** Time of its last line, ms since 1970; 0 = before the user attached. */
   atMs: number;
-  /** It contains earlier messages. */
+  /** It has messages from before the user attached. */
   isOld: boolean;
 }
 
 export interface CostMeter {
   /**
-   * Before claude opens: everything written from now on counts, whatever its timestamp, because the clock may be set.
+   * Call before claude opens. Everything written afterwards counts, regardless of timestamps, because the clock may
+   * change.
    */
   begin(): void;
   look(): void;
   readonly costUsd: number;
-  /** The model has a request without an answer, and claude has written no total since. */
+  /** A request is unanswered, and claude has written no total since. */
   readonly isAsking: boolean;
-  /** The whole cost; `untilMs`: when the user detached, ms since 1970; `before`: the conversation they attached to. */
+  /** The cost of the attachment. `untilMs`: when the user detached. `before`: the conversation that was attached. */
   conversed(untilMs: number, before: string | undefined): Conversed;
 }
 
@@ -62,11 +63,11 @@ class ConversationMeter implements CostMeter {
   readonly #prices: PriceTable;
   readonly #files = new Map<string, Read>();
   readonly #conversations = new Map<string, Conversation>();
-  /** By id: a message copied into another conversation counts once, and not at all if it is old. */
+  /** By id, because a message that is copied into another conversation counts once. */
   readonly #messages = new Map<string, KeptMessage & { readonly in: string }>();
   readonly #old = new Set<string>();
   #said = 0;
-  /** Whether the lines being read were written since, where known for certain; otherwise their timestamp decides. */
+  /** Whether the current lines are new; undefined = decided by their timestamps. */
   #isSince: boolean | undefined;
 
   constructor(world: World, configDir: string, startedAtMs: number, prices: PriceTable) {
@@ -182,7 +183,6 @@ class ConversationMeter implements CostMeter {
         this.#messages.delete(message.id);
       } else if (message.usd > 0) {
         const origin = originOf(line);
-        // The original conversation counts; of copies alone, whichever is read first.
         const saidIn = origin === null ? id : (this.#messages.get(message.id)?.in ?? origin);
         this.#messages.set(message.id, { ...message, in: saidIn });
       }
@@ -230,12 +230,12 @@ function asksNow(line: string): boolean | null {
   return line.includes('"type":"tool_result"') || isTyped(line) ? true : null;
 }
 
-/** claude's text in the user's name after an interrupt. */
+/** What claude writes in the user's name after an interrupt. */
 const interrupted = '"[Request interrupted by user';
 /** The last line of a compaction. */
 const summaryMark = '"isCompactSummary":true';
 
-/** Excludes what claude adds in the user's name: tool results, and output of its own commands. */
+/** Typed by the user, unlike tool results and command output. */
 function isTyped(line: string): boolean {
   if (!line.includes(userType)) return false;
   const { type, isMeta, isSidechain, message } = object(parseJson(line));

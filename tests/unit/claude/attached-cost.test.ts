@@ -4,8 +4,8 @@
 import { describe, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openCostMeter } from '../../../src/claude/attached-cost.ts';
 import { shippedPrices } from '../../../src/claude/pricing.ts';
-import { openCostMeter } from '../../../src/claude/spoken-cost.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 

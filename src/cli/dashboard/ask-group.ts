@@ -49,7 +49,7 @@ export function requestText(state: GroupState, command: GroupCommand): Notice {
   return { text: `Asking the runner about ${about}…` };
 }
 
-/** What came of the command, in one sentence; `tell` gets what is known before that. Never fails. */
+/** The result of the command in one sentence; `tell` gets earlier notices. Never fails. */
 export async function grant(
   context: Context,
   group: GroupReference,
@@ -68,7 +68,7 @@ export async function grant(
     if (others.length === 0) return await askAboutSession(context, group, state, first);
     return await askAboutSessions(context, group, state, [first, ...others]);
   } catch (error) {
-    return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
+    return { text: `The operating system refused it: ${errorText(error)}.`, tone: 'bad' };
   }
 }
 
@@ -110,7 +110,7 @@ async function resumeGroup(
   group: GroupReference,
   state: GroupState,
   tell: (notice: Notice) => void,
-  // As `group resume` does; a run that was only interrupted goes on as it was.
+  // As `group resume` does. An interrupted run is resumed without retries.
   retryFailed = state.status === 'paused' || state.status === 'failed',
 ): Promise<Notice> {
   const { world } = context;
@@ -197,9 +197,9 @@ async function askAboutSession(
 ): Promise<Notice> {
   const { world } = context;
   if (liveRunner(world, group) === null) return { text: withoutRunner(state, command), tone: 'warn' };
-  // As it stood when the key was pressed: the state goes on while the answer is waited for.
+  // From the state at the key press: it changes while the runner answers.
   const text = granted(state, command);
-  // A pause takes a while; that it was agreed to is said at once.
+  // A pause takes a while, so its acceptance is reported at once.
   return new Promise((resolve, reject) => {
     const accepted = (): void => resolve({ text, tone: 'good' });
     submit(context, group, commandOf(command), { accepted }).then((done) => {
@@ -214,7 +214,7 @@ const manyGranted: Readonly<Record<SessionCommand['do'], string>> = {
   'pause-session': 'are being paused or held back; press p to resume',
   'resume-session': 'continue when they are ready',
   'retry-session': 'are retried when slots are free',
-  say: 'are told',
+  say: 'get the message',
 };
 
 async function askAboutSessions(

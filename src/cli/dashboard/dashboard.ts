@@ -31,13 +31,13 @@ import type { OpenScreen, Screen, ScreenStyle } from './screen.ts';
 import { type LogTail, type Source, tailLog } from './source.ts';
 import { TerminalHandoff } from './terminal-handoff.ts';
 
-/** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
+/** Minimum time between two frames, milliseconds. Keys are answered at once. */
 const frameMs = 300;
-/** Clocks go on without any event; logs and reasons are looked at again, milliseconds. */
+/** Without events, clocks, logs and reasons are updated this often, milliseconds. */
 const tickMs = 500;
-/** How fast money goes changes slowly, milliseconds. */
+/** The rate of spending is computed this often, milliseconds. */
 const paceMs = 1_000;
-/** Tidying up takes no more than one part in so many of the time. */
+/** Garbage collection takes at most this fraction of the time. */
 const tidyPauses = 50;
 
 export interface DashboardOptions extends ScreenStyle {
@@ -97,7 +97,7 @@ export class Dashboard {
     this.#tick();
   }
 
-  /** Something may look different now. */
+  /** Schedules a frame. */
   changed(): void {
     if (this.#isClosed || this.#cancelFrame !== undefined) return;
     this.#cancelFrame = this.#world.clock.after(frameMs, () => {
@@ -144,7 +144,7 @@ export class Dashboard {
     });
   }
 
-  /** Each frame leaves some megabytes behind, and a dashboard is open all night. */
+  /** Each frame allocates megabytes, and a dashboard is open all night. */
   #tidy(): void {
     const { source } = this.#options;
     const beginMs = this.#world.clock.now();
@@ -156,7 +156,7 @@ export class Dashboard {
 
   #draw(): void {
     if (this.isAway) return;
-    // A terminal that lags behind would only lag more.
+    // More output would slow a slow terminal further.
     if (!this.#screen.isReady) {
       this.changed();
       return;
@@ -342,8 +342,8 @@ export class Forecaster {
 }
 
 const shownMs = 8_000;
-/** More at once are told by their number. */
-const toldOneByOneMax = 2;
+/** More failures at once become one notice with their number. */
+const separateNoticesMax = 2;
 
 interface Toast {
   readonly notice: Notice;
@@ -378,7 +378,7 @@ export class Notifications {
   of(state: GroupState): readonly Notice[] {
     const fresh = [...state.failed].filter((id) => !this.#failed.has(id));
     this.#failed = new Set(state.failed);
-    if (fresh.length > toldOneByOneMax)
+    if (fresh.length > separateNoticesMax)
       this.put('failed', { text: `${plural(fresh.length, 'session')} failed.`, tone: 'bad' });
     else for (const id of fresh) this.put(id, failureOf(state, id));
     return [...this.#shown.values()].map(({ notice }) => notice);
@@ -396,7 +396,7 @@ function failureOf(state: GroupState, id: SessionId): Notice {
   return { text: `${titleOf(state, id)} failed.${why}`, tone: 'bad' };
 }
 
-/** What is being worked on is looked at again after this time, milliseconds. */
+/** The diff of a running session is read again after this time, milliseconds. */
 const staleMs = 3_000;
 /** A large difference is for `group diff`. */
 const charactersMax = 256 * 1024;

@@ -109,7 +109,7 @@ export async function openRunDashboard(context: Context, group: GroupReference):
   return new DashboardDisplay(context, group, text, await loadScreen(context.world));
 }
 
-/** Whatever happens to it, the run goes on. */
+/** The run continues if the display fails. */
 class DashboardDisplay implements RunTerminal {
   readonly #context: Context;
   readonly #group: GroupReference;
@@ -210,7 +210,7 @@ class DashboardDisplay implements RunTerminal {
     this.#signal('SIGHUP');
   }
 
-  /** The next runner begins by letting everything go on, and so would undo what was asked of this one. */
+  /** The next runner resumes everything, which would undo the requests to this one. */
   #reasonToStay(): string | null {
     const { pausing, draining, frozenUntil } = this.#source.state;
     if (frozenUntil !== undefined) return 'The group is frozen. Resume it (P) or pause it (q p) before you leave.';

@@ -21,7 +21,7 @@ import type { Context } from '../context.ts';
 const wrapOff = '\u001b[?7l';
 /** Before ink draws, which begins where the cursor stands: the alternate screen takes that over. */
 const enter = `\u001b[?1049h\u001b[H${wrapOff}`;
-/** Clicks and the wheel, told in decimal numbers (SGR), so that no column is too far. */
+/** Clicks and the wheel in decimal numbers (SGR), for any column. */
 const mouseOn = '\u001b[?1000h\u001b[?1006h';
 const mouseOff = '\u001b[?1006l\u001b[?1000l';
 const wrapOn = '\u001b[?7h';
@@ -30,11 +30,11 @@ const inkOff = '\u001b[?2026l\u001b[?2004l\u001b[?1049l\u001b[?25h';
 /** The libraries that draw, in a line of a stack. */
 const drawing = /[\\/]node_modules[\\/](?:ink|react|react-reconciler)[\\/]/;
 const framesPerSecond = 10;
-/** A terminal that does not take what it was sent gets no more until it has, bytes. */
+/** A terminal with more unsent output gets no new frame, bytes. */
 const unsentMax = 64 * 1024;
-/** So long an answer of the terminal is waited for when nothing else is left to do, milliseconds. */
+/** Wait this long at the end for an answer of the terminal, milliseconds. */
 const answerMs = 100;
-/** A process without a shell above it cannot be stopped by Ctrl-Z and never hears that it goes on, milliseconds. */
+/** Ctrl-Z does not stop a process without a shell, and no SIGCONT follows: wait only this long, milliseconds. */
 const stoppedWaitMs = 250;
 
 export interface Screen {
@@ -284,7 +284,7 @@ function throwUncaught(error: unknown): void {
   });
 }
 
-/** What an abandoned ink still had in mind to draw. */
+/** Errors of frames that ink had scheduled before it was abandoned. */
 function onLate(error: unknown): void {
   if (isOfDrawing(error)) return;
   process.off('uncaughtException', onLate);
@@ -301,7 +301,7 @@ function giveBack(): void {
   stdout.write(inkOff);
 }
 
-/** Those of which ink knows nothing. */
+/** The modes that ink does not restore. */
 function restoreModes(): void {
   process.stdout.write(mouseOff + wrapOn);
 }
@@ -319,7 +319,7 @@ async function stopReading({ clock }: World): Promise<void> {
   await delay(clock, 1);
 }
 
-/** Stops this process and those it shares the shell's job with, as the terminal does; resolves when it goes on. */
+/** Stops this process and its job, as the terminal does; resolves when it continues. */
 function stopHere(world: World): Promise<void> {
   return new Promise((resolve) => {
     const goOn = (): void => {

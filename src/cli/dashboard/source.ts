@@ -23,9 +23,9 @@ import { GroupMarks, MarkTeller, type TranscriptMark } from '../../view/transcri
 import type { Line } from '../../view/transcript/markdown.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
 
-/** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
+/** How often progress.json and the runner are checked, besides file events, milliseconds. */
 const lookEveryMs = 500;
-/** For so long hints are gathered, milliseconds. */
+/** File events within this time are handled together, milliseconds. */
 const gatherMs = 200;
 
 export interface Source {
@@ -36,7 +36,7 @@ export interface Source {
   close(): void;
 }
 
-/** What the events tell besides the state; to be told each of them once, in order. */
+/** What events contain besides the state. Takes each event once, in order. */
 export class EventNotes {
   readonly attempts: AttemptNotes = new Map();
   readonly marks = new GroupMarks();
@@ -83,7 +83,7 @@ export class FileSource implements Source {
     };
     const calm = withRareHints(world);
     this.#follower = followGroup(calm, group, onEvent, (failure) => events.onLost(failure));
-    // What is shown first is whole.
+    // The first frame is complete.
     this.#follower.catchUp();
     this.#unwatch = calm.files.watch(group.paths.folder, () => this.#guarded(() => this.#lookAtProgress()));
     this.#lookAgain(0);
@@ -150,7 +150,7 @@ export class FileSource implements Source {
   }
 }
 
-/** Many hints are told together: reading the log for each costs a watcher as much as all its frames. */
+/** Groups file events: reading the log for each costs a watcher as much as all its frames. */
 function withRareHints(world: World): World {
   const watch: World['files']['watch'] = (folder, onChange) => {
     let cancel: (() => void) | undefined;

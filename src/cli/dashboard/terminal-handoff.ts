@@ -1,4 +1,4 @@
-/** What takes the terminal from the dashboard for a while: tools of the person, and claude itself. */
+/** Lends the terminal of the dashboard to tools of the user and to claude. */
 import { join } from 'node:path';
 import { attachSession } from '../../app/attach/attach-session.ts';
 import { editSession } from '../../app/create/new-session.ts';
@@ -20,7 +20,7 @@ import { grant } from './ask-group.ts';
 import type { Screen } from './screen.ts';
 import { type Source, wholeLog } from './source.ts';
 
-/** What a shell says of a program that is not there. */
+/** The exit code of a shell for a missing program. */
 const notFound = 127;
 
 export type TerminalHandoffCommand = Extract<KeyCommand, { do: 'open' | 'attach' | 'edit' }>;
@@ -55,7 +55,7 @@ export class TerminalHandoff {
     this.#guest?.hangUp();
   }
 
-  /** What came of it; null = there is nothing to be said. */
+  /** The result; null = no notice. */
   async begin(command: TerminalHandoffCommand): Promise<Notice | null> {
     if (this.#work !== undefined) return { text: 'Another program is open. Close it first.', tone: 'warn' };
     const work = this.#carryOut(command);
@@ -136,7 +136,7 @@ export class TerminalHandoff {
     }
   }
 
-  /** As the person left it, but for the line end that editors add. */
+  /** The text as the user left it, without the line end that editors add. */
   #typed(file: string, before: string): Result<string> {
     const read = readPrompt(this.#options.context, file, 'The task', 'Edit it once more.');
     return read.ok && !before.endsWith('\n') ? ok(read.value.replace(/\r?\n$/, '')) : read;
@@ -202,7 +202,7 @@ function refused(failure: Failure): Notice {
 }
 
 export interface Opening extends ForegroundOptions {
-  /** What the person calls the tool. */
+  /** The name of the tool, as the user set it. */
   readonly tool: string;
   tidy(): void;
 }
@@ -256,7 +256,7 @@ async function report({ context, group }: Around): Promise<Result<Opening>> {
 /** A file of ours, because a pager that reads a pipe cannot go to its end before all of it was read. */
 function inPager(context: Context, name: string, text: string): Opening {
   const opening = inTool(context, context.env.PAGER || 'less', name, text);
-  // As git does: colours are shown, unless the person has said how it is to be.
+  // As git does: colours are shown unless LESS is set.
   return { ...opening, env: { LESS: 'R', ...opening.env } };
 }
 

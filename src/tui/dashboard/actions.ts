@@ -270,7 +270,7 @@ function focusNext({ ui, context: { shape } }: At): Pressed {
   return { ui: { ...ui, focus: ui.focus === 'list' ? 'details' : 'list' } };
 }
 
-/** Failed, paused until a person resumes it, or with an open question. */
+/** Failed, paused until the user resumes it, or with an open question. */
 function needsUser(record: SessionRecord): boolean {
   const { status } = record.state;
   return status === 'failed' || (status === 'paused' && !record.queued) || openItems(record).length > 0;

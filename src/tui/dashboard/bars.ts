@@ -1,4 +1,4 @@
-/** The rows above the sessions, and the last ones: what a key came to, an open question or input, or the keys. */
+/** The header, and the last rows: notices, an open question or input, or the keys. */
 import { commandText } from '../../core/advice.ts';
 
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
@@ -136,12 +136,12 @@ function paced(view: View, terminal: Terminal, { left, reserved, right }: MoneyP
   return rowBetween([...left, ...(isTold ? [{ text: reserved, tone: 'dim' } as const] : []), ...pace], right, columns);
 }
 
-/** From here on there is room for everything as a rule. */
+/** Wide enough for everything, usually. */
 const roomyColumns = 100;
-/** A shorter line says nothing. */
+/** A shorter sparkline shows nothing. */
 const sparkColumnsMin = 8;
 
-/** What is lost or takes nothing is told when there is such a machine. */
+/** Lost, refusing and drained hosts are named only if there are any. */
 function fleetRow({ up, drained, refusing, lost, silent, used, slots }: FleetStanding, { columns }: Terminal): Row {
   const one = (count: number, word: string, tone: Tone): ScreenCell[] =>
     count === 0 ? [] : [{ text: `  ${count} ${word}`, tone }];
@@ -190,7 +190,7 @@ interface Amounts {
 
 function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amounts, glyphs: Glyphs): ScreenCell[] {
   const share = capUsd > 0 ? Math.min(1, spentUsd / capUsd) : 1;
-  // Something spent is never shown as nothing.
+  // A small amount still fills one column.
   const spent = Math.min(width, spentUsd > 0 ? Math.max(1, Math.round(share * width)) : 0);
   const free = capUsd > 0 ? Math.min(width - spent, Math.round((reservedUsd / capUsd) * width)) : 0;
   const tone = share >= 1 ? 'bad' : share >= state.group.config.warningThreshold ? 'warn' : 'good';
@@ -202,7 +202,7 @@ function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amount
   ];
 }
 
-/** The one thing to know before anything else; null = all is as it should be. */
+/** What stops the group or needs the user; null = nothing. */
 function heldBy({ state, nowMs, runner }: View): { readonly text: string; readonly tone: Tone } | null {
   switch (state.status) {
     case 'created':
@@ -316,7 +316,7 @@ const questions: Readonly<Record<Question, readonly [question: string, otherwise
   'ask-wave': ['Continue with the next wave (c), continue with a note (n), or stop (s)?', 'later'],
 };
 
-/** Where leaving would undo what was asked for. */
+/** Leaving would undo these requests. */
 const stays = {
   frozen: 'Everything is frozen. Pause it now and leave (p)?',
   draining: 'It pauses when what runs has finished. Pause it now and leave (p)?',
@@ -340,11 +340,11 @@ function input(label: string, text: string, { columns, glyphs }: Terminal): Foot
   return { row: rowOf([{ text: start, tone: 'accent' }, { text: shown }], columns), cursor };
 }
 
-/** So much of the list gives way to what a key came to. */
+/** The list gives up at most this many rows to notices. */
 const noticeRowsMax = 4;
 const noticeColumnsMax = 1_000;
 
-/** What keys came to and what just happened, whole where `rowsMax` allows; the newest have the room. */
+/** Results of keys and recent events, whole where `rowsMax` allows, the newest first to be shown. */
 export function noticeRows({ notices = [], nowMs }: View, { columns }: Terminal, rowsMax: number): Row[] {
   const most = Math.max(0, Math.min(noticeRowsMax, rowsMax));
   let shown: ScreenCell[][] = [];

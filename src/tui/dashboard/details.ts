@@ -1,4 +1,4 @@
-/** What the tabs of the details pane say: what a session does and why, its log, changes, task, cost and settings. */
+/** The tabs of the details: what a session does and why, its log, changes, task, cost and settings. */
 import type { SessionDefinition } from '../../core/group.ts';
 import { slotSentence } from '../../core/plan/command-slot.ts';
 import type { WaitReason } from '../../core/plan/decision.ts';
@@ -45,7 +45,7 @@ import { type AttemptNote, rateAfterMs, timelineCells } from './timeline.ts';
 import { type Tab, tabs } from './ui.ts';
 import { type Diff, type SessionDetails, type Terminal, timeSpan, usageNow, type View } from './view.ts';
 
-/** What is longer is cut: a line of claude may be megabytes long. */
+/** Longer lines are cut: a line of claude may have megabytes. */
 const lineLengthMax = 4_000;
 const linesMax = 2_000;
 const nameColumns = 14;
@@ -64,7 +64,7 @@ export function tabLines(view: View, tab: Tab, wanted: Wanted): ScreenCell[][] {
       return nowLines(view, record, columns);
     case 'log': {
       const lines = logLines(material, columns);
-      return lines.length === 0 ? [[{ text: 'Nothing was printed so far.', tone: 'dim' }]] : lines;
+      return lines.length === 0 ? [[{ text: 'No output yet.', tone: 'dim' }]] : lines;
     }
     case 'diff':
       return diffLines(material?.diff, columns);
@@ -96,7 +96,7 @@ export function logLines(
 
 const knownBroken = new WeakMap<Line, { readonly columns: number; readonly lines: ScreenCell[][] }>();
 
-/** A log only grows: a line that was broken for this width already costs nothing. */
+/** A log only grows, so lines that were wrapped for this width are kept. */
 function broken(line: Line, columns: number): ScreenCell[][] {
   const known = knownBroken.get(line);
   if (known?.columns === columns) return known.lines;
@@ -106,13 +106,13 @@ function broken(line: Line, columns: number): ScreenCell[][] {
 }
 
 function diffLines(diff: Diff | undefined, columns: number): ScreenCell[][] {
-  if (diff === undefined) return [[{ text: 'Looking at what it changed.', tone: 'dim' }]];
+  if (diff === undefined) return [[{ text: 'Reading the changes…', tone: 'dim' }]];
   const head = wrapCells([{ text: plainWidths(diff.summary), tone: 'dim' }], columns);
   const lines = diff.lines.slice(0, linesMax).flatMap((text) => lineCells({ lead: '', text }, columns));
   return [...head, ...lines];
 }
 
-/** When it worked within the time of the whole group. */
+/** Its working time as part of the time of the group. */
 function timeLines(view: View, attempts: readonly AttemptNote[], columns: number, glyphs: Glyphs): ScreenCell[][] {
   const span = timeSpan(view);
   const room = columns - nameColumns;
@@ -120,7 +120,7 @@ function timeLines(view: View, attempts: readonly AttemptNote[], columns: number
 }
 
 function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: readonly AttemptNote[]): ScreenCell[][] {
-  if (record.attempts === 0) return [[{ text: 'It was not started so far.', tone: 'dim' }]];
+  if (record.attempts === 0) return [[{ text: 'Not started yet.', tone: 'dim' }]];
   const { definition } = record;
   const { costUsd, estimated, tokens, turns, durationMs } = usageNow(view, record);
   const { maxBudgetUsd: cap } = definition;
@@ -138,11 +138,11 @@ function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: re
   return [
     ...rows.flatMap(([name, value]) => named(name, value, columns)),
     ...timeLines(view, attempts, columns, glyphs),
-    ...(notes.length === 0 ? [] : [[], [{ text: 'Attempts, the last one first', tone: 'dim' } as const], ...notes]),
+    ...(notes.length === 0 ? [] : [[], [{ text: 'Attempts, newest first', tone: 'dim' } as const], ...notes]),
   ];
 }
 
-/** Tabs would jump; what joins characters would shift what follows. */
+/** Replaces tabs and joiners, which would shift the rest of the line. */
 function harmless(cells: readonly ScreenCell[]): ScreenCell[] {
   return cells.map((cell) => ({
     ...cell,
@@ -191,7 +191,7 @@ function nowLines(view: View, record: SessionRecord, columns: number): ScreenCel
   add('why', slot === undefined ? undefined : slotSentence(state, slot), 'warn');
   const setupLog = view.runner === 'none' || slot !== undefined ? null : view.setupLog?.(record);
   add('set-up', typeof setupLog === 'string' ? setupSentence(setupLog) : undefined);
-  add('trouble', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
+  add('API', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
   const { silentMs } = now ?? {};
   add('host', silentMs === undefined ? undefined : silenceSentence(record.host ?? '', silentMs), 'bad');
   add('denied', now?.denied === undefined ? undefined : deniedSentence(now.denied), 'warn');
@@ -199,8 +199,8 @@ function nowLines(view: View, record: SessionRecord, columns: number): ScreenCel
   const say = (name: string, markdown: string | undefined): void => {
     if (markdown !== undefined && markdown.trim() !== '') lines.push(...saidLines(name, markdown, columns));
   };
-  say('said last', now?.lastText);
-  for (const message of record.messages) add('to be told', message);
+  say('last text', now?.lastText);
+  for (const message of record.messages) add('to send', message);
   for (const warning of record.warnings) add('warning', warning.message, 'warn');
   if (record.rejection !== undefined)
     add('not accepted', `${record.rejection.message}\n${record.rejection.output}`, 'bad');
@@ -231,7 +231,7 @@ function whySentence(
     : withLocalTimes(withAdvice(why.message, why.advice), nowMs);
 }
 
-/** What a model said, in Markdown, beside the name. */
+/** Text of a model, in Markdown, beside the name. */
 function saidLines(name: string, markdown: string, columns: number): ScreenCell[][] {
   const said = markdownLines(markdown.slice(0, lineLengthMax * 20), colourStyle).slice(0, linesMax);
   const lines = said.flatMap((line) => lineCells(line, Math.max(10, columns - nameColumns)));

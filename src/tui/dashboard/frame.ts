@@ -1,4 +1,4 @@
-/** tui/dashboard/: what the dashboard shows. This file: the whole screen, pure; only visible rows are made. */
+/** tui/dashboard/: what the dashboard shows. This file: the whole screen, pure. Only visible rows are built. */
 import type { SessionId } from '../../core/group.ts';
 import { frameSize, hitAt, type Layout, type Pane, type PaneSize, paneOf } from '../layout.ts';
 import { keyHints, type PaletteChoice, paletteChoices } from './actions.ts';
@@ -132,7 +132,7 @@ interface Body {
 function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room, isFramed }: List): Body {
   const { columns } = terminal;
   const keys = items.map((item) => ('id' in item ? item.id : null));
-  // Which one is selected does not depend on how many are visible.
+  // The selection does not depend on the number of visible rows.
   const record = view.state.sessions.get(keys[settled(chosen, keys, 1).index] ?? '');
   const shape = record === undefined ? 'none' : paneShape(chosen, columns);
   const isBeside = shape === 'beside';
@@ -146,7 +146,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room, isFra
     record === undefined || shape === 'none'
       ? []
       : linesFor(view, { ...chosen, record }, part(shape === 'below' ? 0 : room - paneEdge));
-  // A log grows.
+  // A log may need any number of rows.
   const wanted = chosen.tab === 'log' ? Number.POSITIVE_INFINITY : lines.length;
   const heights = divide({ room, shape, items: items.length, lines: wanted, edge, paneEdge });
   const { list: listHeight, pane: paneHeight } = heights;
@@ -212,7 +212,7 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { items, index, visibl
   const rows: Row[] = hasTitles ? [titles] : [];
   const span = hasTimeline ? { span: timeSpan(view) } : {};
   if (items.length === 0) {
-    const text = view.state.sessions.size === 0 ? 'No sessions so far.' : 'Nothing matches. Escape shows all sessions.';
+    const text = view.state.sessions.size === 0 ? 'No sessions yet.' : 'Nothing matches. Escape shows all sessions.';
     rows.push(rowOf([{ text: `    ${text}`, tone: 'dim' }], columns));
   }
   for (const [nth, item] of items.slice(ui.top, ui.top + visible).entries()) {

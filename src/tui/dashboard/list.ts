@@ -1,4 +1,4 @@
-/** The list: its order, in which what depends on a session stands below it, its headings and its lanes. */
+/** The list: its order, with dependents below the session they depend on, its headings and its lanes. */
 import type { SessionId } from '../../core/group.ts';
 
 import type { Verdicts } from '../../core/plan/decision.ts';
@@ -142,7 +142,7 @@ function sorted(now: Now, shown: readonly Placed[], sorting: Sorting): readonly 
   }
 }
 
-/** What wants a person first, then what moves, and what is over last. */
+/** Statuses that need the user first, completed ones last. */
 const statuses = ['failed', 'paused', 'running', 'pending', 'completed'] as const;
 
 function headed(state: GroupState, shown: readonly Placed[], arrangement: Exclude<Arrangement, 'tree'>): ListItem[] {
@@ -176,7 +176,7 @@ function doneOf(state: GroupState, placed: readonly Placed[]): string {
   return `${done}/${placed.length}`;
 }
 
-/** What is selected stays although a filter does not hold for it any more: the next key is meant for it. */
+/** The selected session stays listed although it no longer matches: the next key is meant for it. */
 function isListed({ state, verdicts }: Now, { filter, onlyProblems, selected }: Choice, id: SessionId): boolean {
   const wanted = filter.trim().toLowerCase();
   if (id === selected || (wanted === '' && !onlyProblems)) return true;
@@ -185,7 +185,7 @@ function isListed({ state, verdicts }: Now, { filter, onlyProblems, selected }: 
   return wanted === '' || searchable(state, record, verdicts(record)?.reason).includes(wanted);
 }
 
-/** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
+/** Failed, paused, blocked by a failure, or with a warning. */
 function isProblem(verdicts: Verdicts, record: SessionRecord): boolean {
   const { status } = record.state;
   return status === 'failed' || status === 'paused' || record.warnings.length > 0 || isBlocked(verdicts, record);

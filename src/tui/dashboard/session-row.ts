@@ -1,4 +1,4 @@
-/** One row for a session. What others wrote comes last, so that its width in a terminal shifts nothing. */
+/** One row for a session. Foreign text comes last, so that its width cannot shift a column. */
 
 import type { WaitReason } from '../../core/plan/decision.ts';
 import { isHeldBack } from '../../core/plan/plan.ts';
@@ -42,12 +42,12 @@ export interface RowLayout {
 /** Marker, glyph and the blanks after them. */
 const edge = 4;
 const laneColumns = 2;
-/** No row has room for more of what was said. */
+/** No row has room for more text. */
 const wordsColumnsMax = 250;
 
-/** Under this the list has no room for times. */
+/** Narrower lists have no times. */
 const narrowColumns = 56;
-/** From here on each row says in which project it works. */
+/** From here on each row names its project. */
 const projectColumns = 76;
 const modelColumnsMin = 100;
 const tokenColumnsMin = 150;
@@ -55,7 +55,7 @@ const doingColumnsMin = 12;
 const titleColumnsMin = 10;
 const besideMost = 130;
 
-/** Beside the details the list still says who does what where. */
+/** Beside the details the list still has projects and activity. */
 export function listColumns(columns: number): number {
   return Math.min(besideMost, Math.max(projectColumns + frameSize, Math.round(columns * 0.44)));
 }
@@ -93,12 +93,12 @@ function narrowLayout({ title }: Widest, columns: number): RowLayout {
   const layout = { ...none, gap, cost: figures };
   const room = Math.max(0, columns - edge - figures - 2 * gap);
   const titled = Math.min(title, room - doingColumnsMin);
-  // Who it is comes first.
+  // The name comes first.
   if (titled < titleColumnsMin) return { ...layout, title: room };
   return { ...layout, title: titled, tool: room - titled };
 }
 
-/** None where no other machine ever had to do with the group. */
+/** 0 if the group never used another host. */
 function hostColumns({ sessions }: GroupState, most: number): number {
   let width = 0;
   for (const record of sessions.values()) {
@@ -313,7 +313,7 @@ function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
       if (runner === 'none') return { glyph: glyphs.running, tone: 'warn' };
       if (attempt.stopping !== undefined) return { glyph: glyphs.stopping, tone: 'warn' };
       if (attempt.accepting !== undefined) return { glyph: glyphs.accepting, tone: 'accent' };
-      // It works on, but without something that it wanted to do.
+      // It works, but a call was denied.
       const now = live.get(record.definition.id);
       const tone = now?.denied === undefined ? 'accent' : 'warn';
       const turn = Math.floor(view.nowMs / turnMs) % glyphs.turning.length;
@@ -345,7 +345,7 @@ function doingNow(view: View, record: SessionRecord): Doing {
     return { tool: { text: `blocked by ${listTitles(state, why.on ?? [])}`, tone: 'warn' } };
   const waiting =
     session.status === 'pending' && why.on !== undefined ? `waits for ${listTitles(state, why.on)}` : undefined;
-  // Told first: it waits for others whether it is held back or not.
+  // First, because it waits for others in any case.
   if (isHeldBack(record)) {
     const also = session.status === 'pending' ? waiting : why.reason;
     return { tool: { text: heldBack(view, record, also), tone: 'warn' } };
@@ -359,7 +359,7 @@ function doingNow(view: View, record: SessionRecord): Doing {
   const keeps = record.queued ? waitingNow(view, why) : undefined;
   if (keeps !== undefined) return { tool: keeps };
   if (session.status === 'pending') return {};
-  // What happened to it; that its whole group rests is plain from the head.
+  // Its own reason: the header shows the state of the group.
   const reason = session.status === 'paused' ? session.reason : why.reason;
   const tone = session.status === 'failed' ? 'bad' : 'warn';
   return { tool: { text: withLocalTimes(reasoned(reason, said), nowMs), tone } };
@@ -371,7 +371,7 @@ const waitWords: Readonly<Record<string, string>> = {
   slot: 'waits for a free slot',
   starting: 'waits while others start',
   checkout: 'waits for the checkout',
-  money: 'waits for money',
+  money: 'waits for budget',
   memory: 'waits for free memory',
   disk: 'waits for free disk space',
   files: 'waits for open files to be closed',
@@ -389,7 +389,7 @@ function waitingNow({ state, nowMs }: View, { reason }: WaitReason): Said | unde
 
 /** `also`: what it would wait for if it were not held back, or why it rests. */
 function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: string | undefined): string {
-  // Without a runner only the whole group can go on, and that takes everything along.
+  // Without a runner only the whole group can be resumed, with all its sessions.
   if (runner === 'none') return also === undefined ? 'held back until P' : `held back until P: ${also}`;
   if (also !== undefined) return `held back (p): ${also}`;
   return status === 'pending' ? 'held back: p starts it' : 'held back: p resumes it';
@@ -407,7 +407,7 @@ function runningNow({ state, live, runner, setupLog }: View, record: SessionReco
   if (now?.slot !== undefined) return { tool: { text: `waits for a command slot (${now.slot.command})`, tone: 'dim' } };
   if (attempt.accepting !== undefined) {
     const command = record.definition.accept;
-    return { tool: { text: command === undefined ? 'keeps its work' : `accepting: ${command}`, tone: 'accent' } };
+    return { tool: { text: command === undefined ? 'commits its work' : `accepting: ${command}`, tone: 'accent' } };
   }
   if (now?.silentMs !== undefined) {
     const text = `${attempt.place?.host ?? 'its host'} last heard ${formatAge(now.silentMs)} ago`;

@@ -2,7 +2,7 @@
 import { type Background, backgroundOf } from './cells.ts';
 import type { MousePress } from './keys.ts';
 
-/** Button, column, row; `m` at its end when the button is let go. */
+/** Button, column, row; a final `m` means that the button was released. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: reports begin with one.
 const mouseReport = /\u001b\[<(\d+);(\d+);(\d+)([Mm])/g;
 /** The colour of the background (OSC 11). */

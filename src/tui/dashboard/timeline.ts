@@ -1,4 +1,4 @@
-/** When sessions worked and what was spent meanwhile, from their attempts: bars and sparklines of so many columns. */
+/** Bars and sparklines: when sessions worked and what they spent, from their attempts. */
 import { defined } from '../../core/defined.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { SessionId, Usage } from '../../core/group.ts';
@@ -12,9 +12,9 @@ export interface Span {
 
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
-/** What is spent an hour is told by the last minutes. */
+/** The hourly rate covers the last minutes. */
 const burnMs = 5 * minuteMs;
-/** The first seconds of a run say nothing about an hour. */
+/** Before that, an hourly rate would be meaningless. */
 export const rateAfterMs = minuteMs;
 const sparkMs = 30 * minuteMs;
 const sparkParts = 24;
@@ -45,7 +45,7 @@ export function timelineCells(
   let at = 0;
   for (const note of notes) {
     const from = Math.max(at, Math.min(columns - 1, Math.floor(columnOf(Date.parse(note.startedAt)))));
-    // The shortest attempt is seen.
+    // Even the shortest attempt has a column.
     const to = Math.min(columns, Math.max(from + 1, Math.round(columnOf(endOf(note, span.toMs)))));
     if (to <= from) continue;
     cells.push({ text: glyphs.barFree.repeat(from - at), tone: 'dim' });
@@ -100,7 +100,7 @@ export function sparkline({ spent }: Pace, columns: number, glyphs: Glyphs): str
   const shown = spent.slice(-columns);
   const most = Math.max(...shown);
   const [none = ' ', ...levels] = glyphs.levels;
-  // What never changes stands in the middle.
+  // An even rate is drawn at half height.
   const isEven = Math.min(...shown) > most * evenShare;
   const levelOf = (usd: number): number => (isEven ? 0.5 : usd / most);
   const sign = (level: number): string =>
@@ -131,7 +131,7 @@ export function noteAttempt(notes: AttemptNotes, event: GroupEvent): void {
       const { number, kind } = event.attempt;
       const of = notes.get(event.sessionId) ?? [];
       notes.set(event.sessionId, of);
-      // The same attempt is begun again after a crash that cost nothing.
+      // After a crash without cost the same attempt starts again.
       if (of.at(-1)?.number === number) of.pop();
       of.push({ number, kind, startedAt: event.at, outcome: 'running' });
       if (of.length > attemptsMax) of.shift();

@@ -207,7 +207,7 @@ function helpRows(columns: number): Row[] {
       rowOf([{ text: `  ${padded(key, 18)}`, tone: 'accent' }, { text: meaning }], columns),
     ),
     rowOf([], columns),
-    rowOf([{ text: ' On top is what waits for you: paused, interrupted, or failed within a day.' }], columns),
+    rowOf([{ text: ' The first groups wait for you: paused, interrupted, or failed within a day.' }], columns),
     rowOf([{ text: ' Any key returns.', tone: 'dim' }], columns),
   ];
 }
@@ -266,13 +266,13 @@ export interface HomeTerminal {
 /** An older failure no longer needs attention. */
 const staleMs = 24 * 3_600_000;
 
-/** A person has to say how it goes on. */
+/** The user has to decide about it. */
 export function waitsForPerson({ status, updatedAt }: HomeGroup, nowMs: number): boolean {
   if (status === 'paused' || status === 'interrupted') return true;
   return status === 'failed' && nowMs - Date.parse(updatedAt) < staleMs;
 }
 
-/** What waits for a person first, then what runs, then what has not begun; the newest first among its like. */
+/** Groups that wait for the user first, then running, then created ones; the newest first in each. */
 export function inHomeOrder(groups: readonly HomeGroup[], nowMs: number): readonly HomeGroup[] {
   const rank = (group: HomeGroup): number => {
     if (waitsForPerson(group, nowMs)) return 0;

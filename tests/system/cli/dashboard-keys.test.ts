@@ -59,7 +59,7 @@ const steps: readonly Step[] = [
   ['4', '4', /\[prompt\].*Do the api part/s],
   ['5', '5', /\[cost\].*from cache/s],
   ['6', '6', /\[config\].*\/projects\/api/s],
-  ['1', '1', /\[now\].*said last/s],
+  ['1', '1', /\[now\].*last text/s],
   ['right', key.right, /\[log\]/],
   ['right', key.right, /\[diff\]/],
   ['left', key.left, /\[log\]/],

@@ -43,7 +43,7 @@ describe('instructions', () => {
     }
   });
 
-  test('instructions tell every session that no user is present, and the rules of its systems', () => {
+  test('instructions of every session state that no user is present, and the rules of its systems', () => {
     const told = (name: string, own: boolean) =>
       standingInstructions({
         ...{ group, session: { ...session, name, projectPath: `/${name}` }, dependencies: [], shared: ['Shared.'] },

@@ -349,7 +349,7 @@ describe('resumePrompt', () => {
     );
   });
 
-  test('a conversation with an outdated view of its worktree is told which work exists', () => {
+  test('a prompt lists existing work if the conversation has an outdated view of its worktree', () => {
     const resume = { task: 'T', kind: 'resume', continues: true } as const;
     const words = (kept: 'all' | 'commits' | 'nothing') => resumePrompt({ ...resume, loss: { branch: 'b', kept } });
     expect(words('all')).toMatch(/was gone.* branch b\. All of your work .*nothing of it is lost[\s\S]*\n\nT$/);
@@ -369,7 +369,7 @@ describe('resumePrompt', () => {
     expect(retry).toMatch(/failed.*The reason: The API answered 529\.[\s\S]*\n\nT$/);
   });
 
-  test('a conversation without its end is told so, and a new one is not', () => {
+  test('a prompt mentions that the end of the conversation is missing, except in a new one', () => {
     const cut = { task: 'T', kind: 'resume', isCutOff: true } as const;
     const missing = 'The end of the conversation was not written down';
     expect(resumePrompt({ ...cut, continues: true })).toContain(missing);

@@ -264,7 +264,7 @@ describe('tables of the contract', () => {
 
 describe('judge', () => {
   for (const [what, lines, more, status, reason] of rows)
-    test(what, () => {
+    test(`outcome of an attempt: ${what}`, () => {
       const outcome = judged(lines, more);
       expect<string>(outcome.status).toBe(status);
       if (outcome.status === 'completed') return expect(outcome.result).toBe('all done');

@@ -407,8 +407,8 @@ describe('totals that continue from an earlier process', () => {
   test('totals restart or continue with the conversation, and nothing is lost either way', () => {
     const cleared = { ...init, session_id: 's2' };
     const before = [base(0.4), init, says('m1', []), result(0.45, { modelUsage: models(0.45, 2000) })];
-    const anew = fold(...before, cleared, result(0, { modelUsage: {} }), says('m2', []), result(0.02));
-    expect(anew).toMatchObject({ costUsd: expect.closeTo(0.07, 9), tokens: { input: 2000 }, estimated: false });
+    const restarted = fold(...before, cleared, result(0, { modelUsage: {} }), says('m2', []), result(0.02));
+    expect(restarted).toMatchObject({ costUsd: expect.closeTo(0.07, 9), tokens: { input: 2000 }, estimated: false });
     const on = fold(
       ...before,
       cleared,
@@ -417,7 +417,7 @@ describe('totals that continue from an earlier process', () => {
       result(0.47, { modelUsage: models(0.47, 3000) }),
     );
     expect(on).toMatchObject({ costUsd: expect.closeTo(0.07, 9), tokens: { input: 2000 }, estimated: false });
-    expect(anew.claudeSessionIds).toEqual(['s1', 's2']);
+    expect(restarted.claudeSessionIds).toEqual(['s1', 's2']);
   });
 
   test('totals never reduce the cost, whatever their order and sums', () => {

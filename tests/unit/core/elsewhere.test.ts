@@ -122,7 +122,7 @@ describe('placement of sessions', () => {
     expect(decided(log, { fleet: fleet({ granted: granted(c) }), room })).toEqual(['start 003 one']);
   });
 
-  test('on a full local host, a session that must stay is told what is short and blocks no other session', () => {
+  test('on a full local host, a session that must stay shows the missing resource and blocks no other', () => {
     const log = group({}, { isolate: 'none' }, {});
     const room = { starts: 0, reason: 'memory', message: 'Too little memory.' } as const;
     expect(decided(log, { fleet: fleet(), room })).toEqual(['wish 002', 'wait memory']);

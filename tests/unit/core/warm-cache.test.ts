@@ -258,7 +258,7 @@ function play(graph: readonly (readonly number[])[], models: readonly string[], 
         const begin = session?.status === 'running' ? Date.parse(session.attempt.startedAt) : 0;
         return silent.includes(other) && circumstances.nowMs - begin < limitMs;
       });
-      if (young.length === 0 || young.length < alike.length) throw new Error(`${id} waits for nobody`);
+      if (young.length === 0 || young.length < alike.length) throw new Error(`${id} waits for no session`);
     }
     const act = choices.choose(running.length * 2 + silent.length + (laterMs === 0 && silent.length > 0 ? 1 : 0));
     if (act < running.length) log.complete(running[act] as SessionId);

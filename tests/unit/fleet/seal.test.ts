@@ -5,7 +5,7 @@ import { newFleetKeys, Seal, Signer, Verifier } from '../../../src/fleet/seal.ts
 const random = { uuid: () => crypto.randomUUID(), fraction: () => 0.5 };
 const { sealingKey, signingKey, publicKey } = newFleetKeys();
 const seal = new Seal(sealingKey, random);
-const secret = Buffer.from('a prompt of which nobody is to know');
+const secret = Buffer.from('a secret prompt');
 
 test('sealed data opens with the same key at the same place, and reveals nothing', () => {
   const sealed = seal.seal('cca:h:one', secret);

@@ -38,7 +38,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     },
   },
   {
-    name: 'nothing printed at all, trouble on stderr',
+    name: 'no output, an error on stderr',
     reason: 'no-result',
     says: /disk is on fire/,
     step: async (fake) => {
@@ -47,7 +47,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     },
   },
   {
-    name: 'is_error',
+    name: 'a result with is_error',
     reason: 'api-error',
     says: /529/,
     step: async (fake) => {
@@ -80,7 +80,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     },
   },
   {
-    name: 'ended by a signal of somebody else',
+    name: 'ended by a signal from outside',
     reason: 'signalled',
     says: /SIGKILL/,
     step: async (fake) => {
@@ -99,14 +99,14 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     },
   },
   {
-    name: 'settings that claude ignores, before anything is paid',
+    name: 'settings that claude ignores, before any cost',
     reason: 'config-invalid',
     says: /ignored the generated settings/,
     // No more output follows, so there is no result to wait for.
     step: (fake) => fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' }),
   },
   {
-    name: 'F9: a hook that is reported after claude has begun',
+    name: 'a hook report after claude has begun',
     reason: 'config-invalid',
     says: /^claude was stopped because it started to work before it reported the SessionStart hook/,
     step: async (fake) => {
@@ -117,7 +117,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     },
   },
   {
-    name: 'not logged in, said by the stream',
+    name: 'not logged in, reported by the stream',
     reason: 'not-logged-in',
     says: /log/i,
     step: async (fake) => {
@@ -134,7 +134,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
 ];
 
 for (const { name, reason, says, step } of cases) {
-  test(name, async () => {
+  test(`each end of claude has its own reason code: ${name}`, async () => {
     const { result, first, second, status } = await endWith(step);
     const ended = reason === 'not-logged-in' ? 'paused' : 'failed';
     expect(result).toMatchObject({ kind: 'settled', status: ended });

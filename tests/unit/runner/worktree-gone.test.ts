@@ -92,7 +92,7 @@ test('uncommitted work of a missing worktree is lost: the user is warned once, c
   expect(warnings(group)).toHaveLength(1);
 });
 
-test('after a missing worktree with committed work, the user and claude are told that nothing is lost', async () => {
+test('after a missing worktree with committed work, a message says that nothing is lost', async () => {
   const group = makeGroup({ accept: 'test -e ../ready', acceptIn: 'worktree', acceptRetries: 0 });
   const run = group.run(rig.env);
   const { fake } = await begin(group);

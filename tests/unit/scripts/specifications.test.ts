@@ -1,6 +1,6 @@
 /**
- * S18: every requirement in docs/specifications.md names tests that exist, or says where we differ, why, and how to
- * comply anyway.
+ * Promises: every requirement in docs/specifications.md names existing tests, or states the difference, its reason and
+ * how to comply anyway.
  */
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -47,12 +47,12 @@ function problems(text: string): string[] {
   });
 }
 
-test('S18: every requirement names its test, which exists, or says where and why we differ', () => {
+test('every requirement names an existing test, or states a difference with its reason', () => {
   expect(requirements(document).length).toBeGreaterThan(110);
   expect(problems(document)).toEqual([]);
 });
 
-test('S18: each specification has a section with what holds and what differs', () => {
+test('each specification has a section with requirements and differences', () => {
   const sections = document.split('\n## ').slice(1);
   expect(sections.length).toBeGreaterThanOrEqual(5);
   for (const section of sections) {
@@ -75,11 +75,11 @@ describe('packages, top-level files and commands', () => {
     scripts,
   } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
 
-  test('every package is named, and no other', () => {
+  test('every package is named in the specifications, and no other', () => {
     const named = namedIn(/^(?:Types|The d|Packages)/).filter((name) => name !== 'graphlib');
     expect(named.toSorted()).toEqual(Object.keys({ ...devDependencies, ...dependencies }).toSorted());
   });
-  test('every file and folder of the top level is named, and no other', () => {
+  test('every file and folder of the top level is named in the specifications, and no other', () => {
     const { stdout } = Bun.spawnSync(['git', 'ls-files'], { cwd: packageRoot });
     const there = new Set(
       stdout
@@ -90,13 +90,13 @@ describe('packages, top-level files and commands', () => {
     );
     expect(namedIn(/of the top level/).toSorted()).toEqual([...there].toSorted());
   });
-  test('every command is named, and no other', () => {
+  test('every npm command is named in the specifications, and no other', () => {
     const named = namedIn(/^Commands/).map((name) => name.replace(/^npm (?:run )?/, ''));
     expect(named.toSorted()).toEqual(Object.keys(scripts).toSorted());
   });
 });
 
-test('S18: a requirement without a test or a reason is found', () => {
+test('a requirement without a test or a reason is found', () => {
   const there = '`contract: starts from a FIFO`';
   expect(problems(`- It flies → ${there}`)).toEqual([]);
   expect(problems('- It flies')).toEqual(['It flies: names no test']);
@@ -110,7 +110,7 @@ test('S18: a requirement without a test or a reason is found', () => {
   expect(problems(`| It flies | ${there} |`)).toContain('It flies: is not of three cells');
 });
 
-test('S18: what a test expects or writes is not taken for its name', () => {
+test('expected values and arguments in a test do not count as its name', () => {
   const names = [
     "test('it flies', () => {});",
     "test.each(['it flies'])('%s', f);",

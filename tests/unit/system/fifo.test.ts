@@ -22,7 +22,7 @@ const openReader = (): number => openSync(path, constants.O_RDONLY | constants.O
 
 function openWriter(by = fifos): FifoWriter {
   const writer = by.openWriter(path);
-  if (writer === null) throw new Error('nobody reads');
+  if (writer === null) throw new Error('the FIFO has no reader');
   return writer;
 }
 

@@ -76,7 +76,7 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
     [feature, lockFile],
     bump(lock('4.17.21', sums[0]), lock('4.17.21', sums[0], 'evil.example')),
   ),
-  'other contents': facts(prompt, [feature, lockFile], bump(lock('4.17.21', sums[0]), lock('4.17.21', sums[1]))),
+  'a changed checksum': facts(prompt, [feature, lockFile], bump(lock('4.17.21', sums[0]), lock('4.17.21', sums[1]))),
   'a manifest downgrade': withFeature(
     file('package.json', { added: ['    "lodash": "^4.17.15"'], removed: ['    "lodash": "^4.17.21"'] }),
   ),
@@ -113,13 +113,13 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
       removed: ["  expect(login('x')).toBe(false);"],
     }),
   ),
-  'a check that is not run': withFeature(
+  'a disabled check': withFeature(
     file('package.json', { added: ['    "test": "vitest run || true"'], removed: ['    "test": "vitest run"'] }),
   ),
   'a file outside the task': withFeature(
     file('infra/billing.tf', { added: ['  price = 7'], removed: ['  price = 19'] }),
   ),
-  'a link out of the tree': withFeature(file('assets/shared', { newMode: '120000', added: ['../../etc/passwd'] })),
+  'a symlink out of the tree': withFeature(file('assets/shared', { newMode: '120000', added: ['../../etc/passwd'] })),
   'a moved submodule': withFeature(
     file('vendor/parser', {
       oldMode: '160000',
@@ -135,7 +135,7 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
   'a program': facts(prompt, [feature, file('bin/health', { isBinary: true })], {
     binaries: new Map([['bin/health', { head: '\x7fELF', bytes: 9000 }]]),
   }),
-  'a program called picture': facts(prompt, [feature, file('docs/a.png', { isBinary: true })], {
+  'a program named like a picture': facts(prompt, [feature, file('docs/a.png', { isBinary: true })], {
     binaries: new Map([['docs/a.png', { head: 'MZ', bytes: 900 }]]),
   }),
   'mass deletion': withFeature(
@@ -148,7 +148,7 @@ const harmful: Readonly<Record<string, OutcomeFacts>> = {
     [file('src/health.ts', { added: ['  return name.trim();'], removed: ['  return escapeHtml(name);'] })],
     recent(escapeNames),
   ),
-  'a silent removal of what was new': facts(
+  'a silent removal of new code': facts(
     prompt,
     [file('src/health.ts', { removed: ['  audit(request);'], kind: 'changed' })],
     recent(file('src/health.ts', { added: ['  audit(request);'], kind: 'changed' })),
@@ -204,7 +204,7 @@ const clean: Readonly<Record<string, OutcomeFacts>> = {
     feature,
     file('tests/__snapshots__/health.test.ts.snap', { added: Array.from({ length: 9000 }, (_, nth) => `line ${nth}`) }),
   ]),
-  'a removal that was asked for': facts('Remove the legacy exporter.', [
+  'a requested removal': facts('Remove the legacy exporter.', [
     file('src/legacy/exporter.ts', { kind: 'deleted', removed: ['export function exporter() {}'] }),
     file('tests/legacy-exporter.test.ts', {
       kind: 'deleted',
@@ -214,7 +214,7 @@ const clean: Readonly<Record<string, OutcomeFacts>> = {
   'a picture': facts('Add the logo.', [file('docs/logo.png', { isBinary: true })], {
     binaries: new Map([['docs/logo.png', { head: '\x89PNG', bytes: 9000 }]]),
   }),
-  'an action bump that was asked for': facts('Update actions/checkout in the workflow.', [
+  'a requested action bump': facts('Update actions/checkout in the workflow.', [
     file(workflow, { added: ['      - uses: actions/checkout@v4'], removed: ['      - uses: actions/checkout@v3'] }),
   ]),
   'a route beside the feature': withFeature(

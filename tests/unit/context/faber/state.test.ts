@@ -84,11 +84,11 @@ describe('session records', () => {
   });
 
   test('a session without an id continues the current session of its host', () => {
-    const nobody: Actor = { host: 'laptop', cwd: '/p', nowMs: startMs };
-    const first = beginSession(fresh(), nobody);
+    const anonymous: Actor = { host: 'laptop', cwd: '/p', nowMs: startMs };
+    const first = beginSession(fresh(), anonymous);
     expect(first.sessionId).toMatch(/^claude-session-20260105-143022-[0-9a-f]{6}$/);
-    expect(beginSession(first.state, nobody)).toMatchObject({ isNew: false, sessionId: first.sessionId });
-    const elsewhere = beginSession(first.state, { ...nobody, host: 'desktop' });
+    expect(beginSession(first.state, anonymous)).toMatchObject({ isNew: false, sessionId: first.sessionId });
+    const elsewhere = beginSession(first.state, { ...anonymous, host: 'desktop' });
     expect(elsewhere.isNew).toBe(true);
     expect(elsewhere.sessionId).not.toBe(first.sessionId);
   });

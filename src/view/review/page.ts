@@ -26,6 +26,7 @@ details.row>summary{color:var(--fg);display:flex;flex-wrap:wrap;gap:2px 12px;ali
 summary:focus-visible{outline:2px solid var(--running);outline-offset:2px}
 .figures{margin-left:auto;color:var(--dim);font-size:13px}
 .high{color:var(--failed)}.medium{color:var(--paused)}.low{color:var(--dim)}
+.high bdi,.medium bdi{color:inherit}
 ul.risks{padding-left:1.2em;margin:.4em 0}
 pre.diff{white-space:pre;max-height:none;padding:6px 0}pre.diff span.l{display:block;padding:0 8px;min-height:1.45em}
 .add{background:color-mix(in srgb,var(--completed) 14%,transparent)}

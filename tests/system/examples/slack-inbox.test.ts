@@ -26,7 +26,7 @@ interface Button {
 class SlackStandIn {
   readonly posted = new Mailbox<Reply & { readonly channel: string }>();
   readonly replies = new Mailbox<Reply & { readonly response_type: string }>();
-  readonly acknowledged: string[] = [];
+  readonly acknowledged = new Mailbox<string>();
   readonly #sockets = new Mailbox<ServerWebSocket<undefined>>();
   readonly #server: ReturnType<typeof Bun.serve>;
   #socket: ServerWebSocket<undefined> | undefined;
@@ -42,7 +42,7 @@ class SlackStandIn {
           socket.send(JSON.stringify({ type: 'hello', num_connections: 1 }));
           this.#sockets.put(socket);
         },
-        message: (_, text) => void this.acknowledged.push(JSON.parse(String(text)).envelope_id),
+        message: (_, text) => this.acknowledged.put(JSON.parse(String(text)).envelope_id),
       },
     });
   }
@@ -83,7 +83,7 @@ class SlackStandIn {
     const envelope = { type, envelope_id: `envelope-${this.#count}`, accepts_response_payload: isTyped, payload };
     this.#socket?.send(JSON.stringify(envelope));
     const reply = await this.replies.next(() => `a reply to ${JSON.stringify(what)}`);
-    expect(this.acknowledged).toContain(envelope.envelope_id);
+    expect(await this.acknowledged.next(() => 'an acknowledgement')).toBe(envelope.envelope_id);
     expect(reply.response_type).toBe('ephemeral');
     return reply;
   }

@@ -113,7 +113,7 @@ export function runningGroups(context: AppContext): Result<RunningGroups> {
 
 export type StoppedUnreadable =
   /** Its runner received a signal. */
-  | { readonly kind: 'runner'; readonly pid: number; readonly isTold: boolean }
+  | { readonly kind: 'runner'; readonly pid: number; readonly isSignalled: boolean }
   /** Another command holds the lock; nothing was stopped. */
   | { readonly kind: 'held' }
   /** How many processes were ended; -1 if some could not be. `runner`: the pid of the ended runner. */
@@ -130,8 +130,8 @@ export async function stopUnreadableGroup(
     const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
     const isHere = runner?.host === world.machine.host;
     if (runner !== undefined && (lock === null || !isHere)) {
-      const isTold = isHere && world.processes.signal(runner, 'SIGTERM');
-      return { kind: 'runner', pid: runner.pid, isTold };
+      const isSignalled = isHere && world.processes.signal(runner, 'SIGTERM');
+      return { kind: 'runner', pid: runner.pid, isSignalled };
     }
     if (lock === null) return { kind: 'held' };
     try {

@@ -252,8 +252,8 @@ export function explainUsage(
   const brief = error.message.replace(longValue, (_, head: string) => `'${head}…'`);
   const text = safeLine(brief.replace(/^error: /, '').replace(/^command-argument value/, 'the value'), 600);
   const suggestion = /\s*\((Did you mean [^)]*\?)\)$/.exec(text);
-  const said = suggestion === null ? text : text.slice(0, suggestion.index);
-  const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;
+  const problem = suggestion === null ? text : text.slice(0, suggestion.index);
+  const sentence = `${problem[0]?.toUpperCase() ?? ''}${problem.slice(1)}${/[.?!]$/.test(problem) ? '' : '.'}`;
   const found = commandAt(program, argv);
   const meant = meantBy(error, found) ?? suggestion?.[1];
   const hint = meant === undefined ? '' : ` ${meant}`;

@@ -220,8 +220,8 @@ function otherFields(event: GroupEvent): object {
 function pausedFields(event: Extract<GroupEvent, { type: 'session_paused' }>, { sessions }: GroupState): object {
   const { reason, message, retryAt } = event;
   const fields = { reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
-  const [asked] = openItems(sessions.get(event.sessionId) ?? {});
-  return reason === 'waits-for-answer' && asked ? { type: 'session_parked', item: asked.id, ...fields } : fields;
+  const [open] = openItems(sessions.get(event.sessionId) ?? {});
+  return reason === 'waits-for-answer' && open ? { type: 'session_parked', item: open.id, ...fields } : fields;
 }
 
 function nextOf(event: GroupEvent, state: GroupState): string {

@@ -48,7 +48,7 @@ export async function rememberedCheck(context: AppContext, root: string): Promis
 }
 
 /** Checks the login as a worker would, outside the data folder, which may be read-only. */
-export async function askLogin(
+export async function probeLogin(
   { world, env }: Pick<AppContext, 'world' | 'env'>,
   program: string,
   session?: Pick<SessionDefinition, 'projectPath' | 'untrusted'>,

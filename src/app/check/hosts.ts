@@ -21,14 +21,14 @@ const freeBytesMin = 50 * mebibyte;
 export async function checkHosts(context: AppContext, root: string): Promise<Result<Finding[]>> {
   const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
-  const asked = await withRedis(context.world, fleet.value, async (redis) => {
+  const reached = await withRedis(context.world, fleet.value, async (redis) => {
     const health = await redis.health();
     if (!health.ok) return health;
     const hosts = await listHosts(redis);
     return hosts.ok ? ok({ health: health.value, hosts: hosts.value }) : hosts;
   });
-  if (!asked.ok) return asked;
-  const { health, hosts } = asked.value;
+  if (!reached.ok) return reached;
+  const { health, hosts } = reached.value;
   const redis = checkRedis(health);
   const claude = findClaude(context.world, context.env, { packageRoot: context.packageRoot });
   const version = claude.ok ? await versionOf(context.world, claude.value.program, context.env) : claude;

@@ -10,7 +10,7 @@ import { isBundled, isCompiled, ownCommand } from '../../system/own-program.ts';
 import type { Containment, LimitKind, World } from '../../system/world.ts';
 import type { AppContext } from '../app-context.ts';
 import { readUserConfig } from '../config/user-config.ts';
-import { askLogin } from './claude.ts';
+import { probeLogin } from './claude.ts';
 import { type Finding, finding, fine } from './finding.ts';
 
 const timeoutMs = 20_000;
@@ -94,11 +94,11 @@ async function checkGit(context: AppContext): Promise<Finding> {
 }
 
 export async function checkClaudeLogin(context: AppContext, { program }: ClaudeProgram): Promise<Finding> {
-  const asked = await askLogin(context, program);
-  if (asked.ok) return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
-  if (asked.failure.reason !== 'write-failed') return failed('login', asked);
+  const probed = await probeLogin(context, program);
+  if (probed.ok) return fine('login', `logged in (${probed.value.source}, ${probed.value.method})`);
+  if (probed.failure.reason !== 'write-failed') return failed('login', probed);
   const next = 'Check that folder and its permissions, or set TMPDIR to another one.';
-  return finding('login', 'warning', `The login was not checked: ${asked.failure.message}`, next);
+  return finding('login', 'warning', `The login was not checked: ${probed.failure.message}`, next);
 }
 
 function checkDataRoot(world: World, root: string): Finding[] {

@@ -50,7 +50,7 @@ export async function editGroup(
   const sessions = workflow.value === null ? nothing : sessionsOf(group, workflow.value);
   const { added, edits, kept } = sessions;
   const config = changesOf(group.state.group.config, changed(group.state.group.config, given.config));
-  const asked: GroupEdit = {
+  const edit: GroupEdit = {
     ...(Object.keys(config).length === 0 ? {} : { config }),
     ...(Object.keys(wanted).length === 0 ? {} : { group: wanted }),
     ...(added.length === 0 ? {} : { add: added }),
@@ -58,13 +58,13 @@ export async function editGroup(
   };
   const edited = edits.map(({ session, changes }) => ({ session, changed: Object.keys(changes) }));
   const outcome: EditedGroup = { changed: [...Object.keys(config), ...Object.keys(wanted)], added, edited, kept };
-  if (Object.keys(asked).length === 0) return ok(outcome);
+  if (Object.keys(edit).length === 0) return ok(outcome);
   const frozen = [...templates.value.configTemplates, ...(workflow.value?.configTemplates ?? [])];
-  const usable = checkSessions(context, group, asked, frozen);
+  const usable = checkSessions(context, group, edit, frozen);
   if (!usable.ok) return usable;
   // Copy the template before the group refers to it; an unused copy is harmless.
   for (const template of frozen) freezeConfigTemplate(context.world, template, group.paths.templates);
-  const done = await submit(context, group, { kind: 'edit-group', ...asked });
+  const done = await submit(context, group, { kind: 'edit-group', ...edit });
   if (!done.ok) return done;
   if (workflow.value?.workflow !== undefined) {
     context.world.files.writeAtomic(group.paths.workflow, workflow.value.workflow);

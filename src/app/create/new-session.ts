@@ -131,8 +131,8 @@ export async function draftOf(
   const before = kept === undefined ? undefined : withShared(kept, ofGroup);
   const isSame = before !== undefined && given.project === undefined && untrusted === (before.untrusted === true);
   const isWorkKept = isSame && Object.keys(work).length === 0;
-  const asked = { projectPath: projectPath.value, untrusted, work };
-  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(context, asked, before);
+  const requested = { projectPath: projectPath.value, untrusted, work };
+  const resolved = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(context, requested, before);
   if (!resolved.ok) return resolved;
   const { claudeMdTemplate } = given.config ?? {};
   const wanted = { ...kept?.config, ...given.config };
@@ -368,7 +368,7 @@ interface RequestedWork {
 /** Merges the given settings with those of the project file; an edited session (`kept`) keeps the others. */
 function workOf(
   { world }: AppContext,
-  { projectPath, untrusted, work: asked }: RequestedWork,
+  { projectPath, untrusted, work: requested }: RequestedWork,
   kept?: SessionDefinition,
 ): Result<SessionWork> {
   const isSame = kept?.projectPath === projectPath && untrusted === (kept.untrusted === true);
@@ -376,9 +376,9 @@ function workOf(
   if (!file.ok) return problemsFailure('The project file', file.problems);
   const repository = findRepository(world.files, projectPath)?.repository ?? null;
   const ofProject = file.value;
-  const own = { ...(kept === undefined ? {} : keptWork(world, kept, isSame)), ...asked };
+  const own = { ...(kept === undefined ? {} : keptWork(world, kept, isSame)), ...requested };
   const settings = resolveWork([own, ...(ofProject === null ? [] : [ofProject.work])], repository);
-  const [fault] = workFaults({ ...asked, isolate: own.isolate }, settings, repository);
+  const [fault] = workFaults({ ...requested, isolate: own.isolate }, settings, repository);
   if (fault !== undefined) return fail('usage', `${optionFor(fault.key, own)} ${fault.problem}.`, 'Leave it out.');
   if (settings.isolate === 'worktree' && repository === null) {
     const wanted =

@@ -178,7 +178,7 @@ async function pushAll(
   const { git } = bench;
   const { paths } = writer;
   const tasks = destinations.map(
-    // Fetch commits that others added to the pushed branch.
+    // Commits that others added to the pushed branch are on no local branch, so the conflict message names the commit.
     ({ plan, start, isPushed, scratch }): SandboxMerge => ({
       plan,
       start,
@@ -219,9 +219,9 @@ async function pushIntegrated(
     const pushed = await pushCommit(git, { repository: plan.repository, remote: remote.name, branch, commit });
     if (!pushed.ok) {
       const names = done.map((one) => one.destination.branch).join(', ');
-      const so = names === '' ? nothingPushed : `Pushed already: ${names}.`;
+      const before = names === '' ? nothingPushed : `Pushed already: ${names}.`;
       const { reason, message, next } = pushed.failure;
-      return fail(reason, `${placeName(plan.repository)}: ${message} ${so}`, next);
+      return fail(reason, `${placeName(plan.repository)}: ${message} ${before}`, next);
     }
     const known = note(writer, git.world, destination, { commit });
     if (!known.ok) return known;
@@ -363,9 +363,9 @@ export function editArgs(url: string, bodyFile: string): string[] {
 
 async function checkGh(context: AppContext, cwd: string, slug: string | undefined): Promise<Result<void>> {
   const host = slug?.split('/')[0];
-  const asked = await run(context, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
-  if (!asked.ok) return asked;
-  if (asked.value.exitCode === 0) return ok(undefined);
+  const ran = await run(context, cwd, ['auth', 'status', ...(host === undefined ? [] : ['--hostname', host])]);
+  if (!ran.ok) return ran;
+  if (ran.value.exitCode === 0) return ok(undefined);
   const where = host === undefined ? '' : ` --hostname ${host}`;
   return fail('not-logged-in', 'The program gh is not logged in.', `Log in with "gh auth login${where}".`);
 }
@@ -389,9 +389,9 @@ async function findRequest(
 
 /** Output of gh. Fails with `spawn-failed` and the reason that gh printed. */
 async function text(context: AppContext, cwd: string, args: readonly string[]): Promise<Result<string>> {
-  const asked = await run(context, cwd, args);
-  if (!asked.ok) return asked;
-  const { exitCode, stdout, stderr } = asked.value;
+  const ran = await run(context, cwd, args);
+  if (!ran.ok) return ran;
+  const { exitCode, stdout, stderr } = ran.value;
   if (exitCode === 0) return ok(stdout);
   const reason = safeLine(stderr.trim().split('\n').at(-1) ?? '', 400) || `exit ${exitCode}`;
   const message = `gh ${args.slice(0, 2).join(' ')} failed: ${reason.replace(/\.+$/, '')}.`;

@@ -163,7 +163,7 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
   );
   for (const stray of state === null ? [] : strays) {
     const kept = whyKept(context, stray, 'keep-unmerged');
-    const what = `The session of the worktree ${stray.doomed.path} is gone.`;
+    const what = `The session of the worktree ${stray.candidate.path} is gone.`;
     if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, dropIt(stray)));
     else if (!fix) findings.push(trouble('broken', `${what} It holds nothing that is not merged.`, fixIt));
     else findings.push(outcome(what, await removeLeftover(context, paths, stray, 'keep-unmerged')));
@@ -243,8 +243,8 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   if (group?.isBusy || (group !== undefined && group.state === null)) return null;
   // Worktrees of known sessions were checked with the group.
   if (record !== undefined || (sessionId !== undefined && files.entryKind(registered.path) !== null)) return null;
-  const doomed = { repository, path: registered.path, into: [] };
-  const standing = await inspectWorktree(context, doomed);
+  const candidate = { repository, path: registered.path, into: [] };
+  const standing = await inspectWorktree(context, candidate);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = group === undefined ? 'whose group is gone' : 'that is not in use';
   // It is unknown which ignored files the session wrote.
@@ -253,13 +253,13 @@ async function checkRegistered(survey: Survey, repository: string, registered: W
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.${held}`;
   const kept = whyKept(
     context,
-    { sessionId: sessionId ?? '', title: '', doomed, standing, ignored: [] },
+    { sessionId: sessionId ?? '', title: '', candidate, standing, ignored: [] },
     'keep-branches',
   );
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
   if (!fix) return trouble('broken', what, fixIt);
-  const removed = await discard(context, doomed, standing.value, { withBranch: false });
+  const removed = await discard(context, candidate, standing.value, { withBranch: false });
   return outcome(what, removed.ok && top !== undefined ? removeAround(context, top) : removed);
 }
 
@@ -322,16 +322,16 @@ const gitIn = (repository: string): string => `git -C ${shellWord(repositoryDir(
 const fixIt = advise('Remove it with', ['doctor', '--worktrees', '--fix']);
 
 /** Commands that remove the worktree by hand; --fix removes the rest. */
-function dropIt({ doomed, standing }: Leftover): string {
-  if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(doomed.path)}`;
+function dropIt({ candidate, standing }: Leftover): string {
+  if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(candidate.path)}`;
   const { registered, exists, tip, unmerged } = standing.value;
-  const git = gitIn(doomed.repository);
+  const git = gitIn(candidate.repository);
   const commands: string[] = [];
   if (registered?.lock !== undefined) commands.push(`${git} worktree unlock ${shellWord(registered.path)}`);
   if (registered !== null) commands.push(`${git} worktree remove --force ${shellWord(registered.path)}`);
-  else if (exists) commands.push(`rm -r ${shellWord(doomed.path)}`);
-  if (doomed.branch !== undefined && tip !== null && unmerged > 0) {
-    commands.push(`${git} branch -D ${shellWord(doomed.branch)}`);
+  else if (exists) commands.push(`rm -r ${shellWord(candidate.path)}`);
+  if (candidate.branch !== undefined && tip !== null && unmerged > 0) {
+    commands.push(`${git} branch -D ${shellWord(candidate.branch)}`);
   }
   return `Save what you need, then: ${commands.join(' && ')}`;
 }

@@ -63,7 +63,7 @@ export type KeepPolicy =
 export interface Leftover {
   readonly sessionId: SessionId;
   readonly title: string;
-  readonly doomed: RemovalCandidate;
+  readonly candidate: RemovalCandidate;
   readonly record?: SessionRecord;
   readonly standing: Result<WorktreeState> | null;
   /** Files that the session wrote and git ignores, relative to the worktree. */
@@ -108,7 +108,7 @@ async function cleanUpAll(
     const leftover = await leftoverOf(context, writer.paths, sessionId, writer.state.sessions.get(sessionId));
     if (leftover === null) continue;
     if (keepIgnored && leftover.ignored.length > 0) {
-      const why = `${ignoredSentence('It', leftover.ignored)} They are in ${briefPath(leftover.doomed.path)}`;
+      const why = `${ignoredSentence('It', leftover.ignored)} They are in ${briefPath(leftover.candidate.path)}`;
       outcome.kept.push({ sessionId, why });
       continue;
     }
@@ -234,19 +234,19 @@ export async function leftoverOf(
   sessionId: SessionId,
   record: SessionRecord | undefined,
 ): Promise<Leftover | null> {
-  const doomed = await doomedOf(context, paths, sessionId, record);
-  if (doomed === null) return null;
-  const isGone = context.world.files.info(doomed.repository)?.kind !== 'folder';
-  const standing = isGone ? null : await inspectWorktree(context, doomed);
+  const candidate = await candidateOf(context, paths, sessionId, record);
+  if (candidate === null) return null;
+  const isGone = context.world.files.info(candidate.repository)?.kind !== 'folder';
+  const standing = isGone ? null : await inspectWorktree(context, candidate);
   const { ignoredBefore } = sessionPaths(paths, sessionId);
   const ignored =
     standing?.ok === true && standing.value.isReadable
-      ? await ignoredOutput(context, doomed.path, ignoredBefore)
+      ? await ignoredOutput(context, candidate.path, ignoredBefore)
       : ok([]);
   return {
     sessionId,
     title: sessionTitle(sessionId, record?.definition.name),
-    doomed,
+    candidate,
     ...defined({ record }),
     standing,
     ignored: ignored.ok ? ignored.value : [],
@@ -257,7 +257,7 @@ export async function leftoverOf(
 export const ownBranches = 'cca/';
 
 /** From the log, else from the intent file, which is written before the worktree is created. */
-async function doomedOf(
+async function candidateOf(
   context: AppContext,
   paths: GroupPaths,
   sessionId: SessionId,
@@ -282,8 +282,12 @@ async function doomedOf(
   };
 }
 
-export function whyKept(context: AppContext, { doomed, record, standing }: Leftover, care: KeepPolicy): string | null {
-  const { path, repository } = doomed;
+export function whyKept(
+  context: AppContext,
+  { candidate, record, standing }: Leftover,
+  care: KeepPolicy,
+): string | null {
+  const { path, repository } = candidate;
   if (record?.state.status === 'running') return 'The session is running.';
   const cwd = tryPath(() => context.cwd);
   if (cwd.ok && (cwd.value === path || cwd.value.startsWith(`${path}/`)))
@@ -308,7 +312,7 @@ export function whyKept(context: AppContext, { doomed, record, standing }: Lefto
   }
   if (loose > 0) return `${countOf(loose, 'commit')} only in it, on no branch: ${looseTips.map(short).join(', ')}.`;
   if (submodules) return 'It holds submodules with commits that were not pushed from there.';
-  return care === 'keep-unmerged' ? whyUnmerged(doomed, standing.value) : null;
+  return care === 'keep-unmerged' ? whyUnmerged(candidate, standing.value) : null;
 }
 
 function whyUnmerged({ branch, into }: RemovalCandidate, { unmerged }: WorktreeState): string | null {
@@ -348,7 +352,7 @@ export async function removeLeftover(
   if (!settled.ok) return settled;
   const removed = await removeWorktree(context, leftover, settled.value, care);
   if (!removed.ok) return removed;
-  const top = topOf(leftover.doomed.path, workspaceName(basename(paths.folder), sessionId));
+  const top = topOf(leftover.candidate.path, workspaceName(basename(paths.folder), sessionId));
   const dropped = await removeUpstreams(context, { upstream });
   if (!dropped.ok) return dropped;
   const check = top === null ? '' : join(dirname(top), checkFolderName(basename(paths.folder), sessionId));
@@ -376,15 +380,15 @@ export function removeAround({ world: { files } }: Pick<AppContext, 'world'>, to
 /** With `keep-commits`, commits uncommitted work to a branch. Null if the repository is gone. */
 async function saveFirst(
   context: AppContext,
-  { doomed, standing, title }: Leftover,
+  { candidate, standing, title }: Leftover,
   care: KeepPolicy,
   tell: (note: string) => void,
 ): Promise<Result<WorktreeState | null>> {
   const known = standing?.ok === true ? standing.value : null;
   if (known === null || care !== 'keep-commits') return ok(known);
-  const rescued = await rescue(context, doomed, known, title);
+  const rescued = await rescue(context, candidate, known, title);
   if (!rescued.ok) {
-    const cure = `Save what you need, then remove it with: git worktree remove --force ${shellWord(doomed.path)}`;
+    const cure = `Save what you need, then remove it with: git worktree remove --force ${shellWord(candidate.path)}`;
     const message = `The worktree of ${title} was kept, because its work cannot be committed.`;
     return fail(rescued.failure.reason, `${message} ${describeFailure(rescued.failure)}`, cure);
   }
@@ -394,24 +398,24 @@ async function saveFirst(
 
 async function removeWorktree(
   context: AppContext,
-  { doomed, title }: Leftover,
+  { candidate, title }: Leftover,
   standing: WorktreeState | null,
   care: KeepPolicy,
 ): Promise<Result<readonly string[]>> {
   if (standing === null) {
-    const isThere = context.world.files.entryKind(doomed.path) !== null;
-    const removed = discardFolder(context, doomed);
+    const isThere = context.world.files.entryKind(candidate.path) !== null;
+    const removed = discardFolder(context, candidate);
     if (!removed.ok) return removed;
     return ok(isThere ? [`Discarded: the folder of ${title}, whose repository is gone.`] : []);
   }
   const { elsewhere, unmerged, tip } = standing;
   const stays = elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || care === 'keep-commits'));
-  const removed = await discard(context, doomed, standing, { withBranch: !stays });
+  const removed = await discard(context, candidate, standing, { withBranch: !stays });
   if (!removed.ok) return removed;
   if (!stays || tip === null) return ok([]);
   const why = elsewhere === null ? `${countOf(unmerged, 'commit')} not merged` : `it is checked out in ${elsewhere}`;
-  const where = briefPath(doomed.repository);
-  return ok([`The branch ${doomed.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`]);
+  const where = briefPath(candidate.repository);
+  return ok([`The branch ${candidate.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`]);
 }
 
 /** Copies handover files into the project. Fails with `illegal-transition` if they would be lost. */
@@ -456,15 +460,19 @@ export function namedElsewhere(
 }
 
 /** How to merge the unmerged work of a session: the beginning of a sentence. */
-export function recoveryHint({ group, status, sessions }: GroupState, { doomed, record, standing }: Leftover): string {
+export function recoveryHint(
+  { group, status, sessions }: GroupState,
+  { candidate, record, standing }: Leftover,
+): string {
+  const { branch, repository } = candidate;
   const isOpen = nextGroupStatus(status, 'group_merged') !== null;
   const isPartial = [...sessions.values()].some(({ state }) => state.status !== 'completed');
   const merge =
     isOpen && record?.state.status === 'completed' && record.isolated === true
       ? commandText(['group', 'merge', group.id, ...(isPartial ? ['--partial'] : [])])
-      : `git -C ${shellWord(repositoryDir(doomed.repository))} merge ${shellWord(doomed.branch ?? '<its branch>')}`;
+      : `git -C ${shellWord(repositoryDir(repository))} merge ${shellWord(branch ?? '<its branch>')}`;
   const isCommitted = standing?.ok === true && standing.value.uncommitted.length === 0;
   return isCommitted
     ? `Merge it with "${merge}"`
-    : `Commit it on its branch in ${briefPath(doomed.path)}, then merge that with "${merge}"`;
+    : `Commit it on its branch in ${briefPath(candidate.path)}, then merge that with "${merge}"`;
 }

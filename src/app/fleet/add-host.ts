@@ -37,7 +37,7 @@ export async function addHost(
   given: AddOptions,
   say: (step: string) => void,
 ): Promise<Result<readonly string[]>> {
-  const checked = checkAsked(context, root, given);
+  const checked = checkOptions(context, root, given);
   if (!checked.ok) return checked;
   const { line, login } = checked.value;
   say(`Connecting to ${given.ssh} ...`);
@@ -82,12 +82,12 @@ export async function addHost(
   return ok(lines.filter((step) => !steps.has(step)));
 }
 
-interface Asked {
+interface CheckedOptions {
   readonly line: string;
   readonly login: { readonly name: string; readonly text: string } | undefined;
 }
 
-function checkAsked(context: AppContext, root: string, given: AddOptions): Result<Asked> {
+function checkOptions(context: AppContext, root: string, given: AddOptions): Result<CheckedOptions> {
   const fleet = knownFleet(context, root);
   if (!fleet.ok) return fleet;
   const name = checkNewHostName(given.name);
@@ -109,7 +109,11 @@ function checkAsked(context: AppContext, root: string, given: AddOptions): Resul
 }
 
 /** The login with that name, else the login that local runs use. */
-function loginToSend({ world, env }: AppContext, root: string, name: string | undefined): Result<Asked['login']> {
+function loginToSend(
+  { world, env }: AppContext,
+  root: string,
+  name: string | undefined,
+): Result<CheckedOptions['login']> {
   if (name === undefined) return ok(undefined);
   if (!plainNamePattern.test(name)) {
     return fail('usage', `${JSON.stringify(name)} is not a valid login name: ${plainNameRule}.`, 'Give another one.');
@@ -193,7 +197,7 @@ async function sendLogin(
   context: AppContext,
   ssh: string,
   { root }: Found,
-  { name, text, old = name }: NonNullable<Asked['login']> & { readonly old: string | undefined },
+  { name, text, old = name }: NonNullable<CheckedOptions['login']> & { readonly old: string | undefined },
 ): Promise<Result<unknown>> {
   const folder = `${root}/fleet/logins`;
   const [at, path] = [shellWord(folder), shellWord(`${folder}/${name}.env`)];

@@ -5,7 +5,7 @@ import { readHost } from '../../fleet/fleet-files.ts';
 import { environmentWith } from '../../fleet/login-files.ts';
 import type { RedisHealth } from '../../fleet/redis.ts';
 import type { AppContext } from '../app-context.ts';
-import { askLogin } from '../check/claude.ts';
+import { probeLogin } from '../check/claude.ts';
 
 /** Why sessions on this host cannot log in, as far as known without a request. */
 export async function checkOwnLogin(
@@ -16,8 +16,8 @@ export async function checkOwnLogin(
   const host = readHost(world.files, root);
   if (!claude.ok || !host.ok) return undefined;
   const paying = environmentWith(world.files, root, env, host.value?.login);
-  const asked = paying.ok ? await askLogin({ world, env: paying.value }, claude.value.program) : paying;
-  return asked.ok ? undefined : asked.failure.message;
+  const probed = paying.ok ? await probeLogin({ world, env: paying.value }, claude.value.program) : paying;
+  return probed.ok ? undefined : probed.failure.message;
 }
 
 // A fleet needs a Redis that keeps all data when its memory is full and across a restart.

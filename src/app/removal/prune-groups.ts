@@ -35,7 +35,7 @@ export interface PruneCandidate {
 }
 
 export interface PrunePlan {
-  readonly doomed: readonly PruneCandidate[];
+  readonly toDelete: readonly PruneCandidate[];
   /** Groups that match but are kept. */
   readonly kept: readonly { readonly id: GroupId; readonly why: string }[];
 }
@@ -45,7 +45,7 @@ export async function planPrune(context: AppContext, root: string, options: Prun
   const meant = listGroups(context.world, root).flatMap(({ meta, problem }) =>
     meta !== undefined && problem === undefined && isMeant(meta, options) ? [meta] : [],
   );
-  const doomed: PruneCandidate[] = [];
+  const toDelete: PruneCandidate[] = [];
   const kept: { id: GroupId; why: string }[] = [];
   for (const meta of meant.slice(options.keep ?? 0)) {
     const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
@@ -55,9 +55,9 @@ export async function planPrune(context: AppContext, root: string, options: Prun
     if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
     const possible = await catchWriteErrors(group, () => checkPrunable(context, group));
     if (!possible.ok) kept.push({ id: meta.id, why: describeFailure(possible.failure) });
-    else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
+    else toDelete.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
   }
-  return { doomed, kept };
+  return { toDelete, kept };
 }
 
 /** Deletes a planned group, unless its status has changed. */

@@ -45,11 +45,11 @@ export async function gateForGroup(
     ({ finished, definition }) => finished === undefined && files.info(definition.projectPath),
   );
   if (!admitted.ok || admitted.value === 'interrupted' || !isAlone || first === undefined) return admitted;
-  return askGate(context, gate, acceptClaude, first.definition);
+  return checkGateLogin(context, gate, acceptClaude, first.definition);
 }
 
 /** Fails without a login, which would otherwise cost an attempt. */
-async function askGate(
+async function checkGateLogin(
   context: AppContext,
   gate: CheckGate,
   acceptClaude: string | undefined,
@@ -57,8 +57,8 @@ async function askGate(
 ): Promise<Result<CheckGate>> {
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen.failure.reason === 'claude-missing' ? ok(gate) : chosen;
-  const asked = await (await import('../check/claude.ts')).askLogin(context, chosen.value.program, session);
-  if (!asked.ok) return asked;
+  const checked = await (await import('../check/claude.ts')).probeLogin(context, chosen.value.program, session);
+  if (!checked.ok) return checked;
   gate.isLoggedIn = true;
   return ok(gate);
 }
@@ -148,10 +148,10 @@ export async function gateForNewGroup(
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
   const chosen = await gate.choose(acceptClaude);
   if (!chosen.ok) return chosen;
-  const asked = await askGate(context, gate, acceptClaude, first);
-  if (!asked.ok || options.isQuiet === true) return asked;
+  const checked = await checkGateLogin(context, gate, acceptClaude, first);
+  if (!checked.ok || options.isQuiet === true) return checked;
   await warnOfForeseen(context, root, draft.value, [...draft.value.sessions.keys()]);
-  return asked;
+  return checked;
 }
 
 /** A missing claude is not a failure here: the run reports it for each session. */

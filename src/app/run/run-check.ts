@@ -75,10 +75,10 @@ async function settingsFor(
 
 async function committedSettings({ world, env }: AppContext, projectPath: string): Promise<readonly SettingsFile[]> {
   const { askOwn } = await import('../../git/run-git.ts');
-  const asked = await askOwn({ world, env }, projectPath, ['show', `HEAD:./.claude/${sharedSettingsFile}`]);
-  if (!asked.ok || asked.value.exitCode !== 0) return [];
+  const result = await askOwn({ world, env }, projectPath, ['show', `HEAD:./.claude/${sharedSettingsFile}`]);
+  if (!result.ok || result.value.exitCode !== 0) return [];
   const path = join(projectPath, '.claude', sharedSettingsFile);
-  return [{ path, settings: parseSettings(Buffer.from(asked.value.stdout)) }];
+  return [{ path, settings: parseSettings(Buffer.from(result.value.stdout)) }];
 }
 
 /** Fails with `usage` if a session needs a worktree and git is missing. */
@@ -90,10 +90,10 @@ export async function checkGit(
   const first = ids.find((id) => isolationOf(state, id) === 'worktree');
   if (first === undefined) return ok(undefined);
   const { askOwn } = await import('../../git/run-git.ts');
-  const asked = await askOwn({ world, env }, '/', ['--version']);
-  if (asked.ok) return ok(undefined);
+  const result = await askOwn({ world, env }, '/', ['--version']);
+  if (result.ok) return ok(undefined);
   const { name } = (state.sessions.get(first) as SessionRecord).definition;
-  const { message, next, nextInPlace } = asked.failure;
+  const { message, next, nextInPlace } = result.failure;
   return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, nextInPlace ?? next);
 }
 
@@ -106,9 +106,9 @@ export function startCheck(context: AppContext, state: GroupState, isRehearsal =
     const results = isRehearsal ? [] : [checkMode(context, mode)];
     if (repository === undefined || workspace !== undefined || isolationOf(state, id) !== 'worktree') return results;
     const { checkOrigin } = await import('../../git/worktrees/workspace.ts');
-    const asked = known.get(projectPath) ?? checkOrigin(context, { projectPath, repository });
-    known.set(projectPath, asked);
-    return [...results, await asked];
+    const result = known.get(projectPath) ?? checkOrigin(context, { projectPath, repository });
+    known.set(projectPath, result);
+    return [...results, await result];
   };
 }
 
@@ -135,8 +135,8 @@ export function commandCheck({ world, env }: AppContext, state: GroupState) {
   const known = new Map<string, Promise<boolean>>();
   const isFound = async (word: string): Promise<boolean> => {
     const shell = { program: '/bin/sh', args: ['-c', 'command -v -- "$0"', word], cwd: '/', timeoutMs: 10_000 };
-    const asked = await world.processes.run({ ...shell, env: { PATH: env.PATH ?? '/usr/bin:/bin' } });
-    return !asked.ok || asked.value.exitCode === 0;
+    const result = await world.processes.run({ ...shell, env: { PATH: env.PATH ?? '/usr/bin:/bin' } });
+    return !result.ok || result.value.exitCode === 0;
   };
   return async (id: SessionId): Promise<Result<void>> => {
     const { setup, accept, host, requires } = recordOf(state, id).definition;
@@ -145,9 +145,9 @@ export function commandCheck({ world, env }: AppContext, state: GroupState) {
     // Check only plain command names, no shell syntax or paths.
     const word = /^\s*(?:\w+=[\w./:,-]*\s+)*([A-Za-z][\w.+-]*)(?=\s|;|$)/.exec(command)?.[1];
     if (word === undefined || host !== undefined || requires !== undefined) return ok(undefined);
-    const asked = known.get(word) ?? isFound(word);
-    known.set(word, asked);
-    if (await asked) return ok(undefined);
+    const result = known.get(word) ?? isFound(word);
+    known.set(word, result);
+    if (await result) return ok(undefined);
     return fail('usage', `The program ${word} of its ${what} command is not on PATH.`, 'Install it, or correct PATH.');
   };
 }

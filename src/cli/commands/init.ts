@@ -144,21 +144,21 @@ function copyOf(context: Context, name: string, { project, prompt, accept, maxBu
 
 /** Null if the user ended the dialogue. */
 async function compose(context: Context, file: string, given: Given): Promise<Written | null> {
-  const asks = canAsk(context) && given.yes !== true;
-  if (!asks && given.yes !== true && given.prompt === undefined) {
+  const isInteractive = canAsk(context) && given.yes !== true;
+  if (!isInteractive && given.yes !== true && given.prompt === undefined) {
     const message = 'The task is missing, and there is no terminal to ask on.';
     return refuse('usage', message, 'Give it with --prompt TEXT, or use the defaults with --yes.');
   }
   const { prompt } = given;
   const text = prompt === undefined ? null : need(await readText(context, prompt, 'The text of --prompt'));
-  const projects = await projectsFor(context, given.project, asks);
+  const projects = await projectsFor(context, given.project, isInteractive);
   if (projects === null) return null;
-  const task = text ?? (await answer(context, asks, 'What should be done in each?', usualTask, taskOf));
+  const task = text ?? (await answer(context, isInteractive, 'What should be done in each?', usualTask, taskOf));
   if (task === null) return null;
-  const checks = await checksFor(context, projects, given.accept, asks);
+  const checks = await checksFor(context, projects, given.accept, isInteractive);
   if (checks === null) return null;
   const question = 'Budget cap in US dollars?';
-  const cap = given.maxBudgetUsd ?? (await answer(context, asks, question, String(usualCapUsd), moneyOf));
+  const cap = given.maxBudgetUsd ?? (await answer(context, isInteractive, question, String(usualCapUsd), moneyOf));
   if (cap === null) return null;
   const names = namesOf(projects);
   const from = dirname(file);
@@ -184,12 +184,12 @@ async function compose(context: Context, file: string, given: Given): Promise<Wr
 
 async function answer<T>(
   context: Context,
-  asks: boolean,
+  isInteractive: boolean,
   question: string,
   usual: string,
   check: (text: string) => AnswerCheck<T>,
 ): Promise<T | null> {
-  const given = asks ? await ask(context, question, usual, check) : check(usual);
+  const given = isInteractive ? await ask(context, question, usual, check) : check(usual);
   return given !== null && 'value' in given ? given.value : null;
 }
 
@@ -214,7 +214,7 @@ function parsed<T>(parse: () => T): AnswerCheck<T> {
 async function projectsFor(
   context: Context,
   given: readonly string[] | undefined,
-  asks: boolean,
+  isInteractive: boolean,
 ): Promise<readonly string[] | null> {
   const { world, cwd } = context;
   if (given !== undefined) {
@@ -225,7 +225,7 @@ async function projectsFor(
   const nearby = nearbyProjects(world, cwd);
   if (nearby.length === 0) context.stderr.line('No git repository was found here; the project is this folder.');
   const usual = nearby.length === 0 ? [cwd] : nearby;
-  if (!asks) return usual;
+  if (!isInteractive) return usual;
   const shown = usual.map((path) => relative(cwd, path) || '.').join(', ');
   const question = 'Project folders, separated by commas?';
   const answered = await ask(context, question, shown, (text) =>
@@ -255,11 +255,11 @@ async function checksFor(
   context: Context,
   projects: readonly string[],
   given: string | undefined,
-  asks: boolean,
+  isInteractive: boolean,
 ): Promise<readonly (string | null)[] | null> {
   if (given !== undefined) return projects.map(() => given);
   const guessed = projects.map((project) => checkCommandFor(context.world, project));
-  if (!asks) return guessed;
+  if (!isInteractive) return guessed;
   const known = new Set(guessed.flatMap((guess) => guess ?? []));
   const usual = known.size === 0 ? 'none' : known.size === 1 ? ([...known][0] as string) : 'as set in each project';
   const question = 'Which command must succeed to accept the work? (or: none)';

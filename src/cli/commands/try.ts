@@ -111,8 +111,8 @@ async function prepare(context: Context, folder: string): Promise<Ready> {
     }),
   );
   if (setup.exitCode !== 0) {
-    const said = setup.stderr.trim().split('\n').at(-1) ?? '';
-    const message = `The demonstration projects could not be created: ${safeLine(said, 400)}.`;
+    const reason = setup.stderr.trim().split('\n').at(-1) ?? '';
+    const message = `The demonstration projects could not be created: ${safeLine(reason, 400)}.`;
     return refuse('usage', message, advise('See what is missing', ['doctor']));
   }
   const root = need(context.root());

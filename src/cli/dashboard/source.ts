@@ -19,7 +19,7 @@ import { type AttemptNotes, noteAttempt } from '../../tui/dashboard/timeline.ts'
 import type { Runner } from '../../tui/dashboard/view.ts';
 import { colourStyle } from '../../view/format.ts';
 import type { LiveView, Reporter } from '../../view/reporter.ts';
-import { GroupMarks, MarkTeller, type TranscriptMark } from '../../view/transcript/entry-lines.ts';
+import { GroupMarks, MarkPrinter, type TranscriptMark } from '../../view/transcript/entry-lines.ts';
 import type { Line } from '../../view/transcript/markdown.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
 
@@ -286,7 +286,7 @@ class Reading {
   readonly #path: string;
   readonly #renderer = new TranscriptRenderer(colourStyle, true);
   readonly #splitter = new LineSplitter();
-  readonly #teller: MarkTeller;
+  readonly #teller: MarkPrinter;
   offset: number;
   lines: Line[] = [];
   readonly #linesMax: number;
@@ -295,7 +295,7 @@ class Reading {
     this.#world = world;
     this.#linesMax = most;
     this.#path = path;
-    this.#teller = new MarkTeller(marks, (entry) => this.#show(entry));
+    this.#teller = new MarkPrinter(marks, (entry) => this.#show(entry));
     this.offset = from;
     if (from === 0) return;
     // The line in whose middle this may be is left out.
@@ -320,7 +320,7 @@ class Reading {
       for (const line of this.#splitter.push(bytes)) for (const entry of this.#renderer.read(line)) this.#show(entry);
       this.#teller.reach(this.offset);
     }
-    this.#teller.tellEnd();
+    this.#teller.printEnd();
     if (this.lines.length > this.#linesMax) this.lines = this.lines.slice(-this.#linesMax);
   }
 

@@ -89,14 +89,14 @@ async function open(context: Context, id: GroupId): Promise<Came> {
 }
 
 async function remove(context: Context, id: GroupId): Promise<Came> {
-  const { quiet, said } = listening(context);
+  const { quiet, lines } = captureOutput(context);
   const deleted = await attempt(() => deleteGroups(quiet, [id], { yes: true }, () => ({})));
   if (!deleted.ok) return refused(deleted.failure);
-  return { notice: { text: said().at(-1) ?? 'Deleted.', tone: 'good' } };
+  return { notice: { text: lines().at(-1) ?? 'Deleted.', tone: 'good' } };
 }
 
 async function start(context: Context, root: string, reference: string, rehearse: boolean): Promise<GroupId> {
-  const { quiet } = listening(context);
+  const { quiet } = captureOutput(context);
   const described = need(await readWorkflow(quiet, reference, []));
   const created = need(createNewGroup(quiet, root, described));
   const { id } = created.group;
@@ -108,7 +108,7 @@ async function start(context: Context, root: string, reference: string, rehearse
 }
 
 /** Collects what a command prints, because the screen must not be written to. */
-function listening(context: Context) {
+function captureOutput(context: Context) {
   const parts: string[] = [];
   const stream = {
     on: () => {},
@@ -120,12 +120,12 @@ function listening(context: Context) {
   const output = createOutput(stream, context.env);
   const properties = { stdout: { value: output }, stderr: { value: output }, notes: { value: output } };
   const quiet = Object.create(context, properties) as Context;
-  const said = (): string[] =>
+  const lines = (): string[] =>
     parts
       .join('')
       .split('\n')
       .filter((line) => line.trim() !== '');
-  return { quiet, said };
+  return { quiet, lines };
 }
 
 /** Ages and costs are refreshed without input, milliseconds. */

@@ -8,7 +8,7 @@ import type { TranscriptEntry } from '../../core/transcript.ts';
 import type { World } from '../../system/world.ts';
 import { plainStyle, type Style } from '../../view/format.ts';
 import { safeJson, spelledControls } from '../../view/terminal-text.ts';
-import { EntryLines, MarkTeller, type TranscriptMark } from '../../view/transcript/entry-lines.ts';
+import { EntryLines, MarkPrinter, type TranscriptMark } from '../../view/transcript/entry-lines.ts';
 import { type Line, wholeLine, wrapLine } from '../../view/transcript/markdown.ts';
 import type { Output } from '../output.ts';
 
@@ -16,9 +16,9 @@ export class TranscriptRenderer {
   readonly #reader = new TranscriptReader();
   readonly #lines: EntryLines;
 
-  /** `tellsAttempts`: the caller also passes the start and end of attempts to `show`. */
-  constructor(style: Style, tellsAttempts = false) {
-    this.#lines = new EntryLines({ style, tellsAttempts });
+  /** `showsAttempts`: the caller also passes the start and end of attempts to `show`. */
+  constructor(style: Style, showsAttempts = false) {
+    this.#lines = new EntryLines({ style, showsAttempts });
   }
 
   read(line: string): TranscriptEntry[] {
@@ -155,17 +155,17 @@ export class TranscriptPrinter {
   readonly #to: PrinterTarget;
   readonly #splitter = new ByteLineSplitter();
   #position = 0;
-  readonly #teller: MarkTeller;
+  readonly #teller: MarkPrinter;
 
   constructor(world: World, session: { readonly paths: GroupPaths; readonly sessionId: SessionId }, to: PrinterTarget) {
     this.#world = world;
     this.#path = sessionPaths(session.paths, session.sessionId).transcript;
     this.#to = to;
-    this.#teller = new MarkTeller(to.marks, (entry) => this.#tell(entry));
+    this.#teller = new MarkPrinter(to.marks, (entry) => this.#tell(entry));
   }
 
   get isEmpty(): boolean {
-    return this.#position === 0 && !this.#teller.hasToldAny;
+    return this.#position === 0 && !this.#teller.hasPrinted;
   }
 
   get size(): number {
@@ -188,13 +188,13 @@ export class TranscriptPrinter {
       await stdout.flush();
     }
     // The last output of an attempt may have arrived since. Print it before the end of the attempt.
-    if (this.#position >= this.size) this.#teller.tellEnd();
+    if (this.#position >= this.size) this.#teller.printEnd();
     sink.flush();
   }
 
   finish(isGrowing: boolean): void {
     if (!isGrowing) this.#tellTorn();
-    this.#teller.tellEnd();
+    this.#teller.printEnd();
     this.#to.sink.end();
     this.#to.sink.flush();
   }

@@ -221,14 +221,14 @@ function links({ files, prompt }: OutcomeFacts): Risk[] {
     const end = posix.normalize(posix.join(posix.dirname(path), target ?? ''));
     const leaves = target !== undefined && (posix.isAbsolute(target) || /^(?:\.\.|\.git)(?:\/|$)/.test(end));
     const isModule = (oldMode === submoduleMode || newMode === submoduleMode) && from === undefined;
-    const asked = /submodule/i.test(prompt) || (isModule && prompt.includes(path)) ? 45 : 86;
+    const weight = /submodule/i.test(prompt) || (isModule && prompt.includes(path)) ? 45 : 86;
     const isMode = oldMode !== newMode && kind !== 'added' && kind !== 'deleted' && !isModule;
     const ofMode = /executable|chmod|permission/i.test(prompt) || added[0]?.startsWith('#!') ? 10 : 35;
     const modes = `from ${oldMode.slice(-3)} to ${newMode.slice(-3)}`;
     return [
       ...riskIf(leaves, 'link', 88, `${path} is a symlink that leads out of the repository, to ${target}.`),
-      ...riskIf(isModule, 'submodule', asked, `The submodule ${path} is another commit than before.`),
-      ...riskIf(path === '.gitmodules', 'submodule', asked, 'It changes where submodules come from.'),
+      ...riskIf(isModule, 'submodule', weight, `The submodule ${path} is another commit than before.`),
+      ...riskIf(path === '.gitmodules', 'submodule', weight, 'It changes where submodules come from.'),
       ...riskIf(/(?:^|\/)\.gitattributes$/.test(path), 'attributes', 40, `${path} decides which changes git shows.`),
       ...riskIf(isMode, 'mode', ofMode, `The mode of ${path} changed ${modes}.`),
     ];

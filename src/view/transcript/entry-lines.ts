@@ -32,20 +32,20 @@ const depthMax = 8;
 export interface EntryLinesOptions {
   readonly style: Style;
   /** Costs are shown at the end of attempts, so not for each turn. */
-  readonly tellsAttempts: boolean;
+  readonly showsAttempts: boolean;
 }
 
 export class EntryLines {
   readonly #style: Style;
-  readonly #tellsAttempts: boolean;
+  readonly #showsAttempts: boolean;
   #claude = '';
   /** The call on the previous line, so that its result needs no name. */
   #openCall = '';
   #last: TranscriptEntry['kind'] | undefined;
 
-  constructor({ style, tellsAttempts }: EntryLinesOptions) {
+  constructor({ style, showsAttempts }: EntryLinesOptions) {
     this.#style = style;
-    this.#tellsAttempts = tellsAttempts;
+    this.#showsAttempts = showsAttempts;
   }
 
   linesOf(entry: TranscriptEntry): Line[] {
@@ -119,8 +119,8 @@ export class EntryLines {
     const tone: Tone = outcome === 'completed' ? 'good' : outcome === 'failed' ? 'bad' : 'warn';
     const words = reason === undefined ? outcome : `${outcome} (${safeLine(reason, 60)})`;
     const head = { lead: '', text: `== attempt ${number} ${this.#style(tone, words)}: ${usedWords(usage)}` };
-    const said = safeLine(message ?? '', sentenceColumns);
-    return said === '' ? [head] : [head, { lead: '   ', text: said }];
+    const text = safeLine(message ?? '', sentenceColumns);
+    return text === '' ? [head] : [head, { lead: '   ', text: text }];
   }
 
   #attached({ at, usage }: EntryOf<'attached'>): Line[] {
@@ -143,10 +143,10 @@ export class EntryLines {
     const mark = isError ? this.#style('bad', '  x ') : this.#style('dim', '  = ');
     const name = id === this.#openCall || entry.tool === '' ? '' : `${toolWords(entry)}: `;
     if (edit !== undefined) return this.#edit(entry, edit, mark, name);
-    const said = safeText(entry.text.slice(0, lineColumns * 32))
+    const lines = safeText(entry.text.slice(0, lineColumns * 32))
       .split('\n')
       .filter((line) => line.trim() !== '');
-    const shown = said.slice(0, isError ? errorLinesMax : 1).map((line) => safeLine(line, lineColumns));
+    const shown = lines.slice(0, isError ? errorLinesMax : 1).map((line) => safeLine(line, lineColumns));
     const first = shown[0] ?? this.#style('dim', '(no output)');
     const hidden = entry.lines - Math.max(1, shown.length);
     const more = hidden > 0 ? this.#style('dim', `  (+${plural(hidden, 'line')})`) : '';
@@ -187,7 +187,7 @@ export class EntryLines {
     const { isError, interrupted, errors, denied, turns, durationMs, costUsd, tokens } = entry;
     const failed = interrupted ? this.#style('warn', 'interrupted') : this.#style('bad', 'failed');
     const ended = isError ? failed : this.#style('good', 'done');
-    const money = this.#tellsAttempts ? [] : [formatMoney(costUsd), formatTokens(tokens)];
+    const money = this.#showsAttempts ? [] : [formatMoney(costUsd), formatTokens(tokens)];
     const parts = [...money, plural(turns, 'turn'), formatDuration(durationMs)];
     const refused = denied.length === 0 ? [] : [this.#warning(`denied: ${[...new Set(denied)].join(', ')}`)];
     return [
@@ -258,8 +258,8 @@ export interface AttemptMark {
   readonly after: TranscriptEntry[];
 }
 
-export interface WordsMark {
-  readonly kind: 'words';
+export interface MessageMark {
+  readonly kind: 'message';
   readonly offset: number;
   readonly entry: UserSaid;
   readonly isBetween: boolean;
@@ -267,7 +267,7 @@ export interface WordsMark {
 
 type UserSaid = Extract<TranscriptEntry, { kind: 'user-said' }>;
 
-export type TranscriptMark = AttemptMark | WordsMark;
+export type TranscriptMark = AttemptMark | MessageMark;
 
 export class TranscriptMarks {
   readonly #sessionId: SessionId;
@@ -335,7 +335,7 @@ export class TranscriptMarks {
   #say(entry: UserSaid, offset: number): void {
     if (this.list.some((mark) => mark.offset === offset && Bun.deepEquals(mark.entry, entry))) return;
     const isBetween = this.#attempt === undefined || this.#attempt.ended !== undefined;
-    this.list.push({ kind: 'words', offset, entry, isBetween });
+    this.list.push({ kind: 'message', offset, entry, isBetween });
   }
 }
 
@@ -357,57 +357,57 @@ export class GroupMarks {
   }
 }
 
-export class MarkTeller {
+export class MarkPrinter {
   readonly #marks: readonly TranscriptMark[];
-  readonly #tell: (entry: TranscriptEntry) => void;
-  #told = 0;
+  readonly #print: (entry: TranscriptEntry) => void;
+  #printed = 0;
   /** The last attempt, and how much of its end was printed. */
   #open: AttemptMark | undefined;
-  #endTold = 0;
+  #endPrinted = 0;
 
   constructor(marks: readonly TranscriptMark[], tell: (entry: TranscriptEntry) => void) {
     this.#marks = marks;
-    this.#tell = tell;
+    this.#print = tell;
   }
 
-  get hasToldAny(): boolean {
-    return this.#told > 0;
+  get hasPrinted(): boolean {
+    return this.#printed > 0;
   }
 
   get nextOffset(): number | undefined {
-    return this.#marks[this.#told]?.offset;
+    return this.#marks[this.#printed]?.offset;
   }
 
   reach(position: number): void {
-    for (let mark = this.#marks[this.#told]; mark !== undefined; mark = this.#marks[this.#told]) {
+    for (let mark = this.#marks[this.#printed]; mark !== undefined; mark = this.#marks[this.#printed]) {
       if (mark.offset > position) return;
-      if (mark.kind === 'attempt' || mark.isBetween) this.tellEnd();
-      this.#told += 1;
+      if (mark.kind === 'attempt' || mark.isBetween) this.printEnd();
+      this.#printed += 1;
       if (mark.kind === 'attempt') this.#begin(mark);
-      this.#tell(mark.entry);
+      this.#print(mark.entry);
     }
   }
 
   skip(position: number): void {
-    for (let mark = this.#marks[this.#told]; mark !== undefined; mark = this.#marks[this.#told]) {
+    for (let mark = this.#marks[this.#printed]; mark !== undefined; mark = this.#marks[this.#printed]) {
       if (mark.offset >= position) return;
-      this.#told += 1;
+      this.#printed += 1;
       if (mark.kind === 'attempt') this.#begin(mark);
     }
   }
 
   /** Prints the end of the last attempt, once. */
-  tellEnd(): void {
+  printEnd(): void {
     const { ended, after = [] } = this.#open ?? {};
     if (ended === undefined) return;
     const end = [ended, ...after];
-    for (const entry of end.slice(this.#endTold)) this.#tell(entry);
-    this.#endTold = end.length;
+    for (const entry of end.slice(this.#endPrinted)) this.#print(entry);
+    this.#endPrinted = end.length;
   }
 
   #begin(mark: AttemptMark): void {
     this.#open = mark;
-    this.#endTold = 0;
+    this.#endPrinted = 0;
   }
 }
 

@@ -61,7 +61,7 @@ test('--fix adds what the section lacks, keeps the old file, and names what it c
   const bad = write('skills/bad/SKILL.md', `${body('bad')}\n\`\`\`\n`);
   const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills', '--fix');
   expect(code).toBe(2);
-  expect(stdout.trim().split('\n')).toEqual([two, one].map((path) => `Added to ${path}; it was kept as ${path}.bak`));
+  expect(stdout.trim().split('\n')).toEqual([two, one].map((path) => `Updated ${path}; the original is ${path}.bak`));
   expect(stderr).toContain(`${bad}:10:1: begins a block of code that is never closed`);
   expect(stderr).toContain('has a problem:');
   expect(readFileSync(one, 'utf8')).toBe(`${body('one')}\n${section}`);

@@ -299,10 +299,10 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test.each([
     [['one', '--ssh', '-oProxyCommand=x'], 'not a destination of ssh'],
-    [['o_ne', '--ssh', 'me@there'], 'no name of a host'],
-    [['one', '--ssh', 'me@there', '--label', 'a+b'], 'no label'],
+    [['o_ne', '--ssh', 'me@there'], 'is not a valid host name'],
+    [['one', '--ssh', 'me@there', '--label', 'a+b'], 'is not a valid label'],
     [['one', '--ssh', 'me@there', '--slots', '0'], 'from 1 to 1000'],
-    [['one', '--ssh', 'me@there', '--login', '../x'], 'no name of a login'],
+    [['one', '--ssh', 'me@there', '--login', '../x'], 'is not a valid login name'],
   ])('host add %j is refused before it connects', async (words, said) => {
     play('echo asked >&2; exit 1');
     const { code, stderr } = await user.run('host', 'add', ...words);
@@ -353,8 +353,8 @@ esac
     const line = await user.ok('fleet', 'join-line');
     const env = { CLAUDE_CODE_AGENT_HOME: machine };
     const bad = async (...words: string[]) => (await user.runWith({ env }, 'host', 'join', line, ...words)).stderr;
-    expect(await bad('--name', 'a_b')).toContain('no name of a host');
-    expect(await bad('--label', 'a b')).toContain('no label');
+    expect(await bad('--name', 'a_b')).toContain('is not a valid host name');
+    expect(await bad('--label', 'a b')).toContain('is not a valid label');
     expect(await bad('--login', 'none')).toContain('This host has no login "none".');
     expect(existsSync(machine)).toBe(false);
     noteTried(fleetPaths(machine).folder, user.env.CLAUDE_CODE_AGENT_CLAUDE);

@@ -79,7 +79,7 @@ class Newcomer {
     await terminal.shows('Cross-Project', 'auth-module', 'integration', 'completed');
     terminal.type('q');
     expect(await terminal.exited).toBe(0);
-    expect(terminal.text()).toContain('The demonstration is over');
+    expect(terminal.text()).toContain('The demonstration has ended');
     terminal.close();
     // npm keeps files of its own there.
     expect(readdirSync(join(this.folder, 'tmp')).filter((name) => name.startsWith('claude'))).toEqual([]);

@@ -23,10 +23,10 @@ export function define(command: Command, context: Context): void {
   command
     .description(
       `Check every SKILL.md below a folder: name, description, and the section "${sectionTitle}" with the ` +
-        "session's file, its adoption and its end. Shared procedures that the section names count.",
+        "session's file, its adoption and its end. Also reads the shared procedures that the section names.",
     )
     .argument('<dir>', 'folder with skills, at any depth')
-    .option('--fix', `add what the section "${sectionTitle}" lacks and keep the skill as it was in SKILL.md.bak`)
+    .option('--fix', `add missing parts of the section "${sectionTitle}"; keeps the original in SKILL.md.bak`)
     .option('--json', 'one JSON document: {"skills", "problems"}')
     .addHelpText('after', example)
     .action((dir, { fix, json }) => context.run(() => check(context, dir, fix === true, json === true)));
@@ -51,7 +51,7 @@ function check(context: Context, typed: string, fix: boolean, json: boolean): Co
     return problems.length === 0 ? exitCode.done : exitCode.usage;
   }
   for (const { path, fixed } of checked) {
-    if (fixed) stdout.line(safeLine(`Added to ${path}; it was kept as ${path}.bak`, 1000));
+    if (fixed) stdout.line(safeLine(`Updated ${path}; the original is ${path}.bak`, 1000));
   }
   if (problems.length > 0) {
     const advice = fix ? 'Correct it and run the command again.' : 'Correct it. Use --fix to add the missing section.';
@@ -82,8 +82,8 @@ function checkOne({ world }: Context, path: string, section: string | null): Che
   if (!read.ok) return { path, fixed: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] };
   const procedures = proceduresFor(world, path);
   const source = { text: read.text, procedures };
-  const mended = section !== null && files.entryKind(path) === 'file' ? withProcedures(source, section) : null;
-  const text = mended ?? read.text;
+  const corrected = section !== null && files.entryKind(path) === 'file' ? withProcedures(source, section) : null;
+  const text = corrected ?? read.text;
   const fixed = text !== read.text;
   if (fixed) {
     // Keep an older copy: it is the original.

@@ -348,9 +348,14 @@ function proposalLines(groupId: string, { outcome, mergePlan, proposed }: Propos
   return [...done, ...left];
 }
 
-type Asked = Pick<LoadedGroup, 'state' | 'paths'>;
+type GroupFiles = Pick<LoadedGroup, 'state' | 'paths'>;
 
-export function showCommands(context: Context, writer: Asked, report: ProposalReport, options: CommandOptions): void {
+export function showCommands(
+  context: Context,
+  writer: GroupFiles,
+  report: ProposalReport,
+  options: CommandOptions,
+): void {
   const commands = report.destinations.map((destination, index) =>
     commandsFor(writer, destination, index + 1, options, report.destinations),
   );
@@ -378,7 +383,7 @@ interface CommandOptions {
 }
 
 function commandsFor(
-  writer: Asked,
+  writer: GroupFiles,
   destination: Destination,
   nth: number,
   { draft }: CommandOptions,
@@ -407,7 +412,7 @@ function commandsFor(
       ...(accept === undefined ? [] : [`(cd ${shellWord(folder)} && ${shell('/bin/sh', ['-c', accept])})`]),
     ];
   });
-  const asked =
+  const ghCommand =
     url === undefined
       ? `${all.length > 1 ? `url${nth}=$(` : '('}cd ${shellWord(repository)} && ${shell('gh', createArgs(request))})`
       : all.length > 1
@@ -420,7 +425,7 @@ function commandsFor(
     shell('git', ['-C', path, ...pushArgs(remote.name, branch)]),
     shell('git', ['-C', repository, 'worktree', 'remove', '--force', path]),
     heredoc(bodyFile, proposalSection(state, plan.items, [])),
-    asked,
+    ghCommand,
   ];
 }
 

@@ -178,7 +178,9 @@ async function stopUnreadable(context: Context, { group, failure }: UnreadableGr
   switch (stopped.kind) {
     case 'runner':
       sayDone(
-        stopped.isTold ? `Its runner (pid ${stopped.pid}) was asked to pause it.` : 'Its runner could not be reached.',
+        stopped.isSignalled
+          ? `Its runner (pid ${stopped.pid}) received SIGTERM to pause it.`
+          : 'Its runner could not be reached.',
       );
       return false;
     case 'held':
@@ -200,7 +202,7 @@ function endedText({ processes, runner }: { readonly processes: number; readonly
     if (processes < 0) return 'Some orphans of a dead runner could not be ended.';
     return `Ended ${many} left by a dead runner.`;
   }
-  if (processes < 0) return `Its runner (pid ${runner}) was asked to exit; some processes could not be ended.`;
+  if (processes < 0) return `Its runner (pid ${runner}) received SIGTERM; some processes could not be ended.`;
   return `Ended its runner (pid ${runner}) and ${many} of its sessions.`;
 }
 

@@ -94,9 +94,9 @@ const lineColumns = 1000;
 const namesShownMax = 10;
 
 /** What `--force` discarded with a worktree. Git keeps unreferenced commits for some weeks. */
-function lostWith({ title, doomed, standing }: Leftover): string[] {
+function lostWith({ title, candidate, standing }: Leftover): string[] {
   if (standing?.ok !== true) return [];
-  const { branch, repository } = doomed;
+  const { branch, repository } = candidate;
   const { unmerged, loose, looseTips, tip, uncommitted, elsewhere } = standing.value;
   const back = (name: string, commit: string) =>
     `git -C ${shellWord(repositoryDir(repository))} branch ${shellWord(name)} ${commit}`;
@@ -307,26 +307,26 @@ async function prune(
   const root = need(context.root());
   const plan = await planPrune(context, root, options);
   if (!json) show(context, plan);
-  if (dryRun || plan.doomed.length === 0) {
-    if (json) context.stdout.json({ groups: plan.doomed, kept: plan.kept, deleted: [] });
+  if (dryRun || plan.toDelete.length === 0) {
+    if (json) context.stdout.json({ groups: plan.toDelete, kept: plan.kept, deleted: [] });
     return;
   }
-  const bytes = plan.doomed.reduce((sum, one) => sum + one.bytes, 0);
-  const question = `Delete ${plural(plan.doomed.length, 'group')} (${megabytes(bytes)}) with all transcripts?`;
+  const bytes = plan.toDelete.reduce((sum, one) => sum + one.bytes, 0);
+  const question = `Delete ${plural(plan.toDelete.length, 'group')} (${megabytes(bytes)}) with all transcripts?`;
   const sure = await confirmed(context, question, yes === true || force === true);
   if (!sure) {
     context.stderr.line('Nothing was deleted.');
     return;
   }
-  const { deleted, failed } = await deleteAll(context, root, plan.doomed);
-  if (json) context.stdout.json({ groups: plan.doomed, kept: [...plan.kept, ...failed], deleted });
+  const { deleted, failed } = await deleteAll(context, root, plan.toDelete);
+  if (json) context.stdout.json({ groups: plan.toDelete, kept: [...plan.kept, ...failed], deleted });
   else context.stderr.line(`Deleted ${plural(deleted.length, 'group')}.`);
-  return ok(deleted.length === plan.doomed.length ? exitCode.done : exitCode.failed);
+  return ok(deleted.length === plan.toDelete.length ? exitCode.done : exitCode.failed);
 }
 
-function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
+function show({ stdout, stderr }: Context, { toDelete, kept }: PrunePlan): void {
   const columns = titled(['GROUP', 'SIZE', 'WHY'], 'SIZE');
-  const rows = doomed.map(({ id, bytes, why }) => [id, megabytes(bytes), why]);
+  const rows = toDelete.map(({ id, bytes, why }) => [id, megabytes(bytes), why]);
   if (rows.length > 0) stdout.line(formatTable(columns, rows, stdout.style).join('\n'));
   else stderr.line('No groups match.');
   for (const { id, why } of kept) stderr.line(`${id} stays. ${safeLine(why, noteColumns)}`);
@@ -336,12 +336,12 @@ function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
 async function deleteAll(
   context: Context,
   root: string,
-  doomed: readonly PruneCandidate[],
+  toDelete: readonly PruneCandidate[],
 ): Promise<{ readonly deleted: GroupId[]; readonly failed: PrunePlan['kept'] }> {
   const deleted: GroupId[] = [];
   const failed: { id: GroupId; why: string }[] = [];
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
-  for (const one of doomed) {
+  for (const one of toDelete) {
     const group = groupReference(root, one.id);
     const work = catchWriteErrors(group, () => pruneGroup(context, group, one, tell));
     const gone = await whileWaiting(context, group, work);

@@ -123,7 +123,7 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
     if (record.state.status === 'running') {
       return { ...head, ...whatItDoes(context, group, standing, record, record.state.attempt) };
     }
-    if (isLeftByPerson(context, state, standing, record)) return { ...head, ...leftByPerson(state) };
+    if (isAttachmentGone(context, state, standing, record)) return { ...head, ...attachmentGone(state) };
     const why = standing.verdicts(record);
     return why === null
       ? { ...head, reason: 'completed', message: 'It is completed.' }
@@ -131,10 +131,10 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
   });
 }
 
-type Said = Pick<Answer, 'reason' | 'message'>;
+type Reason = Pick<Answer, 'reason' | 'message'>;
 
 /** The `session attach` command was killed. The next runner counts the cost of the attached conversation. */
-function isLeftByPerson(
+function isAttachmentGone(
   { world }: Context,
   { status }: GroupState,
   { isInterrupted }: GroupStanding,
@@ -143,7 +143,7 @@ function isLeftByPerson(
   return takenOver !== undefined && (isInterrupted || status !== 'running') && leftWorker(world, takenOver) === 'ended';
 }
 
-function leftByPerson(state: GroupState): Said {
+function attachmentGone(state: GroupState): Reason {
   const message = 'The attached terminal is gone. Its cost is counted when the group continues.';
   return { reason: 'attached', message: withAdvice(message, advise('Continue with', runCommand(state))) };
 }
@@ -154,7 +154,7 @@ function whatItDoes(
   { isInterrupted, live }: GroupStanding,
   record: SessionRecord,
   attempt: Attempt,
-): Said {
+): Reason {
   const { stopping, identified } = attempt;
   if (isInterrupted) {
     const { reason, message, advice } = runnerGone(group.state);

@@ -48,8 +48,8 @@ interface GivenToAdd {
 
 async function add(context: Context, reference: string, given: GivenToAdd): Promise<CommandResult> {
   const group = need(loadReferredGroup(context, reference));
-  const asked = await sessionFrom(context, given);
-  const adding = addSession(context, group, { ...asked, project: given.project });
+  const settings = await sessionFrom(context, given);
+  const adding = addSession(context, group, { ...settings, project: given.project });
   const added = need(await whileWaiting(context, group, adding));
   for (const note of added.notes) context.stderr.line(safeLine(note, noteColumnsMax));
   const { groupId } = group;

@@ -29,6 +29,8 @@ export interface ReviewScreenOptions {
 /** Below this width the details stand under the list. */
 const wideColumns = 100;
 const textMax = 4000;
+const filesMax = 100;
+const patchMax = 20_000;
 const diffLinesMax = 2000;
 
 const keyOf: Readonly<Record<ReviewAction, string>> = { merge: 'm', pr: 'p', 'send-back': 'b', discard: 'd' };
@@ -199,7 +201,8 @@ function detailsOf({ groupId }: Review, row: ReviewRow | undefined, scroll: numb
     ...evidence.map((run) => line(safeLine(checkText(run), textMax), { wrap: 'wrap', dimColor: true })),
     line(`${changeText(row)} in ${groupId}`, { dimColor: true }),
     ...files
-      .flatMap(({ text }) => text.replace(/\n$/, '').split('\n'))
+      .slice(0, filesMax)
+      .flatMap(({ text }) => text.slice(0, patchMax).replace(/\n$/, '').split('\n'))
       .slice(0, diffLinesMax)
       .map(diffLine),
   ];

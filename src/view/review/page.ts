@@ -19,6 +19,7 @@ import {
 
 const textBytesMax = 20_000;
 const diffLinesMax = 600;
+const filesMax = 200;
 
 const style = `${pageStyle}
 details.row{border:1px solid var(--line);border-radius:8px;margin:8px 0;background:var(--card);padding:6px 12px}
@@ -131,7 +132,8 @@ function rowOf(review: Review, row: ReviewRow): Markup {
       disabled === undefined ? codeBlock(commandText(words)) : null,
     ),
     row.notMergeable === undefined ? null : el('p', { class: 'dim' }, row.notMergeable),
-    files.map(fileOf),
+    files.slice(0, filesMax).map(fileOf),
+    files.length > filesMax ? el('p', { class: 'dim' }, `And ${files.length - filesMax} more files.`) : null,
   );
 }
 

@@ -71,23 +71,6 @@ const model: RehearsalScript = {
   },
 };
 
-/**
- * The command `example` of the documents: the group that most pages assume. `example web` has a second session, and
- * `example rate-limits` is a group with work to merge.
- */
-const exampleGroup = `#!/bin/sh
-set -e
-if [ "$1" = rate-limits ]; then
-  cca group create rate-limits
-  cca session add rate-limits --name server --project ~/src/api --prompt "Add rate limits" --isolate worktree
-  exec cca group run rate-limits
-fi
-cca group create auth-refactor --max-budget-usd 5
-cca session add auth-refactor --name api --project ~/src/api --prompt "Add a verifyToken function with tests"
-[ "$1" != web ] ||
-  cca session add auth-refactor --name web --project ~/src/web --depends-on api --prompt "Use verifyToken of ../api"
-`;
-
 class Reader {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca-docs-')));
   readonly home = join(this.folder, 'home');
@@ -108,8 +91,7 @@ class Reader {
     const fakeGh = join(packageRoot, 'tests', 'support', 'cli', 'fake-gh.ts');
     writeFileSync(join(bin, 'gh'), `#!/bin/sh\nexec '${process.execPath}' '${fakeGh}' "$@"\n`);
     chmodSync(join(bin, 'gh'), 0o755);
-    writeFileSync(join(bin, 'example'), exampleGroup);
-    chmodSync(join(bin, 'example'), 0o755);
+    symlinkSync(join(import.meta.dir, 'example.sh'), join(bin, 'example'));
     makeTeamTemplates(join(this.home, 'team-templates'));
     writeFileSync(join(this.home, '.gitconfig'), gitConfig(this.home));
     for (const name of ['cca', 'claude-code-agent']) symlinkSync(launcher, join(bin, name));

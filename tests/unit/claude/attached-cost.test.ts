@@ -55,7 +55,7 @@ describe.each([
     keep(`${branch}${branch}`, said('m1', 1, branchOf(branch)), said('m2', 2, branchOf(branch)), said('m3', 3));
     expect(spent()).toBeCloseTo(0.03, 9);
   });
-  test('a total of the fork is its own', () => {
+  test('the total of a fork counts for the fork only', () => {
     keep('m', said('m1', 1), total(0.01));
     keep(branch, said('m1', 1, branchOf('m')), said('m2', 2), total(0.01));
     expect(spent()).toBeCloseTo(0.02, 9);

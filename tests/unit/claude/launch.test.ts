@@ -23,7 +23,7 @@ const args: WorkerArgsInput = {
 };
 
 describe('workerArgs', () => {
-  test('workerArgs of a first start', () => {
+  test('workerArgs of a first start contain all settings', () => {
     expect(workerArgs(args)).toEqual([
       ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
       ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
@@ -98,7 +98,7 @@ describe('workerEnvironment', () => {
     ...['CLAUDE_CODE_CHILD_SESSION', 'CLAUDE_CODE_EXECPATH', 'CLAUDE_CODE_SIMPLE', 'CLAUDE_PROJECT_DIR'],
     ...['CLAUDE_PLUGIN_ROOT', 'CLAUDE_ENV_FILE', 'BUN_OPTIONS', 'BUN_INSPECT', 'CLAUDE_CODE_SSE_PORT'],
     ...['BUN_INSPECT_PRELOAD', 'BUN_CONFIG_VERBOSE_FETCH', 'CLAUDE_CODE_DISABLE_CLAUDE_MDS'],
-  ])('%s is a trace of a surrounding claude and is removed', (name) => {
+  ])('the variable %s is a trace of a surrounding claude and is removed', (name) => {
     expect(environment({ [name]: '1' })[name]).toBeUndefined();
   });
 
@@ -106,7 +106,7 @@ describe('workerEnvironment', () => {
     ...['CLAUDE_CODE_MAX_OUTPUT_TOKENS', 'CLAUDE_CODE_SUBAGENT_MODEL', 'CLAUDE_CODE_USE_BEDROCK', 'AWS_PROFILE'],
     ...['CLAUDE_CODE_MAX_RETRIES', 'CLAUDE_CODE_SHELL', 'CLAUDE_CODE_AGENT_HOME', 'ANTHROPIC_MODEL', 'BUN_INSTALL'],
     ...['ANTHROPIC_BASE_URL', 'HTTPS_PROXY', 'DISABLE_AUTO_COMPACT', 'CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS'],
-  ])('%s is set by the user and is kept', (name) => {
+  ])('the variable %s is set by the user and is kept', (name) => {
     expect(environment({ [name]: '1' })[name]).toBe('1');
   });
 
@@ -118,7 +118,7 @@ describe('workerEnvironment', () => {
     expect(within.CLAUDE_CODE_SOMETHING_NEW).toBeUndefined();
   });
 
-  test('removed variables are named', () => {
+  test('variables removed from the environment are named', () => {
     const caller = {
       ...{ CLAUDE_CODE_SIMPLE: '1', CLAUDE_CODE_TMPDIR: '/big', CLAUDE_CODE_SSE_PORT: '5', CLAUDE_CODE_NEW: '1' },
       ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', CLAUDE_CODE_AGENT_FLEET: 'x', CLAUDE_CODE_OAUTH_TOKEN: 't' },

@@ -154,7 +154,7 @@ describe('parseLine', () => {
     ['task_updated', { patch: { status: 'running' } }, { kind: 'other', type: 'system/task_updated' }],
     ['task_updated', {}, { kind: 'other', type: 'system/task_updated' }],
     ['task_progress', {}, { kind: 'other', type: 'system/task_progress' }],
-  ] as const)('parseLine: %s %j is %j', (subtype, more, expected) => {
+  ] as const)('parseLine reads %s %j as %j', (subtype, more, expected) => {
     expect<unknown>(task(subtype, more)).toEqual(expected);
   });
 
@@ -185,7 +185,7 @@ describe('parseLine', () => {
     ['{"type":42}', { kind: 'other', type: '' }],
     ['{"type":"system"}', { kind: 'notice', code: 'unknown-line', text: 'an unknown notice (system/)' }],
     ['{"type":"brand_new","session_id":"s"}', { kind: 'other', type: 'brand_new', claudeSessionId: 's' }],
-  ])('parseLine: %j is %j', (line, expected) => {
+  ])('parseLine reads the line %j as %j', (line, expected) => {
     expect<unknown>(parseLine(line)).toEqual(expected);
   });
 

@@ -327,7 +327,7 @@ describe('judge', () => {
     expect({ transient, outage }).toEqual(expected as { transient: true; outage: true });
   });
 
-  test('an endless answer is truncated', () => {
+  test('an endless answer is truncated in the message', () => {
     const outcome = judged([init, { ...success, result: 'y'.repeat(2_000_000) }]);
     expect(outcome.status === 'completed' && outcome.result.length).toBe(50_000);
   });

@@ -47,7 +47,7 @@ describe('prices', () => {
     expect(usd('mine', { mine: { input: 1, output: 0, cacheCreation: 3, cacheRead: 0 } })).toBe(3);
   });
 
-  test('the user can replace prices', () => {
+  test('prices set by the user replace those of the table', () => {
     const table = { mine: { input: 2, output: 0, cacheCreation: 0, cacheRead: 0 } };
     expect(estimateCost('mine-1', { ...noTokens, input: 1e6 }, table)).toBe(2);
   });

@@ -51,7 +51,7 @@ describe('an answer', () => {
     ['no option for the second question', question, { options: [1] }],
     ['two options for a single choice', question, { options: [1, 2, 3] }],
     ['an unknown option', question, { options: [1, 3, 6] }],
-  ])('%s is refused as an answer', (_, item, given) => {
+  ])('an answer is refused: %s', (_, item, given) => {
     const answer = readAnswer(item, given);
     expect(answer.ok ? answer.value : answer.failure.reason).toBe('usage');
   });

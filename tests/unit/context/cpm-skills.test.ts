@@ -53,7 +53,7 @@ describe('checkSkill', () => {
     ['---\nname: bake\n---\n', 'description is missing'],
     ['---\nname: bake\ndescription: "  "\n---\n', 'description is missing'],
     [`---\nname: bake\ndescription: ${'x'.repeat(1025)}\n---\n`, 'more than 1024 characters'],
-  ])('the front matter %j is a problem', (head, message) => {
+  ])('the front matter %j of a skill is a problem', (head, message) => {
     const problems = checkSkill({
       file: 'SKILL.md',
       folder: 'bake',

@@ -64,7 +64,7 @@ describe('which sessions get a worktree', () => {
       [{ in: 'a', isolate: 'none' }, { in: 'b', after: [1] }, { in: 'a', after: [2] }, { in: 'b' }],
       ['none', 'worktree', 'none', 'worktree'],
     ],
-  ])('%s', (_, sketches, expected) => expect(modes(groupOf(sketches))).toEqual([...expected]));
+  ])('isolation: %s', (_, sketches, expected) => expect(modes(groupOf(sketches))).toEqual([...expected]));
 });
 
 const aGroup = fc.array(

@@ -329,7 +329,7 @@ describe('retry delay', () => {
     return nextStarts(log.state, { ...capacity, nowMs });
   };
 
-  test('a retry delay is waited for', () => {
+  test('a failed session starts again only after its retry delay', () => {
     expect(delayed(600_000)).toMatchObject({ starts: [], wait: { reason: 'backoff', until: nowMs + 600_000 } });
     expect(delayed(0).starts).toHaveLength(1);
   });

@@ -131,7 +131,7 @@ describe('money of attached users', () => {
   test.each([
     ['the group budget is spent', { maxBudgetUsd: 1 }, {}, "The group's budget is exhausted."],
     ['the session’s own cap is spent', {}, { maxBudgetUsd: 1 }, 'has used up its own budget.'],
-  ])('attaching when %s is refused', (_what, config, own, sentence) => {
+  ])('attaching is refused when %s', (_what, config, own, sentence) => {
     const log = begun(config);
     add(log, paused);
     record(log).definition = sessionDefinition(1, [], own);

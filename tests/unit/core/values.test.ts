@@ -11,7 +11,7 @@ test.each([
   ['cpm,', null],
   ['none,cpm', null],
   ['CPM', null],
-])('the context value %j is parsed', (text, names) => expect<unknown>(contextSystems(text)).toEqual(names));
+])('the value %j of --context is parsed', (text, names) => expect<unknown>(contextSystems(text)).toEqual(names));
 
 test.each([
   ['90s', 90_000],

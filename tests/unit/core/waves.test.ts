@@ -95,7 +95,7 @@ describe('the waves key', () => {
     ['cost <= quote', 0.3, []],
     ['cost <= quote', 0.2, ['it cost $0.30, more than $0.20']],
     ['cost <= quote', null, ['there was no estimate of its cost when the run began']],
-  ])('%s with a quote of %p: %j', (rule, quote, failures) => {
+  ])('the wave rule %s with a quote of %p gives %j', (rule, quote, failures) => {
     const terms = parseContinueIf(rule);
     if (typeof terms === 'string') throw new Error(terms);
     const results = { size: 3, accepted: 2, cost: 0.3 };

@@ -9,7 +9,7 @@ test.each([
   ['nothing', []],
   ['lines', [...Buffer.from('{"type":"a"}\n{"type":"b"}\n\n')]],
   ['bytes that are not text', [0, 255, 10, 128, 10, 0]],
-])('output arrives unchanged: %s', (_, values) => {
+])('claude output arrives unchanged: %s', (_, values) => {
   const message = printed(Uint8Array.from(values));
   const read = unpacked(packed(message));
   expect(read?.kind === 'attempt' && read.news.say === 'printed' && [...read.news.data]).toEqual(values);
@@ -31,6 +31,6 @@ test.each([
   '{"kind":"attempt"}\nabc',
   JSON.stringify({ ...attempt, news: { say: 'printed', offset: 7, data: 'no base64!' } }),
   JSON.stringify({ ...attempt, news: { say: 'printed', offset: -1 } }),
-])('not a message: %p', (text) => {
+])('the value %p is not a message', (text) => {
   expect(unpacked(Buffer.from(text))).toBeNull();
 });

@@ -76,7 +76,7 @@ test.each([
   ['git@git.example.org:team/t.git@v1.2', 'git@git.example.org:team/t.git', 'v1.2'],
   ['git.example.org:/srv/t@x', 'git.example.org:/srv/t', 'x'],
   ['file:///srv/t@v1', 'file:///srv/t', 'v1'],
-])('%s names a ref', (address, repository, ref) => {
+])('the source %s names a ref', (address, repository, ref) => {
   expect(splitRef(address)).toEqual({ repository, ref });
 });
 
@@ -88,12 +88,12 @@ test.each([
   'git@git.example.org:team/t.git',
   '../team@2',
   './a@b',
-])('%s names no ref', (address) => {
+])('the source %s names no ref', (address) => {
   expect(splitRef(address)).toEqual({ repository: address });
 });
 
 test.each(['main', 'v1.2', 'feature/x', 'refs/tags/v1', 'a'.repeat(40), '_x', 'release-2.0+1'])(
-  '%s is a valid ref',
+  'the ref %s is valid',
   (ref) => {
     expect(parseRef(ref)).toEqual({ ok: true, value: ref });
   },
@@ -115,6 +115,6 @@ test.each([
   'a.lock',
   '@{u}',
   'x'.repeat(201),
-])('%s is not a valid ref', (ref) => {
+])('the ref %s is refused', (ref) => {
   expect(parseRef(ref)).toMatchObject({ ok: false, failure: { reason: 'usage' } });
 });

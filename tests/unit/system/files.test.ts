@@ -163,7 +163,7 @@ test('removing a folder keeps the targets of its symlinks', () => {
   expect(files.list(at('moved'))).toEqual(['file']);
 });
 
-test('an existing file keeps its mode', () => {
+test('an existing file keeps its mode when it is opened for appending', () => {
   writeFileSync(at('shared'), '');
   chmodSync(at('shared'), 0o644);
   files.openAppend(at('shared')).close();

@@ -66,7 +66,7 @@ test('appended data is safe after one sync, the first time together with the fil
   expect(await stepsOf(calls)).toEqual(['write log', 'sync log', 'sync the folder', 'write log', 'sync log']);
 });
 
-test('cutting a partial line is synced', async () => {
+test('a cut partial line is synced and stays cut', async () => {
   const calls = `
     files.writeAtomic(at('log'), 'whole, to');
     steps.length = 0;
@@ -74,7 +74,7 @@ test('cutting a partial line is synced', async () => {
   expect(await stepsOf(calls)).toEqual(['cut log', 'sync log']);
 });
 
-test('a new name is synced', async () => {
+test('a new file name is synced to disk', async () => {
   const calls = `
     files.makeFolder(at('.new'));
     steps.length = 0;

@@ -76,7 +76,7 @@ describe('declarations', () => {
     ['- {name: a, requird: true}', '1:13 0 has no "requird"; did you mean "required"?'],
     ['- {required: true}', '1:3 0.name is missing'],
     ['- {name: a, default: [x]}', '1:22 0.default: expected a text, a number or true or false'],
-  ])('the declaration %s is a problem', (text, problem) => {
+  ])('the variable declaration %s is a problem', (text, problem) => {
     expect(problemsIn(read(text, variableList()))).toEqual([problem]);
   });
 

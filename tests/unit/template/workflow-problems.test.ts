@@ -77,7 +77,7 @@ describe('form', () => {
     ]);
   });
 
-  test('an impossible slug is reported', () => {
+  test('an impossible group slug is reported', () => {
     const text = `name: My Flow\nversion: 1\nsessions: { a: { ${ok} } }`;
     expect(folder.allFaults(text)).toEqual([expect.stringContaining('1:7 name: expected lower-case letters')]);
   });
@@ -190,7 +190,7 @@ describe('variables', () => {
 });
 
 describe('projects', () => {
-  test('projects must exist and be folders', () => {
+  test('projects that are missing or no folders are reported', () => {
     folder.write('flow/file.txt', 'x');
     const text =
       '  a: { prompt: hi }\n  b: { prompt: hi, project: nowhere }\n  c: { prompt: hi, project: file.txt }\n' +
@@ -206,7 +206,7 @@ describe('projects', () => {
 });
 
 describe('task', () => {
-  test('a task must exist and have text', () => {
+  test('a missing or empty task is reported', () => {
     expect(folder.faults('  a: { project: .. }\n  b: { project: .., prompt: " " }')).toEqual([
       '3:3 "a" has no task: give it "prompt" or "template"',
       '4:29 the prompt is blank',

@@ -17,9 +17,9 @@ test.each([
   [0.0042, '$0.0042'],
   [0.25, '$0.25'],
   [1234.5, '$1234.50'],
-])('money %d is formatted', (usd, text) => expect(formatMoney(usd)).toBe(text));
+])('the amount of %d dollars is formatted', (usd, text) => expect(formatMoney(usd)).toBe(text));
 
-test('an estimate is marked', () => expect(formatMoney(0.5, true)).toBe('~$0.50'));
+test('an estimated amount is marked with ~', () => expect(formatMoney(0.5, true)).toBe('~$0.50'));
 
 test.each([
   [0.005, true, '~<$0.01'],
@@ -27,7 +27,9 @@ test.each([
   [999.5, true, '~$1000'],
   [1234.5, false, '$1235'],
   [1_234_567, true, '~$1.2M'],
-] as const)('money %d fits seven columns', (usd, estimated, text) => expect(fitMoney(usd, estimated, 7)).toBe(text));
+] as const)('the amount of %d dollars fits seven columns', (usd, estimated, text) =>
+  expect(fitMoney(usd, estimated, 7)).toBe(text),
+);
 
 test.each([
   [0, '0'],

@@ -118,7 +118,7 @@ describe('contents of the report', () => {
     'Warning: 3 tools were denied.',
     'failed: not-logged-in',
     'Blocked by web, which failed.Retry with: claude-code-agent group run 20260102-030405-test --retry-failed',
-  ])('the report contains: %s', (words) => expect(text).toContain(words));
+  ])('the HTML report contains: %s', (words) => expect(text).toContain(words));
 
   test('the report shows each failure with its remedy', () => {
     const cures = elements.filter(({ attributes }) => attributes.get('class') === 'cure');

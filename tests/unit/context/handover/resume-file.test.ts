@@ -138,7 +138,7 @@ describe('whole files', () => {
     expect(result.startsWith('\ufeff')).toBe(before.startsWith('\ufeff'));
   });
 
-  test('line ends are kept', () => {
+  test('a resume file keeps its line ends', () => {
     const crlf = '---\r\nsession_ids: ["aaa"]\r\nother: 1\r\n---\r\nText\r\n';
     const result = record(crlf);
     expect(result.replaceAll('\r\n', '').includes('\n')).toBe(false);

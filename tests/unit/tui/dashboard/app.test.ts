@@ -69,6 +69,6 @@ test.each([
   ['\t\r', {}, [{ key: 'tab' }, { key: 'enter' }]],
   ['sab', {}, [{ text: 's' }, { text: 'a' }, { text: 'b' }]],
   ['a whole line\rq', {}, [{ text: 'a whole line' }, { key: 'enter' }, { text: 'q' }]],
-] as [string, Partial<Key>, Press[]][])('the input %j gives %j', (input, key, presses) => {
+] as [string, Partial<Key>, Press[]][])('the terminal input %j gives the keys %j', (input, key, presses) => {
   expect(pressesOf(input, { ...nothing, ...key })).toEqual(presses);
 });

@@ -71,7 +71,7 @@ test.each([
   ['an accent as its own character', 'e\u0301', 'é'],
   ['stacked marks', `a${'\u0334'.repeat(40)}`, 'a\u0334\u0334'],
   ['direction marks', 'a\u200f\u061cb', 'ab'],
-])('the width is right for %s', (_, text, plain) => {
+])('the terminal width of a text is right: %s', (_, text, plain) => {
   expect(plainWidths(text)).toBe(plain);
 });
 
@@ -117,7 +117,7 @@ test.each([
   ['rgb:0/0/f', 'dark'],
   ['red', null],
   ['', null],
-] as const)('the background %s is %s', (answer, background) => expect(backgroundOf(answer)).toBe(background));
+] as const)('the terminal background %s is %s', (answer, background) => expect(backgroundOf(answer)).toBe(background));
 
 test.each([
   ['15;0', 'dark'],

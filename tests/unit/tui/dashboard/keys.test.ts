@@ -102,7 +102,7 @@ test.each([
   [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. It cannot be paused or resumed.' }],
   [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It takes no more messages.' }],
   [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only failed sessions can be retried.' }],
-] as [number, string, KeyCommand][])('the key on session %d: %s', (number, key, command) => {
+] as [number, string, KeyCommand][])('on session %d the key %s gives its command', (number, key, command) => {
   expect(pressed([text(key)], { number }).commands).toEqual([command]);
 });
 

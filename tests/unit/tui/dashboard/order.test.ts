@@ -22,7 +22,7 @@ const acyclic = fc
     ),
   );
 
-test('dependencies are listed first', () => {
+test('sessions are listed after their dependencies', () => {
   fc.assert(
     fc.property(acyclic, (dependencies) => {
       const order = placed(dependencies).map(({ id }) => id);

@@ -37,7 +37,7 @@ test.each([
   ['a click', '\u001b[<0;12;3M'],
   ['a background colour', '\u001b]11;rgb:0000/0000/0000\u001b\\'],
   ['a terminal name', '\u001b[?62;22c'],
-])('%s is parsed wherever it is split', (_, report) => {
+])('terminal input with %s is parsed wherever it is split', (_, report) => {
   // The part before could be any other key.
   for (let at = 3; at < report.length; at += 1) {
     const { typed, told } = taken(report.slice(0, at), `${report.slice(at)}j`);

@@ -108,7 +108,7 @@ describe('contents', () => {
     expect(without.groups[without.index]).toBeDefined();
   });
 
-  test('the selected row is visible', () => {
+  test('the selected row of the home screen is visible', () => {
     const many = Array.from({ length: 300 }, (_, index) => group(`g${index}`, 'completed', index));
     const ui = { ...firstHomeUi, selected: 'id-g250' };
     const frame = draw(ui, { ...view, groups: many }, { ...terminal, rows: 12 });
@@ -163,7 +163,7 @@ describe('keys', () => {
     expect(none.command).toMatchObject({ do: 'tell' });
   });
 
-  test('help, quit and unknown keys work', () => {
+  test('the home screen handles help, quit and unknown keys', () => {
     expect(press(firstHomeUi, ...typed('?')).ui.mode).toEqual({ kind: 'help' });
     expect(press(firstHomeUi, ...typed('?', 'q')).command).toBeUndefined();
     for (const out of [...typed('q'), { key: 'ctrl-c' }] as Press[])

@@ -109,10 +109,10 @@ async function makePictures(): Promise<void> {
   const group = await cca('group', 'create', 'key-rotation', '--from', workflow, '--var', `dir=${projects}`);
   await cca('group', 'run', group, '--detach', '--rehearse', join(import.meta.dir, 'pictures/rehearsal.yaml'));
   await plateau(group);
-  const opened = { shows: ['›✓  001 keys', '006 gateway', 'q quit'] };
-  const gateway = { keys: 'jjjj', shows: ['── 006 gateway', './check.sh --all'] };
+  const opened = { shows: ['001 keys', '006 gateway', 'q quit'] };
+  const gateway = { keys: 'gjjjj', shows: ['─ 006 gateway', './check.sh --all'] };
   await dashboard('dashboard.svg', group, { columns: 120, rows: 24 }, [opened, gateway]);
-  const log = { keys: 'l', shows: ['── 001 keys', '[log]', '== attempt 1 started', 'All 18 checks pass'] };
+  const log = { keys: 'gl', shows: ['─ 001 keys', '[log]', '== attempt 1 started', 'All 18 checks pass'] };
   await dashboard('details.svg', group, { columns: 110, rows: 42 }, [opened, log]);
   keep('graph.svg', `${await cca('group', 'graph', group, '--format', 'svg')}\n`);
   const logs = ['session', 'logs'];

@@ -441,7 +441,7 @@ export const keyActions: readonly KeyAction[] = [
     command: { do: 'mouse', isOn: !ui.hasMouse },
   })),
   action('ctrl-l', 'redraw the screen', ({ ui }) => ({ ui, command: { do: 'redraw' } })),
-  action('ctrl-z', 'suspend; fg returns', ({ ui }) => ({ ui, command: { do: 'suspend' } })),
+  action('ctrl-z', 'suspend the dashboard; fg continues', ({ ui }) => ({ ui, command: { do: 'suspend' } })),
   action('ctrl-c', 'pause all, or leave a watched group', ({ ui }) => ({ ui, command: { do: 'interrupt' } })),
   action('? h :', 'all commands and keys', openPalette, 'help'),
   action('q', 'leave', quit, ({ context: { shape } }) => (shape === 'full' ? 'back' : 'quit')),
@@ -471,7 +471,7 @@ export interface PaletteChoice {
   readonly refusal: string | null;
 }
 
-/** What fits the text: the best first, what is not possible last. */
+/** What fits the text, the best first; of similar ones, what is possible now first. */
 export function paletteChoices(ui: Ui, context: KeyContext): PaletteChoice[] {
   const { mode } = ui;
   const at = atOf({ ...ui, mode: browse }, context);
@@ -481,7 +481,7 @@ export function paletteChoices(ui: Ui, context: KeyContext): PaletteChoice[] {
     const rank = wanted === one.keys[0] ? -1 : fuzzyRank(label, wanted);
     return rank === null ? [] : [{ action: one, label, refusal: refusal(one, at), rank }];
   });
-  const weight = (choice: (typeof choices)[number]): number => (choice.refusal === null ? 0 : 10_000) + choice.rank;
+  const weight = (choice: (typeof choices)[number]): number => (choice.refusal === null ? 0 : 500) + choice.rank;
   return choices.toSorted((one, other) => weight(one) - weight(other));
 }
 

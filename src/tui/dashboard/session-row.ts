@@ -57,7 +57,7 @@ const besideMost = 130;
 
 /** Beside the details the list still has projects and activity. */
 export function listColumns(columns: number): number {
-  return Math.min(besideMost, Math.max(projectColumns + frameSize, Math.round(columns * 0.44)));
+  return Math.min(besideMost, Math.max(projectColumns + frameSize, Math.round(columns / 2)));
 }
 
 export function layoutFor({ state, live }: Pick<View, 'state' | 'live'>, columns: number): RowLayout {
@@ -78,8 +78,8 @@ export function layoutFor({ state, live }: Pick<View, 'state' | 'live'>, columns
     (sum, width) => sum + (width === 0 ? 0 : width + gap),
     edge,
   );
-  // A name is cut only where what the session does would have less than a quarter of the row.
-  const room = columns - used - gap - Math.floor(columns / 4);
+  // A name is cut only where DOING would have less than this share of the row.
+  const room = columns - used - gap - Math.floor(columns / (isWide ? 4 : 6));
   const title = Math.min(wanted.title, Math.max(room, isWide ? 34 : 18));
   const rest = Math.max(0, columns - used - title - gap);
   const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
@@ -222,7 +222,8 @@ function modelName({ definition, model }: SessionRecord): string {
 
 function changeCells({ changes }: View, { definition, state }: SessionRecord, layout: RowLayout): ScreenCell[] {
   const lines = state.status === 'completed' ? state.work : changes?.get(definition.id);
-  if (lines === undefined || layout.changes === 0) return [{ text: column(layout, '', layout.changes) }];
+  const isEmpty = lines === undefined || lines.insertions + lines.deletions === 0;
+  if (isEmpty || layout.changes === 0) return [{ text: column(layout, '', layout.changes) }];
   const [added, removed] = [`+${formatCount(lines.insertions)}`, ` -${formatCount(lines.deletions)}`];
   const blank = ' '.repeat(Math.max(0, layout.changes - added.length - removed.length));
   return [

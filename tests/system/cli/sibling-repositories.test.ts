@@ -77,9 +77,11 @@ class Known(unittest.TestCase):
 
 /** Only the deny rules protect the user's checkouts from it. */
 const free = ['--permission-mode', 'bypassPermissions'];
+/** The old tests expect the old behaviour. */
+const tests = ['--guard', 'none'];
 const sessions: Readonly<Record<string, string[]>> = {
   money: ['--setup', 'npm ci --offline && npm run build', '--accept', 'npm test'],
-  web: ['--setup', 'npm ci --offline', '--accept', 'npm test', '--depends-on', 'money', ...free],
+  web: ['--setup', 'npm ci --offline', '--accept', 'npm test', '--depends-on', 'money', ...free, ...tests],
   rates: [
     '--setup',
     'python3 -m venv --without-pip .venv',
@@ -87,6 +89,7 @@ const sessions: Readonly<Record<string, string[]>> = {
     '.venv/bin/python -m unittest',
     '--depends-on',
     'money',
+    ...tests,
   ],
 };
 

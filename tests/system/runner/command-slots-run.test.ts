@@ -112,7 +112,8 @@ test('a diamond of worktrees with set-up and acceptance works with a single slot
   const group = makeInWorktrees(sketches, { commandsAtOnce: 1 });
   answerAll(rig, Object.keys(after).map(group.claudeId));
   expect(await group.run(envOf(group)).result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(notes(group).length).toBe(16);
+  // Set-up runs again in the fresh checkout of each acceptance.
+  expect(notes(group).length).toBe(24);
   expect(most(group)).toBe(1);
   git(join(group.folder, 'projects', 'app'), 'fsck', '--strict');
 }, 60_000);

@@ -205,8 +205,12 @@ function onSession(
   run: (record: SessionRecord, at: At) => Pressed,
   hint?: Words,
 ): KeyAction {
-  const checked = (at: At): Pressed =>
-    at.record === undefined ? told(at.ui, 'No session is selected.') : run(at.record, at);
+  const checked = (at: At): Pressed => {
+    if (at.record === undefined) return told(at.ui, 'No session is selected.');
+    const { ui, ...rest } = run(at.record, at);
+    // The selection stays where the user acted.
+    return { ui: { ...ui, home: at.record.definition.id }, ...rest };
+  };
   return action(keys, label, checked, hint);
 }
 

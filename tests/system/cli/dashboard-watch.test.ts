@@ -164,7 +164,7 @@ test('when the runner dies, the dashboard reports it and follows the next one', 
   terminal.type('p');
   await terminal.shows('The group has no runner. Press P to resume it');
   terminal.type('P');
-  await terminal.shows('Go on (y), or pause what still works (p)?');
+  await terminal.shows('Resume it (y), or pause what still works (p)?');
   terminal.type('y');
   await user.event(group, 'session_adopted');
   await terminal.until((text) => !text.includes('runner gone') && text.includes('its own runner'));

@@ -419,3 +419,20 @@ test('the palette runs what is chosen, finds by letters in order, and shows why 
   );
   expect(shown).toMatch(/r +retry the failed .*Only failed sessions can be retried\./);
 });
+
+test('a key that acts on a session keeps it selected', () => {
+  const { state: shown } = fold(sceneEvents);
+  for (const key of ['p', 's', 'o', 'a']) {
+    const before = { ...firstUi, selected: sessionId(2) };
+    const context = {
+      state: shown,
+      ids: [sessionId(2)],
+      index: 0,
+      listRows: 5,
+      paneRows: 4,
+      hit,
+      runner: 'elsewhere',
+    } as const;
+    expect(press(before, text(key), { ...context, shape: 'none' }).ui.home).toBe(sessionId(2));
+  }
+});

@@ -142,6 +142,6 @@ export class AskingUser {
   }
 }
 
-export function count(text: string, part: string): number {
+export function occurrences(text: string, part: string): number {
   return text.split(part).length - 1;
 }

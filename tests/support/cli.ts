@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, realpathSync, rmSync
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { claudeBinary } from './claude-binary.ts';
-import { type Finished, mayRunInProcess, runInProcess } from './in-process.ts';
+import { mayRunInProcess, type ProgramResult, runInProcess } from './in-process.ts';
 import { impatience, patienceMs } from './mailbox.ts';
 import { noteTried } from './tried.ts';
 
@@ -18,7 +18,7 @@ export function pinnedClaude(): string {
 
 export interface Started {
   readonly pid: number;
-  readonly finished: Promise<Finished>;
+  readonly finished: Promise<ProgramResult>;
   kill(signal: NodeJS.Signals): void;
 }
 
@@ -67,7 +67,7 @@ export class Machine {
     };
   }
 
-  run(...args: string[]): Promise<Finished> {
+  run(...args: string[]): Promise<ProgramResult> {
     const isOurs = this.program === launcher;
     if (isOurs && mayRunInProcess(args)) return runInProcess({ args, cwd: this.folder, env: this.env });
     return this.start(...args).finished;

@@ -14,11 +14,11 @@ import {
 import type { Decision } from '../../src/core/plan/decision.ts';
 import { readySessions } from '../../src/core/plan/plan.ts';
 import { decide } from '../../src/core/plan/schedule.ts';
-import { CoreLog, type Outcome } from './core-events.ts';
+import { type AttemptOutcome, CoreLog } from './core-events.ts';
 
 export type Settled = Extract<Decision, { do: 'settle' }>;
 type Start = Extract<Decision, { do: 'start' }>;
-type Known = 'pending' | 'running' | Outcome;
+type Known = 'pending' | 'running' | AttemptOutcome;
 
 const capacity = { preparingMax: 100 };
 
@@ -95,7 +95,7 @@ export class CoreDriver {
   }
 
   /** Ends a running session. */
-  finish(id: SessionId, outcome: Outcome, used?: Usage): void {
+  finish(id: SessionId, outcome: AttemptOutcome, used?: Usage): void {
     this.check(this.known.get(id) === 'running', `${id} does not run`);
     if (outcome === 'completed') this.log.complete(id, used);
     else if (outcome === 'failed') this.log.fail(id, used);

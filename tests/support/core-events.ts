@@ -63,7 +63,7 @@ export function attemptId(sessionId: SessionId, attempt: number): string {
   return `${sessionId.slice(0, 3)}#${attempt}`;
 }
 
-export type Outcome = 'completed' | 'failed' | 'paused';
+export type AttemptOutcome = 'completed' | 'failed' | 'paused';
 
 /** A log and its reduced state. One second passes with every event. */
 export class CoreLog {

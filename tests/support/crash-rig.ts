@@ -11,7 +11,7 @@ import { loadGroup } from '../../src/store/group-store.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import type { Alteration } from './altered-world.ts';
 import { pinnedClaude, type Started } from './cli.ts';
-import type { Invocation, Rig } from './fake-claude-rig.ts';
+import type { FakeClaudeHarness, Invocation } from './fake-claude-rig.ts';
 import { type GroupFixture, packageRoot } from './group-fixture.ts';
 import { kill } from './kill.ts';
 import { noteTried } from './tried.ts';
@@ -81,7 +81,7 @@ function workLine(fake: Invocation): object {
 }
 
 /** Lets a fake read its prompt and identify itself. */
-export async function begin(fake: Invocation): Promise<void> {
+export async function identify(fake: Invocation): Promise<void> {
   await fake.prompt();
   await fake.init();
 }
@@ -92,14 +92,14 @@ export async function finish(fake: Invocation, costUsd = 0.01, result = 'done'):
   await fake.succeed(costUsd, result);
 }
 
-export async function work(fake: Invocation): Promise<void> {
-  await begin(fake);
+export async function finishAtOnce(fake: Invocation): Promise<void> {
+  await identify(fake);
   await finish(fake);
 }
 
 /** Every fake of these sessions works as soon as it starts. */
-export function answerAll(rig: Rig, claudeSessionIds: readonly string[]): void {
-  for (const id of claudeSessionIds) rig.answerEach(id, work);
+export function answerAll(rig: FakeClaudeHarness, claudeSessionIds: readonly string[]): void {
+  for (const id of claudeSessionIds) rig.answerEach(id, finishAtOnce);
 }
 
 export interface Spoken {

@@ -196,7 +196,7 @@ export function resultLine(costUsd: number, fields: Record<string, unknown> = {}
   };
 }
 
-export interface Rig {
+export interface FakeClaudeHarness {
   /** Path of a program to be used as claude. */
   readonly program: string;
   /** Environment that the runner needs so that fakes find the rig. */
@@ -211,7 +211,7 @@ export interface Rig {
 }
 
 /** Starts the rig. Fakes that are still connected when it stops exit. */
-export async function startRig(): Promise<Rig> {
+export async function startRig(): Promise<FakeClaudeHarness> {
   const folder = mkdtempSync(join(tmpdir(), 'cca-rig-'));
   const socketPath = join(folder, 's');
   const program = join(folder, 'claude');

@@ -7,7 +7,15 @@ import { fleetPaths } from '../../src/fleet/fleet-files.ts';
 import { firstMessageUsd } from './books.ts';
 import { until } from './cli.ts';
 import { markedProcesses } from './crash-rig.ts';
-import { type ChaosResult, describe, keysLeft, runChaos, stepsOfEach, storyOf, type Trouble } from './fleet-chaos.ts';
+import {
+  type ChaosFault,
+  type ChaosResult,
+  describe,
+  keysLeft,
+  runChaos,
+  stepsOfEach,
+  storyOf,
+} from './fleet-chaos.ts';
 import { git } from './git/repository.ts';
 import { type Noted, stepUsd } from './stepping-claude.ts';
 
@@ -15,7 +23,7 @@ import { type Noted, stepUsd } from './stepping-claude.ts';
 const looksMax = 100;
 
 /** Runs the whole scenario. `opened` gets the function that ends the group and its hosts, also after a failure. */
-export async function expectAllOnce(trouble: Trouble, opened: (close: () => Promise<void>) => void): Promise<void> {
+export async function expectAllOnce(trouble: ChaosFault, opened: (close: () => Promise<void>) => void): Promise<void> {
   let story = (): string => '';
   try {
     const result = await runChaos(trouble, (ground, closing) => {

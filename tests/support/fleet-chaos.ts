@@ -3,7 +3,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { launcher } from './cli.ts';
 import { type CuttableProxy, type CutWay, startProxy } from './cuttable-proxy.ts';
-import { type FleetGround, type Machine, openGround } from './fleet-ground.ts';
+import { type FleetGround, type HostFixture, openGround } from './fleet-ground.ts';
 import { type Noted, steppingClaude, stepsNoted } from './stepping-claude.ts';
 import { noteTried } from './tried.ts';
 
@@ -27,14 +27,14 @@ const kinds = [
   'redis as it was',
 ] as const;
 
-export interface Trouble {
+export interface ChaosFault {
   readonly kind: (typeof kinds)[number];
   readonly lastsMs: number;
   readonly way: CutWay;
 }
 
 /** Each fault alone, long enough to be noticed where possible. */
-export const singleTroubles: readonly Trouble[] = [
+export const singleTroubles: readonly ChaosFault[] = [
   { kind: 'machine cut off', way: 'both', lastsMs: 60_000 },
   { kind: 'machine cut off', way: 'up', lastsMs: 2 * leaseMs },
   { kind: 'machine cut off', way: 'down', lastsMs: 2 * leaseMs },
@@ -47,7 +47,7 @@ export const singleTroubles: readonly Trouble[] = [
 ];
 
 /** Faults of a shared part, not of one host. */
-export const isOfCenter = (kind: Trouble['kind']): boolean => /^(runner|redis)/.test(kind);
+export const isOfCenter = (kind: ChaosFault['kind']): boolean => /^(runner|redis)/.test(kind);
 
 /** Keys left in Redis, except permanent ones: the registry and the engine's queue keys. */
 export function keysLeft({ server }: FleetGround): string[] {
@@ -79,10 +79,10 @@ export function storyOf({ group, machines }: FleetGround): string {
 export interface ChaosResult {
   readonly ground: FleetGround;
   readonly noted: readonly Noted[];
-  readonly trouble: Trouble;
+  readonly trouble: ChaosFault;
 }
 
-export const describe = ({ kind, lastsMs, way }: Trouble): string =>
+export const describe = ({ kind, lastsMs, way }: ChaosFault): string =>
   `${kind}${kind.endsWith('cut off') ? ` ${way}` : ''} ${lastsMs / 1_000}s`;
 
 /** Each waits a moment for newly started hosts. */
@@ -90,7 +90,7 @@ const bookingsMax = 6;
 
 /** `opened` gets the fixture and its cleanup. Throws when the group does not complete. */
 export async function runChaos(
-  trouble: Trouble,
+  trouble: ChaosFault,
   opened: (ground: FleetGround, close: () => Promise<void>) => void,
 ): Promise<ChaosResult> {
   const chaos = await Chaos.open(opened);
@@ -102,7 +102,7 @@ class Chaos {
   readonly #claude: string;
   readonly #proxies: readonly CuttableProxy[];
   readonly #runnerProxy: CuttableProxy;
-  readonly #machines: readonly Machine[];
+  readonly #machines: readonly HostFixture[];
   /** Sooner than they would expire, once the group is over. */
   readonly #hurry = Promise.withResolvers<void>();
   #runner: Bun.Subprocess | null = null;
@@ -151,7 +151,7 @@ class Chaos {
     return chaos;
   }
 
-  async run(trouble: Trouble): Promise<ChaosResult> {
+  async run(trouble: ChaosFault): Promise<ChaosResult> {
     const { folder } = this.#ground.group;
     const steps = (): number => stepsNoted(folder).filter(({ word }) => word === 'did').length;
     let isOver = false;
@@ -210,9 +210,9 @@ class Chaos {
   }
 
   /** Resolves when the fault has healed. */
-  async #happen({ kind, lastsMs, way }: Trouble): Promise<void> {
+  async #happen({ kind, lastsMs, way }: ChaosFault): Promise<void> {
     const index = this.#busy();
-    const machine = this.#machines[index] as Machine;
+    const machine = this.#machines[index] as HostFixture;
     const lasts = (): Promise<void> => Promise.race([Bun.sleep(lastsMs), this.#hurry.promise]);
     switch (kind) {
       case 'machine cut off':

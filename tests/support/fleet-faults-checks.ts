@@ -7,7 +7,7 @@ import type { NamespacedHost } from './fleet/namespaced-host.ts';
 import { FaultyFleet, job, repositories, untilTrue } from './fleet-faults.ts';
 import { git } from './git/repository.ts';
 
-export interface Fault {
+export interface FleetFault {
   readonly name: string;
   /** Absent = short, so that a lost host is given up soon. */
   readonly leaseSeconds?: number;
@@ -43,7 +43,7 @@ async function redisAway(fleet: FaultyFleet, seconds: number): Promise<void> {
   fleet.release('four');
 }
 
-export const faults: readonly Fault[] = [
+export const faults: readonly FleetFault[] = [
   {
     name: 'all processes of a host are killed',
     async happen(fleet, host) {
@@ -154,7 +154,7 @@ function unbooked({ events }: FaultyFleet): readonly string[] {
 }
 
 /** Runs the job during the fault. Throws with the whole history when a check fails. */
-export async function expectJobDone(program: string, fault: Fault, bigBytes: number): Promise<void> {
+export async function expectJobDone(program: string, fault: FleetFault, bigBytes: number): Promise<void> {
   const { leaseSeconds = 15, diskBytes } = fault;
   const fleet = await FaultyFleet.open(program, { leaseSeconds, bigBytes, ...(diskBytes ? { diskBytes } : {}) });
   try {

@@ -60,7 +60,7 @@ export async function untilTrue(condition: () => boolean | Promise<boolean>, wha
   }
 }
 
-export interface FleetOptions {
+export interface FleetFixtureOptions {
   readonly leaseSeconds: number;
   /** Size of a disk for the data folder of each host; absent = they share that of the tests. */
   readonly diskBytes?: number;
@@ -88,7 +88,7 @@ export class FaultyFleet {
   }
 
   /** `program`: what the user has installed. */
-  static async open(program: string, options: FleetOptions): Promise<FaultyFleet> {
+  static async open(program: string, options: FleetFixtureOptions): Promise<FaultyFleet> {
     const user = new User({ ANTHROPIC_API_KEY: 'test-key', CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
     user.program = program;
     const marks = join(user.folder, 'marks');
@@ -115,7 +115,7 @@ export class FaultyFleet {
     return fleet;
   }
 
-  async #setUp({ leaseSeconds, bigBytes }: FleetOptions): Promise<void> {
+  async #setUp({ leaseSeconds, bigBytes }: FleetFixtureOptions): Promise<void> {
     const { user, hosts } = this;
     const bin = join(user.folder, 'ssh-bin');
     mkdirSync(bin);

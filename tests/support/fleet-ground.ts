@@ -24,7 +24,7 @@ const world = createRealWorld();
 export const machineMain = join(import.meta.dir, 'fleet-machine-main.ts');
 
 /** A host that runs sessions of others. */
-export class Machine {
+export class HostFixture {
   readonly root: string;
   readonly home: string;
   readonly #env: Readonly<Record<string, string>>;
@@ -96,9 +96,9 @@ export class Machine {
 export interface FleetGround {
   readonly group: GroupFixture;
   readonly server: RedisServer;
-  readonly machines: Readonly<Record<string, Machine>>;
+  readonly machines: Readonly<Record<string, HostFixture>>;
   /** Adds and starts another host. */
-  addMachine(name: string, options: MachineOptions): Machine;
+  addMachine(name: string, options: MachineOptions): HostFixture;
   /** A connection that the caller closes. */
   redis(): Promise<FleetRedis>;
   close(): Promise<void>;
@@ -169,8 +169,8 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
   written(writeFleet(world.files, group.root, { ...common, publicKey, signingKey }));
   const claude = options.claude?.(group.folder) ?? null;
   const ownEnv = options.envOf?.(group.folder) ?? {};
-  const machines: Record<string, Machine> = {};
-  const addMachine = (name: string, options: MachineOptions): Machine => {
+  const machines: Record<string, HostFixture> = {};
+  const addMachine = (name: string, options: MachineOptions): HostFixture => {
     const { slots = 2, labels = [], redisPort = server.port, redisAddress = '127.0.0.1' } = options;
     const root = join(group.folder, `machine ${name}`);
     const home = join(group.folder, `home ${name}`);
@@ -184,7 +184,7 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
     if (login !== undefined) keepLogin(root, login);
     const program = { ...ownEnv, ...(claude === null ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claude }) };
     const all = { PATH: process.env.PATH ?? '', HOME: home, ...env, ...program, ...options.env };
-    const machine = new Machine(root, home, all, options.main, options.within);
+    const machine = new HostFixture(root, home, all, options.main, options.within);
     machines[name] = machine;
     machine.start();
     return machine;

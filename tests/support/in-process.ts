@@ -11,13 +11,13 @@ import { packageRoot } from './group-fixture.ts';
 import { isLongRun } from './long.ts';
 import { checkPrinted } from './printed-commands.ts';
 
-export interface Finished {
+export interface ProgramResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface CommandLine {
+export interface ProgramCall {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -50,7 +50,7 @@ export function mayRunInProcess(args: readonly string[]): boolean {
 }
 
 /** Runs it to its end: exit code and output. */
-export async function runInProcess({ args, cwd, env, world }: CommandLine): Promise<Finished> {
+export async function runInProcess({ args, cwd, env, world }: ProgramCall): Promise<ProgramResult> {
   const stdout = collector();
   const stderr = collector();
   const own = { stdinIsTerminal: () => false, cwd: () => cwd };

@@ -5,7 +5,7 @@ import { buildProgram } from '../../src/cli/program.ts';
 import { packageRoot } from './cli.ts';
 
 /** Throws commander's refusal; help is none. The command's action does not run. */
-export async function parseCommand(argv: readonly string[]): Promise<void> {
+export async function parseArguments(argv: readonly string[]): Promise<void> {
   const program = await buildProgram(createContext(packageRoot), argv, '0');
   const { path } = argv.reduce<{ readonly path: Command; readonly done: boolean }>(
     ({ path, done }, word) => {

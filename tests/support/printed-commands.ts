@@ -1,5 +1,5 @@
 /** Checks that each command advised during tests is accepted by the program exactly as printed. */
-import { parseCommand } from './parse-command.ts';
+import { parseArguments } from './parse-command.ts';
 
 /** After its purpose, to the end of the line; a sequence is typed in one line. */
 const advised = /(?:(?<!Usage): |&& )claude-code-agent ([a-z]+ [^\n`·"]*)/g;
@@ -14,7 +14,7 @@ export async function checkPrinted(text: string): Promise<void> {
       if (seen.has(part)) continue;
       seen.add(part);
       const words = (part.match(shellWords) ?? []).map((word) => word.replaceAll(/'([^']*)'|\\(')/g, '$1$2'));
-      await parseCommand(words).catch((error: unknown) => {
+      await parseArguments(words).catch((error: unknown) => {
         throw new Error(`This was advised, and is not taken: claude-code-agent ${part}\n${error}\nIn: ${text}`);
       });
     }

@@ -1,10 +1,10 @@
 /** A rig of fake claudes for one test file, and the groups of its tests. */
 import { afterAll, afterEach, beforeAll } from 'bun:test';
 import { removeGroup } from './crash-rig.ts';
-import { type Invocation, type Rig, resultLine, startRig } from './fake-claude-rig.ts';
+import { type FakeClaudeHarness, type Invocation, resultLine, startRig } from './fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from './group-fixture.ts';
 
-export let rig: Rig;
+export let rig: FakeClaudeHarness;
 const groups: GroupFixture[] = [];
 
 /** Called once per test file; `remove` is for groups inside another one's folder. */

@@ -57,7 +57,7 @@ export function steppedWorld(files?: Partial<Files>): SteppedWorld {
   return { ...real, clock: new SteppedClock(), files: { ...real.files, watch: () => () => {}, ...files } };
 }
 
-export class Trouble extends Error {
+export class InjectedFailure extends Error {
   readonly code: string;
 
   constructor(code: string) {
@@ -67,7 +67,7 @@ export class Trouble extends Error {
 }
 
 /** Which changing call fails, counted from 1, and how. */
-export interface Fault {
+export interface FileFault {
   readonly call: number;
   /** `dies`: nothing after it runs either, as when the process is killed. `fails`: only this call. */
   readonly how: 'dies' | 'fails';
@@ -78,7 +78,7 @@ export interface FaultyFiles {
   readonly files: Files;
   /** Changing calls so far, as `name path`. */
   readonly calls: string[];
-  fault: Fault | null;
+  fault: FileFault | null;
 }
 
 /** Real files whose chosen changing call does half of its work and throws. */
@@ -88,10 +88,10 @@ export function faultyFiles(real: Files): FaultyFiles {
     calls.push(`${name} ${path}`);
     const { fault } = control;
     const isDead = fault?.how === 'dies' && calls.length > fault.call;
-    if (isDead) throw new Trouble('DEAD');
+    if (isDead) throw new InjectedFailure('DEAD');
     if (calls.length !== fault?.call) return whole();
     half();
-    throw new Trouble(fault.code ?? 'EIO');
+    throw new InjectedFailure(fault.code ?? 'EIO');
   };
   const files: Files = {
     ...real,

@@ -9,7 +9,7 @@ import {
   commentsOf,
   functionsOf,
   type Import,
-  importsOf,
+  readImports,
   type SourceFile,
 } from './tidy-source.ts';
 
@@ -71,7 +71,7 @@ export function checkFrontEnds(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => frontEnds.includes(layerOf(path)))
     .flatMap((file) =>
-      importsOf(file)
+      readImports(file)
         .filter(({ target }) => /^src\/(?:worker|fleet|runner|store)\//.test(target))
         .filter(({ target }) => !frontEndExceptions.some((known) => known.target.test(target)))
         .map(({ target }) => `${file.path}: imports ${target}; let app give it what it needs`),
@@ -159,7 +159,7 @@ export function checkLayers(files: readonly SourceFile[]): string[] {
     const layer = layerOf(file.path);
     const allowed = layers[layer];
     if (allowed === undefined) return [`${file.path}: ${layer} is no module of docs/architecture.md`];
-    return importsOf(file).flatMap(({ target, isFile, typeOnly }) => {
+    return readImports(file).flatMap(({ target, isFile, typeOnly }) => {
       if (!isFile) return packageProblem(file.path, layer, target);
       if (!target.startsWith('src/')) return file.path === 'src/main.ts' ? [] : [`${file.path}: imports ${target}`];
       const other = layerOf(target);
@@ -175,7 +175,7 @@ export function checkCircles(files: readonly SourceFile[]): string[] {
   const known = new Set(files.map(({ path }) => path));
   const edges = new Map(
     files.map((file) => {
-      const targets = importsOf(file).flatMap(({ target, isFile }) => (isFile && known.has(target) ? [target] : []));
+      const targets = readImports(file).flatMap(({ target, isFile }) => (isFile && known.has(target) ? [target] : []));
       return [file.path, targets] as const;
     }),
   );
@@ -288,7 +288,7 @@ function heavyBehind(entry: string, files: readonly SourceFile[], counts: (one: 
     const file = byPath.get(path);
     if (file === undefined || seen.has(path)) continue;
     seen.add(path);
-    for (const { target, isFile } of importsOf(file).filter((one) => !one.typeOnly && counts(one))) {
+    for (const { target, isFile } of readImports(file).filter((one) => !one.typeOnly && counts(one))) {
       if (isFile) open.push(target);
       else if (heavyPackages.test(target) && !isCommandLine(entry, target))
         problems.push(`${path}: ${target} is too heavy for ${entry}`);

@@ -122,7 +122,7 @@ function stringEnd(text: string, start: number): number {
 const importPattern =
   /^(?:import|export)\s+(type\s)?(?:[^;'"]*?\sfrom\s+)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm;
 
-export function importsOf(file: SourceFile): Import[] {
+export function readImports(file: SourceFile): Import[] {
   return [...blankComments(file.text).matchAll(importPattern)].map((match) => {
     const written = (match[2] ?? match[3]) as string;
     const isFile = written.startsWith('.');

@@ -11,7 +11,7 @@ import {
   blankComments,
   blankOut,
   functionsOf,
-  importsOf,
+  readImports,
   readSources,
   type SourceFile,
 } from '../support/tidy-source.ts';
@@ -115,7 +115,7 @@ test('a front end that reads a group by itself is found, and so is an unused exc
   expect(told('src/index.ts', "export * from './runner/facts.ts';")).toHaveLength(1);
   expect(told('src/cli/a.ts', "import { submit } from '../app/submit.ts';")).toEqual([]);
   expect(told('src/app/a.ts', "import { loadGroup } from '../store/group-store.ts';")).toEqual([]);
-  const ofFrontEnds = src.filter(({ path }) => path.startsWith('src/cli/')).flatMap((file) => importsOf(file));
+  const ofFrontEnds = src.filter(({ path }) => path.startsWith('src/cli/')).flatMap((file) => readImports(file));
   const unused = rules.frontEndExceptions.filter(({ target }) => !ofFrontEnds.some((one) => target.test(one.target)));
   expect(unused).toEqual([]);
 });
@@ -337,7 +337,7 @@ describe('reading', () => {
       "export { f } from './f.ts';",
       "const g = () => import('./g.ts');",
     ].join('\n');
-    const found = importsOf({ path: 'src/x/y.ts', text });
+    const found = readImports({ path: 'src/x/y.ts', text });
     expect(found.map(({ target }) => target)).toEqual([
       'src/x/a.ts',
       'src/b.ts',

@@ -12,7 +12,7 @@ import { type GroupFixture, makeGroup } from '../group-fixture.ts';
 
 export const systems = ['cpm', 'handover', 'faber'] as const;
 
-export interface Setting {
+export interface ContextSetting {
   readonly systems: readonly ContextName[];
   /** The same for all, or each session's own; claude's id of a session is known before it starts. */
   readonly steps: readonly Step[] | ((name: string, claudeId: string) => readonly Step[]);
@@ -41,7 +41,7 @@ export class ContextGround {
   /** Folder of a session below `projects`. */
   readonly projectOf: (name: string) => string;
 
-  constructor({ systems, steps, names = ['a'], projectOf = () => 'shared' }: Setting) {
+  constructor({ systems, steps, names = ['a'], projectOf = () => 'shared' }: ContextSetting) {
     const config = { settingsOverride: { autoCompactWindow: 100_000 } };
     const fields = { allowedTools: ['Bash'], context: systems, model: 'claude-sonnet-4-5', config };
     const group = makeGroup(names.map((name) => ({ name, project: projectOf(name), fields })));

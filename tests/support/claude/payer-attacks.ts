@@ -148,7 +148,7 @@ export function payerAttacks(ground: PayerGround): { readonly env: Readonly<Reco
 }
 
 /** The outcome of a run; equal to `undisturbed` when the attack changed nothing. */
-export interface Seen {
+export interface AttackResult {
   /** First lines of the requests to the attacker. */
   readonly thief: readonly string[];
   /** Programs of the project that ran. */
@@ -160,7 +160,7 @@ export interface Seen {
   readonly result: string | null;
 }
 
-export function undisturbed({ header: [name, value], also }: UsersLogin): Seen {
+export function undisturbed({ header: [name, value], also }: UsersLogin): AttackResult {
   const credentials = [`${name}: ${value}`, ...(also === undefined ? [] : [also])];
   return { thief: [], ran: [], credentials, marked: false, result: 'done' };
 }
@@ -214,13 +214,13 @@ export class PayerGround {
   }
 
   /** Runs it as a worker of ours; 'refused' when we do not start it in such a project. */
-  async runOurs(session: Session = this.prepare()): Promise<Seen | 'refused'> {
+  async runOurs(session: Session = this.prepare()): Promise<AttackResult | 'refused'> {
     if (!checkFound(createRealWorld(), findSettings(createRealWorld(), this.rig.project), session.env).ok)
       return 'refused';
     return this.#run(startClaude(this.rig, session.args, session.env));
   }
 
-  async #run(claude: Probe): Promise<Seen> {
+  async #run(claude: Probe): Promise<AttackResult> {
     claude.send(userMessage('go'));
     const { result } = await claude
       .until(({ kind }) => kind === 'result')

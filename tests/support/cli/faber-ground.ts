@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { packageRoot } from '../cli.ts';
 import { Repository } from '../git/repository.ts';
-import type { Finished } from '../in-process.ts';
+import type { ProgramResult } from '../in-process.ts';
 import { User } from './user.ts';
 
 export class FaberUser extends User {
@@ -15,12 +15,12 @@ export class FaberUser extends User {
     this.repository.commit({ 'README.md': '# Shop\n' });
   }
 
-  faber(...args: string[]): Promise<Finished> {
+  faber(...args: string[]): Promise<ProgramResult> {
     return this.runWith({ cwd: this.shop }, 'faber', ...args);
   }
 
   /** As claude's Bash tool runs it. */
-  asSession(id: string, ...args: string[]): Promise<Finished> {
+  asSession(id: string, ...args: string[]): Promise<ProgramResult> {
     return this.runWith({ cwd: this.shop, env: { CLAUDE_CODE_SESSION_ID: id } }, 'faber', ...args);
   }
 

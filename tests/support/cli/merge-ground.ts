@@ -30,7 +30,7 @@ export interface WorkSketch {
 }
 
 /** Everything about a repository that a refused command must not change. */
-export interface Snapshot {
+export interface RepositoryState {
   readonly refs: string;
   readonly status: string;
   readonly worktrees: string;
@@ -62,7 +62,7 @@ export class MergeUser extends User {
     return git(this.folderOf(name), 'rev-parse', `refs/heads/${branch}`);
   }
 
-  snapshot(name: string): Snapshot {
+  snapshot(name: string): RepositoryState {
     const folder = this.folderOf(name);
     return {
       refs: git(folder, 'for-each-ref'),

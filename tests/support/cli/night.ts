@@ -7,18 +7,18 @@ import { sessionUuid } from '../../../src/core/id.ts';
 import { readLog } from '../../../src/store/event-log.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { type Started, until } from '../cli.ts';
-import type { Invocation, Rig } from '../fake-claude-rig.ts';
+import type { FakeClaudeHarness, Invocation } from '../fake-claude-rig.ts';
 import { rig, withRig } from '../rig-ground.ts';
 import { User } from './user.ts';
 
 const world = createRealWorld();
 
 export class Night extends User {
-  readonly #rig: Rig;
+  readonly #rig: FakeClaudeHarness;
   readonly #ids = new Map<string, string>();
   readonly #started: Started[] = [];
 
-  constructor(rig: Rig) {
+  constructor(rig: FakeClaudeHarness) {
     super(rig.env);
     this.#rig = rig;
   }

@@ -1,7 +1,7 @@
 /** A user at a command line: like support/cli.ts, with a chosen folder, input and environment per command. */
 import { afterEach, beforeEach } from 'bun:test';
 import { launcher, Machine } from '../cli.ts';
-import { type Finished, mayRunInProcess, runInProcess } from '../in-process.ts';
+import { mayRunInProcess, type ProgramResult, runInProcess } from '../in-process.ts';
 
 export { launcher };
 
@@ -12,7 +12,7 @@ export interface Circumstances {
 }
 
 export class User extends Machine {
-  async runWith({ cwd, stdin, env }: Circumstances, ...args: string[]): Promise<Finished> {
+  async runWith({ cwd, stdin, env }: Circumstances, ...args: string[]): Promise<ProgramResult> {
     const line = { args, cwd: cwd ?? this.folder, env: { ...this.env, ...env } };
     const isOurs = this.program === launcher;
     if (isOurs && stdin === undefined && mayRunInProcess(args)) return runInProcess(line);

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import type { Started } from '../cli.ts';
 import { answerAll, launcher, startCommand } from '../crash-rig.ts';
-import type { Rig } from '../fake-claude-rig.ts';
-import type { Finished } from '../in-process.ts';
+import type { FakeClaudeHarness } from '../fake-claude-rig.ts';
+import type { ProgramResult } from '../in-process.ts';
 import { noteTried } from '../tried.ts';
 
 const { processes } = createRealWorld();
@@ -29,10 +29,10 @@ export class OddMachine {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca odd ')));
   readonly data: string;
   readonly env: Record<string, string>;
-  readonly #rig: Rig;
+  readonly #rig: FakeClaudeHarness;
   readonly #oddity: Oddity;
 
-  constructor(rig: Rig, oddity: Oddity = {}) {
+  constructor(rig: FakeClaudeHarness, oddity: Oddity = {}) {
     this.#rig = rig;
     this.#oddity = oddity;
     this.data = join(this.folder, oddity.data ?? 'data');
@@ -47,7 +47,7 @@ export class OddMachine {
     return startCommand([...prefix, ...program, ...args], this.env);
   }
 
-  run(...args: string[]): Promise<Finished> {
+  run(...args: string[]): Promise<ProgramResult> {
     return this.start(...args).finished;
   }
 

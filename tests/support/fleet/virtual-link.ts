@@ -11,7 +11,7 @@ import {
   wireVersion,
 } from '../../../src/fleet/wire.ts';
 
-export const abilities: HostAbilities = {
+export const hostAbilities: HostAbilities = {
   ...{ wire: wireVersion, version: '1', claudeVersion: '2' },
 };
 
@@ -77,7 +77,7 @@ export class VirtualLink implements FleetLink {
 
   /** A host that accepts everything. */
   has(name: string, loginKey?: string): void {
-    const able = loginKey === undefined ? abilities : { ...abilities, loginKey };
+    const able = loginKey === undefined ? hostAbilities : { ...hostAbilities, loginKey };
     const state = { silentMs: 0, since: 0, seenAt: 0, isDrained: false, isGuarded: true, leaseMs: 60_000 };
     this.machines = [{ name, labels: [], slots: 4, used: 0, abilities: able, ...state }];
   }

@@ -156,21 +156,21 @@ export function made(result: Result<MadeWorkspace>): Workspace {
 }
 
 /** A world that crashes before, or after, the given program call or file write (counted from 1). */
-export class Crash extends Error {}
+export class SimulatedCrash extends Error {}
 
 export function crashingWorld(world: World, at: number, when: 'before' | 'after'): { world: World; count(): number } {
   let calls = 0;
   const step = <T>(work: () => T): T => {
     calls += 1;
-    if (calls > at || (calls === at && when === 'before')) throw new Crash();
+    if (calls > at || (calls === at && when === 'before')) throw new SimulatedCrash();
     const result = work();
     if (calls < at) return result;
     if (result instanceof Promise) {
       return result.then(() => {
-        throw new Crash();
+        throw new SimulatedCrash();
       }) as T;
     }
-    throw new Crash();
+    throw new SimulatedCrash();
   };
   return {
     count: () => calls,

@@ -9,7 +9,7 @@ import { modelOfKnownPrice } from '../claude/rig.ts';
 import { pinnedClaude } from '../cli.ts';
 
 /** A line of claude's stream, as far as tests read it. */
-export interface Line {
+export interface StreamLine {
   readonly type: string;
   readonly subtype?: string;
   readonly is_error?: boolean;
@@ -19,7 +19,7 @@ export interface Line {
 }
 
 /** Folders of one test; `project` has a space so that unquoted paths show. */
-export class Sandbox {
+export class ClaudeSandbox {
   readonly root = realpathSync(mkdtempSync(join(tmpdir(), 'cca-rehearsal-')));
   readonly project = join(this.root, 'my project');
   readonly config = join(this.root, 'config');
@@ -35,7 +35,7 @@ export class Sandbox {
 }
 
 export interface ClaudeOptions {
-  readonly sandbox: Pick<Sandbox, 'root' | 'project' | 'config'>;
+  readonly sandbox: Pick<ClaudeSandbox, 'root' | 'project' | 'config'>;
   readonly url: string;
   /** What is started; default: the real claude. */
   readonly program?: string;
@@ -55,14 +55,14 @@ export interface Claude {
   /** Sends a signal to claude alone. */
   kill(signal: NodeJS.Signals): void;
   /** claude's first open question. */
-  readonly asked: Promise<Line>;
-  answer(question: Line, response: object): void;
+  readonly asked: Promise<StreamLine>;
+  answer(question: StreamLine, response: object): void;
   /** Resolves after the first `result` line or, without one, at the end: all lines up to there. */
-  readonly done: Promise<Line[]>;
+  readonly done: Promise<StreamLine[]>;
 }
 
 /** Starts claude; it ends by itself after its first `result`. */
-export function startClaude(options: ClaudeOptions): Claude {
+export function startClaudeProcess(options: ClaudeOptions): Claude {
   const { sandbox, program = pinnedClaude() } = options;
   const child = Bun.spawn(
     [
@@ -100,14 +100,14 @@ export function startClaude(options: ClaudeOptions): Claude {
     child.stdin.flush();
   };
   send({ type: 'user', message: { role: 'user', content: options.prompt } });
-  const asked = Promise.withResolvers<Line>();
+  const asked = Promise.withResolvers<StreamLine>();
   const read = async () => {
-    const lines: Line[] = [];
+    const lines: StreamLine[] = [];
     let rest = '';
     for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
       const parts = (rest + chunk).split('\n');
       rest = parts.pop() ?? '';
-      lines.push(...parts.map((part) => JSON.parse(part) as Line));
+      lines.push(...parts.map((part) => JSON.parse(part) as StreamLine));
       const question = lines.find((line) => line.type === 'control_request');
       if (question !== undefined) asked.resolve(question);
       if (lines.some((line) => line.type === 'result')) child.stdin.end();
@@ -127,11 +127,11 @@ export function startClaude(options: ClaudeOptions): Claude {
 }
 
 /** Runs claude to its end. */
-export function runClaude(options: ClaudeOptions): Promise<Line[]> {
-  return startClaude(options).done;
+export function runClaude(options: ClaudeOptions): Promise<StreamLine[]> {
+  return startClaudeProcess(options).done;
 }
 
 /** The last `result` line. */
-export function resultOf(lines: readonly Line[]): Line | undefined {
+export function resultLineOf(lines: readonly StreamLine[]): StreamLine | undefined {
   return lines.findLast((line) => line.type === 'result');
 }

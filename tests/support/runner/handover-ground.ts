@@ -11,19 +11,19 @@ import { type GroupFixture, packageRoot } from '../group-fixture.ts';
 import { begin, make as makeFixture, rig } from '../rig-ground.ts';
 
 export const resume = '02-projects/28-b/01-planning/resume-context.md';
-export const text = (next: string, body = 'Notes.\n') =>
+export const resumeFileText = (next: string, body = 'Notes.\n') =>
   `---\nsession_id: ""\nsession_ids: []\n\n# LOADING\nnext_action: "${next}"\n` +
   `files_to_load: ["plan.md"]\n---\n\n${body}`;
 
 /** Sessions in one repository, each with a worktree; the project's files are committed unless `later` brings them. */
-export function make(
+export function makeHandoverGroup(
   sketches: readonly {
     readonly name: string;
     readonly after?: readonly string[];
     fields?: Partial<SessionDefinition>;
   }[],
   {
-    tree = { [resume]: text('plan') },
+    tree = { [resume]: resumeFileText('plan') },
     later = {},
   }: { readonly tree?: Tree; readonly later?: Record<string, string> } = {},
 ): GroupFixture {

@@ -3,7 +3,7 @@
  */
 import type { GroupConfig } from '../../../src/core/group.ts';
 import { type Cell, type DecisionKind, isWorkKind } from './coverage.ts';
-import type { AcceptanceSketch, CommandBehaviour, SessionSketch, TimedAct } from './scenario.ts';
+import type { AcceptanceSketch, CommandBehaviour, SimulatedSession, TimedAct } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';
 
 /** Scenarios about budgets have none, because every further attempt changes the distribution of the budget. */
@@ -13,7 +13,11 @@ const plain: ReadonlySet<DecisionKind> = new Set(['stop-top-up', 'stop-budget', 
 const needsLongCommands: ReadonlySet<DecisionKind> = new Set(['stop-accept', 'freeze', 'thaw']);
 
 /** The same sessions, some of them with an acceptance command. */
-export function withAcceptance(seed: number, sessions: readonly SessionSketch[], { decision }: Cell): SessionSketch[] {
+export function withAcceptance(
+  seed: number,
+  sessions: readonly SimulatedSession[],
+  { decision }: Cell,
+): SimulatedSession[] {
   const luck = seededFor(seed, 'acceptance');
   const share = isWorkKind(decision) ? 0.9 : !plain.has(decision) && luck.chance(0.3) ? 0.4 : 0;
   const fails = decision === 'reject' ? 0.8 : 0.35;

@@ -73,7 +73,7 @@ const cent = 1e-7;
 /** How language exceptions and unexpected values look in a sentence. */
 const bugMarks = /TypeError|ReferenceError|RangeError|undefined|is not a function|\[object |\bNaN\b/;
 
-export class Checks {
+export class SimulationChecks {
   readonly #machine: VirtualMachine;
   readonly #events: EventChecks;
   readonly supervision: SupervisionChecks;

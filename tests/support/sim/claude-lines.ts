@@ -1,6 +1,6 @@
 /** The stream-json lines of a virtual claude, as the real one prints them. */
 import { estimateCost } from '../../../src/claude/pricing.ts';
-import type { Ending } from './scenario.ts';
+import type { VirtualEnding } from './scenario.ts';
 
 export const model = 'claude-opus-4-8';
 
@@ -74,7 +74,7 @@ export function readTotal(conversation: string): Total | undefined {
   return undefined;
 }
 
-export function answerLine(requestId: string, usage?: Total): object {
+export function virtualAnswerLine(requestId: string, usage?: Total): object {
   const session = usage && { total_cost_usd: usage.usd, model_usage: modelUsage(usage.usd, usage.calls) };
   const response = { subtype: 'success', request_id: requestId, ...(session ? { response: { session } } : {}) };
   return { type: 'control_response', response };
@@ -87,7 +87,7 @@ function modelUsage(usd: number, calls: readonly ModelCall[]): object {
 }
 
 export type ResultKind =
-  | Exclude<Ending, 'silent' | 'silent-code' | 'killed' | 'hangs' | 'exit-code' | 'stalls' | 'long-tool'>
+  | Exclude<VirtualEnding, 'silent' | 'silent-code' | 'killed' | 'hangs' | 'exit-code' | 'stalls' | 'long-tool'>
   | 'budget'
   | 'interrupted'
   | 'no-conversation';
@@ -115,7 +115,7 @@ const resultFields: Readonly<Record<ResultKind, object>> = {
   },
 };
 
-export function resultLine(
+export function virtualResultLine(
   kind: ResultKind,
   { usd, calls }: Total,
   turns: number,
@@ -137,7 +137,7 @@ export function resultLine(
 }
 
 /** claude waits for input. */
-export const idleLine = { type: 'system', subtype: 'session_state_changed', state: 'idle' };
+export const virtualIdleLine = { type: 'system', subtype: 'session_state_changed', state: 'idle' };
 
 /** A five-hour window is nearly used up. */
 export function nearLimitLine(resetsAtS: number): object {

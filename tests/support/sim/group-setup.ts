@@ -13,7 +13,7 @@ import { VirtualRunner } from './virtual-runner.ts';
 const root = '/data';
 const project = '/projects/one';
 const claude = '/opt/claude';
-export const packageRoot = '/opt/claude-code-agent';
+export const simulatedPackageRoot = '/opt/claude-code-agent';
 /** A key that can spend the user's money. */
 export const secret = 'sk-ant-secret-of-the-user';
 export const callerEnv = {
@@ -26,7 +26,7 @@ export const callerEnv = {
 const createdMs = Date.UTC(2026, 0, 2, 3, 0, 0);
 
 /** The path of the only group of every simulation. */
-export function groupReference(): GroupReference {
+export function simulatedGroup(): GroupReference {
   const groupId = makeGroupId(createdMs, 'simulated');
   return { root, groupId, paths: groupPaths(root, groupId) };
 }
@@ -44,7 +44,7 @@ function acceptanceSettings({ retries, timeoutMs }: AcceptanceSketch): Partial<S
 
 /** Creates the group; everything is synced afterwards. */
 export function createVirtualGroup(machine: VirtualMachine, scenario: Scenario): void {
-  const { groupId } = groupReference();
+  const { groupId } = simulatedGroup();
   // The gate's folder stays from the first limit on.
   for (const path of [root, join(root, 'limits'), project, dirname(claude)]) machine.disk.makeFolder(path, createdMs);
   machine.disk.createFile(claude, createdMs);

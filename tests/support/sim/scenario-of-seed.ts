@@ -6,12 +6,12 @@ import { aimedCells, applicableCells, type Cell, type CrashPoint, type DecisionK
 import {
   type Act,
   type Behaviour,
-  type Crash,
-  type Ending,
-  endings,
+  type PlannedCrash,
   type Scenario,
-  type SessionSketch,
+  type SimulatedSession,
   type TimedAct,
+  type VirtualEnding,
+  virtualEndings,
 } from './scenario.ts';
 import { Seeded, seededFor } from './seeded.ts';
 
@@ -106,7 +106,7 @@ const endlessEvery = 251;
 function endlessScenario(seed: number): Scenario {
   const luck = seededFor(seed, 'endless');
   const behaviour = { ...behaviourFor(luck, 1, ['overloaded']), messages: 2, tools: true };
-  const sessions: SessionSketch[] = [
+  const sessions: SimulatedSession[] = [
     { dependsOn: [], behaviours: Array.from({ length: 40 }, () => behaviour), retries: 1 },
   ];
   const { maxBudgetUsd: _, ...config } = configFor(luck, { point: 'before-append', decision: 'retry' });
@@ -185,7 +185,7 @@ function configFor(luck: Seeded, { decision }: Cell): GroupConfig {
 }
 
 /** Outcomes that cause such a decision. */
-const endingsFor: Partial<Record<DecisionKind, readonly Ending[]>> = {
+const endingsFor: Partial<Record<DecisionKind, readonly VirtualEnding[]>> = {
   'settle-limit': ['limit'],
   'wait-limit': ['limit', 'limit', 'limit-unknown'],
   probe: ['limit', 'limit', 'limit-unknown'],
@@ -194,7 +194,7 @@ const endingsFor: Partial<Record<DecisionKind, readonly Ending[]>> = {
   'stop-timeout': ['stalls', 'long-tool'],
 };
 
-function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSketch {
+function sessionFor(luck: Seeded, index: number, { decision }: Cell): SimulatedSession {
   const isSharing = decision in needsCompany;
   const dependsOn = Array.from({ length: index }, (_, other) => other).filter(() =>
     luck.chance(isSharing ? 0.05 : 0.35),
@@ -202,7 +202,7 @@ function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSke
   const wanted = endingsFor[decision];
   const fails = wanted ? 0.8 : decision === 'settle-failed' || decision === 'retry' ? 0.6 : isSharing ? 0.1 : 0.2;
   const behaviours = Array.from({ length: 4 }, () => {
-    const some = behaviourFor(luck, fails, wanted ?? endings);
+    const some = behaviourFor(luck, fails, wanted ?? virtualEndings);
     // A session's cost is requested whenever a tool has ended.
     const behaviour = isMoneyTight(decision)
       ? { ...some, ...(decision === 'stop-budget' ? { tools: true, slowness: 0.3 } : { tools: false }) }
@@ -225,7 +225,7 @@ function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSke
   };
 }
 
-function behaviourFor(luck: Seeded, fails: number, wanted: readonly Ending[]): Behaviour {
+function behaviourFor(luck: Seeded, fails: number, wanted: readonly VirtualEnding[]): Behaviour {
   return {
     messages: luck.int(1, 4),
     tools: luck.chance(0.6),
@@ -356,18 +356,23 @@ function extraAct(luck: Seeded): Act {
   return luck.pick(kinds)();
 }
 
-function howFor(luck: Seeded): Crash['how'] {
+function howFor(luck: Seeded): PlannedCrash['how'] {
   return luck.chance(0.25) ? 'power-cut' : 'kill';
 }
 
-function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
+function crashesFor(luck: Seeded, { point, decision }: Cell): PlannedCrash[] {
   const how = () => howFor(luck);
   if (point === 'during-adopt') {
-    const first: Crash[] = diesFirst(decision).map((before) => ({ point: before, decision, nth: 1, how: 'kill' }));
+    const first: PlannedCrash[] = diesFirst(decision).map((before) => ({
+      point: before,
+      decision,
+      nth: 1,
+      how: 'kill',
+    }));
     return [...first, ...[1, 1].map((nth) => ({ point, decision, nth, how: how() }))];
   }
   const rare = isRare(decision);
-  const crashes: Crash[] = [{ point, decision, nth: rare ? 1 : luck.int(1, 2), how: how() }];
+  const crashes: PlannedCrash[] = [{ point, decision, nth: rare ? 1 : luck.int(1, 2), how: how() }];
   // The same decision at other points, whenever it occurs again.
   for (const cell of related({ point, decision })) {
     if (luck.chance(rare ? 0.35 : 0.7)) crashes.push({ ...cell, nth: 1, how: how() });

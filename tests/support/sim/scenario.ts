@@ -7,7 +7,7 @@ import type { CrashPoint, DecisionKind } from './coverage.ts';
 export const cores = 2;
 
 /** How a claude process ends its task; each was observed with the real program. */
-export const endings = [
+export const virtualEndings = [
   'success',
   'denied',
   'not-sent',
@@ -28,13 +28,13 @@ export const endings = [
   'stalls',
   'long-tool',
 ] as const;
-export type Ending = (typeof endings)[number];
+export type VirtualEnding = (typeof virtualEndings)[number];
 
 /** The behaviour of one claude process. */
 export interface Behaviour {
   readonly messages: number;
   readonly tools: boolean;
-  readonly ending: Ending;
+  readonly ending: VirtualEnding;
   /** Factor on the duration of a message. */
   readonly slowness: number;
   readonly interrupt: 'obeyed' | 'slow' | 'ignored';
@@ -70,7 +70,7 @@ export interface AcceptanceSketch {
   readonly behaviours: readonly CommandBehaviour[];
 }
 
-export interface SessionSketch {
+export interface SimulatedSession {
   readonly dependsOn: readonly number[];
   readonly maxBudgetUsd?: number;
   readonly retries?: number;
@@ -109,7 +109,7 @@ export type Act =
 export type TimedAct = { readonly atMs: number } & Act;
 
 /** The runner dies at the n-th time it passes the point with such a decision. */
-export interface Crash {
+export interface PlannedCrash {
   readonly point: CrashPoint;
   readonly decision: DecisionKind;
   readonly nth: number;
@@ -121,9 +121,9 @@ export interface Scenario {
   /** Cells of the matrix, by index, at which the seed's scenario is also interrupted. */
   readonly cuts: readonly number[];
   readonly config: GroupConfig;
-  readonly sessions: readonly SessionSketch[];
+  readonly sessions: readonly SimulatedSession[];
   readonly acts: readonly TimedAct[];
-  readonly crashes: readonly Crash[];
+  readonly crashes: readonly PlannedCrash[];
   /** Outcomes of `auth status`, in order; later ones are logged in. */
   readonly logins: readonly ('in' | 'out' | 'silent')[];
 }

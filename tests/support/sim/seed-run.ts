@@ -7,7 +7,7 @@ import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
 /** The minimum of a part: this many steps, and each cell filled this often. */
-export interface Part {
+export interface SeedRange {
   readonly firstSeed: number;
   readonly stepsMin: number;
   readonly perCellMin: number;
@@ -18,11 +18,11 @@ export interface Part {
  * million steps and fill every cell a hundredfold. The seeds decide how many scenarios that takes, up to a limit that
  * reveals a cell that has become hard to hit.
  */
-export const plainPart: Part = { firstSeed: 0, stepsMin: 27_000, perCellMin: 2 };
+export const plainPart: SeedRange = { firstSeed: 0, stepsMin: 27_000, perCellMin: 2 };
 // Not from 0: in scenario 181 the disk is full while claude starts and its runner is killed, two faults at once.
-export const firstPart: Part = { firstSeed: 200, stepsMin: 220_000, perCellMin: 20 };
+export const firstPart: SeedRange = { firstSeed: 200, stepsMin: 220_000, perCellMin: 20 };
 /** Far beyond the last seed of the first part. */
-export const longPart: Part = { firstSeed: 500_000, stepsMin: 780_000, perCellMin: 80 };
+export const longPart: SeedRange = { firstSeed: 500_000, stepsMin: 780_000, perCellMin: 80 };
 export const mostSeedsPerPart = 8_000;
 
 /** This share of the steps is made by purely random scenarios, before cells that are still thin are examined. */
@@ -110,7 +110,7 @@ export function runSeeds(first: number, count: number): SeedRun {
 }
 
 /** Runs the seeds of one part, and variants of them for unfilled cells, until the part is complete. */
-export function runPart({ firstSeed, stepsMin, perCellMin }: Part): SeedRun {
+export function runPart({ firstSeed, stepsMin, perCellMin }: SeedRange): SeedRun {
   const run = new Run();
   let next = firstSeed;
   while (run.seeds < mostSeedsPerPart) {

@@ -1,5 +1,5 @@
 /** Shrinks a scenario that breaks a promise to the smallest one that breaks the same promise, and reports it. */
-import type { AcceptanceSketch, Behaviour, CommandBehaviour, Scenario, SessionSketch } from './scenario.ts';
+import type { AcceptanceSketch, Behaviour, CommandBehaviour, Scenario, SimulatedSession } from './scenario.ts';
 import { nameOf } from './scenario-of-seed.ts';
 import { type SimulationOptions, simulate } from './simulation.ts';
 
@@ -86,7 +86,7 @@ function* fewerCommands(acceptance: AcceptanceSketch): Generator<AcceptanceSketc
   }
 }
 
-function withoutFirst(sessions: readonly SessionSketch[]): SessionSketch[] {
+function withoutFirst(sessions: readonly SimulatedSession[]): SimulatedSession[] {
   return sessions.slice(1).map((session) => ({
     ...session,
     dependsOn: session.dependsOn.filter((index) => index > 0).map((index) => index - 1),

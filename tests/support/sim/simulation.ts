@@ -5,11 +5,11 @@
 // Loaded only when needed, but nothing real is waited for here.
 import '../../../src/worker/attempt/checks.ts';
 import { drainMicrotasks } from 'bun:jsc';
-import { Checks, invariants } from './checks.ts';
+import { invariants, SimulationChecks } from './checks.ts';
 import type { Coverage } from './coverage.ts';
-import { createVirtualGroup, groupReference } from './group-setup.ts';
+import { createVirtualGroup, simulatedGroup } from './group-setup.ts';
 import type { Scenario } from './scenario.ts';
-import { type Listen, User, type Wrap } from './user.ts';
+import { type Listen, SimulatedUser, type Wrap } from './user.ts';
 import { type Violation, VirtualMachine } from './virtual-machine.ts';
 
 /** More steps than any scenario needs; a longer simulation does not end. */
@@ -35,12 +35,12 @@ export interface SimulationOptions {
 
 /** The same scenario always gives the same report. */
 export function simulate(scenario: Scenario, options: SimulationOptions = {}): Report {
-  const group = groupReference();
+  const group = simulatedGroup();
   const machine = new VirtualMachine(scenario, group.paths.events, options.trace === true ? [] : null);
   machine.only = options.only ?? null;
-  machine.checks = new Checks(machine);
+  machine.checks = new SimulationChecks(machine);
   createVirtualGroup(machine, scenario);
-  const user = new User(machine, group, options);
+  const user = new SimulatedUser(machine, group, options);
   let steps = 0;
   while (machine.violation === null && !user.isDone) {
     const next = machine.timeline.next();

@@ -11,7 +11,7 @@ import type { Reporter } from '../../../src/view/reporter.ts';
 import type { RunnerSignal } from '../../../src/worker/facts.ts';
 import { invariants } from './checks.ts';
 import { Commands } from './commands.ts';
-import { callerEnv, packageRoot } from './group-setup.ts';
+import { callerEnv, simulatedPackageRoot } from './group-setup.ts';
 import type { Act } from './scenario.ts';
 import { SystemError } from './virtual-files.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
@@ -40,7 +40,7 @@ interface Run {
   readonly sinceMs: number;
 }
 
-export class User {
+export class SimulatedUser {
   /** The group has ended, and no action is pending. */
   isDone = false;
   readonly #machine: VirtualMachine;
@@ -262,7 +262,7 @@ export class User {
       root: this.#group.root,
       groupId: this.#group.groupId,
       callerEnv,
-      packageRoot,
+      packageRoot: simulatedPackageRoot,
       overrides,
       retryFailed,
       ...(only === undefined ? {} : { only }),

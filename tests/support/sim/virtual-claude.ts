@@ -5,21 +5,21 @@
 import type { SignalName, SpawnOptions } from '../../../src/system/world.ts';
 import type { ClaudeBook } from './books.ts';
 import {
-  answerLine,
   costStateLine,
   firstLines,
   firstUsd,
-  idleLine,
   initLine,
   type ModelCall,
   messageLine,
   nearLimitLine,
   type ResultKind,
   readTotal,
-  resultLine,
   type Total,
   toolResultLine,
   troubleLines,
+  virtualAnswerLine,
+  virtualIdleLine,
+  virtualResultLine,
   wholeUsd,
 } from './claude-lines.ts';
 import { ClaudeOutput } from './claude-output.ts';
@@ -96,7 +96,7 @@ export class VirtualClaude {
     const { disk } = this.#machine;
     const kept = disk.file(this.#book.conversation);
     if (this.#book.resumes && kept?.read(0, 1)[0] !== '{'.charCodeAt(0)) {
-      this.#print(resultLine('no-conversation', this.#base, 0, null));
+      this.#print(virtualResultLine('no-conversation', this.#base, 0, null));
       this.#exit(1);
     } else if (!this.#book.resumes && kept !== null) {
       this.#exit(1);
@@ -266,13 +266,13 @@ export class VirtualClaude {
       });
     }
     const isSuccess = kind === 'success';
-    this.#print(resultLine(kind, this.#total, this.#calls.length, deniedToolId), (end) => {
+    this.#print(virtualResultLine(kind, this.#total, this.#calls.length, deniedToolId), (end) => {
       this.#book.report(end, this.#totalUsd);
       this.#book.hasConcluded = true;
       this.#book.toolSinceMs = null;
       if (isSuccess) this.#book.successEnds.push(end);
     });
-    this.#print(idleLine);
+    this.#print(virtualIdleLine);
     this.#isIdle = true;
     if (kind === 'budget' || (kind !== 'success' && this.#luck.chance(0.5))) this.#exit(1);
     else this.#next(idleExitMs, 'has idled long enough', () => this.#exit(0));
@@ -281,7 +281,7 @@ export class VirtualClaude {
   #answerUsage(requestId: string): void {
     if (this.#isDying || this.#behaviour?.interrupt === 'ignored') return;
     const usd = this.#totalUsd;
-    this.#say(answerLine(requestId, this.#total), (end) => this.#book.report(end, usd));
+    this.#say(virtualAnswerLine(requestId, this.#total), (end) => this.#book.report(end, usd));
   }
 
   #onInterrupt(requestId: string): void {
@@ -289,7 +289,7 @@ export class VirtualClaude {
     if (how === 'ignored' || this.#isDying) return;
     this.#later(how === 'slow' ? this.#luck.int(500, 7_000) : this.#luck.int(1, 40), 'obeys an interrupt', () => {
       if (this.#isDying) return;
-      this.#say(answerLine(requestId));
+      this.#say(virtualAnswerLine(requestId));
       if (this.#isIdle || this.#behaviour === null) return;
       if (this.#asked !== null) this.#print({ type: 'control_cancel_request', request_id: this.#asked.requestId });
       this.#asked = null;

@@ -7,7 +7,7 @@ import type { VirtualMachine } from './virtual-machine.ts';
 const output = new TextEncoder().encode('checking – ça va\nsomething is wrong.\n');
 
 /** Runs the command of the book; it prints into `logFile`. */
-export function runCommand(
+export function runVirtualCommand(
   machine: VirtualMachine,
   { process }: CommandBook,
   logFile: string,

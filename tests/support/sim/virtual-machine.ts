@@ -2,7 +2,7 @@
 import { basename, dirname, join } from 'node:path';
 import type { LockHolder, SpawnOptions } from '../../../src/system/world.ts';
 import { ClaudeBook, type CommandBook } from './books.ts';
-import type { Checks } from './checks.ts';
+import type { SimulationChecks } from './checks.ts';
 import { Coverage, type CrashPoint, type DecisionKind } from './coverage.ts';
 import { LogWatch } from './log-watch.ts';
 import type { GuestBook } from './person.ts';
@@ -10,7 +10,7 @@ import type { Behaviour, CommandBehaviour, Scenario } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';
 import { VirtualClaude } from './virtual-claude.ts';
 import { Timeline } from './virtual-clock.ts';
-import { runCommand } from './virtual-command.ts';
+import { runVirtualCommand } from './virtual-command.ts';
 import { Disk, FifoNode, FolderNode } from './virtual-disk.ts';
 import { type DiskTrouble, Watchers } from './virtual-files.ts';
 import { ProcessTable, type VirtualProcess } from './virtual-processes.ts';
@@ -70,7 +70,7 @@ export class VirtualMachine {
   readonly log: LogWatch;
   readonly scenario: Scenario;
   readonly trace: string[] | null;
-  checks!: Checks;
+  checks!: SimulationChecks;
   runners: VirtualRunner[] = [];
   violation: Violation | null = null;
   /** The one promise to check; null for all of them. */
@@ -192,7 +192,7 @@ export class VirtualMachine {
     const book = { process, runner, attemptId, sessionId: basename(dirname(options.stdoutFile)) };
     this.commands.push(book);
     this.checks.acceptance.commanded(book);
-    runCommand(this, book, options.stdoutFile, this.#nextCommand(book));
+    runVirtualCommand(this, book, options.stdoutFile, this.#nextCommand(book));
     return process;
   }
 

@@ -34,7 +34,7 @@ export function exitOf(running: RunningProcess): Promise<ExitStatus> {
 }
 
 /** The first `count` lines that a child wrote into a file, once they are complete. */
-export function linesOf(path: string, count: number): Promise<string[]> {
+export function writtenLines(path: string, count: number): Promise<string[]> {
   return until(() => {
     const lines = readFileSync(path, 'utf8').split('\n');
     return lines.length > count && lines.slice(0, count);
@@ -74,7 +74,7 @@ export class Shell {
 
   /** The processes whose pids the script printed as its first lines; they are cleaned up too. */
   async printed(count: number): Promise<ProcessIdentity[]> {
-    const lines = await linesOf(this.out, count);
+    const lines = await writtenLines(this.out, count);
     const found = lines.map((line) => this.#processes.identify(Number(line)));
     const living = found.filter((identity) => identity !== null);
     this.#started.push(...living);

@@ -7,7 +7,7 @@ import { createRealWorld } from '../../../src/system/real-world.ts';
 
 export const world = createRealWorld();
 
-export class TemplateFolder {
+export class TemplateFixture {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), 'cca template ')));
 
   at(...names: string[]): string {

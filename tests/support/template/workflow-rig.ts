@@ -2,7 +2,7 @@
 import type { Validated } from '../../../src/store/yaml-text.ts';
 import type { WorkflowDraft } from '../../../src/template/workflow/session.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../../src/template/workflow.ts';
-import { TemplateFolder, valid, world } from './rig.ts';
+import { TemplateFixture, valid, world } from './rig.ts';
 
 /** The example of docs/workflows.md and of the format's description. */
 export const exampleWorkflow = `# yaml-language-server: $schema=workflow.schema.json
@@ -76,7 +76,7 @@ sessions:
       {{sessions.change[*].result}}
 `;
 
-export class WorkflowFolder extends TemplateFolder {
+export class WorkflowFolder extends TemplateFixture {
   /** Git repositories by project folder. */
   readonly repositories = new Map<string, string>();
 

@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContextName } from '../../../src/core/definitions.ts';
-import { ContextGround, compacted, type Setting } from '../../support/claude/context-rig.ts';
+import { ContextGround, type ContextSetting, compacted } from '../../support/claude/context-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 
 let ground: ContextGround;
@@ -17,7 +17,7 @@ const names = ['a', 'b'];
 const others: Readonly<Record<string, string>> = { a: 'b', b: 'a' };
 const stateOf = (name: string) => `state of ${name} alone`;
 
-function begin(systems: readonly ContextName[], more: Partial<Setting> = {}): ContextGround {
+function begin(systems: readonly ContextName[], more: Partial<ContextSetting> = {}): ContextGround {
   ground = new ContextGround({ systems, steps: compacted, names, ...more });
   return ground;
 }

@@ -9,7 +9,7 @@ import { adviceText, advise, adviseInOrder, commandText, see, shellWord } from '
 import { adviceSites } from '../../support/advice-sites.ts';
 import { launcher, User } from '../../support/cli/user.ts';
 import { packageRoot } from '../../support/cli.ts';
-import { parseCommand as parse } from '../../support/parse-command.ts';
+import { parseArguments as parse } from '../../support/parse-command.ts';
 
 let user: User;
 let group: string;

@@ -6,9 +6,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../../support/cli/user.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type FakeClaudeHarness, startRig } from '../../support/fake-claude-rig.ts';
 
-let rig: Rig;
+let rig: FakeClaudeHarness;
 /** Contains a completed group, which is copied for each test. */
 let model: User;
 let bad: string;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shellWord } from '../../../src/core/advice.ts';
-import { type MergeGroup, MergeUser, type Snapshot, type WorkSketch } from '../../support/cli/merge-ground.ts';
+import { type MergeGroup, MergeUser, type RepositoryState, type WorkSketch } from '../../support/cli/merge-ground.ts';
 import { git, writeTree } from '../../support/git/repository.ts';
 
 const one = `o n"e's`;
@@ -35,7 +35,7 @@ const read = (name: string, path: string) => readFileSync(join(user.folderOf(nam
 
 /** The command fails with this code, its message contains these words, and nothing has changed. */
 async function expectRefused(group: MergeGroup, code: number, words: readonly string[], ...more: string[]) {
-  const before = [one, two].map((name): Snapshot => user.snapshot(name));
+  const before = [one, two].map((name): RepositoryState => user.snapshot(name));
   const events = readFileSync(group.paths.events, 'utf8');
   const refused = await merge(group, ...more);
   expect(refused).toMatchObject({ code, stdout: '' });

@@ -15,7 +15,7 @@ import type { GroupState } from '../../../src/core/state.ts';
 import { groupPathsIn } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { Night } from '../../support/cli/night.ts';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type FakeClaudeHarness, startRig } from '../../support/fake-claude-rig.ts';
 
 const world = createRealWorld();
 const marked = (file: string) =>
@@ -28,7 +28,7 @@ const marked = (file: string) =>
   });
 
 describe('in a run', () => {
-  let rig: Rig;
+  let rig: FakeClaudeHarness;
   let user: Night;
   beforeAll(async () => {
     rig = await startRig();

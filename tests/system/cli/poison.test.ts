@@ -4,9 +4,9 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { User } from '../../support/cli/user.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../../support/fake-claude-rig.ts';
+import { type FakeClaudeHarness, type Invocation, resultLine, startRig } from '../../support/fake-claude-rig.ts';
 
-let rig: Rig;
+let rig: FakeClaudeHarness;
 let user: User;
 
 beforeEach(async () => {

@@ -10,7 +10,7 @@ import { startEvents } from '../../../src/runner/run-start.ts';
 import { loadGroup } from '../../../src/store/group-store.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import type { World } from '../../../src/system/world.ts';
-import { answerAll, begin, work } from '../../support/crash-rig.ts';
+import { answerAll, finishAtOnce, identify } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { isLongRun } from '../../support/long.ts';
 import { make, rig, withRig } from '../../support/rig-ground.ts';
@@ -38,10 +38,10 @@ async function finishedDiamond(): Promise<void> {
 async function interruptedDiamond(): Promise<void> {
   group = make(diamond);
   const run = group.run(rig.env);
-  await work(await rig.nextFor(group.claudeId('top')));
+  await finishAtOnce(await rig.nextFor(group.claudeId('top')));
   const right = await rig.nextFor(group.claudeId('right'));
-  await begin(right);
-  await work(await rig.nextFor(group.claudeId('left')));
+  await identify(right);
+  await finishAtOnce(await rig.nextFor(group.claudeId('left')));
   await run.event('session_completed', group.id('left'));
   await run.event('session_identified', group.id('right'));
   run.signal('SIGHUP');

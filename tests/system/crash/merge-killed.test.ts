@@ -9,7 +9,7 @@ import type { Alteration } from '../../support/altered-world.ts';
 import { type MergeGroup, MergeUser } from '../../support/cli/merge-ground.ts';
 import { alteredProgram, startCommand } from '../../support/crash-rig.ts';
 import { git } from '../../support/git/repository.ts';
-import type { Finished } from '../../support/in-process.ts';
+import type { ProgramResult } from '../../support/in-process.ts';
 import { sampled } from '../../support/long.ts';
 
 const repositories = ['one "1"', 'two', 'three'];
@@ -36,7 +36,7 @@ function makeGroup(): MergeGroup {
 
 const tips = (): string[] => repositories.map((name) => user.tip(name));
 
-function mergeAltered(alteration: Alteration): Promise<Finished> {
+function mergeAltered(alteration: Alteration): Promise<ProgramResult> {
   const env = { ...user.env, TEST_WORLD: JSON.stringify(alteration) };
   return startCommand([...alteredProgram, 'group', 'merge', group.id], env).finished;
 }

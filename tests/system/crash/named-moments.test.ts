@@ -9,14 +9,14 @@ import { join } from 'node:path';
 import type { Alteration } from '../../support/altered-world.ts';
 import {
   answerAll,
-  begin,
   expectSettled,
   expectWorkedOnce,
   finish,
+  finishAtOnce,
+  identify,
   markedProcesses,
   Runners,
   spoken,
-  work,
 } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { sampled } from '../../support/long.ts';
@@ -64,8 +64,8 @@ test.each(sampled(crashes, 2))(
     const connects = worker !== 'never starts' && worker !== 'is stopped';
     const left = connects ? await rig.nextFor(group.claudeId('one')) : null;
     if (left && worker === 'has its prompt') await left.prompt();
-    if (left && worker === 'begins') await begin(left);
-    if (left && worker === 'works') await work(left);
+    if (left && worker === 'begins') await identify(left);
+    if (left && worker === 'works') await finishAtOnce(left);
     await first;
     expect(markedProcesses(group).length).toBe(worker === 'never starts' || endedBefore(next) ? 0 : 1);
 
@@ -73,7 +73,7 @@ test.each(sampled(crashes, 2))(
     if (left && worker === 'begins') await finish(left);
     if (next === 'starts' || next === 'starts again') answerAll(rig, [group.claudeId('one')]);
     await left?.ended;
-    await work(await rig.nextFor(group.claudeId('two')));
+    await finishAtOnce(await rig.nextFor(group.claudeId('two')));
     await second;
     expectWorkedOnce(group, ['one', 'two']);
     const types = group.events().map(({ type }) => type);
@@ -104,7 +104,7 @@ test.each(sampled(settling, 2))(
     group = make([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);
     const first = runners.crash({ at, since: 'before log group_completed' });
-    await work(await rig.nextFor(group.claudeId('one')));
+    await finishAtOnce(await rig.nextFor(group.claudeId('one')));
     await first;
     const { code, stderr } = await runners.start().finished;
     expect(code).toBe(0);
@@ -133,7 +133,7 @@ test.each(sampled(accepting, 2))(
     const runners = new Runners(group, rig.env);
     const since = at === 'after spawn' ? { since: 'after log session_accepting' } : {};
     const first = runners.crash({ at, ...since });
-    await work(await rig.nextFor(group.claudeId('one')));
+    await finishAtOnce(await rig.nextFor(group.claudeId('one')));
     await first;
     await runners.start().finished;
     expectSettled(group);

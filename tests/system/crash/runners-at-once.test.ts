@@ -5,17 +5,17 @@
  */
 import { expect, test } from 'bun:test';
 import type { Started } from '../../support/cli.ts';
-import { begin, expectSettled, expectWorkedOnce, finish, Runners, work } from '../../support/crash-rig.ts';
+import { expectSettled, expectWorkedOnce, finish, finishAtOnce, identify, Runners } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
-import type { Finished } from '../../support/in-process.ts';
+import type { ProgramResult } from '../../support/in-process.ts';
 import { make, rig, withRig } from '../../support/rig-ground.ts';
 
 withRig((one) => one.remove());
 let group: GroupFixture;
 
 /** Resolves when all but one have ended, with the ended ones and the remaining one. */
-async function allButOne(runs: readonly Started[]): Promise<{ losers: Finished[]; winner: Started }> {
-  const losers: Finished[] = [];
+async function allButOne(runs: readonly Started[]): Promise<{ losers: ProgramResult[]; winner: Started }> {
+  const losers: ProgramResult[] = [];
   const running = new Set(runs);
   await new Promise<void>((resolve) => {
     for (const run of runs) {
@@ -29,7 +29,7 @@ async function allButOne(runs: readonly Started[]): Promise<{ losers: Finished[]
   return { losers: [...losers], winner: [...running][0] as Started };
 }
 
-function expectRefused(losers: readonly Finished[], winner: Started): void {
+function expectRefused(losers: readonly ProgramResult[], winner: Started): void {
   const sentence = `claude-code-agent: The group ${group.groupId} is held by process ${winner.pid} on `;
   for (const { code, stdout, stderr } of losers) {
     expect({ code, stdout, said: stderr.slice(0, sentence.length) }).toEqual({ code: 4, stdout: '', said: sentence });
@@ -42,7 +42,7 @@ test('of five runners started at once one runs and four are refused', async () =
   const runners = new Runners(group, rig.env);
   const { losers, winner } = await allButOne([1, 2, 3, 4, 5].map(() => runners.start()));
   expectRefused(losers, winner);
-  await work(await rig.nextFor(group.claudeId('one')));
+  await finishAtOnce(await rig.nextFor(group.claudeId('one')));
   expect(await winner.finished).toMatchObject({ code: 0, stderr: '' });
   expectSettled(group);
   expectWorkedOnce(group, ['one']);
@@ -54,7 +54,7 @@ test('after a runner was killed, of three started at once one adopts and two are
   const runners = new Runners(group, rig.env);
   const first = runners.crash({ at: 'after log session_identified' });
   const fake = await rig.nextFor(group.claudeId('one'));
-  await begin(fake);
+  await identify(fake);
   await first;
   const { losers, winner } = await allButOne([1, 2, 3].map(() => runners.start()));
   expectRefused(losers, winner);

@@ -6,7 +6,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { begin, finish, Runners } from '../../support/crash-rig.ts';
+import { finish, identify, Runners } from '../../support/crash-rig.ts';
 import { git, Repository } from '../../support/git/repository.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { kill } from '../../support/kill.ts';
@@ -66,7 +66,7 @@ test.skipIf(process.platform !== 'linux').each([
     const second = runners.start();
     const fake = await rig.nextFor(group.claudeId('one'));
     expect(gits.filter((pid) => /^State:\t[^Z]/m.test(statusOf(pid)))).toEqual([]);
-    await begin(fake);
+    await identify(fake);
     await finish(fake);
     expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
     const folder = group.state().sessions.get(group.id('one'))?.workspace?.folder ?? '';

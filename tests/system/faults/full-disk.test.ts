@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../support/cli.ts';
-import { begin, finish, work } from '../../support/crash-rig.ts';
+import { finish, finishAtOnce, identify } from '../../support/crash-rig.ts';
 import { OddMachine } from '../../support/faults/odd-machine.ts';
 import { canMount, PrivateDisk } from '../../support/faults/private-disk.ts';
 import { obeyInterrupt, rig, withRig } from '../../support/rig-ground.ts';
@@ -81,8 +81,8 @@ test.skipIf(!mountable)(
     const first = machine.start('group', 'run', group, '--output', 'quiet');
     const [one, two] = await Promise.all(ids.map((id) => rig.nextFor(id)));
     if (one === undefined || two === undefined) throw new Error('both sessions have a worker');
-    await begin(one);
-    await begin(two);
+    await identify(one);
+    await identify(two);
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').split('session_identified').length === 3);
     // The runner sleeps while the disk fills behind a result that does not fit into the log's last page.
@@ -112,14 +112,14 @@ test.skipIf(!mountable)(
     const id = await machine.add(group, 'one');
     const run = machine.start('group', 'run', group, '--output', 'json');
     const fake = await rig.nextFor(id);
-    await begin(fake);
+    await identify(fake);
     writeFileSync(ballast(), Buffer.alloc(300 * 1000 ** 2));
     await obeyInterrupt(fake, 0.01);
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
     expect(await machine.ok('group', 'why', group)).toMatch(/disk is nearly full|free on the disk/);
     free();
-    await rig.nextFor(id).then(work);
+    await rig.nextFor(id).then(finishAtOnce);
     const { code, stdout, stderr } = await run.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/"session_paused".*"reason":"disk".*the disk is nearly full/);
@@ -135,7 +135,7 @@ test.skipIf(!mountable)(
     const id = await machine.add(group, 'one');
     const run = machine.start('group', 'run', group, '--output', 'text');
     const fake = await rig.nextFor(id);
-    await begin(fake);
+    await identify(fake);
     const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').includes('session_identified'));
     // Filling takes time, in which the runner would still interrupt.

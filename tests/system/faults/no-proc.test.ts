@@ -4,7 +4,7 @@
  * run, is refused with the fix.
  */
 import { expect, test } from 'bun:test';
-import { begin, expectSettled, expectWorkedOnce, finish, launcher, Runners } from '../../support/crash-rig.ts';
+import { expectSettled, expectWorkedOnce, finish, identify, launcher, Runners } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { make, rig, withRig } from '../../support/rig-ground.ts';
 
@@ -30,7 +30,7 @@ test.skipIf(Bun.which('ps') === null).each([
     const runners = new Runners(group, rig.env);
     const first = runners.crash({ at: 'after log session_identified', table });
     const fake = await rig.nextFor(group.claudeId('one'));
-    await begin(fake);
+    await identify(fake);
     await first;
     const marked = await fake.spawn(['sleep', '600']);
     const wiped = await fake.spawn(['sleep', '601'], 'wiped');

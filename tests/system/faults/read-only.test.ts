@@ -5,11 +5,11 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { chmodSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Rig, startRig } from '../../support/fake-claude-rig.ts';
+import { type FakeClaudeHarness, startRig } from '../../support/fake-claude-rig.ts';
 import { OddMachine } from '../../support/faults/odd-machine.ts';
 import { giveToUnprivileged, unprivileged } from '../../support/unprivileged.ts';
 
-let rig: Rig;
+let rig: FakeClaudeHarness;
 let machine: OddMachine;
 beforeAll(async () => {
   rig = await startRig();

@@ -10,7 +10,7 @@ import type { Invocation } from '../../support/fake-claude-rig.ts';
 import { type FleetGround, openGround } from '../../support/fleet-ground.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { rig, withRig } from '../../support/rig-ground.ts';
-import { resume, text } from '../../support/runner/handover-ground.ts';
+import { resume, resumeFileText } from '../../support/runner/handover-ground.ts';
 
 let ground: FleetGround;
 withRig();
@@ -51,13 +51,13 @@ longFleetTest('they go with the session from host to host, and to the project', 
   });
   const { group } = ground;
   const app = group.project('app');
-  write(app, resume, text('plan'));
+  write(app, resume, resumeFileText('plan'));
   const run = group.run(rig.env);
   const first = await begin();
   expect(machineOf(first)).toBe('one');
   expect(read(first.hello.cwd)).toContain('"plan"');
   write(first.hello.cwd, resume, read(first.hello.cwd).replace('"plan"', '"build"'));
-  write(first.hello.cwd, further, text('begun'));
+  write(first.hello.cwd, further, resumeFileText('begun'));
   write(first.hello.cwd, 'ignored', 'made here');
   write(first.hello.cwd, '02-projects/28-b/notes.md', 'made here');
   await first.print(toolResult);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { openItems } from '../../../src/core/item.ts';
 import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
-import { askCurl, askDatabase, count } from '../../support/asking.ts';
+import { askCurl, askDatabase, occurrences } from '../../support/asking.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
 import { pinnedClaude, until } from '../../support/cli.ts';
 import { launcher, startCommand } from '../../support/crash-rig.ts';
@@ -84,7 +84,7 @@ test.if(hasRedis)(
     expect(await answer(permission, 'allow')).toBe(0);
     expect(await answer(permission, 'deny')).toBe(2);
     expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-    expect(count(heard('question'), '=\\"SQLite\\"')).toBe(1);
+    expect(occurrences(heard('question'), '=\\"SQLite\\"')).toBe(1);
     expect([requests('question'), requests('permission')]).toEqual([2, 2]);
     expect(ran()).toBe('ran\n');
   },
@@ -102,8 +102,8 @@ test.if(hasRedis)(
     expect(await answer(question, '--option', '2')).toBe(0);
     expect(await answer(permission, 'allow')).toBe(0);
     expect(await ground.group.run(claude).result).toMatchObject({ kind: 'settled', status: 'completed' });
-    expect(count(heard('question'), 'Answer: SQLite')).toBe(1);
-    expect(count(heard('permission'), `(item ${permission})`)).toBe(1);
+    expect(occurrences(heard('question'), 'Answer: SQLite')).toBe(1);
+    expect(occurrences(heard('permission'), `(item ${permission})`)).toBe(1);
     expect(ran()).toBe('ran\n');
     expect(ground.group.events().filter(({ type }) => type === 'item_answered').length).toBe(3);
   },

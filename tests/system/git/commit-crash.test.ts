@@ -5,7 +5,7 @@ import type { Workspace } from '../../../src/core/group.ts';
 import { commitWork } from '../../../src/git/commit.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { git, type Tree, writeTree } from '../../support/git/repository.ts';
-import { Crash, crashingWorld, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
+import { crashingWorld, made, SimulatedCrash, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 import { isLongRun } from '../../support/long.ts';
 
 let rig: WorkspaceRig;
@@ -57,7 +57,7 @@ for (const [title, { act, files }] of Object.entries(stories)) {
       const crashed = await commitWork(rig.gitOf(world), workspace, 'Rest').then(
         (result) => value(result) === null,
         (error) => {
-          if (error instanceof Crash) return true;
+          if (error instanceof SimulatedCrash) return true;
           throw error;
         },
       );

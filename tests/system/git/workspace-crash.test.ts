@@ -9,7 +9,7 @@ import { basename, join } from 'node:path';
 import { adviceText } from '../../../src/core/advice.ts';
 import { makeWorkspace } from '../../../src/git/worktrees/workspace.ts';
 import { git } from '../../support/git/repository.ts';
-import { Crash, crashingWorld, failure, made, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
+import { crashingWorld, failure, made, SimulatedCrash, value, WorkspaceRig } from '../../support/git/workspace-rig.ts';
 
 let rig: WorkspaceRig;
 beforeEach(() => {
@@ -37,7 +37,7 @@ for (const when of ['before', 'after'] as const) {
       const crashed = await makeWorkspace(rig.gitOf(world), plan).then(
         (result) => value(result) === null,
         (error) => {
-          if (error instanceof Crash) return true;
+          if (error instanceof SimulatedCrash) return true;
           throw error;
         },
       );
@@ -69,7 +69,7 @@ test('git is killed while it checks out files', async () => {
   expect([rig.worktrees(), rig.branches(), existsSync(plan.path)]).toEqual([[], [], false]);
   // The same, and our own process dies with it, so nothing was rolled back.
   const { world } = crashingWorld(rig.world, 8, 'before');
-  await expect(makeWorkspace(rig.gitOf(world), plan)).rejects.toThrow(Crash);
+  await expect(makeWorkspace(rig.gitOf(world), plan)).rejects.toThrow(SimulatedCrash);
   rig.run('config', '--unset', 'filter.big.smudge');
   expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
   expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
@@ -81,7 +81,7 @@ function failingPower(): typeof rig.world {
   const { run } = rig.world.processes;
   const processes = Object.assign(Object.create(rig.world.processes), {
     run: (options: Parameters<typeof run>[0]) => {
-      if (options.program === 'sync') throw new Crash('the power fails');
+      if (options.program === 'sync') throw new SimulatedCrash('the power fails');
       return run(options);
     },
   });
@@ -99,7 +99,7 @@ function empty(plan: ReturnType<typeof rig.plan>): void {
 test('a worktree counts as created only when it is on disk, and after a power cut it is created again', async () => {
   begin();
   const plan = rig.plan();
-  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
+  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(SimulatedCrash);
   empty(plan);
   expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
   expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
@@ -108,7 +108,7 @@ test('a worktree counts as created only when it is on disk, and after a power cu
   rig.fsck();
   // The same while it is being restored.
   rmSync(plan.path, { recursive: true });
-  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(Crash);
+  await expect(makeWorkspace(rig.gitOf(failingPower()), plan)).rejects.toThrow(SimulatedCrash);
   empty(plan);
   expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
   rig.run('worktree', 'prune');
@@ -119,7 +119,7 @@ test('a folder that git rolls back while we remove it is gone', async () => {
   begin();
   const plan = rig.plan();
   const { world: crashing } = crashingWorld(rig.world, 7, 'before');
-  await expect(makeWorkspace(rig.gitOf(crashing), plan)).rejects.toThrow(Crash);
+  await expect(makeWorkspace(rig.gitOf(crashing), plan)).rejects.toThrow(SimulatedCrash);
   expect(rig.worktrees()).toEqual([plan.path]);
   const { run } = rig.world.processes;
   const processes = Object.assign(Object.create(rig.world.processes), {
@@ -190,7 +190,7 @@ test('a crash at any step of the restore: it is recorded once as created again',
     const crashed = await makeWorkspace(rig.gitOf(world), plan).then(
       (result) => value(result) === null,
       (error) => {
-        if (error instanceof Crash) return true;
+        if (error instanceof SimulatedCrash) return true;
         throw error;
       },
     );

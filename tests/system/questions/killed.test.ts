@@ -3,7 +3,7 @@
  * and the machine reboots. The next run continues, and the model gets exactly one answer.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { AskingUser, askCurl, askDatabase, count } from '../../support/asking.ts';
+import { AskingUser, askCurl, askDatabase, occurrences } from '../../support/asking.ts';
 import { patienceMs } from '../../support/claude/rig.ts';
 
 setDefaultTimeout(2 * patienceMs);
@@ -17,13 +17,13 @@ const permission = [askCurl, { text: 'done' }];
 /** Answers to the question that the model received. */
 function answersTo(name: string, answer: string): number {
   const heard = asking.heard(name);
-  return count(heard, `=\\"${answer}\\"`) + count(heard, `Answer: ${answer}`);
+  return occurrences(heard, `=\\"${answer}\\"`) + occurrences(heard, `Answer: ${answer}`);
 }
 
 /** The permission reached the model: its call has a result, or the answer is quoted. */
 function permissionsOf(name: string, item: string | undefined): number {
   const heard = asking.heard(name);
-  return count(heard, 'Bash completed with no output') + count(heard, `(item ${item})`);
+  return occurrences(heard, 'Bash completed with no output') + occurrences(heard, `(item ${item})`);
 }
 
 async function answer(item: { readonly id: string } | undefined, ...words: string[]): Promise<void> {

@@ -5,7 +5,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AskingUser, askCurl, askDatabase, count } from '../../support/asking.ts';
+import { AskingUser, askCurl, askDatabase, occurrences } from '../../support/asking.ts';
 import { patienceMs } from '../../support/claude/rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -56,9 +56,9 @@ test('an answer with a live runner reaches claude once, and a second one exits w
   expect((await run.finished).code).toBe(0);
   expect(readFileSync(join(user.project('api'), 'ran.txt'), 'utf8')).toBe('ran\n');
   expect(existsSync(join(user.project('shop'), 'ran.txt'))).toBe(false);
-  expect(count(asking.heard('web'), '=\\"SQLite\\"')).toBe(1);
-  expect(count(asking.heard('web'), 'Your questions have been answered')).toBe(1);
-  expect(count(asking.heard('shop'), 'Use the mirror.')).toBe(1);
+  expect(occurrences(asking.heard('web'), '=\\"SQLite\\"')).toBe(1);
+  expect(occurrences(asking.heard('web'), 'Your questions have been answered')).toBe(1);
+  expect(occurrences(asking.heard('shop'), 'Use the mirror.')).toBe(1);
   expect(['api', 'web', 'shop'].map((name) => asking.requests(name))).toEqual([2, 2, 2]);
   const { stdout } = await run.finished;
   const types = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).type]));

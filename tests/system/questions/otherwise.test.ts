@@ -5,7 +5,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AskingUser, askCurl, askDatabase, count } from '../../support/asking.ts';
+import { AskingUser, askCurl, askDatabase, occurrences } from '../../support/asking.ts';
 import { patienceMs } from '../../support/claude/rig.ts';
 import { until } from '../../support/cli.ts';
 
@@ -61,9 +61,9 @@ test('a pause keeps the items, say withdraws them, and onEvent gets their number
   await user.ok('answer', `${group}/api`, 'deny');
   await user.ok('answer', `${group}/web`, '--option', '2');
   expect((await later.finished).code).toBe(0);
-  expect(count(asking.heard('api'), 'Leave the network alone.')).toBe(1);
-  expect(count(asking.heard('api'), '(item ')).toBe(0);
-  expect(count(asking.heard('web'), 'Answer: Postgres')).toBe(1);
+  expect(occurrences(asking.heard('api'), 'Leave the network alone.')).toBe(1);
+  expect(occurrences(asking.heard('api'), '(item ')).toBe(0);
+  expect(occurrences(asking.heard('web'), 'Answer: Postgres')).toBe(1);
 });
 
 test('a message to a session that waits for an answer becomes that answer', async () => {
@@ -73,8 +73,8 @@ test('a message to a session that waits for an answer becomes that answer', asyn
   await asking.asked(1);
   await asking.user.ok('session', 'say', `${group}/api`, 'Leave the network alone.');
   expect((await run.finished).code).toBe(0);
-  expect(count(asking.heard('api'), 'Leave the network alone.')).toBe(1);
-  expect(count(asking.heard('api'), 'The user has not answered this.')).toBe(1);
+  expect(occurrences(asking.heard('api'), 'Leave the network alone.')).toBe(1);
+  expect(occurrences(asking.heard('api'), 'The user has not answered this.')).toBe(1);
 });
 
 test('after answerBy the default answers apply, also without a runner', async () => {
@@ -95,7 +95,7 @@ test('after answerBy the default answers apply, also without a runner', async ()
   expect(late.stderr).toContain('already answered');
   const run = asking.start(group);
   expect((await run.finished).code).toBe(0);
-  expect(count(asking.heard('api'), 'The user has denied it.')).toBe(1);
-  expect(count(asking.heard('web'), 'Answer: No answer arrived in time.')).toBe(1);
+  expect(occurrences(asking.heard('api'), 'The user has denied it.')).toBe(1);
+  expect(occurrences(asking.heard('web'), 'Answer: No answer arrived in time.')).toBe(1);
   await until(() => asking.events(group).filter(({ by }) => by === 'deadline').length === 2);
 });

@@ -5,7 +5,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AskingUser, askCurl, askDatabase, count } from '../../support/asking.ts';
+import { AskingUser, askCurl, askDatabase, occurrences } from '../../support/asking.ts';
 import { patienceMs } from '../../support/claude/rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -50,9 +50,9 @@ test('parked sessions cost and hold nothing, and resume with their answers after
   await user.ok('answer', again?.id ?? '', 'allow');
   expect((await later.finished).code).toBe(0);
   expect(readFileSync(join(user.project('api'), 'ran.txt'), 'utf8')).toBe('ran\nran\n');
-  expect(count(asking.heard('web'), 'Answer: Postgres, please')).toBe(1);
-  expect(count(asking.heard('web'), 'Question: Which database?')).toBe(1);
-  expect(count(asking.heard('api'), `(item ${permission?.id})`)).toBe(1);
-  expect(count(asking.heard('api'), `(item ${again?.id})`)).toBe(0);
+  expect(occurrences(asking.heard('web'), 'Answer: Postgres, please')).toBe(1);
+  expect(occurrences(asking.heard('web'), 'Question: Which database?')).toBe(1);
+  expect(occurrences(asking.heard('api'), `(item ${permission?.id})`)).toBe(1);
+  expect(occurrences(asking.heard('api'), `(item ${again?.id})`)).toBe(0);
   expect(asking.api.problems).toEqual([]);
 });

@@ -8,16 +8,16 @@ import { join, resolve } from 'node:path';
 import { parseScript } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { Machine } from '../../support/cli.ts';
-import { type Line, resultOf, runClaude, Sandbox } from '../../support/rehearsal/claude-process.ts';
+import { ClaudeSandbox, resultLineOf, runClaude, type StreamLine } from '../../support/rehearsal/claude-process.ts';
 
 const examples = resolve(import.meta.dir, '../../../examples');
 const timeoutMs = 180_000;
-let sandbox: Sandbox;
+let sandbox: ClaudeSandbox;
 let api: ScriptedApi | undefined;
 let name = '';
 
 beforeEach(() => {
-  sandbox = new Sandbox();
+  sandbox = new ClaudeSandbox();
 });
 
 afterEach(async () => {
@@ -36,7 +36,7 @@ function prepare(example: string): void {
 }
 
 /** Tool results that are errors: an edit without a match, a failed command, a denied call. */
-function toolErrors(lines: readonly Line[]): unknown[] {
+function toolErrors(lines: readonly StreamLine[]): unknown[] {
   return lines.flatMap((line) => {
     const content = (line.message as { content?: unknown } | undefined)?.content;
     return Array.isArray(content) ? content.filter((block) => block.is_error === true) : [];
@@ -54,8 +54,8 @@ async function rehearse(session: string, project: string): Promise<void> {
     allowedTools: 'Bash(node:*)',
   });
   expect(toolErrors(lines)).toEqual([]);
-  expect(resultOf(lines)).toMatchObject({ subtype: 'success', is_error: false, permission_denials: [] });
-  expect(resultOf(lines)?.result).not.toContain('at its end');
+  expect(resultLineOf(lines)).toMatchObject({ subtype: 'success', is_error: false, permission_denials: [] });
+  expect(resultLineOf(lines)?.result).not.toContain('at its end');
   expect(api?.problems).toEqual([]);
 }
 

@@ -10,19 +10,19 @@ import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../
 import {
   type Claude,
   type ClaudeOptions,
-  type Line,
-  resultOf,
-  Sandbox,
-  startClaude,
+  ClaudeSandbox,
+  resultLineOf,
+  type StreamLine,
+  startClaudeProcess,
 } from '../../support/rehearsal/claude-process.ts';
 
 setDefaultTimeout(60_000);
 
-let sandbox: Sandbox;
+let sandbox: ClaudeSandbox;
 let api: ScriptedApi;
 
 beforeEach(() => {
-  sandbox = new Sandbox();
+  sandbox = new ClaudeSandbox();
 });
 afterEach(async () => {
   expect(api.problems).toEqual([]);
@@ -42,19 +42,19 @@ function start(
   const script: RehearsalScript = { version: 1, sessions: { '*': { steps: [...steps] } } };
   api = startScriptedApi({ script, nameOf: () => undefined, ...options });
   const env = { CLAUDE_CODE_MAX_RETRIES: '1', ...more.env };
-  return startClaude({ sandbox, url: api.url, session: crypto.randomUUID(), prompt: 'Go.', ...more, env });
+  return startClaudeProcess({ sandbox, url: api.url, session: crypto.randomUUID(), prompt: 'Go.', ...more, env });
 }
 
-async function result(...given: Parameters<typeof start>): Promise<Line | undefined> {
-  return resultOf(await start(...given).done);
+async function result(...given: Parameters<typeof start>): Promise<StreamLine | undefined> {
+  return resultLineOf(await start(...given).done);
 }
 
-const retries = (lines: readonly Line[]) => lines.filter(({ subtype }) => subtype === 'api_retry');
+const retries = (lines: readonly StreamLine[]) => lines.filter(({ subtype }) => subtype === 'api_retry');
 const settings = (value: object) => writeFileSync(join(sandbox.config, 'settings.json'), JSON.stringify(value));
 
 test('an overload in the middle of an answer: claude silently retries without streaming', async () => {
   const lines = await start([{ status: 529, afterEvents: 3, times: 1, text }]).done;
-  expect(resultOf(lines)).toMatchObject({ is_error: false, result: text });
+  expect(resultLineOf(lines)).toMatchObject({ is_error: false, result: text });
   expect(retries(lines)).toEqual([]);
   expect(api.requests.map(({ body }) => body.stream === true)).toEqual([true, false]);
 });
@@ -62,9 +62,9 @@ test('an overload in the middle of an answer: claude silently retries without st
 test('a truncated answer is requested again, and the truncated part costs nothing', async () => {
   const cut = { cut: true, afterEvents: 3, text } as const;
   const lines = await start([{ ...cut, times: 1 }]).done;
-  expect(resultOf(lines)).toMatchObject({ is_error: false, result: text });
+  expect(resultLineOf(lines)).toMatchObject({ is_error: false, result: text });
   expect(retries(lines)).toMatchObject([{ error_status: null }]);
-  expect(resultOf(lines)?.total_cost_usd).toBeCloseTo(api.served.total.costUsd, 9);
+  expect(resultLineOf(lines)?.total_cost_usd).toBeCloseTo(api.served.total.costUsd, 9);
   await api.stop();
   expect(await result([cut])).toMatchObject({ is_error: true, api_error_status: null, terminal_reason: 'api_error' });
 });
@@ -74,7 +74,7 @@ test('silence in the middle of an answer lasts until claude is interrupted', asy
   const claude = start([{ hang: true, afterEvents: 3, text }], {}, { onRequest: () => reached.resolve() });
   await reached.promise;
   claude.interrupt();
-  expect(resultOf(await claude.done)).toMatchObject({ subtype: 'error_during_execution', is_error: true });
+  expect(resultLineOf(await claude.done)).toMatchObject({ subtype: 'error_during_execution', is_error: true });
 });
 
 test('slow first bytes are waited for', async () => {
@@ -105,7 +105,7 @@ test('a usage limit of one model names its window and reset; another model still
   const lines = await start([limit], { env: login }).done;
   const info = { status: 'rejected', rateLimitType: 'seven_day_opus', resetsAt: expect.any(Number) };
   expect(lines.find(({ type }) => type === 'rate_limit_event')).toMatchObject({ rate_limit_info: info });
-  expect(resultOf(lines)).toMatchObject({ is_error: true, api_error_status: 429 });
+  expect(resultLineOf(lines)).toMatchObject({ is_error: true, api_error_status: 429 });
   expect(api.requests).toHaveLength(1);
   await api.stop();
   const other = { env: login, args: ['--model', 'claude-sonnet-5'] };
@@ -166,6 +166,6 @@ test('a question of an MCP server waits until it is answered', async () => {
     request: { subtype: 'elicitation', mcp_server_name: 'asker', message: 'Which colour?' },
   });
   claude.answer(asked, { action: 'cancel' });
-  expect(resultOf(await claude.done)).toMatchObject({ is_error: false, result: text });
+  expect(resultLineOf(await claude.done)).toMatchObject({ is_error: false, result: text });
   expect(JSON.stringify(api.requests[1]?.body.messages)).toContain('cancel');
 });

@@ -10,14 +10,14 @@ import type { RehearsalScript, Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { pinnedClaude } from '../../support/cli.ts';
 import { sampled } from '../../support/long.ts';
-import { resultOf, runClaude, Sandbox, startClaude } from '../../support/rehearsal/claude-process.ts';
+import { ClaudeSandbox, resultLineOf, runClaude, startClaudeProcess } from '../../support/rehearsal/claude-process.ts';
 
 const timeoutMs = 120_000;
-let sandbox: Sandbox;
+let sandbox: ClaudeSandbox;
 let api: ScriptedApi;
 
 beforeEach(() => {
-  sandbox = new Sandbox();
+  sandbox = new ClaudeSandbox();
 });
 
 afterEach(async () => {
@@ -58,7 +58,7 @@ describe('claude', () => {
         { text: 'Done.', usage: { input: 10, output: 20, cacheRead: 3000, cacheCreation: 400 } },
       ]);
       const session = crypto.randomUUID();
-      const result = resultOf(await runClaude(options(session, 'Write a note.')));
+      const result = resultLineOf(await runClaude(options(session, 'Write a note.')));
       expect(result).toMatchObject({ subtype: 'success', is_error: false, result: 'Done.', permission_denials: [] });
       expect(readFileSync(join(sandbox.project, 'note.txt'), 'utf8')).toBe('two\n');
       expect(result?.total_cost_usd).toBeCloseTo(served(session), 9);
@@ -76,10 +76,10 @@ describe('claude', () => {
         const steps = [bash(log('one')), { text: 'Two.', tools: calls }, bash(log('three')), { text: 'Done.' }];
         start(steps);
         const session = crypto.randomUUID();
-        const claude = startClaude(options(session, 'Go.'));
+        const claude = startClaudeProcess(options(session, 'Go.'));
         await long.started();
         claude.interrupt();
-        const before = resultOf(await claude.done);
+        const before = resultLineOf(await claude.done);
         expect(before?.subtype).toBe('error_during_execution');
 
         // A new server does not know the old one's conversation.
@@ -87,7 +87,7 @@ describe('claude', () => {
         const costBefore = served(session);
         expect(before?.total_cost_usd).toBeCloseTo(costBefore, 9);
         start(steps);
-        const after = resultOf(await runClaude({ ...options(session, 'Go on.'), resume: true }));
+        const after = resultLineOf(await runClaude({ ...options(session, 'Go on.'), resume: true }));
         expect(after).toMatchObject({ subtype: 'success', result: 'Done.' });
         expect(logged()).toEqual(['one', 'two', 'long', 'three']);
         expect(api.requests.map((request) => request.step)).toEqual([1, 2, 3]);
@@ -104,11 +104,11 @@ describe('claude', () => {
         const long = longCommand();
         start([bash(log('one')), bash(long.command), { text: 'Done.' }, { text: 'Nothing else.' }]);
         const session = crypto.randomUUID();
-        const claude = startClaude(options(session, 'Go.'));
+        const claude = startClaudeProcess(options(session, 'Go.'));
         const tool = await long.started();
         claude.kill('SIGTERM');
         // Some versions report the interrupt, most do not.
-        expect(resultOf(await claude.done)?.subtype ?? 'error_during_execution').toBe('error_during_execution');
+        expect(resultLineOf(await claude.done)?.subtype ?? 'error_during_execution').toBe('error_during_execution');
         // In older versions the tool outlives claude; its process id is known.
         try {
           process.kill(tool, 'SIGKILL');
@@ -116,11 +116,11 @@ describe('claude', () => {
           expect(error).toMatchObject({ code: 'ESRCH' });
         }
         const again = { ...options(session, 'Go on.'), resume: true };
-        expect(resultOf(await runClaude(again))?.result).toBe('Done.');
+        expect(resultLineOf(await runClaude(again))?.result).toBe('Done.');
         // Newer versions end the tool and record its result.
         const isForgotten = logged().includes('long');
         expect(logged()).toEqual(isForgotten ? ['one', 'long'] : ['one']);
-        expect(resultOf(await runClaude(again))?.result).toBe('Nothing else.');
+        expect(resultLineOf(await runClaude(again))?.result).toBe('Nothing else.');
         expect(api.requests.map(({ step }) => step)).toEqual(isForgotten ? [0, 1, 1, 2, 3] : [0, 1, 2, 3]);
       },
       timeoutMs,
@@ -143,10 +143,10 @@ describe('claude', () => {
         const args = ['--exclude-dynamic-system-prompt-sections'];
         const lines = await runClaude({ ...options(session, 'Go.'), args });
         expect(lines.filter((line) => line.subtype === 'compact_boundary')).toHaveLength(1);
-        expect(resultOf(lines)?.result).toBe(`Done in ${sandbox.project}.`);
+        expect(resultLineOf(lines)?.result).toBe(`Done in ${sandbox.project}.`);
         expect(logged()).toEqual(['one', 'two', 'three']);
         expect(api.requests.filter((request) => request.kind === 'summary')).toHaveLength(1);
-        expect(resultOf(lines)?.total_cost_usd).toBeCloseTo(served(session), 9);
+        expect(resultLineOf(lines)?.total_cost_usd).toBeCloseTo(served(session), 9);
       },
       timeoutMs,
     );
@@ -170,7 +170,9 @@ describe('claude', () => {
         },
       };
       start(script, { nameOf: (id) => names.get(id) });
-      const results = await Promise.all([...names.keys()].map((id) => runClaude(options(id, 'Go.')).then(resultOf)));
+      const results = await Promise.all(
+        [...names.keys()].map((id) => runClaude(options(id, 'Go.')).then(resultLineOf)),
+      );
       expect(results.map((result) => result?.result)).toEqual(['Done, a.', 'Done, b.']);
       expect(logged().sort()).toEqual(['a1', 'a2', 'agent']);
       for (const [index, id] of [...names.keys()].entries()) {

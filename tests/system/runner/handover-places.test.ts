@@ -9,7 +9,15 @@ import { join } from 'node:path';
 import { git, Repository } from '../../support/git/repository.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, rig, withRig } from '../../support/rig-ground.ts';
-import { edit, facts, make, own, read, resume, text } from '../../support/runner/handover-ground.ts';
+import {
+  edit,
+  facts,
+  makeHandoverGroup,
+  own,
+  read,
+  resume,
+  resumeFileText,
+} from '../../support/runner/handover-ground.ts';
 
 withRig();
 
@@ -20,7 +28,7 @@ const changed = `M\t${resume}`;
 const local = ['-c', 'protocol.file.allow=always', 'submodule', '--quiet'];
 
 test('without the handover system a resume file is an ordinary file', async () => {
-  const group = make([{ name: 'a', fields: { context: ['cpm'] } }]);
+  const group = makeHandoverGroup([{ name: 'a', fields: { context: ['cpm'] } }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   const before = own(group);
@@ -34,10 +42,10 @@ test('without the handover system a resume file is an ordinary file', async () =
 });
 
 test('a submodule in the worktree is left to git', async () => {
-  const group = make([{ name: 'a' }], { tree: {} });
+  const group = makeHandoverGroup([{ name: 'a' }], { tree: {} });
   const app = group.project('app');
   const sub = new Repository(join(group.folder, 'sub'));
-  sub.commit({ '28-b/01-planning/resume-context.md': text('plan') });
+  sub.commit({ '28-b/01-planning/resume-context.md': resumeFileText('plan') });
   git(app, ...local, 'add', sub.folder, '02-projects');
   git(app, 'commit', '--quiet', '-m', 'Submodule');
   const run = group.run(rig.env);
@@ -51,14 +59,14 @@ test('a submodule in the worktree is left to git', async () => {
 });
 
 test('a resume file replaced by a symlink is committed, and the file in the project stays', async () => {
-  const tree = { 'docs/state.md': text('plan'), [resume]: { link: '../../../docs/state.md' } };
-  const group = make([{ name: 'a' }], { tree });
+  const tree = { 'docs/state.md': resumeFileText('plan'), [resume]: { link: '../../../docs/state.md' } };
+  const group = makeHandoverGroup([{ name: 'a' }], { tree });
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   edit(a, '"plan"', '"build"');
   await a.succeed();
   expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(own(group)).toBe(text('plan'));
+  expect(own(group)).toBe(resumeFileText('plan'));
   expect(git(group.project('app'), 'status', '--porcelain')).toBe('');
   expect(work(group)).toBe('M\tdocs/state.md');
 });

@@ -13,11 +13,11 @@ import {
   edit,
   facts,
   hook,
-  make,
+  makeHandoverGroup,
   own,
   read,
   resume,
-  text,
+  resumeFileText,
   unchanged,
   warnings,
 } from '../../support/runner/handover-ground.ts';
@@ -25,7 +25,7 @@ import {
 withRig();
 
 test('ids and state reach the project, and the next session receives them', async () => {
-  const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }]);
+  const group = makeHandoverGroup([{ name: 'a' }, { name: 'b', after: ['a'] }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   expect(a.hello.cwd).toBe(group.session('a').worktree);
@@ -55,8 +55,8 @@ test.each([
   ['untracked', {}],
   ['ignored', { '.gitignore': '02-projects\n' }],
 ])('in a project without git: %s', async (_, tree) => {
-  const later = { [resume]: text('plan'), '02-projects/28-b/plan.md': 'THE PLAN' };
-  const group = make([{ name: 'a' }], { tree, later });
+  const later = { [resume]: resumeFileText('plan'), '02-projects/28-b/plan.md': 'THE PLAN' };
+  const group = makeHandoverGroup([{ name: 'a' }], { tree, later });
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   const said = hook(a, 'session-start', group.claudeId('a'));
@@ -74,7 +74,7 @@ test.each([
 });
 
 test('committed state reaches the project, and the branch contains no change to the file', async () => {
-  const group = make([{ name: 'a' }], { later: { [resume]: text('plan', 'Of a person.\n') } });
+  const group = makeHandoverGroup([{ name: 'a' }], { later: { [resume]: resumeFileText('plan', 'Of a person.\n') } });
   await commitsItsState(group);
   expect(own(group)).toEndWith('Of a person.\n');
   unchanged(group, 'cca/fixture/001-a');
@@ -83,13 +83,15 @@ test('committed state reaches the project, and the branch contains no change to 
 test.each([[['reset', '--quiet', '--hard']], [['checkout', '--quiet', '--', '.']], [['stash', '--quiet']]])(
   'a session that discards its changes removes nothing from the project: git %p',
   async (args) => {
-    const group = make([{ name: 'a' }], { later: { [resume]: text('of a person', 'More of a person.\n') } });
+    const group = makeHandoverGroup([{ name: 'a' }], {
+      later: { [resume]: resumeFileText('of a person', 'More of a person.\n') },
+    });
     const run = group.run(rig.env);
     const a = await begin(group, 'a');
     const before = own(group);
     git(a.hello.cwd, ...args);
-    expect(read(a.hello.cwd)).toBe(text('plan'));
-    writeFileSync(join(a.hello.cwd, resume), text('plan', 'Notes.\nDone.\n'));
+    expect(read(a.hello.cwd)).toBe(resumeFileText('plan'));
+    writeFileSync(join(a.hello.cwd, resume), resumeFileText('plan', 'Notes.\nDone.\n'));
     await a.succeed();
     expect(await run.result).toMatchObject({ status: 'completed' });
     expect(own(group)).toStartWith(before);
@@ -98,7 +100,7 @@ test.each([[['reset', '--quiet', '--hard']], [['checkout', '--quiet', '--', '.']
 );
 
 test('two sessions and a person write at once, and no text is lost', async () => {
-  const group = make([{ name: 'a' }, { name: 'b' }]);
+  const group = makeHandoverGroup([{ name: 'a' }, { name: 'b' }]);
   const run = group.run(rig.env);
   const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
   edit(a, '"plan"', '"from a"');
@@ -113,7 +115,7 @@ test('two sessions and a person write at once, and no text is lost', async () =>
 });
 
 test('a symlink in the worktree does not lead out of it or into the project', async () => {
-  const group = make([{ name: 'a' }]);
+  const group = makeHandoverGroup([{ name: 'a' }]);
   const run = group.run(rig.env);
   const a = await begin(group, 'a');
   const before = own(group);
@@ -129,7 +131,7 @@ test('a symlink in the worktree does not lead out of it or into the project', as
 });
 
 test.each([true, false])('after a pause both copies have both texts; record present: %p', async (isThere) => {
-  const group = make([{ name: 'a' }]);
+  const group = makeHandoverGroup([{ name: 'a' }]);
   const first = group.run(rig.env);
   const a = await begin(group, 'a');
   edit(a, '"plan"', '"half"');

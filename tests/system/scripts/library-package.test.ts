@@ -22,7 +22,7 @@ import * as library from '../../../src/index.ts';
 import type { RehearsalScript } from '../../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { packageRoot, pinnedClaude } from '../../support/cli.ts';
-import { runClaude, Sandbox } from '../../support/rehearsal/claude-process.ts';
+import { ClaudeSandbox, runClaude } from '../../support/rehearsal/claude-process.ts';
 
 let folder = '';
 /** The output of npm install. */
@@ -116,7 +116,7 @@ test("the plugin's hook adds the session's state to the context", () => {
 test("claude loads the package's plugin, and its hook reaches the model", async () => {
   const script: RehearsalScript = { version: 1, sessions: { '*': { steps: [{ text: 'Seen.' }] } } };
   const api = startScriptedApi({ script, nameOf: () => undefined });
-  const sandbox = new Sandbox();
+  const sandbox = new ClaudeSandbox();
   try {
     mkdirSync(join(sandbox.project, 'docs', 'plans'), { recursive: true });
     const session = crypto.randomUUID();

@@ -23,14 +23,14 @@ import { reportModel } from '../../../src/view/html/model.ts';
 import { createJsonReporter } from '../../../src/view/json-reporter.ts';
 import { reportMarkdown } from '../../../src/view/markdown.ts';
 import { isLongRun } from '../../support/long.ts';
-import { groupReference } from '../../support/sim/group-setup.ts';
+import { simulatedGroup } from '../../support/sim/group-setup.ts';
 import { scenarioOf } from '../../support/sim/scenario-of-seed.ts';
 import { simulate } from '../../support/sim/simulation.ts';
 import { VirtualFiles } from '../../support/sim/virtual-files.ts';
 import type { VirtualRunner } from '../../support/sim/virtual-runner.ts';
 import { rowsOf } from '../../support/tui/dashboard/scene.ts';
 
-const group = groupReference();
+const group = simulatedGroup();
 const seeds = isLongRun ? 150 : 60;
 /** The lowest number of moments at which sessions must wait for different reasons. */
 const statesMin = isLongRun ? 50 : 20;

@@ -8,10 +8,10 @@ import { Terminal } from '@xterm/headless';
 import { whileBusy } from '../../../src/app/live-runner.ts';
 import { createOutput } from '../../../src/cli/output.ts';
 import type { World } from '../../../src/system/world.ts';
-import { HandClock } from '../../support/hand-clock.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 
 function steppedClock() {
-  const clock = new HandClock();
+  const clock = new FakeClock();
   return { world: { clock } as unknown as World, pass: (ms: number) => clock.pass(ms), waiting: () => clock.waiting };
 }
 

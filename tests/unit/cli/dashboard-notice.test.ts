@@ -11,13 +11,13 @@ import { groupPaths } from '../../../src/store/paths.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { unicodeGlyphs } from '../../../src/tui/dashboard/cells.ts';
 import type { Painted } from '../../../src/tui/layout.ts';
-import { HandClock } from '../../support/hand-clock.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 import { fold, sceneEvents, sessionId } from '../../support/tui/dashboard/scene.ts';
 import { attemptId, usage } from '../../support/view/sample-run.ts';
 
-const newHand = () => new HandClock(Date.parse('2026-01-04T15:00:00Z'));
+const newHand = () => new FakeClock(Date.parse('2026-01-04T15:00:00Z'));
 
-function open(hand: HandClock) {
+function open(hand: FakeClock) {
   const { state } = fold(sceneEvents);
   const world = { ...createRealWorld(), clock: hand };
   const groupId = state.group.id;

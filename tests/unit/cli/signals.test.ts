@@ -4,15 +4,15 @@
  */
 import { afterEach, expect, test } from 'bun:test';
 import { onSignal } from '../../../src/app/signals.ts';
-import { HandClock } from '../../support/hand-clock.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 
-let clock = new HandClock();
+let clock = new FakeClock();
 let heard: string[] = [];
 let end = () => {};
 afterEach(() => end());
 
 function listen(): void {
-  clock = new HandClock();
+  clock = new FakeClock();
   heard = [];
   end = onSignal(clock, (signal) => heard.push(`${signal} ${clock.now()}`));
 }

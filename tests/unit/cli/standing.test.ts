@@ -12,7 +12,7 @@ import { readLog } from '../../../src/store/event-log.ts';
 import { openGroupWriter } from '../../../src/store/group-writer.ts';
 import { sessionPaths } from '../../../src/store/paths.ts';
 import type { World } from '../../../src/system/world.ts';
-import { Ground, sessionId, story } from '../../support/cli/bad-input/ground.ts';
+import { Ground, numberedSessionId, story } from '../../support/cli/bad-input/ground.ts';
 
 let user: Ground;
 beforeEach(() => {
@@ -70,7 +70,7 @@ function leftAlone(): string {
   );
   const log = readLog(user.world, user.paths(group).events);
   const begun = log.ok ? log.value.find(({ type }) => type === 'session_starting') : undefined;
-  const { folder, transcript } = sessionPaths(user.paths(group), sessionId(1));
+  const { folder, transcript } = sessionPaths(user.paths(group), numberedSessionId(1));
   user.world.files.makeFolder(folder);
   const tokens = { input_tokens: 7, output_tokens: 3 };
   const answer = { id: 'm', model: 'claude-opus-4-8', content: [{ type: 'text', text: 'Done.' }], usage: tokens };
@@ -116,7 +116,7 @@ async function whileRun<T>(group: string, ask: () => Promise<T>): Promise<T> {
 function toldWith(now: object): Promise<{ why: string; shown: string }> {
   const [one] = user.groups;
   const group = one ?? user.make('auth', [{ name: 'api' }], [story.started, story.intended, story.spawned]);
-  const session = { id: sessionId(1), status: 'running', cost: 0, tokens: noTokens, ...now };
+  const session = { id: numberedSessionId(1), status: 'running', cost: 0, tokens: noTokens, ...now };
   const progress = { groupId: group, sessions: [session] };
   user.world.files.writeAtomic(user.paths(group).progress, JSON.stringify(progress));
   return whileRun(group, async () => ({
@@ -249,11 +249,11 @@ async function whyTold(progress: (group: string, seq: number) => object): Promis
   return sessions.map(({ reason, message }) => `${reason}: ${message}`).join();
 }
 
-const short = { id: sessionId(1), status: 'pending', reason: 'memory', message: 'Memory is short.' };
+const short = { id: numberedSessionId(1), status: 'pending', reason: 'memory', message: 'Memory is short.' };
 
 test('group why shows the last reason written by the runner', async () => {
   expect(await whyTold((groupId, seq) => ({ groupId, seq, sessions: [short] }))).toBe('memory: Memory is short.');
-  const waits = { ...short, reason: 'waiting', message: 'It waits for 002.', waitsFor: [sessionId(2)] };
+  const waits = { ...short, reason: 'waiting', message: 'It waits for 002.', waitsFor: [numberedSessionId(2)] };
   expect(await whyTold((groupId, seq) => ({ groupId, seq, sessions: [waits] }))).toBe('waiting: It waits for 002.');
 });
 

@@ -10,7 +10,7 @@ import type { SessionRecord } from '../../../src/core/session-state.ts';
 import type { GroupState } from '../../../src/core/state.ts';
 import { fc } from '../../support/core-check.ts';
 import { CoreDriver } from '../../support/core-driver.ts';
-import { CoreLog, type Outcome, sessionDefinition, sid } from '../../support/core-events.ts';
+import { type AttemptOutcome, CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
 
 const outcomes = ['completed', 'completed', 'completed', 'failed', 'paused'] as const;
 
@@ -20,7 +20,7 @@ const randomGroups = fc
   .map((lists) => lists.map((list, index) => (index === 0 ? [] : [...new Set(list.map((pick) => pick % index))])));
 
 const randomEndings = fc.array(
-  fc.record({ pick: fc.nat({ max: 100 }), outcome: fc.constantFrom<Outcome>(...outcomes) }),
+  fc.record({ pick: fc.nat({ max: 100 }), outcome: fc.constantFrom<AttemptOutcome>(...outcomes) }),
   {
     minLength: 100,
     maxLength: 100,

@@ -9,7 +9,7 @@ import { type GroupProgress, groupProgress, type LiveSession } from '../../../sr
 import type { GroupState } from '../../../src/core/state.ts';
 import { fc } from '../../support/core-check.ts';
 import { CoreDriver } from '../../support/core-driver.ts';
-import { CoreLog, type Outcome, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+import { type AttemptOutcome, CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { whyNot } from '../../support/verdicts.ts';
 
 const [a, b, c, d] = [sid(1), sid(2), sid(3), sid(4)];
@@ -128,7 +128,7 @@ describe('figures', () => {
       fc.record({
         pick: fc.nat({ max: 9 }),
         cents: fc.nat({ max: 500 }),
-        how: fc.constantFrom<Outcome>('completed', 'failed', 'paused'),
+        how: fc.constantFrom<AttemptOutcome>('completed', 'failed', 'paused'),
       }),
       { maxLength: 12 },
     );

@@ -8,11 +8,11 @@ import { describe, expect, test } from 'bun:test';
 import type { GroupConfig, SessionDefinition } from '../../../src/core/group.ts';
 import { foldEvents } from '../../../src/core/reduce.ts';
 import { CoreDriver, type Settled } from '../../support/core-driver.ts';
-import { type Outcome, sessionDefinition } from '../../support/core-events.ts';
+import { type AttemptOutcome, sessionDefinition } from '../../support/core-events.ts';
 import { type Choices, everyGraph, forEveryChoice } from '../../support/core-exhaustive.ts';
 import { isLongRun } from '../../support/long.ts';
 
-const outcomes: readonly Outcome[] = ['completed', 'failed', 'paused'];
+const outcomes: readonly AttemptOutcome[] = ['completed', 'failed', 'paused'];
 
 /** With TEST_LONG also every order in which four sessions can be added. */
 const long = isLongRun;
@@ -54,7 +54,7 @@ function playGroup(config: Partial<GroupConfig>, dependsOn: number[][], choices:
   const settled = playRun(driver, (running) => {
     const chosen = choices.choose(running.length * outcomes.length);
     const id = running[Math.floor(chosen / outcomes.length)] as string;
-    driver.finish(id, outcomes[chosen % outcomes.length] as Outcome);
+    driver.finish(id, outcomes[chosen % outcomes.length] as AttemptOutcome);
   });
   const expected = expectedStatus(driver, sessions);
   if (settled.status !== expected || driver.log.state.status !== expected) {
@@ -112,7 +112,7 @@ test('replaying every prefix of the log gives the same state as the incremental 
         compare();
         const chosen = choices.choose(running.length * outcomes.length);
         const id = running[Math.floor(chosen / outcomes.length)] as string;
-        driver.finish(id, outcomes[chosen % outcomes.length] as Outcome);
+        driver.finish(id, outcomes[chosen % outcomes.length] as AttemptOutcome);
       });
       compare();
     });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { keyActions } from '../../../src/tui/dashboard/actions.ts';
 import { packageRoot } from '../../support/cli.ts';
 import { documents } from '../../support/docs/document.ts';
-import { parseCommand } from '../../support/parse-command.ts';
+import { parseArguments } from '../../support/parse-command.ts';
 
 const all = documents();
 
@@ -74,7 +74,7 @@ const tolerated = ['missingArgument', 'missingMandatoryOptionValue', 'optionMiss
 
 test.each(mentioned)('docs: %s: `%s` is a command', async (_, __, words) => {
   const argv = (words.match(/"[^"]*"|'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^(["'])(.*)\1$/, '$2'));
-  await parseCommand(argv.filter((word) => word !== '…')).catch((error) => {
+  await parseArguments(argv.filter((word) => word !== '…')).catch((error) => {
     if (!tolerated.some((code) => error.code === `commander.${code}`)) throw error;
   });
 });

@@ -6,11 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { generatedConfig, type TemplateStore } from '../../../src/worker/prepare/generated-config.ts';
 import { groupDefinition, sessionDefinition } from '../../support/core-events.ts';
-import { TemplateFolder, world } from '../../support/template/rig.ts';
+import { TemplateFixture, world } from '../../support/template/rig.ts';
 
-let temp: TemplateFolder;
+let temp: TemplateFixture;
 beforeEach(() => {
-  temp = new TemplateFolder();
+  temp = new TemplateFixture();
 });
 afterEach(() => temp.remove());
 

@@ -9,7 +9,7 @@ import { isolatedBunFlags } from '../../../src/system/own-program.ts';
 import { Cgroups } from '../../../src/system/processes/cgroup.ts';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
-import { MadeUpCgroups } from '../../support/made-up-cgroups.ts';
+import { MadeUpCgroups } from '../../support/fake-cgroups.ts';
 import { basePath, exitOf, sourceFolder, unwrap } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 

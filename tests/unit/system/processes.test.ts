@@ -10,7 +10,7 @@ import { createFifos } from '../../../src/system/fifo.ts';
 import { createProcTable } from '../../../src/system/processes/proc-table.ts';
 import { createProcesses } from '../../../src/system/processes/processes.ts';
 import type { SpawnOptions } from '../../../src/system/world.ts';
-import { basePath, exitOf, linesOf, makeTempFolder, Shell, until } from '../../support/system/rig.ts';
+import { basePath, exitOf, makeTempFolder, Shell, until, writtenLines } from '../../support/system/rig.ts';
 
 const table = createProcTable();
 const processes = createProcesses(table);
@@ -106,7 +106,7 @@ test('stdin from a FIFO accepts one writer after another and never ends', async 
   const running = shell.start('read a; echo "$a"; read b; echo "$b"; exit 3', {}, fifo);
   const first = fifos.openWriter(fifo);
   first?.writeLine('one');
-  await linesOf(shell.out, 1);
+  await writtenLines(shell.out, 1);
   first?.close();
   const second = fifos.openWriter(fifo);
   second?.writeLine('two');
@@ -197,7 +197,7 @@ test('the tree finds a child without environment, one in its own session, and an
     (sleep 600 & echo $!)
     wait`);
   const printed = await shell.printed(3);
-  const [inner] = await linesOf(join(temp.path, 'err'), 1);
+  const [inner] = await writtenLines(join(temp.path, 'err'), 1);
   const expected = [...printed, processes.identify(Number(inner))!];
   expect(processes.findDescendants([worker.identity]).sort(byPid)).toEqual(expected.sort(byPid));
 

@@ -13,11 +13,11 @@ import {
   renderConfigTemplate,
 } from '../../../src/template/config-template.ts';
 import { faultyFiles } from '../../support/store-world.ts';
-import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
 
-let temp: TemplateFolder;
+let temp: TemplateFixture;
 beforeEach(() => {
-  temp = new TemplateFolder();
+  temp = new TemplateFixture();
 });
 afterEach(() => temp.remove());
 

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync } from 'node:fs';
-import { TemplateFolder } from '../../support/template/rig.ts';
+import { TemplateFixture } from '../../support/template/rig.ts';
 import { WorkflowFolder } from '../../support/template/workflow-rig.ts';
 
 let folder: WorkflowFolder;
@@ -109,9 +109,9 @@ describe('session names of a matrix', () => {
 });
 
 describe('folder patterns', () => {
-  let temp: TemplateFolder;
+  let temp: TemplateFixture;
   beforeAll(() => {
-    temp = new TemplateFolder();
+    temp = new TemplateFixture();
     for (const path of ['a/b/c', 'a/.git/x', 'd/c', 'd/e']) mkdirSync(temp.at(path), { recursive: true });
     temp.write('d/file', '');
     symlinkSync(temp.at('a'), temp.at('d/inside'));

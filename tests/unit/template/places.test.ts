@@ -12,11 +12,11 @@ import {
   type TemplatePlace,
   templatePlaces,
 } from '../../../src/template/places.ts';
-import { TemplateFolder, world } from '../../support/template/rig.ts';
+import { TemplateFixture, world } from '../../support/template/rig.ts';
 
-let temp: TemplateFolder;
+let temp: TemplateFixture;
 beforeEach(() => {
-  temp = new TemplateFolder();
+  temp = new TemplateFixture();
 });
 afterEach(() => temp.remove());
 

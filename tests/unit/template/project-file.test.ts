@@ -5,12 +5,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { isProjectFile, loadProjectFile, projectFileFor } from '../../../src/template/workflow/project-file.ts';
-import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
 
 const name = '.claude-code-agent/project.yaml';
-let folder: TemplateFolder;
+let folder: TemplateFixture;
 beforeEach(() => {
-  folder = new TemplateFolder();
+  folder = new TemplateFixture();
 });
 afterEach(() => folder.remove());
 

@@ -5,11 +5,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { loadPromptTemplate, parsePromptTemplate, renderPrompt } from '../../../src/template/prompt-template.ts';
 import { fc } from '../../support/property.ts';
-import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
 
-let temp: TemplateFolder;
+let temp: TemplateFixture;
 beforeAll(() => {
-  temp = new TemplateFolder();
+  temp = new TemplateFixture();
 });
 afterAll(() => temp.remove());
 

@@ -13,11 +13,11 @@ import {
   variableList,
   variableMap,
 } from '../../../src/template/variables.ts';
-import { problemsIn, TemplateFolder, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
 
-let temp: TemplateFolder;
+let temp: TemplateFixture;
 beforeAll(() => {
-  temp = new TemplateFolder();
+  temp = new TemplateFixture();
 });
 afterAll(() => temp.remove());
 

@@ -10,7 +10,7 @@ import type { LiveSession } from '../../../src/core/progress.ts';
 import { reduce } from '../../../src/core/reduce.ts';
 import { createJsonReporter, publicEvent, type ReporterClock } from '../../../src/view/json-reporter.ts';
 import { CoreLog } from '../../support/core-events.ts';
-import { HandClock } from '../../support/hand-clock.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 import {
   attemptId,
   begin,
@@ -78,7 +78,7 @@ test('a failure in JSON output has reason, message, next step and usage', () => 
 
 test('session_progress has no seq and comes at most twice a second for each session', () => {
   const out: string[] = [];
-  const clock = new HandClock(1000);
+  const clock = new FakeClock(1000);
   const reporter = jsonInto(out, clock);
   const sessions = [session(ids.api), session(ids.web)];
   const state = play(reporter, [...creation({}, sessions), started, ...begin(ids.api), ...begin(ids.web)]);
@@ -117,7 +117,7 @@ describe('session_progress', () => {
   /** A reporter with a first state, and a function that reports further states. */
   function begun(events = begin(api)) {
     const out: string[] = [];
-    const clock = new HandClock(1000);
+    const clock = new FakeClock(1000);
     const reporter = jsonInto(out, clock);
     const state = play(reporter, [...creation({}, [session(api)]), started, ...events]);
     out.length = 0;

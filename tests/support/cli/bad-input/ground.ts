@@ -18,7 +18,7 @@ const createdAt = '2026-01-02T03:04:05.000Z';
 const elsewhere: ProcessIdentity = { pid: 1, startTime: '1', host: 'elsewhere', bootId: 'gone' };
 
 /** The session id behind a number, the same in every group. */
-export function sessionId(number: number): string {
+export function numberedSessionId(number: number): string {
   const digits = String(number).padStart(3, '0');
   return `${digits}-aaaa${digits}0-0000-4000-8000-${digits.padStart(12, '0')}`;
 }
@@ -62,12 +62,12 @@ export class Ground extends User {
   }
 
   readonly #define = ({ name, needs = [] }: SessionPlan, index: number): SessionDefinition => ({
-    id: sessionId(index + 1),
+    id: numberedSessionId(index + 1),
     ...(name === undefined ? {} : { name }),
     description: '',
     projectPath: this.project('one'),
     prompt: 'Do it.',
-    dependsOn: needs.map(sessionId),
+    dependsOn: needs.map(numberedSessionId),
     createdAt,
   });
 
@@ -117,20 +117,26 @@ export const story = {
   started: { type: 'group_started', run: { id: 'run', runner: elsewhere } },
   intended: {
     type: 'session_starting',
-    sessionId: sessionId(1),
+    sessionId: numberedSessionId(1),
     attempt: { id: 'first', number: 1, kind: 'start', offset: 0 },
   },
-  spawned: { type: 'session_started', sessionId: sessionId(1), attemptId: 'first', attempt: 1, process: elsewhere },
+  spawned: {
+    type: 'session_started',
+    sessionId: numberedSessionId(1),
+    attemptId: 'first',
+    attempt: 1,
+    process: elsewhere,
+  },
   completed: {
     type: 'session_completed',
-    sessionId: sessionId(1),
+    sessionId: numberedSessionId(1),
     attemptId: 'first',
     result: 'Done.',
     usage: noUsage,
   },
   paused: {
     type: 'session_paused',
-    sessionId: sessionId(1),
+    sessionId: numberedSessionId(1),
     attemptId: 'first',
     reason: 'user',
     message: 'Paused.',
@@ -138,7 +144,7 @@ export const story = {
   },
   failed: {
     type: 'session_failed',
-    sessionId: sessionId(1),
+    sessionId: numberedSessionId(1),
     attemptId: 'first',
     reason: 'claude-error',
     message: 'It went wrong.',

@@ -1,6 +1,6 @@
 /** Event logs that are truncated, edited or of another version: each is tried with three commands. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { type Ground, sessionId, story } from './ground.ts';
+import { type Ground, numberedSessionId, story } from './ground.ts';
 import { type Mistake, mistake } from './mistake.ts';
 
 const restore = 'Restore the file from a backup';
@@ -20,7 +20,7 @@ function edit(number: number, from: string, to: string | ((line: string) => Line
     });
 }
 
-const needing = (...numbers: number[]): string => `"dependsOn":${JSON.stringify(numbers.map(sessionId))}`;
+const needing = (...numbers: number[]): string => `"dependsOn":${JSON.stringify(numbers.map(numberedSessionId))}`;
 
 /** Every log has six lines: the header, the group, the sessions one, two and three (which needs two), the start. */
 const damages: readonly (readonly [slug: string, culprit: string, next: string, change: Change])[] = [
@@ -32,7 +32,7 @@ const damages: readonly (readonly [slug: string, culprit: string, next: string, 
   ['future-event', 'Line 4 of', newer, edit(4, 'session_added', 'session_cloned')],
   ['torn-middle', 'Line 3 of', untouched, edit(3, '{', (line) => line.slice(0, 40))],
   ['not-utf-8', 'Line 3 of', untouched, edit(3, '{', (line) => Buffer.from(line.replace('Do', 'D\u00fc'), 'latin1'))],
-  ['path-as-id', 'Line 3 of', untouched, edit(3, sessionId(1), '001-../../../evil')],
+  ['path-as-id', 'Line 3 of', untouched, edit(3, numberedSessionId(1), '001-../../../evil')],
   ['lost-line', 'has number 4 where 3 was due', untouched, (lines) => lines.filter((_, index) => index !== 3)],
   [
     'other-log',

@@ -1,6 +1,6 @@
 /** One command line that must be refused (or answered without harm), and what a refusal has to look like. */
 import { expect } from 'bun:test';
-import { type CommandLine, mayBeRefusedInProcess, runInProcess } from '../../in-process.ts';
+import { mayBeRefusedInProcess, type ProgramCall, runInProcess } from '../../in-process.ts';
 import { unprivileged } from '../../unprivileged.ts';
 import { launcher } from '../user.ts';
 import type { Ground } from './ground.ts';
@@ -21,7 +21,7 @@ export interface Mistake {
   readonly shows?: string | RegExp;
 }
 
-export interface Outcome {
+export interface MistakeOutcome {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -40,7 +40,7 @@ export function mistake(
 const titleColumnsMax = 100;
 
 /** Command line and circumstances on one printable line. */
-export function titleOf({ args, cwd: _, ...rest }: Mistake, ground: Ground): string {
+export function mistakeTitle({ args, cwd: _, ...rest }: Mistake, ground: Ground): string {
   const words = args.map((arg) => (/^[\w./:=@-]+$/.test(arg) ? arg : JSON.stringify(arg))).join(' ');
   const variables = Object.entries(rest.env ?? {}).map(([name, value]) => `${name}=${value ?? '(unset)'} `);
   const line = `${variables.join('')}${words}${rest.unprivileged ? ' (unprivileged)' : ''}`;
@@ -48,7 +48,7 @@ export function titleOf({ args, cwd: _, ...rest }: Mistake, ground: Ground): str
   return plain.length > titleColumnsMax ? `${plain.slice(0, titleColumnsMax - 3)}...` : plain;
 }
 
-const lineOf = (ground: Ground, { args, cwd = ground.folder, env }: Mistake): CommandLine => ({
+const lineOf = (ground: Ground, { args, cwd = ground.folder, env }: Mistake): ProgramCall => ({
   args,
   cwd,
   env: { ...ground.env, ...env },
@@ -57,7 +57,7 @@ const lineOf = (ground: Ground, { args, cwd = ground.folder, env }: Mistake): Co
 const needsProcess = ({ args, unprivileged }: Mistake): boolean =>
   unprivileged === true || !mayBeRefusedInProcess(args);
 
-async function commitAsProcess(ground: Ground, mistake: Mistake): Promise<Outcome> {
+async function commitAsProcess(ground: Ground, mistake: Mistake): Promise<MistakeOutcome> {
   const line = lineOf(ground, mistake);
   const command = [...(mistake.unprivileged ? unprivileged.prefix : []), launcher, ...line.args];
   const set = Object.entries(line.env).filter(([, value]) => value !== undefined);
@@ -76,8 +76,8 @@ async function commitAsProcess(ground: Ground, mistake: Mistake): Promise<Outcom
  * Commits all of them, those that need a process of their own never more than `atOnce` at the same time; the outcomes
  * in the order of the mistakes.
  */
-export async function commitAll(ground: Ground, all: readonly Mistake[], atOnce: number): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
+export async function runMistakes(ground: Ground, all: readonly Mistake[], atOnce: number): Promise<MistakeOutcome[]> {
+  const outcomes: MistakeOutcome[] = [];
   const open: [number, Mistake][] = [];
   for (const [index, mistake] of all.entries()) {
     if (needsProcess(mistake)) open.push([index, mistake]);
@@ -112,7 +112,7 @@ export function expectAdvice(stderr: string, next: string | RegExp = ''): void {
 }
 
 /** One line that says what is wrong and what to do next, nothing that moves a cursor, and nothing else. */
-export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcome): void {
+export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: MistakeOutcome): void {
   expect(stderr).toMatch(mistake.culprit);
   expect(stderr).toMatch(mistake.next);
   expect({ code, stderr }).toEqual({ code: mistake.code, stderr });

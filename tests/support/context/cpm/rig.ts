@@ -10,18 +10,18 @@ import { isolatedBunFlags } from '../../../../src/system/own-program.ts';
 export const realFiles: ContextFiles = createFiles();
 
 /** Ids of the form that claude uses. */
-export const ids = [1, 2, 3, 4, 5].map((number) => `0000000${number}-0000-4000-8000-000000000000`) as [
+export const cpmSessionIds = [1, 2, 3, 4, 5].map((number) => `0000000${number}-0000-4000-8000-000000000000`) as [
   string,
   string,
   string,
   string,
   string,
 ];
-export const [own, other] = ids;
+export const [own, other] = cpmSessionIds;
 
 const hourMs = 60 * 60 * 1000;
 
-export interface Finished {
+export interface HookResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -80,7 +80,12 @@ export class Project {
   }
 
   /** The whole hook process, as claude starts it; `stdin` null = none. */
-  run(event: string, stdin: string | null, env: Readonly<Record<string, string>> = {}, ...options: string[]): Finished {
+  run(
+    event: string,
+    stdin: string | null,
+    env: Readonly<Record<string, string>> = {},
+    ...options: string[]
+  ): HookResult {
     const child = Bun.spawnSync([process.execPath, ...isolatedBunFlags, hookMain, 'cpm', event, ...options], {
       cwd: this.top,
       env: { PATH: process.env.PATH ?? '', HOME: this.top, CLAUDE_PROJECT_DIR: this.folder, ...env },

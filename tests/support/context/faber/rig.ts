@@ -16,11 +16,11 @@ export const { files } = createRealWorld();
 export const statePathOf = (id: string) => statePath({ runs: '.fractary/runs' }, id);
 export const runId = 'fractary-faber-258-20260105-143022-a1b2c3';
 /** 2026-01-05T14:30:22Z */
-export const startMs = Date.UTC(2026, 0, 5, 14, 30, 22);
+export const runStartMs = Date.UTC(2026, 0, 5, 14, 30, 22);
 export const minute = 60_000;
 
 export function fresh(more: JsonObject = {}): JsonObject {
-  const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: startMs };
+  const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: runStartMs };
   return { ...newState(run), ...more };
 }
 
@@ -73,7 +73,7 @@ export class FaberGround {
   call(event: HookEvent, options: CallOptions = {}): HookAnswer {
     const {
       sessionId = 's1',
-      nowMs = startMs,
+      nowMs = runStartMs,
       host = 'laptop',
       folder = this.root,
       altered,

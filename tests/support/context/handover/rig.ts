@@ -6,7 +6,7 @@ import { handover } from '../../../../src/context/handover/hooks.ts';
 import type { ContextFiles, HookAnswer, HookCall } from '../../../../src/context/hook-call.ts';
 import { createRealWorld } from '../../../../src/system/real-world.ts';
 
-export const realFiles: ContextFiles = createRealWorld().files;
+export const diskFiles: ContextFiles = createRealWorld().files;
 export const noon = Date.parse('2026-01-06T12:00:00.000Z');
 
 export class Root {
@@ -44,7 +44,7 @@ export class Root {
       isWorker: false,
       nowMs: noon,
       host: 'host',
-      files: realFiles,
+      files: diskFiles,
       env: {},
       ...call,
     });

@@ -10,7 +10,7 @@ import type { OpenEngine } from '../../../../src/fleet/engine.ts';
 import { projectSlug } from '../../../../src/fleet/wire.ts';
 import type { CommandOptions, RunOutput, SpawnOptions, World } from '../../../../src/system/world.ts';
 import type { ClaudeBook } from '../books.ts';
-import { callerEnv, packageRoot } from '../group-setup.ts';
+import { callerEnv, simulatedPackageRoot } from '../group-setup.ts';
 import type { Behaviour } from '../scenario.ts';
 import { seededFor } from '../seeded.ts';
 import { VirtualMachine } from '../virtual-machine.ts';
@@ -21,7 +21,7 @@ import type { FleetPlace, FleetWrap } from './fleet-place.ts';
 import type { Link } from './virtual-engine.ts';
 import { VirtualGit } from './virtual-git.ts';
 
-export const dataRoot = '/data';
+export const hostDataRoot = '/data';
 const claudeProgram = '/opt/claude';
 /** The system restarts an agent after this time. */
 const restartMs = 2_000;
@@ -164,9 +164,9 @@ fatal: Could not read from remote repository.
     const runner = new VirtualRunner(this);
     this.agent = runner;
     const served = serveHost(this.worldOf(runner, this.#place.wrap.world), {
-      root: dataRoot,
+      root: hostDataRoot,
       callerEnv,
-      packageRoot,
+      packageRoot: simulatedPackageRoot,
       version: '1.0.0',
       claude: async () => ok({ program: claudeProgram, version: '2.1.332' }),
       claudeVersion: async () => '2.1.332',
@@ -189,7 +189,7 @@ fatal: Could not read from remote repository.
       const runner = new VirtualRunner(this);
       this.guards = [...this.guards.filter(({ alive }) => alive), runner];
       const served = serveGuard(this.worldOf(runner, this.#place.wrap.world), {
-        root: dataRoot,
+        root: hostDataRoot,
         onSignal: () => {},
         startShell: () => {},
         tell: (line) => this.say(`guard: ${line}`),

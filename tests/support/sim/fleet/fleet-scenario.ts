@@ -1,8 +1,8 @@
 /** The scenario of a seed: a group, the hosts of its fleet, and their faults until all is well again. */
-import type { Behaviour, Ending, Scenario, SessionSketch } from '../scenario.ts';
+import type { Behaviour, Scenario, SimulatedSession, VirtualEnding } from '../scenario.ts';
 import { type Seeded, seededFor } from '../seeded.ts';
 
-export type Fault =
+export type HostFault =
   /** The link of a host to the engine is cut, in both directions or in one. */
   | { readonly do: 'cut'; readonly who: string; readonly up: boolean; readonly down: boolean; readonly forMs: number }
   | { readonly do: 'restart-engine'; readonly downMs: number; readonly forgetsMs: number }
@@ -12,7 +12,7 @@ export type Fault =
   /** The runner dies, and the next one is started after a while. */
   | { readonly do: 'kill-runner'; readonly downMs: number };
 
-export type TimedFault = { readonly atMs: number } & Fault;
+export type TimedFault = { readonly atMs: number } & HostFault;
 
 export interface FleetScenario {
   readonly seed: number;
@@ -27,7 +27,15 @@ export interface FleetScenario {
 /** The host of the runner. */
 export const home = 'home';
 
-const endings: readonly Ending[] = ['success', 'success', 'success', 'killed', 'silent', 'overloaded', 'exit-code'];
+const endings: readonly VirtualEnding[] = [
+  'success',
+  'success',
+  'success',
+  'killed',
+  'silent',
+  'overloaded',
+  'exit-code',
+];
 
 function behaviourOf(luck: Seeded, isFirst: boolean): Behaviour {
   return {
@@ -44,7 +52,7 @@ function behaviourOf(luck: Seeded, isFirst: boolean): Behaviour {
   };
 }
 
-function sessionsOf(luck: Seeded): SessionSketch[] {
+function sessionsOf(luck: Seeded): SimulatedSession[] {
   const count = luck.int(2, 5);
   return Array.from({ length: count }, (_, index) => ({
     dependsOn: index > 0 && luck.chance(0.3) ? [luck.int(0, index - 1)] : [],
@@ -53,7 +61,7 @@ function sessionsOf(luck: Seeded): SessionSketch[] {
   }));
 }
 
-function faultOf(luck: Seeded, hosts: readonly string[], leaseMs: number): Fault {
+function faultOf(luck: Seeded, hosts: readonly string[], leaseMs: number): HostFault {
   const who = luck.pick(hosts);
   const long = luck.pick([1_500, 5_000, leaseMs, leaseMs + 15_000, leaseMs + 45_000, 2 * leaseMs + 90_000]);
   const forMs = Math.round(long * (0.6 + luck.next() * 0.8));

@@ -3,7 +3,7 @@ import { fleetScenarioOf } from './fleet-scenario.ts';
 import { simulateFleet } from './fleet-simulation.ts';
 
 /** How often each kind of event occurred in all seeds together; throws at the first that breaks a promise. */
-export function runSeeds(first: number, count: number): ReadonlyMap<string, number> {
+export function runFleetSeeds(first: number, count: number): ReadonlyMap<string, number> {
   const events = new Map<string, number>();
   let steps = 0;
   for (let seed = first; seed < first + count; seed += 1) {

@@ -13,17 +13,17 @@ import { newFleetKeys, Seal } from '../../../../src/fleet/seal.ts';
 import { type RunResult, runGroup } from '../../../../src/runner/run-group.ts';
 import { createGroup } from '../../../../src/store/group-store.ts';
 import type { ClaudeBook } from '../books.ts';
-import { Checks } from '../checks.ts';
-import { callerEnv, groupReference, newDefinition, packageRoot } from '../group-setup.ts';
+import { SimulationChecks } from '../checks.ts';
+import { callerEnv, newDefinition, simulatedGroup, simulatedPackageRoot } from '../group-setup.ts';
 import type { Behaviour } from '../scenario.ts';
 import { seededFor } from '../seeded.ts';
 import { Timeline } from '../virtual-clock.ts';
 import type { Violation } from '../virtual-machine.ts';
 import { VirtualRunner } from '../virtual-runner.ts';
 import { FleetChecks, fleetPromises } from './fleet-checks.ts';
-import { dataRoot, FleetMachine } from './fleet-machine.ts';
+import { FleetMachine, hostDataRoot } from './fleet-machine.ts';
 import type { FleetPlace, FleetWrap } from './fleet-place.ts';
-import { type Fault, type FleetScenario, home, type TimedFault } from './fleet-scenario.ts';
+import { type FleetScenario, type HostFault, home, type TimedFault } from './fleet-scenario.ts';
 import './loaded.ts';
 import { VirtualEngine } from './virtual-engine.ts';
 import type { Objects } from './virtual-git.ts';
@@ -88,10 +88,10 @@ class FleetSimulation implements FleetPlace {
     this.wrap = wrap;
     this.trace = trace === true ? [] : null;
     this.engine = new VirtualEngine(this.timeline, seededFor(scenario.seed, 'engine'));
-    const { events } = groupReference().paths;
+    const { events } = simulatedGroup().paths;
     for (const name of [home, ...scenario.hosts.map((host) => host.name)]) {
       const machine = new FleetMachine(this, name, name === home ? events : '/none');
-      machine.checks = new Checks(machine);
+      machine.checks = new SimulationChecks(machine);
       this.machines.set(name, machine);
     }
     this.checks = new FleetChecks(this, this.machines);
@@ -100,7 +100,7 @@ class FleetSimulation implements FleetPlace {
       /{.*$/s.exec(Buffer.from(seal.open(stream, bytes) ?? []).toString('latin1'))?.[0].slice(0, 300) ?? '';
     this.#layOut();
     for (const { atMs, ...fault } of scenario.faults) {
-      this.timeline.schedule(atMs, `fault: ${fault.do}`, null, () => this.#befall(fault as Fault));
+      this.timeline.schedule(atMs, `fault: ${fault.do}`, null, () => this.#befall(fault as HostFault));
     }
     this.#lookLater();
   }
@@ -142,21 +142,21 @@ class FleetSimulation implements FleetPlace {
     const { leaseMs, hosts, group, seed, where } = this.scenario;
     const address = { redis: 'redis://127.0.0.1:6379', sealingKey: keys.sealingKey, leaseMs };
     for (const machine of this.machines.values()) {
-      for (const path of [join(dataRoot, 'limits'), join(dataRoot, 'fleet'), dirname(claude)])
+      for (const path of [join(hostDataRoot, 'limits'), join(hostDataRoot, 'fleet'), dirname(claude)])
         machine.makeOldFolder(path);
       machine.disk.createFile(claude, createdMs);
     }
     for (const { name, slots } of hosts) {
       const machine = this.machines.get(name) as FleetMachine;
-      const codeUrl = `${name}:${join(dataRoot, 'fleet/repositories')}`;
+      const codeUrl = `${name}:${join(hostDataRoot, 'fleet/repositories')}`;
       const config = { version: 1, ...address, runnerKeys: [keys.publicKey], name, slots, labels: [], codeUrl };
-      machine.disk.createFile(join(dataRoot, 'fleet/host.json'), createdMs).append(bytes(config), createdMs);
+      machine.disk.createFile(join(hostDataRoot, 'fleet/host.json'), createdMs).append(bytes(config), createdMs);
       machine.disk.syncAll();
       machine.serve();
     }
     const machine = this.#home;
     const config = { version: 1, ...address, signingKey: keys.signingKey, publicKey: keys.publicKey };
-    machine.disk.createFile(join(dataRoot, 'fleet/fleet.json'), createdMs).append(bytes(config), createdMs);
+    machine.disk.createFile(join(hostDataRoot, 'fleet/fleet.json'), createdMs).append(bytes(config), createdMs);
     machine.makeOldFolder(project);
     machine.git.found(project, new Map([['readme.txt', 'hello\n']]));
     const luck = seededFor(seed, 'ids');
@@ -169,16 +169,16 @@ class FleetSimulation implements FleetPlace {
     });
     const maker = new VirtualRunner(machine);
     const definition = {
-      ...{ id: groupReference().groupId, name: 'Simulated', description: '', slug: 'simulated' },
+      ...{ id: simulatedGroup().groupId, name: 'Simulated', description: '', slug: 'simulated' },
       ...{ createdAt: new Date(createdMs).toISOString(), config: { ...group.config, where } },
     };
-    const created = createGroup(maker.world, dataRoot, definition, sessions);
+    const created = createGroup(maker.world, hostDataRoot, definition, sessions);
     if (!created.ok) throw new Error(created.failure.message);
     maker.exit();
     machine.disk.syncAll();
   }
 
-  #befall(fault: Fault): void {
+  #befall(fault: HostFault): void {
     this.say(`FAULT ${JSON.stringify(fault)}`);
     switch (fault.do) {
       case 'cut': {
@@ -253,7 +253,14 @@ class FleetSimulation implements FleetPlace {
     const overrides = this.#overrides;
     this.#overrides = {};
     const work = runGroup(machine.worldOf(runner, this.wrap.world), {
-      ...{ root: dataRoot, groupId: groupReference().groupId, callerEnv, packageRoot, overrides, retryFailed: true },
+      ...{
+        root: hostDataRoot,
+        groupId: simulatedGroup().groupId,
+        callerEnv,
+        packageRoot: simulatedPackageRoot,
+        overrides,
+        retryFailed: true,
+      },
       openEngine: machine.opener(runner),
       reporter: {
         event: (event, state) => {

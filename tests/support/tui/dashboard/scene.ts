@@ -110,7 +110,7 @@ export const sceneLive: ReadonlyMap<string, LiveSession> = new Map([
   ],
 ]);
 
-export interface Wanted {
+export interface SceneOptions {
   readonly columns?: number;
   readonly rows?: number;
   readonly ui?: Partial<Ui>;
@@ -125,7 +125,7 @@ export function frame({
   ui,
   view,
   ascii,
-}: Wanted = {}): Frame & { readonly isAscii: boolean } {
+}: SceneOptions = {}): Frame & { readonly isAscii: boolean } {
   const { state, notes } = fold(sceneEvents);
   const nowMs = startMs + 95_000;
   const seen = view?.state ?? state;

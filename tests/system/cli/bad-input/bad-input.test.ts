@@ -15,11 +15,11 @@ import {
 import { Ground, makeEveryStatus } from '../../../support/cli/bad-input/ground.ts';
 import { damagedLogs } from '../../../support/cli/bad-input/log-table.ts';
 import {
-  commitAll,
   expectRefusal,
   type Mistake,
-  type Outcome,
-  titleOf,
+  type MistakeOutcome,
+  mistakeTitle,
+  runMistakes,
 } from '../../../support/cli/bad-input/mistake.ts';
 import { wrongMoments } from '../../../support/cli/bad-input/state-table.ts';
 import { giveToUnprivileged, unprivileged } from '../../../support/unprivileged.ts';
@@ -54,16 +54,16 @@ function describeTable(
   const needsUser = rows.some((row) => row.unprivileged);
   const isPossible = !needsUser || unprivileged.isPossible;
   describe(title, () => {
-    let outcomes: readonly Outcome[];
+    let outcomes: readonly MistakeOutcome[];
     let before: Readonly<Record<string, string>>;
     beforeAll(async () => {
       if (!isPossible) return;
       if (needsUser) giveToUnprivileged(ground.folder);
       before = ground.record();
-      outcomes = await commitAll(ground, rows, atOnce);
+      outcomes = await runMistakes(ground, rows, atOnce);
     }, patienceMs);
     for (const [index, row] of rows.entries()) {
-      test.skipIf(!isPossible)(titleOf(row, ground), () => expectRefusal(row, outcomes[index] as Outcome));
+      test.skipIf(!isPossible)(mistakeTitle(row, ground), () => expectRefusal(row, outcomes[index] as MistakeOutcome));
     }
     test.skipIf(!isPossible)('nothing was written', () => expect(ground.record()).toEqual(before));
     test.skipIf(!isPossible)('the other groups are listed', async () => {

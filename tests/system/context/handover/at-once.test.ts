@@ -10,7 +10,7 @@ import { readResumeFile } from '../../../../src/context/handover/resume-file.ts'
 import type { ContextFiles } from '../../../../src/context/hook-call.ts';
 import { isolatedBunFlags } from '../../../../src/system/own-program.ts';
 import { packageRoot } from '../../../support/cli.ts';
-import { Root, realFiles } from '../../../support/context/handover/rig.ts';
+import { diskFiles, Root } from '../../../support/context/handover/rig.ts';
 
 let root: Root;
 let file: string;
@@ -28,7 +28,7 @@ const entries = () => readdirSync(dirname(file));
 /** The real files, with `before` called before every call. */
 function watched(before: (call: string, index: number) => void): ContextFiles {
   let index = 0;
-  return new Proxy(realFiles, {
+  return new Proxy(diskFiles, {
     get(target, name: string) {
       const method = target[name as keyof ContextFiles] as (...args: unknown[]) => unknown;
       return (...args: unknown[]) => {
@@ -62,7 +62,7 @@ test('killed at every moment: the file is complete, and the next session can wri
     expect(() => note(killed, 'mine')).toThrow('killed');
     expect([['first'], ['first', 'mine']]).toContainEqual([...ids()]);
     expect(root.read(root.resume('28-b')).endsWith('Notes of 28-b.\n')).toBe(true);
-    expect(note(realFiles, 'next').ok).toBe(true);
+    expect(note(diskFiles, 'next').ok).toBe(true);
     expect(ids()).toEqual(expect.arrayContaining(['first', 'next']));
     expect(entries()).toEqual(['resume-context.md']);
   }
@@ -70,14 +70,14 @@ test('killed at every moment: the file is complete, and the next session can wri
 
 test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mode) => {
   chmodSync(file, mode);
-  expect(note(realFiles, 'mine').ok).toBe(true);
+  expect(note(diskFiles, 'mine').ok).toBe(true);
   expect(statSync(file).mode & 0o777).toBe(mode);
 });
 
 test('a symlink in place of the new file is neither followed nor removed', () => {
   const victim = root.write('victim.txt', 'kept');
   symlinkSync(victim, join(dirname(file), '.resume-context.md.new'));
-  expect(note(realFiles, 'mine')).toMatchObject({ failure: { reason: 'write-failed' } });
+  expect(note(diskFiles, 'mine')).toMatchObject({ failure: { reason: 'write-failed' } });
   expect(root.read('victim.txt')).toBe('kept');
   expect(ids()).toEqual(['first']);
 });
@@ -132,7 +132,7 @@ test('hooks killed at any time: each completed one is in the list, and no lock o
     });
     // Every second one is killed as soon as one of them writes.
     const fresh = join(folder, '01-planning', '.resume-context.md.new');
-    for (let looks = 0; looks < 5_000 && realFiles.entryKind(fresh) === null; looks += 1) await Bun.sleep(0);
+    for (let looks = 0; looks < 5_000 && diskFiles.entryKind(fresh) === null; looks += 1) await Bun.sleep(0);
     for (const { child } of hooks.filter((_, index) => index % 2 === 0)) child.kill('SIGKILL');
     for (const { id, child } of hooks) {
       await child.exited;

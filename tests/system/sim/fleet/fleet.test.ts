@@ -6,7 +6,7 @@
 import { expect, test } from 'bun:test';
 import { unaskedMs } from '../../../../src/fleet/agent/attempt.ts';
 import { fleetScenarioOf } from '../../../support/sim/fleet/fleet-scenario.ts';
-import { runSeeds } from '../../../support/sim/fleet/fleet-seed-run.ts';
+import { runFleetSeeds } from '../../../support/sim/fleet/fleet-seed-run.ts';
 import { simulateFleet } from '../../../support/sim/fleet/fleet-simulation.ts';
 
 /** Later seeds are in fleet-second-part.test.ts. */
@@ -61,7 +61,7 @@ usually('a runner that comes back after long finds what has ended meanwhile, tho
 usually(
   'every promise holds among hosts, whatever the faults',
   () => {
-    const events = runSeeds(1, quickSeeds);
+    const events = runFleetSeeds(1, quickSeeds);
     // Hosts are lost in these scenarios, and their late reports are counted.
     for (const type of ['session_host_lost', 'session_adopted', 'session_moved', 'session_completed']) {
       expect({ type, times: events.get(type) ?? 0 }).not.toEqual({ type, times: 0 });
@@ -73,7 +73,7 @@ usually(
 test.if(seedAsked === undefined)(
   `every promise holds for ${longSeeds} seeds`,
   () => {
-    console.log(JSON.stringify(Object.fromEntries(runSeeds(1_001, longSeeds))));
+    console.log(JSON.stringify(Object.fromEntries(runFleetSeeds(1_001, longSeeds))));
   },
   30 * minutes,
 );

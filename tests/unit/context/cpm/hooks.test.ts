@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
 import { parseHookInput } from '../../../../src/context/session-hook.ts';
-import { ids, other, own, Project, progress, realFiles } from '../../../support/context/cpm/rig.ts';
+import { cpmSessionIds, other, own, Project, progress, realFiles } from '../../../support/context/cpm/rig.ts';
 
 let project: Project;
 beforeEach(() => {
@@ -48,9 +48,9 @@ describe('3. Precise compaction recovery', () => {
   });
   test('the hook falls back to injecting all files if no match found', () => {
     // Old files too: one of them may belong to this session.
-    for (const [index, id] of ids.slice(1).entries())
+    for (const [index, id] of cpmSessionIds.slice(1).entries())
       project.write(id, progress('cpm:do', `epic ${id[7]}`), index * 30);
-    expect(namesOf(project.compact()).sort()).toEqual(ids.slice(1).map((id) => `.cpm-progress-${id}.md`));
+    expect(namesOf(project.compact()).sort()).toEqual(cpmSessionIds.slice(1).map((id) => `.cpm-progress-${id}.md`));
     const unknown = project.call('session-start', { source: 'compact' }).text;
     expect(namesOf(unknown)).toHaveLength(4);
     expect(unknown).not.toContain('CPM_SESSION_ID:');
@@ -98,7 +98,7 @@ describe('the legacy file beside session files', () => {
     (hoursOld) => {
       const path = writeLegacy(hoursOld, 'LEGACY '.repeat(1_500));
       for (let number = 0; number < 100; number += 1) {
-        project.write(`${ids[1]}-${number}`, progress('cpm:do', '1'), hoursOld);
+        project.write(`${cpmSessionIds[1]}-${number}`, progress('cpm:do', '1'), hoursOld);
       }
       for (const isWorker of [true, false]) expect(project.start({ isWorker })).toContain(path);
     },
@@ -107,11 +107,11 @@ describe('the legacy file beside session files', () => {
 
 describe('4. Multi-file resume injection', () => {
   test('the startup hook globs all .cpm-progress-*.md files', () => {
-    for (const id of ids) project.write(id, progress('cpm:do', `epic ${id[7]}`));
+    for (const id of cpmSessionIds) project.write(id, progress('cpm:do', `epic ${id[7]}`));
     project.writeFile('01-brief.md', 'no progress file');
     for (const source of ['startup', 'resume', 'clear', 'something-new', undefined]) {
       const text = project.call('session-start', { sessionId: own, ...(source === undefined ? {} : { source }) }).text;
-      expect(namesOf(text).sort()).toEqual(ids.map((id) => `.cpm-progress-${id}.md`));
+      expect(namesOf(text).sort()).toEqual(cpmSessionIds.map((id) => `.cpm-progress-${id}.md`));
       expect(text).not.toContain('no progress file');
     }
   });
@@ -135,8 +135,14 @@ describe('4. Multi-file resume injection', () => {
     expect(project.start({ projectFolder: `${project.folder}/nowhere` })).toBe(`CPM_SESSION_ID: ${own}`);
   });
   test('the session’s own progress file comes first, then the newest', () => {
-    for (const [hours, id] of ids.entries()) project.write(id, progress('cpm:do', '1'), hours);
-    expect(namesOf(project.start({ sessionId: ids[3] })).map((name) => name[21])).toEqual(['4', '1', '2', '3', '5']);
+    for (const [hours, id] of cpmSessionIds.entries()) project.write(id, progress('cpm:do', '1'), hours);
+    expect(namesOf(project.start({ sessionId: cpmSessionIds[3] })).map((name) => name[21])).toEqual([
+      '4',
+      '1',
+      '2',
+      '3',
+      '5',
+    ]);
   });
 });
 
@@ -170,9 +176,9 @@ describe('7. Orphan detection', () => {
     (source) => {
       project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 73.5);
       const old = project.write(other, progress('cpm:do', '1', 'THEIRS'), 60);
-      project.write(ids[2], progress('cpm:do', '1'), 5);
+      project.write(cpmSessionIds[2], progress('cpm:do', '1'), 5);
       const text = project.start({ source });
-      expect(namesOf(text)).toEqual([own, ids[2]].map((id) => `.cpm-progress-${id}.md`));
+      expect(namesOf(text)).toEqual([own, cpmSessionIds[2]].map((id) => `.cpm-progress-${id}.md`));
       expect(text).toContain(progress('cpm:spec', '3 of 6', 'MINE').trimEnd());
       expect(text.match(/^STALE: .*/gm)).toEqual([expect.stringContaining(`delete ${old}`)]);
       expect(text).not.toContain(`delete ${project.path(own)}`);
@@ -213,7 +219,7 @@ describe('in a worker', () => {
   test('a worker is shown its own progress file whole, one line for others, and no question', () => {
     project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 400);
     const path = project.write(other, progress('cpm:do', '2 of 4', 'THEIRS'), 5);
-    const old = project.write(ids[2], progress('cpm:do', '2 of 4', 'THEIRS'), 90);
+    const old = project.write(cpmSessionIds[2], progress('cpm:do', '2 of 4', 'THEIRS'), 90);
     for (const source of ['startup', 'resume', 'clear']) {
       const text = project.start({ ...worker, source });
       expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`]);
@@ -234,7 +240,7 @@ describe('in a worker', () => {
   test.each(['clear', 'fork'])(
     'after /clear a worker adopts the progress file of its earlier id, also in a fork (%s)',
     (source) => {
-      const [, , first, stranger] = ids;
+      const [, , first, stranger] = cpmSessionIds;
       const conversations = `${project.top}/claude-config/projects/p`;
       mkdirSync(conversations, { recursive: true });
       for (const id of [first, other, own]) writeFileSync(`${conversations}/${id}.jsonl`, '');
@@ -281,17 +287,17 @@ describe('size limit', () => {
     },
   );
   test('the own progress file is never cut to make room for others', () => {
-    for (const id of ids) project.write(id, progress('cpm:do', '1', 'x'.repeat(7_000)));
+    for (const id of cpmSessionIds) project.write(id, progress('cpm:do', '1', 'x'.repeat(7_000)));
     for (const isWorker of [true, false]) {
       const text = project.start({ isWorker });
       expect(text).toContain('x'.repeat(7_000));
       expect(text).not.toContain('... (');
       expect(text.length).toBeLessThanOrEqual(charactersMax);
-      for (const id of ids) expect(text).toContain(`.cpm-progress-${id}.md`);
+      for (const id of cpmSessionIds) expect(text).toContain(`.cpm-progress-${id}.md`);
     }
   });
   test('progress files are shown whole while there is room, otherwise by path', () => {
-    for (const id of ids) project.write(id, progress('cpm:do', '1', id.repeat(60)));
+    for (const id of cpmSessionIds) project.write(id, progress('cpm:do', '1', id.repeat(60)));
     const text = project.start();
     expect(namesOf(text)).toHaveLength(3);
     expect(text.match(/--- END ---/g)).toHaveLength(3);
@@ -302,8 +308,10 @@ describe('size limit', () => {
   test.each(['startup', 'resume', 'clear'])(
     'beside stale files of one line each, other progress files are shown whole (%s)',
     (source) => {
-      const stale = [ids[1], ids[3]].map((id) => project.write(id, progress('cpm:do', '1', 'THEIRS'), 49));
-      const shown = [ids[2], ids[4]];
+      const stale = [cpmSessionIds[1], cpmSessionIds[3]].map((id) =>
+        project.write(id, progress('cpm:do', '1', 'THEIRS'), 49),
+      );
+      const shown = [cpmSessionIds[2], cpmSessionIds[4]];
       for (const id of shown) project.write(id, progress('cpm:epics', '2 of 4', `WORK ${id}`), 47);
       const text = project.start({ source });
       expect(namesOf(text).sort()).toEqual(shown.map((id) => `.cpm-progress-${id}.md`).sort());

@@ -7,7 +7,15 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFaberRunning } from '../../../../src/context/faber/state-file.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
-import { FaberGround, files, fresh, minute, runId, startMs, statePathOf } from '../../../support/context/faber/rig.ts';
+import {
+  FaberGround,
+  files,
+  fresh,
+  minute,
+  runId,
+  runStartMs,
+  statePathOf,
+} from '../../../support/context/faber/rig.ts';
 
 let ground: FaberGround;
 beforeEach(() => {
@@ -21,7 +29,7 @@ describe('acceptance', () => {
   test('"PreCompact hook saves session before compaction"', () => {
     ground.begin({ phases: { frame: { status: 'completed' }, architect: { status: 'completed' }, build: {} } });
     ground.call('session-start', { source: 'startup', isChosen: true });
-    const { text } = ground.call('pre-compact', { source: 'auto', nowMs: startMs + minute });
+    const { text } = ground.call('pre-compact', { source: 'auto', nowMs: runStartMs + minute });
     expect(ground.state.sessions).toMatchObject({
       session_history: [
         {
@@ -41,8 +49,8 @@ describe('acceptance', () => {
     ground.write('specs/WORK-00258.md', '# The specification\nUse the queue.\n');
     ground.begin(specification);
     ground.call('session-start', { source: 'startup', isChosen: true });
-    ground.call('pre-compact', { source: 'auto', nowMs: startMs + minute });
-    const { text } = ground.call('session-start', { source: 'compact', nowMs: startMs + 2 * minute });
+    ground.call('pre-compact', { source: 'auto', nowMs: runStartMs + minute });
+    const { text } = ground.call('session-start', { source: 'compact', nowMs: runStartMs + 2 * minute });
     // A load within five minutes counts only for its own conversation, which is gone.
     for (const part of [runId, 'Use the queue.', 'How a FABER run is worked through', '"status": "in_progress"']) {
       expect(text).toContain(part);
@@ -65,13 +73,13 @@ describe('acceptance', () => {
   test('"SessionEnd hook saves final session state", also of the session that completed the run', () => {
     ground.begin();
     ground.call('session-start', { source: 'startup', isChosen: true });
-    expect(ground.call('session-end', { source: 'other', nowMs: startMs + minute })).toMatchObject({ text: '' });
+    expect(ground.call('session-end', { source: 'other', nowMs: runStartMs + minute })).toMatchObject({ text: '' });
     const ended = { session_id: 's1', started_at: '2026-01-05T14:30:22Z', ended_at: '2026-01-05T14:31:22Z' };
     expect(ground.sessions.session_history).toMatchObject([{ ...ended, end_reason: 'other' }]);
     expect(ground.sessions.session_history[0]?.artifacts_loaded).toEqual(['workflow-state', 'orchestration-protocol']);
-    ground.call('session-start', { source: 'resume', nowMs: startMs + 2 * minute });
+    ground.call('session-start', { source: 'resume', nowMs: runStartMs + 2 * minute });
     ground.write(statePathOf(runId), JSON.stringify({ ...ground.state, status: 'completed' }));
-    ground.call('session-end', { source: 'other', nowMs: startMs + 3 * minute });
+    ground.call('session-end', { source: 'other', nowMs: runStartMs + 3 * minute });
     expect(ground.sessions.session_history).toMatchObject([{ ...ended, ended_at: '2026-01-05T14:33:22Z' }]);
   });
 
@@ -80,9 +88,9 @@ describe('acceptance', () => {
     ground.write('.git/refs/heads/main', `${'a1b2c3d4'.repeat(5)}\n`);
     ground.begin();
     ground.call('session-start', { source: 'startup', isChosen: true, host: 'laptop' });
-    ground.call('session-end', { source: 'other', host: 'laptop', nowMs: startMs + minute });
-    ground.call('session-start', { source: 'resume', host: 'desktop', nowMs: startMs + 2 * minute });
-    ground.call('session-end', { source: 'other', host: 'desktop', nowMs: startMs + 3 * minute });
+    ground.call('session-end', { source: 'other', host: 'laptop', nowMs: runStartMs + minute });
+    ground.call('session-start', { source: 'resume', host: 'desktop', nowMs: runStartMs + 2 * minute });
+    ground.call('session-end', { source: 'other', host: 'desktop', nowMs: runStartMs + 3 * minute });
     const environment = { platform: 'linux', cwd: ground.root, git_commit: 'a1b2c3d4'.repeat(5) };
     expect(ground.sessions).toMatchObject({
       total_sessions: 2,

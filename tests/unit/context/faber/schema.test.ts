@@ -17,7 +17,7 @@ import {
 } from '../../../../src/context/faber/state.ts';
 import { loadState } from '../../../../src/context/faber/state-file.ts';
 import { parseWorkflowConfig, shippedFaber } from '../../../../src/context/faber/workflow-config.ts';
-import { FaberGround, files, runId, startMs, statePathOf } from '../../../support/context/faber/rig.ts';
+import { FaberGround, files, runId, runStartMs, statePathOf } from '../../../support/context/faber/rig.ts';
 import { fc } from '../../../support/property.ts';
 
 const schemaOf = (name: string) => JSON.parse(readFileSync(join(shippedFaber, name), 'utf8'));
@@ -138,7 +138,7 @@ test('the shipped workflows match the schema', () => {
 
 const who = (sessionId: string, host: string, minutes: number) => {
   const where = { host, cwd: '/p', platform: 'linux', gitCommit: 'a'.repeat(40) };
-  return { sessionId, ...where, nowMs: startMs + minutes * 60_000 };
+  return { sessionId, ...where, nowMs: runStartMs + minutes * 60_000 };
 };
 const happening = fc.record({
   id: fc.constantFrom('s1', 's2'),
@@ -153,7 +153,7 @@ test('every state that the program writes matches both schemas and can be read',
     fc.assert(
       fc.property(fc.array(happening, { maxLength: 25 }), (happenings) => {
         const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault };
-        let state = newState({ ...run, nowMs: startMs, place: { path: '/p', branch: 'main' } });
+        let state = newState({ ...run, nowMs: runStartMs, place: { path: '/p', branch: 'main' } });
         for (const [index, { id, host, kind, phase: name }] of happenings.entries()) {
           const me = who(id, host, index);
           const load = {

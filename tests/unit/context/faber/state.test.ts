@@ -18,11 +18,11 @@ import {
   recordLoads,
 } from '../../../../src/context/faber/state.ts';
 import type { JsonObject } from '../../../../src/store/json.ts';
-import { fresh, minute, startMs } from '../../../support/context/faber/rig.ts';
+import { fresh, minute, runStartMs } from '../../../support/context/faber/rig.ts';
 import { fc } from '../../../support/property.ts';
 
 function who(sessionId: string, more: Partial<Actor> = {}): Actor {
-  return { sessionId, host: 'laptop', platform: 'linux', cwd: '/home/me/p', nowMs: startMs, ...more };
+  return { sessionId, host: 'laptop', platform: 'linux', cwd: '/home/me/p', nowMs: runStartMs, ...more };
 }
 
 const sessionsOf = (state: JsonObject) => objectOf(state.sessions);
@@ -41,7 +41,7 @@ describe('session records', () => {
     let state = fresh();
     let count = 0;
     for (const [id, host, isNew] of steps) {
-      const begun = beginSession(state, who(id, { host, nowMs: startMs + count * minute }));
+      const begun = beginSession(state, who(id, { host, nowMs: runStartMs + count * minute }));
       expect(begun).toMatchObject({ isNew, sessionId: id });
       state = begun.state;
       count += isNew ? 1 : 0;
@@ -66,7 +66,7 @@ describe('session records', () => {
         let last = '';
         let count = 0;
         steps.forEach(({ id, host, after }, index) => {
-          const me = who(id, { host, nowMs: startMs + index * minute });
+          const me = who(id, { host, nowMs: runStartMs + index * minute });
           state = beginSession(state, me).state;
           if (`${id} ${host}` !== last) count += 1;
           if (after === 'compact') count += 1;
@@ -84,7 +84,7 @@ describe('session records', () => {
   });
 
   test('a session without an id continues the current session of its host', () => {
-    const anonymous: Actor = { host: 'laptop', cwd: '/p', nowMs: startMs };
+    const anonymous: Actor = { host: 'laptop', cwd: '/p', nowMs: runStartMs };
     const first = beginSession(fresh(), anonymous);
     expect(first.sessionId).toMatch(/^claude-session-20260105-143022-[0-9a-f]{6}$/);
     expect(beginSession(first.state, anonymous)).toMatchObject({ isNew: false, sessionId: first.sessionId });
@@ -96,7 +96,7 @@ describe('session records', () => {
   test('the end of a session that is no longer current is recorded in its own record', () => {
     let { state } = beginSession(fresh(), who('s1'));
     ({ state } = beginSession(state, who('s2')));
-    const end = { atMs: startMs + minute, reason: 'other' };
+    const end = { atMs: runStartMs + minute, reason: 'other' };
     const ended = endSession(state, who('s1'), end);
     expect(ended.ended).toBe('s1');
     expect(historyOf(ended.state)).toMatchObject([{ session_id: 's1', ended_at: '2026-01-05T14:31:22Z' }]);
@@ -109,7 +109,7 @@ describe('session records', () => {
 });
 
 describe('compactions', () => {
-  const at = (minutes: number) => who('s1', { nowMs: startMs + minutes * minute });
+  const at = (minutes: number) => who('s1', { nowMs: runStartMs + minutes * minute });
   const noted = () =>
     noteCompaction(finishPhase(beginSession(fresh(), at(0)).state, 'frame', phasesDefault, at(0)), at(1));
 
@@ -139,7 +139,7 @@ describe('compactions', () => {
       session_history: [{ ended_at: '2026-01-05T14:31:22Z', end_reason: 'compaction', end_confirmed: true }],
     });
     const second = beginSession(noteCompaction(after.state, at(3)), at(4), { isCompacted: true });
-    const ended = endSession(second.state, at(5), { atMs: startMs + 5 * minute, reason: 'normal' }).state;
+    const ended = endSession(second.state, at(5), { atMs: runStartMs + 5 * minute, reason: 'normal' }).state;
     expect(historyOf(ended).map(({ part, resumed_from, end_reason }) => [part, resumed_from, end_reason])).toEqual([
       [undefined, undefined, 'compaction'],
       [2, 's1', 'compaction'],
@@ -154,14 +154,14 @@ describe('compactions', () => {
     expect(goesOn).toMatchObject({ isNew: false });
     expect(historyOf(goesOn.state)).toEqual([]);
     for (const state of [noted(), goesOn.state]) {
-      const ended = endSession(state, at(3), { atMs: startMs + 3 * minute, reason: 'normal' }).state;
+      const ended = endSession(state, at(3), { atMs: runStartMs + 3 * minute, reason: 'normal' }).state;
       expect(historyOf(ended)).toMatchObject([{ end_reason: 'normal', ended_at: '2026-01-05T14:33:22Z' }]);
       expect(historyOf(ended)[0]).not.toHaveProperty('end_confirmed');
       expect(isSessionOpen(ended)).toBe(false);
     }
   });
   test('two sessions record their compactions separately, whichever is current', () => {
-    let state = beginSession(beginSession(fresh(), at(0)).state, who('s2', { nowMs: startMs + minute })).state;
+    let state = beginSession(beginSession(fresh(), at(0)).state, who('s2', { nowMs: runStartMs + minute })).state;
     state = noteCompaction(state, at(2));
     expect(currentSession(state).id).toBe('s2');
     state = beginSession(state, at(3), { isCompacted: true }).state;
@@ -206,7 +206,7 @@ describe('phases', () => {
     [[1, null, 'x'], []],
   ])('phases are read as %j', (phases, expected) => {
     expect(phasesCompleted({ phases })).toEqual(expected);
-    const finished = finishPhase({ phases }, 'architect', phasesDefault, { nowMs: startMs });
+    const finished = finishPhase({ phases }, 'architect', phasesDefault, { nowMs: runStartMs });
     expect(phasesCompleted(finished)).toContain('architect');
   });
 });
@@ -225,7 +225,7 @@ test('unknown fields of the state stay, whatever happens and whatever was there'
       now = finishPhase(now, 'frame', phasesDefault, who('s1'));
       now = beginSession(noteCompaction(now, who('s1')), who('s1'), { isCompacted: true }).state;
       now = beginSession(now, who('s2')).state;
-      now = endSession(now, who('s2'), { atMs: startMs, reason: 'normal' }).state;
+      now = endSession(now, who('s2'), { atMs: runStartMs, reason: 'normal' }).state;
       const ours = /^(?:status|updated_at|current_phase|phases|sessions|context_metadata|completed_at)$/;
       for (const [key, value] of Object.entries(unknown)) {
         if (!ours.test(key)) expect(now[key]).toEqual(value as never);

@@ -9,7 +9,7 @@ import { findBySession, handoverProjectHere } from '../../../../src/context/hand
 import { noteInProject } from '../../../../src/context/handover/note.ts';
 import { findProjects } from '../../../../src/context/handover/projects.ts';
 import { charactersMax } from '../../../../src/context/hook-call.ts';
-import { noon, Root, realFiles } from '../../../support/context/handover/rig.ts';
+import { diskFiles, noon, Root } from '../../../support/context/handover/rig.ts';
 
 let root: Root;
 beforeEach(() => {
@@ -17,14 +17,14 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-const projects = () => findProjects(realFiles, root.folder).projects;
+const projects = () => findProjects(diskFiles, root.folder).projects;
 const find = (id: string) => findBySession(projects(), id)?.project.id;
 const start = async (call: object = {}) =>
   (await root.answer({ event: 'session-start', source: 'startup', ...call })).text;
 const unknown = { sessionId: 'zzz999' };
 
 const noted = (id: string, sessionId: string) =>
-  noteInProject(realFiles, { file: root.path(root.resume(id)) }, sessionId, noon);
+  noteInProject(diskFiles, { file: root.path(root.resume(id)) }, sessionId, noon);
 
 describe('seed 003', () => {
   test('test_find_by_session_id_in_list', () => {
@@ -96,9 +96,9 @@ describe('project selection', () => {
     root.write('clients/node_modules/x/resume-context.md', '---\nsession_ids: [fff]\n---\n');
     expect(['ccc', 'ddd', 'eee', 'fff'].map(find)).toEqual(['web', 'api', 'clients/other/api', undefined]);
     expect((await root.answer({ event: 'session-end' })).notes).toBeUndefined();
-    expect(findProjects(realFiles, root.folder).troubles).toEqual([`/ lies outside of ${root.folder}`]);
+    expect(findProjects(diskFiles, root.folder).troubles).toEqual([`/ lies outside of ${root.folder}`]);
     root.write('01-planning/resume-context.md', '---\nsession_ids: []\n---\n');
-    expect(handoverProjectHere(realFiles, root.folder)?.folder).toBe(root.folder);
+    expect(handoverProjectHere(diskFiles, root.folder)?.folder).toBe(root.folder);
     await root.answer({ event: 'pre-compact', sessionId: 'ggg' });
     expect(root.read('01-planning/resume-context.md')).toContain('session_ids: ["ggg"]');
   });
@@ -122,12 +122,12 @@ describe('project selection', () => {
   });
 
   test('handoverProjectHere finds a single project, but none of several', () => {
-    expect(handoverProjectHere(realFiles, root.folder)).toBeNull();
+    expect(handoverProjectHere(diskFiles, root.folder)).toBeNull();
     root.project('1-a');
-    expect(handoverProjectHere(realFiles, root.folder)?.id).toBe('1-a');
+    expect(handoverProjectHere(diskFiles, root.folder)?.id).toBe('1-a');
     root.project('2-b');
-    expect(handoverProjectHere(realFiles, root.folder)).toBeNull();
-    expect(handoverProjectHere(realFiles, root.path('02-projects', '2-b'))?.id).toBe('2-b');
+    expect(handoverProjectHere(diskFiles, root.folder)).toBeNull();
+    expect(handoverProjectHere(diskFiles, root.path('02-projects', '2-b'))?.id).toBe('2-b');
   });
 });
 
@@ -198,7 +198,7 @@ describe('PreCompact', () => {
     const tail = 'name: "\u00ff\u00fe"\r\n---\r\n\u0000\u0080 \u00e4\rend';
     const path = root.write(root.resume('28-b'), bytes(`---\r\nsession_ids: []\r\n${tail}`));
     expect(noted('28-b', 'aaa111').ok).toBe(true);
-    const after = Buffer.from(realFiles.readBytes(path, 0, 10_000)).toString('latin1');
+    const after = Buffer.from(diskFiles.readBytes(path, 0, 10_000)).toString('latin1');
     expect(after.endsWith(`session_ids: ["aaa111"]\r\n${tail}`)).toBe(true);
   });
 
@@ -208,7 +208,7 @@ describe('PreCompact', () => {
     symlinkSync(root.path('shared/real.md'), root.path(root.resume('28-b')));
     expect(noted('28-b', 'aaa111').ok).toBe(true);
     expect(root.read('shared/real.md')).toContain('["aaa111"]');
-    expect(realFiles.entryKind(root.path(root.resume('28-b')))).toBe('link');
+    expect(diskFiles.entryKind(root.path(root.resume('28-b')))).toBe('link');
   });
 });
 

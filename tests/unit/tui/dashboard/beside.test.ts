@@ -5,13 +5,13 @@ import {
   frame,
   isSelected,
   rowsOf,
+  type SceneOptions,
   screenOf,
   sessionId,
   textOf,
-  type Wanted,
 } from '../../../support/tui/dashboard/scene.ts';
 
-const beside = (wanted: Wanted = {}) => frame({ columns: 130, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
+const beside = (wanted: SceneOptions = {}) => frame({ columns: 130, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
 
 test('details open beside the list from 130 columns, and below it from 100', () => {
   expect(beside().shape).toBe('beside');

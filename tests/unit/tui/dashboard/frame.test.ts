@@ -21,13 +21,13 @@ import {
   frame,
   isSelected,
   rowsOf,
+  type SceneOptions,
   sceneEvents,
   sceneLimit,
   screenOf,
   sessionId,
   startMs,
   textOf,
-  type Wanted,
 } from '../../../support/tui/dashboard/scene.ts';
 import { whyNot } from '../../../support/verdicts.ts';
 import { attemptId, begin, creation, session, started, usage } from '../../../support/view/sample-run.ts';
@@ -102,7 +102,7 @@ describe('golden frames', () => {
     ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
     ['runner-gone', { view: { runner: 'none' } }],
     ['fleet', { view: { fleet: { up: 2, lost: 1, refusing: 0, drained: 1, silent: {}, used: 5, slots: 12 } } }],
-  ] as [string, Wanted][])('the frame matches its golden file: %s', (name, wanted) => {
+  ] as [string, SceneOptions][])('the frame matches its golden file: %s', (name, wanted) => {
     expectGolden(name, timeless(screenOf(frame(wanted))));
   });
 });
@@ -382,7 +382,7 @@ test('a session with an unavailable API shows it in its row and its pane', () =>
 });
 
 /** The list alone, and the pane beside it as plain text. */
-function listAndPane(wanted: Wanted): string {
+function listAndPane(wanted: SceneOptions): string {
   const list = textOf(frame({ ...wanted, columns: 200, ui: { ...wanted.ui, pane: 'none' } }));
   const wide = textOf(frame({ ...wanted, columns: 200, rows: 40, ui: { ...wanted.ui, pane: 'split', tab: 'now' } }));
   const pane = wide.split('\n').map((line) => line.slice(line.lastIndexOf('│') + 1).trim());

@@ -1,5 +1,5 @@
 /** A clock that advances only on request. */
-export class HandClock {
+export class FakeClock {
   #nowMs: number;
   #timers: { readonly atMs: number; readonly action: () => void }[] = [];
 

@@ -1,6 +1,7 @@
 /**
  * Promises: the order of steps that a crash, a signal or a stop could separate: an event is logged before its effect,
- * a request is removed after its answer, a process is found before it is ended. `tests/crash` cuts at such moments.
+ * a request is removed after its answer, a process is found before it is ended. `tests/system/crash` cuts at such
+ * moments.
  */
 import { expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';

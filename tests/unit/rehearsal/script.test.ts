@@ -84,7 +84,7 @@ describe('parseScript', () => {
       'version: 1\nsessions: {a: {steps: [{limit: {window: five_hours, lastsMs: 1}}]}}',
       'x.yaml:2:41: sessions.a.steps.0.limit.window has to be one of five_hour',
     ],
-    ['version: 1\nsessions: {a: *nobody}', 'x.yaml:2:15: '],
+    ['version: 1\nsessions: {a: *missing}', 'x.yaml:2:15: '],
   ])('the script %j is refused', (text, start) => {
     expect(messageOf(text).split('\n')[1]).toStartWith(start);
   });

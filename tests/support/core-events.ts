@@ -56,7 +56,7 @@ export function usage(costUsd: number, output = 0): Usage {
   return { ...noUsage, costUsd, tokens: { ...noUsage.tokens, output } };
 }
 
-export const processIdentity: ProcessIdentity = { pid: 100, startTime: '7', host: 'here', bootId: 'boot' };
+export const runnerIdentity: ProcessIdentity = { pid: 100, startTime: '7', host: 'here', bootId: 'boot' };
 
 /** The id of the `attempt`th attempt of `sid(number)`. */
 export function attemptId(sessionId: SessionId, attempt: number): string {
@@ -97,7 +97,7 @@ export class CoreLog {
 
   /** Starts the first run, or a later one in which the sessions of `retry` start again. */
   run(retry: readonly SessionId[] = []): this {
-    const run = { id: 'run', runner: processIdentity };
+    const run = { id: 'run', runner: runnerIdentity };
     if (this.state.status === 'created') return this.add({ type: 'group_started', run });
     return this.add({ type: 'group_resumed', run, retry });
   }
@@ -108,7 +108,7 @@ export class CoreLog {
     const type = { start: 'session_started', resume: 'session_resumed', retry: 'session_retrying' } as const;
     const of = { sessionId, attemptId: attemptId(sessionId, attempt) };
     return this.add(
-      { type: type[kind], ...of, attempt, process: processIdentity },
+      { type: type[kind], ...of, attempt, process: runnerIdentity },
       { type: 'session_identified', ...of, claudeSessionId: sessionId.slice(4), model: 'some-model' },
     );
   }

@@ -10,13 +10,12 @@ import { attemptMark } from '../../src/claude/launch/environment.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import type { Alteration } from './altered-world.ts';
-import { pinnedClaude, type Started } from './cli.ts';
+import { launcher, pinnedClaude, type Started } from './cli.ts';
 import type { FakeClaudeHarness, Invocation } from './fake-claude-rig.ts';
-import { type GroupFixture, packageRoot } from './group-fixture.ts';
+import type { GroupFixture } from './group-fixture.ts';
 import { kill } from './kill.ts';
 import { noteTried } from './tried.ts';
 
-export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 const bunFlags = ['--no-env-file', '--config=/dev/null', '--no-install'];
 /** Runs on the world that TEST_WORLD describes. */
 export const alteredProgram = [process.execPath, ...bunFlags, join(import.meta.dir, 'altered-main.ts')];

@@ -28,7 +28,7 @@ import { kill } from './kill.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 import { basePath, makeTempFolder, until, unwrap } from './system/rig.ts';
 
-export const world = createRealWorld();
+export const fleetWorld = createRealWorld();
 
 /** Runs its second argument as a shell script; only `--version` and `--help` resemble claude. */
 const claude = `#!/bin/sh
@@ -96,7 +96,7 @@ export class FleetRig {
     const temp = makeTempFolder();
     const server = await startRedis(temp.path, options);
     const keys = newFleetKeys();
-    const redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey: keys.sealingKey }));
+    const redis = unwrap(await FleetRedis.open(fleetWorld, { redis: server.url, sealingKey: keys.sealingKey }));
     const rig = new FleetRig(temp, server, redis, keys, leaseMs);
     const program = join(temp.path, 'claude');
     writeFileSync(program, claude);
@@ -105,7 +105,7 @@ export class FleetRig {
     mkdirSync(home);
     rig.#env = { PATH: basePath, HOME: home, CLAUDE_CODE_AGENT_CLAUDE: program, ANTHROPIC_API_KEY: 'test-key', ...env };
     unwrap(
-      writeHost(world.files, rig.root, {
+      writeHost(fleetWorld.files, rig.root, {
         version: 1,
         redis: server.url,
         sealingKey: keys.sealingKey,
@@ -152,7 +152,7 @@ export class FleetRig {
   }
 
   guardPid(): number | null {
-    const { pid = 0 } = world.locks.holder(fleetPaths(this.root).guardLock)?.identity ?? {};
+    const { pid = 0 } = fleetWorld.locks.holder(fleetPaths(this.root).guardLock)?.identity ?? {};
     // A process that has the lock but no record yet.
     return pid === 0 ? null : pid;
   }
@@ -189,7 +189,7 @@ export class FleetRig {
   }
 
   living(attemptId: string): number[] {
-    return world.processes.findMarked(attemptMark, attemptId).map(({ pid }) => pid);
+    return fleetWorld.processes.findMarked(attemptMark, attemptId).map(({ pid }) => pid);
   }
 
   // The project.
@@ -373,4 +373,4 @@ export class FleetRig {
   }
 }
 
-export const isAlive = (pid: number): boolean => world.processes.identify(pid) !== null;
+export const isAlive = (pid: number): boolean => fleetWorld.processes.identify(pid) !== null;

@@ -163,11 +163,3 @@ export function modesBelow(path: string): string[] {
     .sort()
     .map((name) => `${(statSync(join(path, name)).mode & 0o777).toString(8)} ${name}`);
 }
-
-/** The value of a Result that must be a success. */
-export function unwrap<T>(
-  result: { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: unknown },
-): T {
-  if (!result.ok) throw new Error(`unexpected failure: ${JSON.stringify(result.failure)}`);
-  return result.value;
-}

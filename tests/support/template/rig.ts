@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Validated } from '../../../src/store/yaml-text.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 
-export const world = createRealWorld();
+export const templateWorld = createRealWorld();
 
 export class TemplateFixture {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), 'cca template ')));

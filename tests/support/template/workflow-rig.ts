@@ -2,7 +2,7 @@
 import type { Validated } from '../../../src/store/yaml-text.ts';
 import type { WorkflowDraft } from '../../../src/template/workflow/session.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../../src/template/workflow.ts';
-import { TemplateFixture, valid, world } from './rig.ts';
+import { TemplateFixture, templateWorld, valid } from './rig.ts';
 
 /** The example of docs/workflows.md and of the format's description. */
 export const exampleWorkflow = `# yaml-language-server: $schema=workflow.schema.json
@@ -104,7 +104,7 @@ export class WorkflowFolder extends TemplateFixture {
   get input() {
     const { path } = this;
     return {
-      world,
+      world: templateWorld,
       file: 'flow.yaml',
       name: 'flow',
       baseFolder: this.at('flow'),

@@ -12,7 +12,7 @@ import { reduce } from '../../../src/core/reduce.ts';
 import { type GroupState, initialState } from '../../../src/core/state.ts';
 import type { Reporter } from '../../../src/view/reporter.ts';
 
-export const groupId = '20260104-143022-auth';
+export const sampleGroupId = '20260104-143022-auth';
 export const ids = {
   api: '001-11111111-1111-4111-8111-111111111111',
   web: '002-22222222-2222-4222-8222-222222222222',
@@ -22,7 +22,7 @@ export const ids = {
 const runner = { pid: 4711, startTime: '1', host: 'here', bootId: 'boot' };
 const worker = { ...runner, pid: 4712 };
 
-export function usage(costUsd: number, input: number, output: number, durationMs: number): Usage {
+export function sampleUsage(costUsd: number, input: number, output: number, durationMs: number): Usage {
   return {
     ...noUsage,
     costUsd,
@@ -50,7 +50,7 @@ export function creation(config: Partial<GroupConfig>, sessions: readonly Sessio
     {
       type: 'group_created',
       group: {
-        id: groupId,
+        id: sampleGroupId,
         name: 'Auth',
         description: '',
         slug: 'auth',
@@ -65,7 +65,7 @@ export function creation(config: Partial<GroupConfig>, sessions: readonly Sessio
 export const started: EventBody = { type: 'group_started', run: { id: 'run-1', runner } };
 
 /** Intent and process of one attempt. */
-export function begin(sessionId: string, attempt = 1): EventBody[] {
+export function sampleAttempt(sessionId: string, attempt = 1): EventBody[] {
   const attemptId = `attempt-${sessionId.slice(0, 3)}-${attempt}`;
   const kind = attempt === 1 ? 'start' : 'retry';
   const intent = { id: attemptId, number: attempt, kind, offset: 0 } as const;
@@ -77,7 +77,7 @@ export function begin(sessionId: string, attempt = 1): EventBody[] {
   ];
 }
 
-export function attemptId(sessionId: string, attempt = 1): string {
+export function sampleAttemptId(sessionId: string, attempt = 1): string {
   return `attempt-${sessionId.slice(0, 3)}-${attempt}`;
 }
 
@@ -89,24 +89,24 @@ export const eventfulRun: readonly EventBody[] = [
     session(ids.docs, { name: 'docs', dependsOn: [ids.web] }),
   ]),
   started,
-  ...begin(ids.api),
-  ...begin(ids.web),
+  ...sampleAttempt(ids.api),
+  ...sampleAttempt(ids.web),
   {
     type: 'session_completed',
     sessionId: ids.api,
-    attemptId: attemptId(ids.api),
+    attemptId: sampleAttemptId(ids.api),
     result: 'Done.',
-    usage: usage(0.25, 12_000, 2500, 65_000),
+    usage: sampleUsage(0.25, 12_000, 2500, 65_000),
   },
   { type: 'budget_warning', usage: 0.85, limit: 1 },
   {
     type: 'session_failed',
     sessionId: ids.web,
-    attemptId: attemptId(ids.web),
+    attemptId: sampleAttemptId(ids.web),
     reason: 'no-result',
     message: 'claude ended without a result.',
     next: 'Look at its log.',
-    usage: usage(0.6, 90_000, 400, 8000),
+    usage: sampleUsage(0.6, 90_000, 400, 8000),
   },
   { type: 'group_failed', reason: 'sessions-failed', message: '1 session failed and 1 blocked by it.' },
 ];
@@ -120,7 +120,7 @@ export function play(
   let state: GroupState | undefined;
   for (const [index, body] of bodies.entries()) {
     const at = new Date(Date.parse('2026-01-04T14:30:22.000Z') + index * 1000).toISOString();
-    const event: GroupEvent = { seq: index + 1, at, groupId, ...body };
+    const event: GroupEvent = { seq: index + 1, at, groupId: sampleGroupId, ...body };
     state = state === undefined ? initialState(event) : reduce(state, event);
     reporter.event(event, state, live);
   }

@@ -11,8 +11,8 @@ import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { placeState, systems } from '../../support/claude/context-rig.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
-import { pinnedClaude, type Started, until } from '../../support/cli.ts';
-import { launcher, Runners, removeGroup } from '../../support/crash-rig.ts';
+import { launcher, pinnedClaude, type Started, until } from '../../support/cli.ts';
+import { Runners, removeGroup } from '../../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../../support/group-fixture.ts';
 import { TestTerminal } from '../../support/terminal.ts';
 

@@ -7,7 +7,7 @@ import { answerRequests } from '../../../src/runner/request-answers.ts';
 import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writer.ts';
 import { createRealWorld } from '../../../src/system/real-world.ts';
 import { User } from '../../support/cli/user.ts';
-import { begin, usage } from '../../support/view/sample-run.ts';
+import { sampleAttempt, sampleUsage } from '../../support/view/sample-run.ts';
 
 const world = createRealWorld();
 const runId = 'the-runner';
@@ -83,10 +83,12 @@ test('watchers get past and new events, and end with the group', async () => {
   const held = hold(group);
   const [api, web] = [...held.state.sessions.keys()] as [string, string];
   const record = (id: string): void => {
-    const [starting, startedEvent, identified] = begin(id);
+    const [starting, startedEvent, identified] = sampleAttempt(id);
     held.record([starting, startedEvent, identified].flatMap((event) => event ?? []));
     const attemptId = `attempt-${id.slice(0, 3)}-1`;
-    held.record([{ type: 'session_completed', sessionId: id, attemptId, result: 'ok', usage: usage(0.1, 10, 20, 30) }]);
+    held.record([
+      { type: 'session_completed', sessionId: id, attemptId, result: 'ok', usage: sampleUsage(0.1, 10, 20, 30) },
+    ]);
   };
   record(api);
   const json = user.start('group', 'watch', group, '--output', 'json');

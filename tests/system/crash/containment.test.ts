@@ -1,7 +1,8 @@
 /** Promises, with real processes: the worker of a group with a damaged log is found and ended. */
 import { expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { launcher, Runners, startCommand } from '../../support/crash-rig.ts';
+import { launcher } from '../../support/cli.ts';
+import { Runners, startCommand } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
 

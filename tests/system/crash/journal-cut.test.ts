@@ -14,7 +14,7 @@ import { answerAll, finishAtOnce, identify } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { isLongRun } from '../../support/long.ts';
 import { make, rig, withRig } from '../../support/rig-ground.ts';
-import { unwrap } from '../../support/store-world.ts';
+import { unwrap } from '../../support/system/rig.ts';
 
 withRig((one) => one.remove());
 let group: GroupFixture;

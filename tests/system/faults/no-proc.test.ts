@@ -4,7 +4,8 @@
  * run, is refused with the fix.
  */
 import { expect, test } from 'bun:test';
-import { expectSettled, expectWorkedOnce, finish, identify, launcher, Runners } from '../../support/crash-rig.ts';
+import { launcher } from '../../support/cli.ts';
+import { expectSettled, expectWorkedOnce, finish, identify, Runners } from '../../support/crash-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { make, rig, withRig } from '../../support/rig-ground.ts';
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOver, readLeases, uptimeMs, writeLeases } from '../../../src/fleet/agent/lease-file.ts';
 import { fleetPaths } from '../../../src/fleet/fleet-files.ts';
-import { FleetRig, isAlive, world } from '../../support/fleet-rig.ts';
+import { FleetRig, fleetWorld, isAlive } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until } from '../../support/system/rig.ts';
 
@@ -26,7 +26,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     readFileSync(join(rig.paths().folder, '..', 'starts'), 'utf8')
       .trim()
       .split('\n');
-  const lease = () => readLeases(world, fleetPaths(rig.root))[0];
+  const lease = () => readLeases(fleetWorld, fleetPaths(rig.root))[0];
 
   /** Long enough for an agent to restart on a busy machine, unless the test is about its end. */
   const open = async (leaseMs = 12_000): Promise<void> => {
@@ -97,7 +97,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.killAgent();
     const renewedAt = lease()?.renewedAt ?? 0;
     await until(() => !isAlive(pid) && !isAlive(tool));
-    expect(uptimeMs(world.files) - renewedAt).toBeGreaterThanOrEqual(rig.leaseMs);
+    expect(uptimeMs(fleetWorld.files) - renewedAt).toBeGreaterThanOrEqual(rig.leaseMs);
     expect(rig.living(attemptId)).toEqual([]);
     rig.startAgent();
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
@@ -151,7 +151,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     rig.startAgent({ TEST_NO_GUARD: '1' });
     const order = await rig.makeOrder({ script: works });
     const seen = guardUptime() ?? 0;
-    await until(() => uptimeMs(world.files) > seen + 5_000);
+    await until(() => uptimeMs(fleetWorld.files) > seen + 5_000);
     await rig.say(token, { do: 'order', order });
     expect(await rig.hear(order.attemptId, 'refused')).toMatchObject({ failure: { reason: 'other-host' } });
     await rig.killAgent();
@@ -174,17 +174,17 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const looked = guardUptime() ?? 0;
     await until(() => (guardUptime() ?? 0) > looked + 1_000);
     expect(isAlive(pid)).toBe(true);
-    writeLeases(world, paths, [{ ...known, leaseMs: 900_000 }]);
+    writeLeases(fleetWorld, paths, [{ ...known, leaseMs: 900_000 }]);
     const again = guardUptime() ?? 0;
     await until(() => (guardUptime() ?? 0) > again + 1_000);
     expect(isAlive(pid)).toBe(true);
     // A host wakes from sleep with a later uptime: the same as an earlier renewal.
-    writeLeases(world, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(world.files) - 900_000 }]);
+    writeLeases(fleetWorld, paths, [{ ...known, leaseMs: 900_000, renewedAt: uptimeMs(fleetWorld.files) - 900_000 }]);
     await until(() => !isAlive(pid));
   });
 
   const guardUptime = (): number | null => {
-    const text = world.files.readText(fleetPaths(rig.root).guard);
+    const text = fleetWorld.files.readText(fleetPaths(rig.root).guard);
     return text === null ? null : (JSON.parse(text) as { uptime: number }).uptime;
   };
 });

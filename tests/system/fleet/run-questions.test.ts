@@ -10,8 +10,8 @@ import type { Step } from '../../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../../src/rehearsal/scripted-api.ts';
 import { askCurl, askDatabase, occurrences } from '../../support/asking.ts';
 import { modelOfKnownPrice } from '../../support/claude/rig.ts';
-import { pinnedClaude, until } from '../../support/cli.ts';
-import { launcher, startCommand } from '../../support/crash-rig.ts';
+import { launcher, pinnedClaude, until } from '../../support/cli.ts';
+import { startCommand } from '../../support/crash-rig.ts';
 import { type FleetGround, openGround } from '../../support/fleet-ground.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 

@@ -11,7 +11,7 @@ import { fleetPaths, readHost } from '../../../src/fleet/fleet-files.ts';
 import { FleetRedis, Leases } from '../../../src/fleet/redis.ts';
 import { newFleetKeys, Signer } from '../../../src/fleet/seal.ts';
 import { order } from '../../../src/fleet/wire.ts';
-import { FleetRig, world } from '../../support/fleet-rig.ts';
+import { FleetRig, fleetWorld } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../support/system/rig.ts';
 
@@ -38,7 +38,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   /** A thief with everything that the host stores. */
   async function stolen(): Promise<FleetRedis> {
     return unwrap(
-      await FleetRedis.open(world, unwrap(readHost(world.files, rig.root)) ?? { redis: '', sealingKey: '' }),
+      await FleetRedis.open(fleetWorld, unwrap(readHost(fleetWorld.files, rig.root)) ?? { redis: '', sealingKey: '' }),
     );
   }
 
@@ -65,7 +65,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const wanted = await rig.makeOrder({ script: 'touch ../../started' });
     const message = { kind: 'slot', token, groupId: wanted.groupId, command: { do: 'order', order: wanted } };
     // Its only runner key is the public one, and a signature by a key of its own is not accepted.
-    const host = unwrap(readHost(world.files, rig.root));
+    const host = unwrap(readHost(fleetWorld.files, rig.root));
     expect(JSON.stringify(host)).not.toContain(rig.keys.signingKey);
     const stream = toHostStream('one');
     const thief = await stolen();
@@ -144,7 +144,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
 
   test('a password alone can take slots and present a lease to some hosts only', async () => {
     const thief = unwrap(
-      await FleetRedis.open(world, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),
+      await FleetRedis.open(fleetWorld, { redis: rig.server.url, sealingKey: newFleetKeys().sealingKey }),
     );
     const lease = { host: 'one', token: 'of nobody' };
     expect(unwrap(await new Leases(thief, rig.leaseMs).take(lease, 2))).toBe(true);

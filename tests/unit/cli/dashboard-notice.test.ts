@@ -13,7 +13,7 @@ import { unicodeGlyphs } from '../../../src/tui/dashboard/cells.ts';
 import type { Painted } from '../../../src/tui/layout.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { fold, sceneEvents, sessionId } from '../../support/tui/dashboard/scene.ts';
-import { attemptId, usage } from '../../support/view/sample-run.ts';
+import { sampleAttemptId, sampleUsage } from '../../support/view/sample-run.ts';
 
 const newHand = () => new FakeClock(Date.parse('2026-01-04T15:00:00Z'));
 
@@ -77,7 +77,7 @@ test('a dashboard message disappears by itself, and a later one replaces it', as
 test('each failure during the dashboard is reported once for its own time, and earlier ones are not', () => {
   const hand = newHand();
   const world = { ...createRealWorld(), clock: hand };
-  const one = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)), usage: usage(0, 0, 0, 0) };
+  const one = { sessionId: sessionId(2), attemptId: sampleAttemptId(sessionId(2)), usage: sampleUsage(0, 0, 0, 0) };
   const failed: EventBody = { type: 'session_failed', ...one, reason: 'no-result', message: 'No result.', next: '' };
   const [before, after] = [fold(sceneEvents).state, fold([...sceneEvents, failed]).state];
   const toasts = new Notifications(world, before, () => {});

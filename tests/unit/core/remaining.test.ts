@@ -4,7 +4,14 @@ import type { EventBody } from '../../../src/core/event.ts';
 import { costHistory, type Sample } from '../../../src/core/plan/forecast.ts';
 import { remainingMs } from '../../../src/core/plan/remaining.ts';
 import { fold, sessionId, startMs } from '../../support/tui/dashboard/scene.ts';
-import { attemptId, begin, creation, session, started, usage } from '../../support/view/sample-run.ts';
+import {
+  creation,
+  sampleAttempt,
+  sampleAttemptId,
+  sampleUsage,
+  session,
+  started,
+} from '../../support/view/sample-run.ts';
 
 const minute = 60_000;
 const usual = (minutes: number, more: Partial<Sample> = {}): Sample => ({
@@ -48,21 +55,21 @@ test('the remaining time depends on slots, dependencies and elapsed time', () =>
   expect(minutesOf(3, { after: [[], [1], [2]], respects: false })).toBe(2);
   expect(minutesOf(4, { after: [[], [1], [1], [2, 3]], slots: 1 })).toBe(8);
   // One has been running for a few seconds.
-  expect(minutesOf(1, { events: begin(sessionId(1)) })).toBeCloseTo(2 - 2 / 60);
+  expect(minutesOf(1, { events: sampleAttempt(sessionId(1)) })).toBeCloseTo(2 - 2 / 60);
   // A session that has taken longer than usual counts as almost done.
-  expect(minutesOf(1, { events: begin(sessionId(1)) }, [usual(0.01)])).toBeCloseTo(0.001);
+  expect(minutesOf(1, { events: sampleAttempt(sessionId(1)) }, [usual(0.01)])).toBeCloseTo(0.001);
   expect(startMs).toBeGreaterThan(0);
 });
 
 test('sessions that do not start by themselves do not count in the remaining time', () => {
-  const of = { sessionId: sessionId(1), attemptId: attemptId(sessionId(1)), usage: usage(0, 0, 0, 0) };
+  const of = { sessionId: sessionId(1), attemptId: sampleAttemptId(sessionId(1)), usage: sampleUsage(0, 0, 0, 0) };
   const failed: EventBody = { type: 'session_failed', ...of, reason: 'no-result', message: 'No.', next: '' };
   const paused: EventBody = { type: 'session_paused', ...of, reason: 'user', message: 'Paused.' };
   const completed: EventBody = { type: 'session_completed', ...of, result: 'Done.' };
   const chain = { after: [[], [1], []] };
-  const after = (end: EventBody) => minutesOf(3, { ...chain, events: [...begin(sessionId(1)), end] });
+  const after = (end: EventBody) => minutesOf(3, { ...chain, events: [...sampleAttempt(sessionId(1)), end] });
   expect(after(failed)).toBe(2);
   expect(after(paused)).toBe(2);
-  expect(minutesOf(2, { after: [[], [1]], events: [...begin(sessionId(1)), failed] })).toBeNull();
-  expect(minutesOf(2, { after: [[], [1]], events: [...begin(sessionId(1)), completed] })).toBe(2);
+  expect(minutesOf(2, { after: [[], [1]], events: [...sampleAttempt(sessionId(1)), failed] })).toBeNull();
+  expect(minutesOf(2, { after: [[], [1]], events: [...sampleAttempt(sessionId(1)), completed] })).toBe(2);
 });

@@ -8,7 +8,7 @@ import { defaultGroupConfig, noUsage } from '../../../src/core/group.ts';
 import { foldEvents, reduce } from '../../../src/core/reduce.ts';
 import { IllegalEvent, ownBudgetLeft } from '../../../src/core/session-state.ts';
 import { initialState } from '../../../src/core/state.ts';
-import { attemptId, CoreLog, processIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+import { attemptId, CoreLog, runnerIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 
 const a = sid(1);
 const b = sid(2);
@@ -62,7 +62,7 @@ describe('refused events', () => {
     refuses(log, { type: 'session_completed', ...of, result: '', usage: noUsage }, 'no running attempt');
     refuses(log, { type: 'session_stopping', ...of, reason: 'user' }, 'no running attempt');
     refuses(log, { type: 'session_identified', ...of, claudeSessionId: 'x' }, 'no running attempt');
-    refuses(log, { type: 'session_adopted', ...of, attempt: 1, process: processIdentity }, 'no running attempt');
+    refuses(log, { type: 'session_adopted', ...of, attempt: 1, process: runnerIdentity }, 'no running attempt');
   });
 
   test('an attempt number that is not the next one is refused', () => {
@@ -84,7 +84,7 @@ describe('attempts', () => {
   test('an attempt that starts again after a crash is counted once, with its new reservation', () => {
     const log = twoSessions();
     log.intend(a, 'start', 0.75);
-    log.add({ type: 'group_resumed', run: { id: 'second', runner: processIdentity }, retry: [] });
+    log.add({ type: 'group_resumed', run: { id: 'second', runner: runnerIdentity }, retry: [] });
     const attempt = { id: attemptId(a, 1), number: 1, kind: 'start', offset: 0, reservedUsd: 0.5 } as const;
     log.add({ type: 'session_starting', sessionId: a, attempt });
     expect(log.state.sessions.get(a)?.attempts).toBe(1);

@@ -21,7 +21,7 @@ import {
   attemptId,
   CoreLog,
   groupDefinition,
-  processIdentity,
+  runnerIdentity,
   sessionDefinition,
   sid,
 } from '../../support/core-events.ts';
@@ -70,7 +70,7 @@ const call = { kind: 'permission', text: 'Bash: ls', options: [], ...called } as
 const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' };
 const until = '2026-01-04T14:31:00.000Z';
 
-const run = { id: 'run', runner: processIdentity };
+const run = { id: 'run', runner: runnerIdentity };
 const from = { groupId: 'g', sessionId: sid(1) };
 
 /** A well-formed event of the type, about session 1 where the event names one. */
@@ -108,7 +108,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'session_resumed':
     case 'session_retrying':
     case 'session_adopted':
-      return { type, ...of, attempt: 1, process: processIdentity };
+      return { type, ...of, attempt: 1, process: runnerIdentity };
     case 'session_identified':
       return { type, ...of, claudeSessionId: 'uuid' };
     case 'session_stopping':
@@ -176,7 +176,7 @@ function isTakeOver(type: EventType): type is AttachEvent['type'] {
 
 function takeOverEvent(type: AttachEvent['type'], sessionId: string): EventBody {
   const of = { sessionId, attachmentId: 'person' };
-  if (type === 'session_attaching') return { type, ...of, process: processIdentity };
+  if (type === 'session_attaching') return { type, ...of, process: runnerIdentity };
   return type === 'session_attached' ? { type, ...of } : { type, ...of, usage: noUsage, claudeSessionIds: [] };
 }
 
@@ -213,7 +213,7 @@ function expectedSession(type: EventType, session: SessionStatus): SessionStatus
 function letIn({ state }: CoreLog): void {
   const record = state.sessions.get(sid(1));
   if (record === undefined) return;
-  record.takenOver = { id: 'person', process: processIdentity, since: state.updatedAt, goesOn: false };
+  record.takenOver = { id: 'person', process: runnerIdentity, since: state.updatedAt, goesOn: false };
   state.takenOver.add(sid(1));
 }
 

@@ -9,7 +9,7 @@ import { loggedContext } from '../../../src/core/plan/decision.ts';
 import { decide } from '../../../src/core/plan/schedule.ts';
 import { IllegalEvent } from '../../../src/core/session-state.ts';
 import { attachEvents } from '../../../src/runner/attach/answers.ts';
-import { CoreLog, processIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+import { CoreLog, runnerIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 import { whyNot } from '../../support/verdicts.ts';
 
 const of = { sessionId: sid(1), attachmentId: 'person' };
@@ -18,7 +18,7 @@ const attempt = { id: 'a', number: 1, kind: 'start', offset: 0 } as const;
 function begun(config: ConstructorParameters<typeof CoreLog>[0] = { maxBudgetUsd: 5 }): CoreLog {
   const log = new CoreLog(config);
   add(log, { type: 'session_added', sessionId: sid(1), session: sessionDefinition(1) });
-  add(log, { type: 'group_started', run: { id: 'run', runner: processIdentity } });
+  add(log, { type: 'group_started', run: { id: 'run', runner: runnerIdentity } });
   add(log, { type: 'session_starting', sessionId: sid(1), attempt: { ...attempt, reservedUsd: 5 } });
   add(log, { type: 'session_identified', sessionId: sid(1), attemptId: 'a', claudeSessionId: 'first' });
   return log;
@@ -28,7 +28,7 @@ function add(log: CoreLog, ...bodies: readonly EventBody[]): void {
   for (const body of bodies) log.add(body);
 }
 
-const attaching: EventBody = { type: 'session_attaching', ...of, process: processIdentity };
+const attaching: EventBody = { type: 'session_attaching', ...of, process: runnerIdentity };
 const paused: EventBody = {
   ...{ type: 'session_paused', sessionId: sid(1), attemptId: 'a', reason: 'user', message: 'Paused.' },
   usage: usage(1),
@@ -107,7 +107,7 @@ describe('money of attached users', () => {
     for (const number of [1, 2]) {
       add(log, { type: 'session_added', sessionId: sid(number), session: sessionDefinition(number) });
     }
-    add(log, { type: 'group_started', run: { id: 'run', runner: processIdentity } });
+    add(log, { type: 'group_started', run: { id: 'run', runner: runnerIdentity } });
     add(log, { type: 'session_starting', sessionId: sid(1), attempt }, attaching, {
       ...paused,
       usage: usage(0),
@@ -120,7 +120,7 @@ describe('money of attached users', () => {
     for (const number of [1, 2]) {
       add(log, { type: 'session_added', sessionId: sid(number), session: sessionDefinition(number) });
     }
-    add(log, { type: 'group_started', run: { id: 'run', runner: processIdentity } });
+    add(log, { type: 'group_started', run: { id: 'run', runner: runnerIdentity } });
     add(log, { type: 'session_starting', sessionId: sid(1), attempt }, attaching, {
       ...paused,
       usage: usage(0),
@@ -135,7 +135,7 @@ describe('money of attached users', () => {
     const log = begun(config);
     add(log, paused);
     record(log).definition = sessionDefinition(1, [], own);
-    const meant = attachEvents(log.state, record(log), { kind: 'attach-session', ...of, process: processIdentity });
+    const meant = attachEvents(log.state, record(log), { kind: 'attach-session', ...of, process: runnerIdentity });
     expect(meant.ok ? '' : meant.failure.message).toContain(sentence);
   });
 

@@ -13,7 +13,7 @@ import { assignWaves, parseContinueIf } from '../../../src/core/waves.ts';
 import { decisionEvents } from '../../../src/runner/decision-events.ts';
 import { groupPaths } from '../../../src/store/paths.ts';
 import type { World } from '../../../src/system/world.ts';
-import { CoreLog, groupId, processIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
+import { CoreLog, groupId, runnerIdentity, sessionDefinition, sid, usage } from '../../support/core-events.ts';
 
 const threeWaves = ['3', '20%', 'rest'];
 
@@ -211,7 +211,7 @@ test('the quote is that of the first run, and without a quote the user decides',
   expect(open.story.at(-1)).toContain('there was no estimate of its cost when the run began');
   const log = new CoreLog({ waves: threeWaves, ...config });
   for (const definition of matrix('change', range(1, 10))) log.addSession(definition);
-  log.add({ type: 'group_started', run: { id: 'run', runner: processIdentity, quotes: [0.3, 0.1, null] } });
+  log.add({ type: 'group_started', run: { id: 'run', runner: runnerIdentity, quotes: [0.3, 0.1, null] } });
   const quoted = new Rig(log, []).run();
   expect(quoted.story.filter((line) => line.startsWith('rule'))).toEqual(['rule: continue 1']);
   expect(quoted.story.at(-1)).toContain('it cost $0.20, more than $0.10');

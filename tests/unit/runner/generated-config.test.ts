@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { generatedConfig, type TemplateStore } from '../../../src/worker/prepare/generated-config.ts';
 import { groupDefinition, sessionDefinition } from '../../support/core-events.ts';
-import { TemplateFixture, world } from '../../support/template/rig.ts';
+import { TemplateFixture, templateWorld } from '../../support/template/rig.ts';
 
 let temp: TemplateFixture;
 beforeEach(() => {
@@ -19,7 +19,7 @@ function generated() {
     sharedConfig: temp.at('shared-config'),
     load: () => ({ ok: false, problems: [] }),
   };
-  return generatedConfig(world, store, groupDefinition(), sessionDefinition(1));
+  return generatedConfig(templateWorld, store, groupDefinition(), sessionDefinition(1));
 }
 
 test('braces in shared-config are kept as plain text', () => {

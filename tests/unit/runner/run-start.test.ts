@@ -5,10 +5,10 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, RunInfo } from '../../../src/core/event.ts';
 import { type RunStartOptions, startEvents } from '../../../src/runner/run-start.ts';
-import { CoreLog, processIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
+import { CoreLog, runnerIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
 
 const [a, b, c] = [sid(1), sid(2), sid(3)];
-const run: RunInfo = { id: 'next', runner: processIdentity };
+const run: RunInfo = { id: 'next', runner: runnerIdentity };
 
 function three(): CoreLog {
   const log = new CoreLog();
@@ -86,7 +86,7 @@ describe('rehearsals', () => {
 });
 
 test('a worker that may live on another host refuses the run, unless it lives here under an old host name', () => {
-  const elsewhere: RunInfo = { ...run, runner: { ...processIdentity, host: 'another' } };
+  const elsewhere: RunInfo = { ...run, runner: { ...runnerIdentity, host: 'another' } };
   const log = three().start(a);
   expect(begin(log, { run: elsewhere })).toMatchObject({ ok: false, failure: { reason: 'other-host' } });
   expect(begin(log, { run: elsewhere, lives: () => true }).ok).toBe(true);

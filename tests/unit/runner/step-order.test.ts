@@ -11,7 +11,7 @@ import { sendRequest, takeRequests } from '../../../src/store/requests.ts';
 import { type Invocation, resultLine } from '../../support/fake-claude-rig.ts';
 import type { GroupFixture } from '../../support/group-fixture.ts';
 import { begin, make, rig, withRig } from '../../support/rig-ground.ts';
-import { unwrap } from '../../support/store-world.ts';
+import { unwrap } from '../../support/system/rig.ts';
 
 withRig((one) => one.remove());
 let group: GroupFixture;

@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { renderPage } from '../../../scripts/man/roff.ts';
 import { createJsonReporter } from '../../../src/view/json-reporter.ts';
-import { eventfulRun, groupId, play } from '../../support/view/sample-run.ts';
+import { eventfulRun, play, sampleGroupId } from '../../support/view/sample-run.ts';
 
 const root = resolve(import.meta.dir, '../../..');
 const committed = (file: string): string => readFileSync(join(root, file), 'utf8');
@@ -70,7 +70,7 @@ test('the reference has exactly the fields of events that are printed', () => {
   const general = ['at', 'type', 'groupId', 'sessionId', 'seq'];
   const lines: string[] = [];
   const clock = { now: () => 0, after: () => () => {} };
-  play(createJsonReporter({ write: (text) => lines.push(text), groupId, clock }), eventfulRun);
+  play(createJsonReporter({ write: (text) => lines.push(text), groupId: sampleGroupId, clock }), eventfulRun);
   const [, ...events] = lines.map((line) => JSON.parse(line));
   expect(events.length).toBeGreaterThan(5);
   for (const event of events) {

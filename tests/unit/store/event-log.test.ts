@@ -12,8 +12,9 @@ import { eventLines, headerLine } from '../../../src/store/log-lines.ts';
 import type { World } from '../../../src/system/world.ts';
 import { CoreLog, groupId } from '../../support/core-events.ts';
 import { isLongRun } from '../../support/long.ts';
-import { faultyFiles, steppedWorld, unwrap } from '../../support/store-world.ts';
+import { faultyFiles, steppedWorld } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
+import { unwrap } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const events: readonly GroupEvent[] = new CoreLog().add(...storyBodies).events;

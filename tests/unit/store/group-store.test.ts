@@ -23,7 +23,8 @@ import { groupPaths, groupsFolder, sessionPaths } from '../../../src/store/paths
 import { makeFifo } from '../../../src/system/libc.ts';
 import type { World } from '../../../src/system/world.ts';
 import { groupDefinition, sessionDefinition, sid } from '../../support/core-events.ts';
-import { faultyFiles, modesBelow, steppedWorld, unwrap } from '../../support/store-world.ts';
+import { faultyFiles, modesBelow, steppedWorld } from '../../support/store-world.ts';
+import { unwrap } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const sessions = [sessionDefinition(1), sessionDefinition(2, [1])];

@@ -12,8 +12,9 @@ import { type GroupWriter, openGroupWriter } from '../../../src/store/group-writ
 import { groupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { type GroupPaths, groupPaths, sessionPaths } from '../../../src/store/paths.ts';
 import { groupDefinition, groupId, sessionDefinition, sid } from '../../support/core-events.ts';
-import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+import { faultyFiles, modesBelow, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
+import { unwrap } from '../../support/system/rig.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let root: string;

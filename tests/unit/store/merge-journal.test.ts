@@ -13,7 +13,8 @@ import {
 } from '../../../src/store/merge-journal.ts';
 import { type GroupPaths, groupPaths } from '../../../src/store/paths.ts';
 import { groupId } from '../../support/core-events.ts';
-import { steppedWorld, unwrap } from '../../support/store-world.ts';
+import { steppedWorld } from '../../support/store-world.ts';
+import { unwrap } from '../../support/system/rig.ts';
 import { withTempFolder } from '../../support/temp-folder.ts';
 
 const journal: MergeJournal = {

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { defaultGroupConfig, noTokens } from '../../../src/core/group.ts';
 import { groupMeta, parseGroupMeta, renderMeta, sessionMeta } from '../../../src/store/meta.ts';
 import { CoreLog, sessionDefinition, sid, usage } from '../../support/core-events.ts';
-import { unwrap } from '../../support/store-world.ts';
 import { storyBodies } from '../../support/stored-group.ts';
+import { unwrap } from '../../support/system/rig.ts';
 
 const fixture = (name: string): string => readFileSync(join(import.meta.dir, '../../fixtures/store', name), 'utf8');
 

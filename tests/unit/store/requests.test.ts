@@ -16,8 +16,9 @@ import {
   sendRequest,
   takeRequests,
 } from '../../../src/store/requests.ts';
-import { groupDefinition, groupId, processIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
-import { modesBelow, steppedWorld, temporaryFolder, unwrap } from '../../support/store-world.ts';
+import { groupDefinition, groupId, runnerIdentity, sessionDefinition, sid } from '../../support/core-events.ts';
+import { modesBelow, steppedWorld, temporaryFolder } from '../../support/store-world.ts';
+import { unwrap } from '../../support/system/rig.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let world: ReturnType<typeof steppedWorld>;
@@ -30,7 +31,7 @@ beforeEach(() => {
   paths = groupPaths(folder.path, groupId);
   unwrap(createGroup(world, folder.path, groupDefinition()));
   writer = unwrap(openGroupWriter(world, folder.path, groupId, 'run'));
-  writer.record([{ type: 'group_started', run: { id: 'run', runner: processIdentity } }]);
+  writer.record([{ type: 'group_started', run: { id: 'run', runner: runnerIdentity } }]);
 });
 afterEach(() => {
   writer.close();

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { type ConfigLayer, type ResolvedConfig, resolveConfig } from '../../../src/template/config-layers.ts';
-import { unwrap } from '../../support/store-world.ts';
+import { unwrap } from '../../support/system/rig.ts';
 
 const layer = (name: string, files: Record<string, string>): ConfigLayer => ({
   layer: name,

@@ -13,7 +13,7 @@ import {
   renderConfigTemplate,
 } from '../../../src/template/config-template.ts';
 import { faultyFiles } from '../../support/store-world.ts';
-import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, templateWorld, valid } from '../../support/template/rig.ts';
 
 let temp: TemplateFixture;
 beforeEach(() => {
@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => temp.remove());
 
-const load = () => loadConfigTemplate(world, temp.at('strict'));
+const load = () => loadConfigTemplate(templateWorld, temp.at('strict'));
 const write = (name: string, content: string | Uint8Array) => temp.write(join('strict', name), content);
 
 /** Every problem as `file:line:column message`; the file relative to the template. */
@@ -124,7 +124,7 @@ describe('refused config templates', () => {
     symlinkSync('..', temp.at('strict', 'commands', 'loop'));
     symlinkSync('/nowhere', temp.at('strict', 'agents'));
     mkdirSync(temp.at('strict', 'skills'));
-    world.fifos.create(temp.at('strict', 'skills', 'pipe'));
+    templateWorld.fifos.create(temp.at('strict', 'skills', 'pipe'));
     const link = 'is a symbolic link; put a copy of what it leads to in its place';
     expect(problems()).toEqual([
       `agents:1:1 ${link}`,
@@ -194,7 +194,7 @@ describe('refused config templates', () => {
 });
 
 describe('shared config of a group', () => {
-  const shared = () => loadSharedConfig(world, temp.at('strict'));
+  const shared = () => loadSharedConfig(templateWorld, temp.at('strict'));
   const faults = () => problemsIn(shared());
 
   test('a shared config is used unchanged, whatever is between braces', () => {
@@ -251,23 +251,23 @@ describe('digest and frozen copies', () => {
   test('a frozen copy loads as the same template', () => {
     writeWhole();
     const template = valid(load());
-    freezeConfigTemplate(world, template, temp.at('frozen'));
-    freezeConfigTemplate(world, template, temp.at('frozen'));
+    freezeConfigTemplate(templateWorld, template, temp.at('frozen'));
+    freezeConfigTemplate(templateWorld, template, temp.at('frozen'));
     expect(readdirSync(temp.at('frozen'))).toEqual([template.digest]);
-    const copy = valid(loadConfigTemplate(world, temp.at('frozen', template.digest)));
+    const copy = valid(loadConfigTemplate(templateWorld, temp.at('frozen', template.digest)));
     expect(copy).toEqual({ ...template, name: template.digest, path: temp.at('frozen', template.digest) });
   });
 
   test('a copy that fails at any call leaves nothing, and can be repeated', () => {
     writeWhole();
     const template = valid(load());
-    const real = world.files;
+    const real = templateWorld.files;
     for (let call = 1; call < 40; call += 1) {
       const faulty = faultyFiles(real);
       faulty.fault = { call, how: 'fails', code: 'ENOSPC' };
       const folder = temp.at(`frozen ${call}`);
       try {
-        freezeConfigTemplate({ ...world, files: faulty.files }, template, folder);
+        freezeConfigTemplate({ ...templateWorld, files: faulty.files }, template, folder);
         expect(call).toBeGreaterThan(faulty.calls.length);
         expect(call).toBeGreaterThan(5);
         return;
@@ -275,8 +275,8 @@ describe('digest and frozen copies', () => {
         expect((error as { code?: string }).code).toBe('ENOSPC');
       }
       expect(real.list(folder)).toEqual([]);
-      freezeConfigTemplate(world, template, folder);
-      expect(valid(loadConfigTemplate(world, join(folder, template.digest))).digest).toBe(template.digest);
+      freezeConfigTemplate(templateWorld, template, folder);
+      expect(valid(loadConfigTemplate(templateWorld, join(folder, template.digest))).digest).toBe(template.digest);
     }
     throw new Error('freezing never succeeded');
   });

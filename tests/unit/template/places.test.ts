@@ -12,7 +12,7 @@ import {
   type TemplatePlace,
   templatePlaces,
 } from '../../../src/template/places.ts';
-import { TemplateFixture, world } from '../../support/template/rig.ts';
+import { TemplateFixture, templateWorld } from '../../support/template/rig.ts';
 
 let temp: TemplateFixture;
 beforeEach(() => {
@@ -31,7 +31,7 @@ const own = '.claude-code-agent';
 const near = `near/${own}/templates`;
 
 const pathOf = (kind: TemplateKind, name: string, env = {}) => {
-  const found = findTemplate(world, places(env), kind, name);
+  const found = findTemplate(templateWorld, places(env), kind, name);
   return found.ok ? found.value.path : `${found.failure.reason}: ${found.failure.message}`;
 };
 
@@ -69,7 +69,7 @@ test('the template of the nearest place wins', () => {
     if (file.includes(own)) expect(pathOf('prompt', 'x', env)).toStartWith('usage: The project has a prompt template');
     seen.unshift(path);
   }
-  const [listed, ...others] = listTemplates(world, places(env));
+  const [listed, ...others] = listTemplates(templateWorld, places(env));
   expect(others).toEqual([]);
   expect([listed?.template, ...(listed?.hides ?? [])].map((one) => one?.path)).toEqual(seen);
   expect(listed?.hides.map(({ place }) => place.pack ?? place.origin)).toEqual([
@@ -112,7 +112,7 @@ test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', '.x', 'a\\b', 'a\0', 'x'
 
 test('an unknown template name is reported with the nearest name and the places', () => {
   temp.write('program/templates/prompts/code-review.md', 'x');
-  const found = findTemplate(world, places(), 'prompt', 'code-reveiw');
+  const found = findTemplate(templateWorld, places(), 'prompt', 'code-reveiw');
   expect(found).toMatchObject({
     ok: false,
     failure: { reason: 'not-found', message: 'There is no prompt template "code-reveiw"; did you mean "code-review"?' },

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
 import { isProjectFile, loadProjectFile, projectFileFor } from '../../../src/template/workflow/project-file.ts';
-import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, templateWorld, valid } from '../../support/template/rig.ts';
 
 const name = '.claude-code-agent/project.yaml';
 let folder: TemplateFixture;
@@ -15,7 +15,7 @@ beforeEach(() => {
 afterEach(() => folder.remove());
 
 function load(text: string | Uint8Array) {
-  return loadProjectFile(world, folder.write(name, text));
+  return loadProjectFile(templateWorld, folder.write(name, text));
 }
 
 describe('contents of a project file', () => {
@@ -73,7 +73,7 @@ describe('invalid project files', () => {
 });
 
 describe('selection of the project file', () => {
-  const commandIn = (place: string) => valid(projectFileFor(world, folder.at(place)))?.work.accept;
+  const commandIn = (place: string) => valid(projectFileFor(templateWorld, folder.at(place)))?.work.accept;
 
   test('the nearest project file applies completely, up to the repository root', () => {
     mkdirSync(folder.at('outer/repo/.git'), { recursive: true });

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { loadPromptTemplate, parsePromptTemplate, renderPrompt } from '../../../src/template/prompt-template.ts';
 import { fc } from '../../support/property.ts';
-import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, templateWorld, valid } from '../../support/template/rig.ts';
 
 let temp: TemplateFixture;
 beforeAll(() => {
@@ -35,7 +35,7 @@ Provide specific, actionable feedback.
 
 test('the specification’s prompt template works unchanged', () => {
   const path = temp.write('code-review.md', seedExample);
-  const template = valid(loadPromptTemplate(world, path));
+  const template = valid(loadPromptTemplate(templateWorld, path));
   expect(template).toMatchObject({
     name: 'code-review',
     description: 'Review code for quality and issues',

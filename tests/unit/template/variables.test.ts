@@ -13,7 +13,7 @@ import {
   variableList,
   variableMap,
 } from '../../../src/template/variables.ts';
-import { problemsIn, TemplateFixture, valid, world } from '../../support/template/rig.ts';
+import { problemsIn, TemplateFixture, templateWorld, valid } from '../../support/template/rig.ts';
 
 let temp: TemplateFixture;
 beforeAll(() => {
@@ -33,7 +33,7 @@ const spec = (name: string, more: Partial<VariableSpec> = {}): VariableSpec => (
   ...more,
 });
 const resolve = (specs: readonly VariableSpec[], given: Record<string, string>) =>
-  resolveVariables(specs, given, { world, folder: temp.path });
+  resolveVariables(specs, given, { world: templateWorld, folder: temp.path });
 
 const noName =
   'is no plain name; expected letters, digits, "-", "_" or ".", 64 at most, a letter or digit first, no "..", ' +
@@ -209,7 +209,7 @@ describe('resolving', () => {
     temp.write('latin', new Uint8Array([0x66, 0xfc, 0x72]));
     temp.write('nul', 'a\0b');
     mkdirSync(temp.at('folder'));
-    world.fifos.create(temp.at('pipe'));
+    templateWorld.fifos.create(temp.at('pipe'));
     const trouble = (path: string) => resolve([spec('v', { type: 'file' })], { v: path }).problems[0];
     expect(trouble('none')).toBe(`the variable "v": the file ${temp.at('none')} does not exist`);
     expect(trouble('large')).toEndWith('is larger than 256 KiB');

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { loadProjectFile, projectKeys } from '../../../src/template/workflow/project-file.ts';
 import { workflowJsonSchema } from '../../../src/template/workflow/schema.ts';
 import { validateWorkflowFile } from '../../../src/template/workflow.ts';
-import { valid, world } from '../../support/template/rig.ts';
+import { templateWorld, valid } from '../../support/template/rig.ts';
 import { WorkflowFolder } from '../../support/template/workflow-rig.ts';
 
 const root = join(import.meta.dir, '../../..');
@@ -24,7 +24,7 @@ test('the examples of docs/workflows.md are valid workflows', () => {
   const places = () => [{ folder: join(root, 'templates'), origin: 'shipped' as const }];
   expect(examples.length).toBeGreaterThan(2);
   for (const text of examples) {
-    expect(validateWorkflowFile(world, { ...folder.input, text, places })).toEqual([]);
+    expect(validateWorkflowFile(templateWorld, { ...folder.input, text, places })).toEqual([]);
   }
 });
 
@@ -56,7 +56,7 @@ test('the project files in docs/worktrees.md are valid', async () => {
   expect(examples.length).toBeGreaterThan(0);
   for (const text of examples) {
     const file = folder.write('.claude-code-agent/project.yaml', text);
-    expect(valid(loadProjectFile(world, file)).work.accept).toBeDefined();
+    expect(valid(loadProjectFile(templateWorld, file)).work.accept).toBeDefined();
   }
   expect(projectKeys.filter((key) => !worktrees.includes(`\n${key}: `))).toEqual([]);
 });

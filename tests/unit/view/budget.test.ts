@@ -10,23 +10,31 @@ import type { GroupState } from '../../../src/core/state.ts';
 import { budgetLines, budgetReport } from '../../../src/view/budget.ts';
 import { plainStyle } from '../../../src/view/format.ts';
 import { conditionOf } from '../../../src/view/wording.ts';
-import { attemptId, creation, groupId, ids, session, started, usage } from '../../support/view/sample-run.ts';
+import {
+  creation,
+  ids,
+  sampleAttemptId,
+  sampleGroupId,
+  sampleUsage,
+  session,
+  started,
+} from '../../support/view/sample-run.ts';
 
 function stateAfter(config: Partial<GroupConfig>, more: readonly EventBody[]): GroupState {
   const sessions = [session(ids.api, { name: 'api', maxBudgetUsd: 1 }), session(ids.web, { name: 'web' })];
   const bodies = [...creation(config, sessions), started, ...more];
   const at = '2026-01-04T14:30:22.000Z';
-  const state = foldEvents(bodies.map((body, index) => ({ seq: index + 1, at, groupId, ...body })));
+  const state = foldEvents(bodies.map((body, index) => ({ seq: index + 1, at, groupId: sampleGroupId, ...body })));
   if (state === null) throw new Error('no events');
   return state;
 }
 
 const model = 'claude-opus-4-8';
 const withModel = (costUsd: number, more: Partial<Usage> = {}): Usage => {
-  const plain = usage(costUsd, 10, 20, 1000);
+  const plain = sampleUsage(costUsd, 10, 20, 1000);
   return { ...plain, models: { [model]: { costUsd, tokens: plain.tokens } }, ...more };
 };
-const attempt = (id: string) => ({ sessionId: id, attemptId: attemptId(id) });
+const attempt = (id: string) => ({ sessionId: id, attemptId: sampleAttemptId(id) });
 const starting = (id: string, reservedUsd: number): EventBody => ({
   type: 'session_starting',
   sessionId: id,

@@ -8,16 +8,16 @@ import { plainStyle } from '../../../src/view/format.ts';
 import { createGithubReporter, escapeData, escapeProperty } from '../../../src/view/text-reporter.ts';
 import { fc } from '../../support/property.ts';
 import {
-  attemptId,
-  begin,
   creation,
   eventfulRun,
-  groupId,
   ids,
   play,
+  sampleAttempt,
+  sampleAttemptId,
+  sampleGroupId,
+  sampleUsage,
   session,
   started,
-  usage,
 } from '../../support/view/sample-run.ts';
 
 function linesOf(run: readonly EventBody[]): string[] {
@@ -29,7 +29,7 @@ function linesOf(run: readonly EventBody[]): string[] {
   return out.join('').split('\n');
 }
 
-const retry = `Retry with: claude-code-agent session retry ${groupId}/web`;
+const retry = `Retry with: claude-code-agent session retry ${sampleGroupId}/web`;
 
 const commandsIn = (lines: readonly string[]) => lines.filter((line) => /^\s*::|##\[/.test(line));
 
@@ -42,7 +42,7 @@ test('GitHub logs fold session ends, annotate failures and close with the table'
     '::endgroup::',
     `::error title=Session 002 web failed (no-result)::claude ended without a result. Look at its log. ${retry}`,
     '::error title=Group Auth failed (sessions-failed)::1 session failed and 1 blocked by it. ' +
-      `Continue with: claude-code-agent group run ${groupId} --retry-failed`,
+      `Continue with: claude-code-agent group run ${sampleGroupId} --retry-failed`,
   ]);
   const fold = lines.indexOf('::group::002 web: failed (no-result)');
   expect(lines[fold - 1]).toContain('002 web   failed (no-result)  $0.60');
@@ -74,17 +74,22 @@ test('no text of a session, name or message becomes a GitHub command', () => {
   const created = creation({}, [session(ids.api, { name: 'api' }), session(ids.web, { name: 'web' })]);
   fc.assert(
     fc.property(evil, evil, (said, more) => {
-      const ofApi = { sessionId: ids.api, attemptId: attemptId(ids.api) };
+      const ofApi = { sessionId: ids.api, attemptId: sampleAttemptId(ids.api) };
       const lines = linesOf([
         ...created,
         started,
-        ...begin(ids.api),
+        ...sampleAttempt(ids.api),
         { type: 'session_warning', sessionId: ids.api, warning: { code: 'no-changes', message: said } },
-        { ...ofApi, type: 'session_completed', result: `${said}\n${more}`, usage: usage(0.1, 1, 1, 1) },
-        ...begin(ids.web),
+        { ...ofApi, type: 'session_completed', result: `${said}\n${more}`, usage: sampleUsage(0.1, 1, 1, 1) },
+        ...sampleAttempt(ids.web),
         {
-          ...{ sessionId: ids.web, attemptId: attemptId(ids.web), type: 'session_failed', reason: 'not-accepted' },
-          ...{ message: said, next: more, output: `${more}\n${said}`, usage: usage(0.1, 1, 1, 1) },
+          ...{
+            sessionId: ids.web,
+            attemptId: sampleAttemptId(ids.web),
+            type: 'session_failed',
+            reason: 'not-accepted',
+          },
+          ...{ message: said, next: more, output: `${more}\n${said}`, usage: sampleUsage(0.1, 1, 1, 1) },
         },
         { type: 'group_failed', reason: 'sessions-failed', message: more },
       ]);

@@ -12,22 +12,22 @@ import { createJsonReporter, publicEvent, type ReporterClock } from '../../../sr
 import { CoreLog } from '../../support/core-events.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import {
-  attemptId,
-  begin,
   creation,
   eventfulRun,
-  groupId,
   ids,
   play,
+  sampleAttempt,
+  sampleAttemptId,
+  sampleGroupId,
+  sampleUsage,
   session,
   started,
-  usage,
 } from '../../support/view/sample-run.ts';
 
 const stopped: ReporterClock = { now: () => 0, after: () => () => {} };
 
 function jsonInto(lines: string[], clock = stopped) {
-  return createJsonReporter({ write: (text) => lines.push(text), groupId, clock });
+  return createJsonReporter({ write: (text) => lines.push(text), groupId: sampleGroupId, clock });
 }
 
 test('JSON output is one object a line: the header, then the public events in order', () => {
@@ -36,7 +36,7 @@ test('JSON output is one object a line: the header, then the public events in or
   play(reporter, eventfulRun);
   const [header, ...events] = out.map((line) => JSON.parse(line));
   expect(out.every((line) => line.endsWith('\n') && !line.slice(0, -1).includes('\n'))).toBe(true);
-  expect(header).toEqual({ type: 'header', version: 1, groupId });
+  expect(header).toEqual({ type: 'header', version: 1, groupId: sampleGroupId });
   expect(events.map((event) => event.type)).toEqual([
     'group_started',
     'session_started',
@@ -48,7 +48,7 @@ test('JSON output is one object a line: the header, then the public events in or
   ]);
   for (const event of events) {
     expect(publicEventTypes.has(event.type)).toBe(true);
-    expect(event).toMatchObject({ groupId, at: expect.any(String), seq: expect.any(Number) });
+    expect(event).toMatchObject({ groupId: sampleGroupId, at: expect.any(String), seq: expect.any(Number) });
   }
   expect(events.map((event) => event.seq)).toEqual([5, 7, 10, 12, 13, 14, 15]);
 });
@@ -60,12 +60,12 @@ test('a failure in JSON output has reason, message, next step and usage', () => 
   expect(failed).toEqual({
     at: '2026-01-04T14:30:35.000Z',
     type: 'session_failed',
-    groupId,
+    groupId: sampleGroupId,
     sessionId: ids.web,
     seq: 14,
     reason: 'no-result',
     message: 'claude ended without a result.',
-    next: `Look at its log. Retry with: claude-code-agent session retry ${groupId}/web`,
+    next: `Look at its log. Retry with: claude-code-agent session retry ${sampleGroupId}/web`,
     cost: 0.6,
     tokens: { input: 90_000, output: 400, cacheRead: 0, cacheCreation: 0 },
     durationMs: 8000,
@@ -81,11 +81,16 @@ test('session_progress has no seq and comes at most twice a second for each sess
   const clock = new FakeClock(1000);
   const reporter = jsonInto(out, clock);
   const sessions = [session(ids.api), session(ids.web)];
-  const state = play(reporter, [...creation({}, sessions), started, ...begin(ids.api), ...begin(ids.web)]);
+  const state = play(reporter, [
+    ...creation({}, sessions),
+    started,
+    ...sampleAttempt(ids.api),
+    ...sampleAttempt(ids.web),
+  ]);
   out.length = 0;
   const live = new Map([
-    [ids.api as string, { currentTool: 'Bash ls', usage: usage(0.1, 5, 6, 7) }],
-    [ids.web as string, { usage: usage(0, 0, 0, 0) }],
+    [ids.api as string, { currentTool: 'Bash ls', usage: sampleUsage(0.1, 5, 6, 7) }],
+    [ids.web as string, { usage: sampleUsage(0, 0, 0, 0) }],
   ]);
   for (let times = 0; times < 20; times += 1) {
     reporter.progress(ids.api, state, live);
@@ -97,7 +102,7 @@ test('session_progress has no seq and comes at most twice a second for each sess
   expect(lines[0]).toEqual({
     at: '1970-01-01T00:00:01.000Z',
     type: 'session_progress',
-    groupId,
+    groupId: sampleGroupId,
     sessionId: ids.api,
     currentTool: 'Bash ls',
     cost: 0.1,
@@ -110,19 +115,19 @@ describe('session_progress', () => {
   const api: string = ids.api;
 
   const paused = (usd: number) => {
-    const of = { sessionId: api, attemptId: attemptId(api), reason: 'user', message: 'x' } as const;
-    return { type: 'session_paused', ...of, usage: usage(usd, 5000, 1, 7) } as const;
+    const of = { sessionId: api, attemptId: sampleAttemptId(api), reason: 'user', message: 'x' } as const;
+    return { type: 'session_paused', ...of, usage: sampleUsage(usd, 5000, 1, 7) } as const;
   };
 
   /** A reporter with a first state, and a function that reports further states. */
-  function begun(events = begin(api)) {
+  function begun(events = sampleAttempt(api)) {
     const out: string[] = [];
     const clock = new FakeClock(1000);
     const reporter = jsonInto(out, clock);
     const state = play(reporter, [...creation({}, [session(api)]), started, ...events]);
     out.length = 0;
     const show = (one: Partial<LiveSession>) =>
-      reporter.progress(api, state, new Map([[api, { usage: usage(0, 0, 0, 0), ...one }]]));
+      reporter.progress(api, state, new Map([[api, { usage: sampleUsage(0, 0, 0, 0), ...one }]]));
     const lines = () => out.splice(0).map((line) => JSON.parse(line));
     return { clock, reporter, state, show, lines };
   }
@@ -146,7 +151,7 @@ describe('session_progress', () => {
     const { clock, reporter, state, show, lines } = begun();
     show({});
     show({ currentTool: 'Bash sleep 8' });
-    const event = { ...paused(0), seq: state.lastSeq + 1, groupId, at: '2026-01-04T14:40:22.000Z' };
+    const event = { ...paused(0), seq: state.lastSeq + 1, groupId: sampleGroupId, at: '2026-01-04T14:40:22.000Z' };
     reporter.event(event, reduce(state, event), new Map());
     clock.pass(8000);
     expect(lines().map(({ type, currentTool }) => currentTool ?? type)).toEqual([
@@ -158,8 +163,8 @@ describe('session_progress', () => {
 
   test('session_progress after a resume has cost, tokens and attempts of all attempts, to the sixth digit', () => {
     const again = { type: 'session_queued', sessionId: api, queued: true } as const;
-    const { show, lines } = begun([...begin(api), paused(0.1), again, ...begin(api, 2)]);
-    show({ usage: usage(0.2, 2000, 2, 7) });
+    const { show, lines } = begun([...sampleAttempt(api), paused(0.1), again, ...sampleAttempt(api, 2)]);
+    show({ usage: sampleUsage(0.2, 2000, 2, 7) });
     expect(lines()).toMatchObject([{ cost: 0.3, tokens: { input: 7000, output: 3 }, attempts: 2 }]);
   });
 });
@@ -178,7 +183,9 @@ test('notices about a session’s own cap have the names of group notices and th
     { type: 'budget_warning', scope: 'group', usage: 1, limit: 1 },
     { type: 'budget_warning', scope: 'session', ...own },
   ]);
-  const [, , exceeded] = notices.map((body) => publicEvent({ seq: 1, at: '', groupId, ...body }, new CoreLog().state));
+  const [, , exceeded] = notices.map((body) =>
+    publicEvent({ seq: 1, at: '', groupId: sampleGroupId, ...body }, new CoreLog().state),
+  );
   expect(exceeded).toMatchObject({ type: 'budget_exceeded', scope: 'session', action: 'paused', ...own });
 });
 
@@ -197,9 +204,9 @@ test('the reason of an idle session is reported once, unless the end of its atte
     { type: 'session_progress', sessionId: first, status: 'pending', reason: 'slot', attempts: 0 },
     { type: 'session_progress', sessionId: second, status: 'pending', reason: 'waiting', waitsFor: [first] },
   ]);
-  const failure = { reason: 'no-result', message: 'Nothing.', next: '', usage: usage(1, 1, 1, 1) } as const;
-  const failed = { type: 'session_failed', sessionId: first, attemptId: attemptId(first), ...failure } as const;
-  state = play(reporter, [...bodies, ...begin(first), failed]);
+  const failure = { reason: 'no-result', message: 'Nothing.', next: '', usage: sampleUsage(1, 1, 1, 1) } as const;
+  const failed = { type: 'session_failed', sessionId: first, attemptId: sampleAttemptId(first), ...failure } as const;
+  state = play(reporter, [...bodies, ...sampleAttempt(first), failed]);
   lines();
   tell();
   expect(lines()).toMatchObject([{ sessionId: second, reason: 'blocked', on: [first] }]);

@@ -10,7 +10,7 @@ import { decide } from '../../../src/core/plan/schedule.ts';
 import { noteText } from '../../../src/view/html/model.ts';
 import { conditionOf } from '../../../src/view/wording.ts';
 import { CoreLog, sessionDefinition, sid } from '../../support/core-events.ts';
-import { fold, frame, sceneEvents, textOf } from '../../support/tui/dashboard/scene.ts';
+import { fold, frame, layoutText, sceneEvents } from '../../support/tui/dashboard/scene.ts';
 import { whyNot } from '../../support/verdicts.ts';
 
 const resetsAt = '2026-01-04T15:30:22.308Z';
@@ -33,7 +33,7 @@ function told(body: EventBody): string[] {
   notify({ isTerminal: true, write } as Output, {}, event, state);
   return [
     conditionOf(state, capacity.nowMs) ?? '',
-    textOf(frame({ view: { state } })),
+    layoutText(frame({ view: { state } })),
     noteText(event, String) ?? '',
     rung,
     why?.message ?? '',

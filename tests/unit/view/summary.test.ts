@@ -11,7 +11,7 @@ import {
   attemptId,
   CoreLog,
   groupId,
-  processIdentity,
+  runnerIdentity,
   sessionDefinition,
   sid,
   usage,
@@ -72,7 +72,7 @@ test('the next step allows denied tools before a retry of failed sessions', () =
 
 test('the next step after a completed rehearsal is to read it and run for real', () => {
   const log = new CoreLog().addSession(sessionDefinition(1));
-  log.add({ type: 'group_started', run: { id: 'run', runner: processIdentity, rehearsal: true } });
+  log.add({ type: 'group_started', run: { id: 'run', runner: runnerIdentity, rehearsal: true } });
   log.start(sid(1)).complete(sid(1), usage(1)).add({ type: 'group_completed' });
   expect(nextSteps(log.state)).toEqual([
     expect.stringMatching(/^Next: claude-code-agent session logs /),

@@ -8,16 +8,16 @@ import { colourStyle, plainStyle, type Style } from '../../../src/view/format.ts
 import { createQuietReporter } from '../../../src/view/reporter.ts';
 import { createTextReporter } from '../../../src/view/text-reporter.ts';
 import {
-  attemptId,
-  begin,
   creation,
   eventfulRun,
-  groupId,
   ids,
   play,
+  sampleAttempt,
+  sampleAttemptId,
+  sampleGroupId,
+  sampleUsage,
   session,
   started,
-  usage,
 } from '../../support/view/sample-run.ts';
 
 const endMs = Date.parse('2026-01-04T14:31:22.000Z');
@@ -27,7 +27,7 @@ function reporterInto(lines: string[], style: Style = plainStyle) {
     write: (text) => lines.push(text),
     style,
     now: () => Date.parse('2026-01-04T14:30:30.000Z'),
-    groupFolder: `/data/session-groups/${groupId}`,
+    groupFolder: `/data/session-groups/${sampleGroupId}`,
   });
 }
 
@@ -36,7 +36,7 @@ test('the text reporter prints an eventful run line by line with its summary', (
   const reporter = reporterInto(out);
   const state = play(reporter, eventfulRun);
   reporter.summarize(state, new Map(), endMs);
-  const retry = `Retry with: claude-code-agent session retry ${groupId}/web`;
+  const retry = `Retry with: claude-code-agent session retry ${sampleGroupId}/web`;
   expect(out.join('')).toBe(`\
 14:30:23  001 api  added  shop
 14:30:24  002 web  added  web
@@ -61,28 +61,32 @@ Auth: failed (sessions-failed), 1 of 3 sessions completed, $0.85 of $1.00, 102k 
 003 docs  blocked by 002 web
 
 1 session failed and 1 blocked by it.
-Continue with: claude-code-agent group run ${groupId} --retry-failed
-Transcripts: /data/session-groups/${groupId}/sessions/*/transcript.jsonl
+Continue with: claude-code-agent group run ${sampleGroupId} --retry-failed
+Transcripts: /data/session-groups/${sampleGroupId}/sessions/*/transcript.jsonl
 `);
 });
 
 test('the text reporter shows the time of an automatic resume', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
-  const of = { sessionId: ids.api, attemptId: attemptId(ids.api, 1) };
-  const paused = { type: 'session_paused', ...of, message: 'No answer.', usage: usage(0, 0, 0, 0) } as const;
+  const of = { sessionId: ids.api, attemptId: sampleAttemptId(ids.api, 1) };
+  const paused = { type: 'session_paused', ...of, message: 'No answer.', usage: sampleUsage(0, 0, 0, 0) } as const;
   const trouble = { ...paused, reason: 'transient', retryAt: '2026-01-04T14:35:00.000Z' } as const;
-  play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api), trouble]);
+  play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...sampleAttempt(ids.api), trouble]);
   expect(out.join('')).toContain('001 api  paused (transient, resumes at 14:35:00)  $0.00');
 });
 
 test('the text reporter names each tool once, however often progress is reported', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
-  const state = play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api)]);
+  const state = play(reporter, [
+    ...creation({}, [session(ids.api, { name: 'api' })]),
+    started,
+    ...sampleAttempt(ids.api),
+  ]);
   out.length = 0;
   const say = (currentTool: string): void => {
-    const live = new Map<string, LiveSession>([[ids.api, { currentTool, usage: usage(0.1, 1, 1, 1) }]]);
+    const live = new Map<string, LiveSession>([[ids.api, { currentTool, usage: sampleUsage(0.1, 1, 1, 1) }]]);
     reporter.progress(ids.api, state, live);
   };
   for (const tool of ['Read a.ts', 'Read a.ts', 'Bash npm test', 'Bash npm test']) say(tool);
@@ -92,20 +96,24 @@ test('the text reporter names each tool once, however often progress is reported
 test('the text reporter shows new denied calls, and starts again with the next attempt', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);
-  const state = play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api)]);
+  const state = play(reporter, [
+    ...creation({}, [session(ids.api, { name: 'api' })]),
+    started,
+    ...sampleAttempt(ids.api),
+  ]);
   out.length = 0;
   const say = (...calls: readonly number[]): void => {
     for (const count of calls) {
       const denied = { calls: count, tools: ['Bash'] };
-      reporter.progress(ids.api, state, new Map([[ids.api, { denied, usage: usage(0.1, 1, 1, 1) }]]));
+      reporter.progress(ids.api, state, new Map([[ids.api, { denied, usage: sampleUsage(0.1, 1, 1, 1) }]]));
     }
   };
   say(1, 1, 3, 3);
   const line = (words: string) => `14:30:30  001 api  ${words} denied: Bash.\n`;
   expect(out).toEqual([line('1 tool call was'), line('3 tool calls were')]);
-  const over = { type: 'session_paused', reason: 'user', message: 'x', usage: usage(0, 0, 0, 0) } as const;
-  const ended = { ...over, sessionId: ids.api, attemptId: attemptId(ids.api, 1) };
-  play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api), ended]);
+  const over = { type: 'session_paused', reason: 'user', message: 'x', usage: sampleUsage(0, 0, 0, 0) } as const;
+  const ended = { ...over, sessionId: ids.api, attemptId: sampleAttemptId(ids.api, 1) };
+  play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...sampleAttempt(ids.api), ended]);
   out.length = 0;
   say(1);
   expect(out).toEqual([line('1 tool call was')]);
@@ -118,19 +126,19 @@ test('the text reporter removes control characters from foreign text', () => {
   const state = play(reporter, [
     ...creation({}, [session(ids.api, { projectPath: `/p/${evil}` })]),
     started,
-    ...begin(ids.api),
+    ...sampleAttempt(ids.api),
     { type: 'session_warning', sessionId: ids.api, warning: { code: 'malformed-lines', message: evil } },
     {
       type: 'session_failed',
       sessionId: ids.api,
-      attemptId: attemptId(ids.api),
+      attemptId: sampleAttemptId(ids.api),
       reason: 'claude-error',
       message: evil,
       next: evil,
-      usage: usage(0, 0, 0, 0),
+      usage: sampleUsage(0, 0, 0, 0),
     },
   ]);
-  reporter.progress(ids.api, state, new Map([[ids.api, { currentTool: evil, usage: usage(0, 0, 0, 0) }]]));
+  reporter.progress(ids.api, state, new Map([[ids.api, { currentTool: evil, usage: sampleUsage(0, 0, 0, 0) }]]));
   reporter.summarize(state, new Map(), endMs);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what is looked for.
   expect(out.join('')).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
@@ -156,5 +164,5 @@ test('the quiet text reporter prints only the closing line', () => {
   const out: string[] = [];
   const reporter = createQuietReporter((text) => out.push(text));
   reporter.summarize(play(reporter, eventfulRun), new Map(), endMs);
-  expect(out).toEqual([`${groupId} failed: 1 of 3 sessions completed, $0.85, 10s\n`]);
+  expect(out).toEqual([`${sampleGroupId} failed: 1 of 3 sessions completed, $0.85, 10s\n`]);
 });

@@ -14,7 +14,15 @@ import { type AttemptNotes, noteAttempt } from '../../../../src/tui/dashboard/ti
 import { firstUi, type Ui } from '../../../../src/tui/dashboard/ui.ts';
 import type { View } from '../../../../src/tui/dashboard/view.ts';
 import { type Layout, paintLayout } from '../../../../src/tui/layout.ts';
-import { attemptId, begin, creation, groupId, session, started, usage } from '../../view/sample-run.ts';
+import {
+  creation,
+  sampleAttempt,
+  sampleAttemptId,
+  sampleGroupId,
+  sampleUsage,
+  session,
+  started,
+} from '../../view/sample-run.ts';
 
 export const startMs = Date.parse('2026-01-04T14:30:22.000Z');
 
@@ -29,7 +37,7 @@ export function fold(bodies: readonly EventBody[]): { readonly state: GroupState
   const notes: AttemptNotes = new Map();
   for (const [index, body] of bodies.entries()) {
     const at = new Date(startMs + index * 1000).toISOString();
-    const event: GroupEvent = { seq: index + 1, at, groupId, ...body };
+    const event: GroupEvent = { seq: index + 1, at, groupId: sampleGroupId, ...body };
     state = state === undefined ? initialState(event) : reduce(state, event);
     noteAttempt(notes, event);
   }
@@ -59,42 +67,42 @@ export const sceneLimit = '2026-01-04T15:30:22.000Z';
 export const sceneEvents: readonly EventBody[] = [
   ...creation({ maxBudgetUsd: 10 }, sessions),
   started,
-  ...begin(sessionId(1)),
+  ...sampleAttempt(sessionId(1)),
   {
     type: 'session_completed',
     sessionId: sessionId(1),
-    attemptId: attemptId(sessionId(1)),
+    attemptId: sampleAttemptId(sessionId(1)),
     result: '## Done\n\nThe **tables** are there.\n\n- see `migrations/`\n- and [the notes](notes.md)',
     work: { commit: 'c'.repeat(40), files: 4, insertions: 120, deletions: 7 },
-    usage: usage(1.25, 120_000, 9_500, 65_000),
+    usage: sampleUsage(1.25, 120_000, 9_500, 65_000),
   },
-  ...begin(sessionId(2)),
-  ...begin(sessionId(6)),
+  ...sampleAttempt(sessionId(2)),
+  ...sampleAttempt(sessionId(6)),
   {
     type: 'session_failed',
     sessionId: sessionId(6),
-    attemptId: attemptId(sessionId(6)),
+    attemptId: sampleAttemptId(sessionId(6)),
     reason: 'no-result',
     message: 'claude ended without a result.',
     next: 'Look at its log.',
-    usage: usage(0.6, 90_000, 400, 8000),
+    usage: sampleUsage(0.6, 90_000, 400, 8000),
   },
-  ...begin(sessionId(8)),
+  ...sampleAttempt(sessionId(8)),
   {
     type: 'session_paused',
     sessionId: sessionId(8),
-    attemptId: attemptId(sessionId(8)),
+    attemptId: sampleAttemptId(sessionId(8)),
     reason: 'user',
     message: 'Paused by the user.',
-    usage: usage(0.11, 9_000, 100, 4000),
+    usage: sampleUsage(0.11, 9_000, 100, 4000),
   },
-  ...begin(sessionId(9)),
+  ...sampleAttempt(sessionId(9)),
   {
     type: 'session_accepting',
     sessionId: sessionId(9),
-    attemptId: attemptId(sessionId(9)),
+    attemptId: sampleAttemptId(sessionId(9)),
     result: 'Audited.',
-    usage: usage(0.2, 1000, 100, 4000),
+    usage: sampleUsage(0.2, 1000, 100, 4000),
   },
   { type: 'limit_reached', resetsAt: sceneLimit },
 ];
@@ -105,7 +113,7 @@ export const sceneLive: ReadonlyMap<string, LiveSession> = new Map([
     {
       currentTool: 'Bash npm run test -- --watch=false packages/api/src/session',
       lastText: 'The **login endpoint** works; now I write the test for an `expired` token.',
-      usage: usage(0.42, 50_000, 2_000, 9_000),
+      usage: sampleUsage(0.42, 50_000, 2_000, 9_000),
     },
   ],
 ]);
@@ -156,7 +164,7 @@ export function screenOf(shown: Layout & { readonly isAscii?: boolean }): string
 }
 
 /** What stands within the frames, without them. */
-export function textOf({ bands }: Layout): string {
+export function layoutText({ bands }: Layout): string {
   const lines = bands.flatMap((panes) => {
     const parts = panes.map(({ title, end, rows, isFramed }) => [
       ...(isFramed ? [{ cells: [...title, { text: '   ' }, ...end] }] : []),

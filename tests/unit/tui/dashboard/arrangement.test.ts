@@ -10,15 +10,15 @@ import {
   fold,
   frame,
   isSelected,
+  layoutText,
   sceneEvents,
   sceneLive,
   sessionId,
   startMs,
-  textOf,
 } from '../../../support/tui/dashboard/scene.ts';
 
 test('in waves each session is listed below the heading of its wave', () => {
-  const lines = textOf(frame({ ui: { arrangement: 'waves', selected: sessionId(1) } })).split('\n');
+  const lines = layoutText(frame({ ui: { arrangement: 'waves', selected: sessionId(1) } })).split('\n');
   const from = lines.findIndex((line) => line.includes('Wave 1'));
   expect(lines.slice(from, from + 13).map((line) => line.slice(0, 16).trim())).toEqual([
     'Wave 1  1/3',
@@ -36,7 +36,7 @@ test('in waves each session is listed below the heading of its wave', () => {
     '○  005 release',
   ]);
   // The heading of the selected session is visible with it.
-  const small = textOf(frame({ rows: 9, ui: { arrangement: 'waves', selected: sessionId(3), top: 8 } }));
+  const small = layoutText(frame({ rows: 9, ui: { arrangement: 'waves', selected: sessionId(3), top: 8 } }));
   expect(small).toMatch(/Wave 3 .*\n›○ {2}003 web/);
 });
 
@@ -64,9 +64,9 @@ test('sorting by cost, duration or name orders each part of the list', () => {
   expect(rowsOf({ sorting: 'time' }).slice(0, 3)).toEqual([2, 1, 6]);
   expect(rowsOf({ sorting: 'name' }).slice(0, 3)).toEqual([2, 9, 8]);
   expect(rowsOf({ arrangement: 'waves', sorting: 'name' }).slice(0, 4)).toEqual(['Wave 1  1/3', 9, 8, 1]);
-  expect(textOf(frame({ ui: { sorting: 'cost' } }))).toMatch(/ COST▾ /);
+  expect(layoutText(frame({ ui: { sorting: 'cost' } }))).toMatch(/ COST▾ /);
   // Lines lead from row to row.
-  expect(textOf(frame({ ui: { sorting: 'name' } }))).not.toContain('├');
+  expect(layoutText(frame({ ui: { sorting: 'name' } }))).not.toContain('├');
 });
 
 test('the selection stays on its session and visible under any grouping, sorting and filter', () => {

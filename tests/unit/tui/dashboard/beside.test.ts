@@ -4,11 +4,11 @@ import { plainRow, type Row } from '../../../../src/tui/dashboard/cells.ts';
 import {
   frame,
   isSelected,
+  layoutText,
   rowsOf,
   type SceneOptions,
   screenOf,
   sessionId,
-  textOf,
 } from '../../../support/tui/dashboard/scene.ts';
 
 const beside = (wanted: SceneOptions = {}) => frame({ columns: 130, ...wanted, ui: { pane: 'auto', ...wanted.ui } });
@@ -43,14 +43,14 @@ test('a diff is summarised in one line and shown below it', () => {
   const diff = { summary: '1 file changed, +1 -1.', lines: ['\u001b[31m-old\u001b[39m', '\u001b[32m+new\u001b[39m'] };
   const material = { sessionId: sessionId(2), log: [], attempts: [], diff };
   const shown = beside({ view: { material }, ui: { selected: sessionId(2), tab: 'diff' } });
-  expect(textOf(shown)).toMatch(/│ 1 file changed, \+1 -1\.\n.*│ -old\n.*│ \+new\n/);
+  expect(layoutText(shown)).toMatch(/│ 1 file changed, \+1 -1\.\n.*│ -old\n.*│ \+new\n/);
   expect(rowsOf(shown).flatMap(({ cells }) => cells)).toContainEqual(
     expect.objectContaining({ text: '+new', tone: 'good' }),
   );
 });
 
 test('the cost of a session is listed by kind of token and by attempt', () => {
-  const text = textOf(beside({ ui: { selected: sessionId(6), tab: 'cost' } }));
+  const text = layoutText(beside({ ui: { selected: sessionId(6), tab: 'cost' } }));
   for (const told of [/spent +\$0\.60\n/, /input +90k/, /output +400/, /1 start +failed \(no-result\)/]) {
     expect(text).toMatch(told);
   }
@@ -78,7 +78,7 @@ test('a click selects the item at its place on the screen', () => {
 });
 
 test('at 120 columns with open details each row shows activity and project', () => {
-  const text = textOf(beside({ columns: 120, rows: 40, ui: { selected: sessionId(2) } }));
+  const text = layoutText(beside({ columns: 120, rows: 40, ui: { selected: sessionId(2) } }));
   expect(text).toMatch(/SESSION .*PROJECT .*DOING/);
   expect(text).toMatch(/002 api +api .*Bash npm run test/);
   expect(text).toContain('[now] log');

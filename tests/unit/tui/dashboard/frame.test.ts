@@ -20,6 +20,7 @@ import {
   fold,
   frame,
   isSelected,
+  layoutText,
   rowsOf,
   type SceneOptions,
   sceneEvents,
@@ -27,10 +28,16 @@ import {
   screenOf,
   sessionId,
   startMs,
-  textOf,
 } from '../../../support/tui/dashboard/scene.ts';
 import { whyNot } from '../../../support/verdicts.ts';
-import { attemptId, begin, creation, session, started, usage } from '../../../support/view/sample-run.ts';
+import {
+  creation,
+  sampleAttempt,
+  sampleAttemptId,
+  sampleUsage,
+  session,
+  started,
+} from '../../../support/view/sample-run.ts';
 
 const expectGolden = (name: string, text: string) =>
   expectGoldenIn(join(import.meta.dir, '../../../fixtures/tui/dashboard'), name, text);
@@ -45,9 +52,9 @@ function timeless(text: string): string {
 
 test('the smallest terminals still show sessions and typed text', () => {
   for (const rows of [2, 3, 4, 6]) {
-    expect(textOf(frame({ rows, ui: { selected: sessionId(1) } }))).toContain('001 schema');
+    expect(layoutText(frame({ rows, ui: { selected: sessionId(1) } }))).toContain('001 schema');
   }
-  expect(textOf(frame({ rows: 1, ui: { mode: { kind: 'filter' }, filter: 'web' } }))).toBe(' filter: web\n');
+  expect(layoutText(frame({ rows: 1, ui: { mode: { kind: 'filter' }, filter: 'web' } }))).toBe(' filter: web\n');
 });
 
 test('rows name their host if a group uses other hosts', () => {
@@ -57,28 +64,28 @@ test('rows name their host if a group uses other hosts', () => {
   ] as const;
   const { state } = fold([...sceneEvents, ...moved]);
   for (const columns of [80, 120, 200]) {
-    const text = textOf(frame({ columns, view: { state } }));
+    const text = layoutText(frame({ columns, view: { state } }));
     expect(text).toMatch(/SESSION +PROJECT +(MODEL +)?HOST +TIME/);
     expect(text).toMatch(/003 web +web +gpu1/);
     expect(text).toMatch(/006 worker +worker +(opus +)?a-mach/);
     expect(text).toMatch(/001 schema +database? +(opus +)?[0-9]/);
     for (const line of text.split('\n')) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
   }
-  expect(textOf(frame({ columns: 60, view: { state } }))).not.toContain('HOST');
-  expect(textOf(frame({ columns: 120 }))).not.toContain('HOST');
+  expect(layoutText(frame({ columns: 60, view: { state } }))).not.toContain('HOST');
+  expect(layoutText(frame({ columns: 120 }))).not.toContain('HOST');
 });
 
 test('the fleet line of a group names problems first', () => {
   const fleet = { up: 2, lost: 0, refusing: 0, drained: 0, silent: {}, used: 3, slots: 12 };
   const line = (more: object, columns = 80): string =>
-    textOf(frame({ columns, view: { fleet: { ...fleet, ...more } } })).split('\n')[2] ?? '';
+    layoutText(frame({ columns, view: { fleet: { ...fleet, ...more } } })).split('\n')[2] ?? '';
   expect(line({})).toMatch(/^ fleet: 2 up +3\/12 slots used$/);
   expect(line({ silent: { gpu1: 14_000 } })).toMatch(/^ fleet: 2 up {2}gpu1 last heard 14s ago +3\/12/);
   expect(line({ up: 0, lost: 1, refusing: 2, drained: 3 })).toMatch(
     /^ fleet: 0 up {2}1 lost {2}2 refusing {2}3 drained +3\/12/,
   );
   expect(line({ lost: 1, drained: 1 }, 40)).toMatch(/^ fleet: 2 up {2}1 lost {2}1 drained/);
-  expect(textOf(frame())).not.toContain('fleet');
+  expect(layoutText(frame())).not.toContain('fleet');
 });
 
 describe('golden frames', () => {
@@ -189,15 +196,15 @@ test('details take only the rows they need, and enter is explained', () => {
   const many = frameOf(view, { ...firstUi, pane: 'split', tab: 'prompt' }, terminal);
   expect(many.paneRows).toBe(1);
   expect(frameOf(view, { ...firstUi, pane: 'split', tab: 'log' }, terminal).paneRows).toBeGreaterThan(15);
-  expect(textOf(at({}))).toContain('enter open');
-  expect(textOf(short)).toContain('enter close');
-  expect(textOf(short)).not.toContain('enter open');
+  expect(layoutText(at({}))).toContain('enter open');
+  expect(layoutText(short)).toContain('enter close');
+  expect(layoutText(short)).not.toContain('enter open');
 });
 
 function large(count: number) {
   const ids = Array.from({ length: count }, (_, index) => sessionId(index + 1));
   const sessions = ids.map((id, index) => session(id, { name: `part ${index + 1}` }));
-  const events: EventBody[] = [...creation({}, sessions), started, ...begin(ids[0] as string)];
+  const events: EventBody[] = [...creation({}, sessions), started, ...sampleAttempt(ids[0] as string)];
   return fold(events).state;
 }
 
@@ -224,10 +231,10 @@ test('of a thousand sessions only the visible rows are built', () => {
   const terminal = { columns: 120, rows: 40, glyphs: unicodeGlyphs };
   const ui = { ...firstUi, selected: sessionId(777), home: sessionId(777), pane: 'split', tab: 'prompt' } as const;
   const shown = frameOf(view, ui, terminal);
-  expect(textOf(shown)).toContain('777 part 777');
+  expect(layoutText(shown)).toContain('777 part 777');
   expect([...looked]).toEqual([sessionId(777)]);
   expect(shown.listRows).toBeLessThan(40);
-  expect(textOf(shown)).toMatch(/\d+-\d+ of 1000/);
+  expect(layoutText(shown)).toMatch(/\d+-\d+ of 1000/);
 });
 
 test('the top row names what delays the group', () => {
@@ -238,14 +245,14 @@ test('the top row names what delays the group', () => {
   ] as const;
   for (const [event, text] of heads) {
     const { state } = fold([...sceneEvents, event]);
-    expect(textOf(frame({ columns: 120, view: { state } }))).toContain(text);
+    expect(layoutText(frame({ columns: 120, view: { state } }))).toContain(text);
   }
 });
 
 test('a session on hold is marked, whatever else it waits for', () => {
   const web = { sessionId: sessionId(3) };
   const { state } = fold([...sceneEvents, { type: 'session_queued', ...web, queued: false }]);
-  const row = textOf(frame({ columns: 120, view: { state } }))
+  const row = layoutText(frame({ columns: 120, view: { state } }))
     .split('\n')
     .find((line) => line.includes('003 web'));
   expect(row).toContain(unicodeGlyphs.paused);
@@ -257,16 +264,22 @@ test('a session on hold is marked, whatever else it waits for', () => {
 });
 
 test('the retry time of a session is shown only while a runner is alive', () => {
-  const api = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)) };
+  const api = { sessionId: sessionId(2), attemptId: sampleAttemptId(sessionId(2)) };
   const message = 'No answer.';
-  const inTrouble = { type: 'session_paused', ...api, reason: 'transient', message, usage: usage(0, 0, 0, 0) } as const;
+  const inTrouble = {
+    type: 'session_paused',
+    ...api,
+    reason: 'transient',
+    message,
+    usage: sampleUsage(0, 0, 0, 0),
+  } as const;
   const events = (...more: EventBody[]) => {
     const { state } = fold([...sceneEvents, { type: 'limit_lifted' }]);
     const retryAt = new Date(Date.parse(state.updatedAt) + 60_000).toISOString();
     return fold([...sceneEvents, { type: 'limit_lifted' }, { ...inTrouble, retryAt }, ...more]).state;
   };
   const rowOf = (view: Partial<View>) => {
-    const text = textOf(frame({ columns: 120, view: { ...view, nowMs: Date.parse(events().updatedAt) } }));
+    const text = layoutText(frame({ columns: 120, view: { ...view, nowMs: Date.parse(events().updatedAt) } }));
     return /002 api .*/.exec(text)?.[0];
   };
   expect(rowOf({ state: events() })).toContain('again in 59s: No answer.');
@@ -283,11 +296,11 @@ test('a session that waits for a limit, a slot or the prompt cache shows it', ()
     const { state } = fold([
       ...creation({ maxConcurrentSessions: 4, ...config }, sessions),
       started,
-      ...begin(first),
+      ...sampleAttempt(first),
       ...more,
     ]);
     const verdicts = verdictsOf(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
-    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, verdicts } })));
+    return [60, 80, 120].map((columns) => layoutText(frame({ columns, view: { state, verdicts } })));
   };
   const times = others.length;
   for (const text of rowsOf({}, { answered: new Set() })) {
@@ -306,7 +319,7 @@ test('a frozen session without a runner is shown as stuck, and the pane names th
     const { state } = fold([...sceneEvents, ...more]);
     const verdicts = verdictsOf(state, { preparingMax: 9, isAbandoned: true });
     const ui = { selected: sessionId(2), pane: 'split' } as const;
-    const text = textOf(frame({ columns: 116, view: { state, runner: 'none', verdicts }, ui }));
+    const text = layoutText(frame({ columns: 116, view: { state, runner: 'none', verdicts }, ui }));
     return [/002 api .*\$0\.42 +(\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
   };
   const next = "The group's runner is gone. Press P to resume.";
@@ -321,7 +334,7 @@ test('a rehearsal is marked at every usual width, and its sessions are counted',
     ),
   );
   for (const columns of [60, 80, 120]) {
-    const [title = ''] = textOf(frame({ columns, view: { state } })).split('\n');
+    const [title = ''] = layoutText(frame({ columns, view: { state } })).split('\n');
     expect(title).toMatch(/ rehearsal .*\/9/);
   }
 });
@@ -330,7 +343,7 @@ test('the outcome of a key is shown completely above the keys, or in their place
   const command = 'claude-code-agent session pause 20260104-143022-auth/002-api';
   const text = `The group has no runner. Press P to resume it, or only this session in another terminal: ${command}`;
   for (const columns of [70, 100, 200]) {
-    const lines = textOf(frame({ columns, view: { notices: [{ text }] } }))
+    const lines = layoutText(frame({ columns, view: { notices: [{ text }] } }))
       .trimEnd()
       .split('\n');
     expect(lines.at(-1)).toContain('q quit');
@@ -338,7 +351,7 @@ test('the outcome of a key is shown completely above the keys, or in their place
     // The lower borders of the two frames are not included.
     expect(lines).toHaveLength(22);
   }
-  const small = textOf(frame({ rows: 6, view: { notices: [{ text }] } }))
+  const small = layoutText(frame({ rows: 6, view: { notices: [{ text }] } }))
     .trimEnd()
     .split('\n');
   expect(small.at(-1)).toStartWith(' The group has no runner.');
@@ -346,7 +359,7 @@ test('the outcome of a key is shown completely above the keys, or in their place
 
 test('the keys fit a terminal of 80 columns', () => {
   const last =
-    textOf(frame({ ui: { selected: sessionId(2) } }))
+    layoutText(frame({ ui: { selected: sessionId(2) } }))
       .trimEnd()
       .split('\n')
       .at(-1) ?? '';
@@ -355,7 +368,7 @@ test('the keys fit a terminal of 80 columns', () => {
 });
 
 test('a budget is a bar with spent, reserved and free money', () => {
-  const money = (columns: number) => textOf(frame({ columns })).split('\n')[1] ?? '';
+  const money = (columns: number) => layoutText(frame({ columns })).split('\n')[1] ?? '';
   expect(money(200)).toMatch(/^ \$2\.58 of \$10\.00 {2}█{10}░{29} 26%/);
   const { state } = fold(
     sceneEvents.map((body) =>
@@ -364,16 +377,18 @@ test('a budget is a bar with spent, reserved and free money', () => {
         : body,
     ),
   );
-  const reserved = textOf(frame({ columns: 200, view: { state } })).split('\n')[1] ?? '';
+  const reserved = layoutText(frame({ columns: 200, view: { state } })).split('\n')[1] ?? '';
   expect(reserved).toMatch(/█{10}▒{8}░{21} 26% {2}\$2\.00 reserved/);
 });
 
 test('a session with an unavailable API shows it in its row and its pane', () => {
   const api = sessionId(2);
-  const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
+  const now = { lastText: 'Now the test.', usage: sampleUsage(0.42, 50_000, 2_000, 9_000) };
   const shown = (errorStatus: number | null) => {
     const live = new Map([[api, { ...now, retry: { attempt: 5, attemptsMax: 6, error: 'x', errorStatus } }]]);
-    return textOf(frame({ columns: 230, rows: 40, view: { live }, ui: { selected: api, pane: 'split', tab: 'now' } }));
+    return layoutText(
+      frame({ columns: 230, rows: 40, view: { live }, ui: { selected: api, pane: 'split', tab: 'now' } }),
+    );
   };
   expect(shown(503)).toContain('no answer (503), try 5 of 6');
   expect(shown(503)).toContain('The API does not respond (503); claude is retrying (5 of 6).');
@@ -383,15 +398,17 @@ test('a session with an unavailable API shows it in its row and its pane', () =>
 
 /** The list alone, and the pane beside it as plain text. */
 function listAndPane(wanted: SceneOptions): string {
-  const list = textOf(frame({ ...wanted, columns: 200, ui: { ...wanted.ui, pane: 'none' } }));
-  const wide = textOf(frame({ ...wanted, columns: 200, rows: 40, ui: { ...wanted.ui, pane: 'split', tab: 'now' } }));
+  const list = layoutText(frame({ ...wanted, columns: 200, ui: { ...wanted.ui, pane: 'none' } }));
+  const wide = layoutText(
+    frame({ ...wanted, columns: 200, rows: 40, ui: { ...wanted.ui, pane: 'split', tab: 'now' } }),
+  );
   const pane = wide.split('\n').map((line) => line.slice(line.lastIndexOf('│') + 1).trim());
   return `${list}\n${pane.join(' ').replaceAll(/ +/g, ' ')}`;
 }
 
 test('a session with denied calls is marked, and its pane lists them', () => {
   const api = sessionId(2);
-  const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
+  const now = { lastText: 'Now the test.', usage: sampleUsage(0.42, 50_000, 2_000, 9_000) };
   const denied = { calls: 2, tools: ['Bash', 'Write'] };
   const shown = (more: object) =>
     listAndPane({ view: { live: new Map([[api, { ...now, ...more }]]) }, ui: { selected: api } });
@@ -402,7 +419,11 @@ test('a session with denied calls is marked, and its pane lists them', () => {
 });
 
 test('during setup a session’s row says so, and its pane names the output file', () => {
-  const { state } = fold([...creation({}, [session(sessionId(1))]), started, begin(sessionId(1))[0] as EventBody]);
+  const { state } = fold([
+    ...creation({}, [session(sessionId(1))]),
+    started,
+    sampleAttempt(sessionId(1))[0] as EventBody,
+  ]);
   const shown = (setupLog: string | null) =>
     listAndPane({ view: { state, live: new Map(), setupLog: () => setupLog }, ui: { selected: sessionId(1) } });
   expect(shown('/g/setup.log')).toContain('set-up command runs');
@@ -415,7 +436,7 @@ test('a session that waits for a command slot says so, and its pane lists the sl
   const slot: SlotWait = { command: 'accept', atOnce: 1, heldBy: [{ sessionId: sessionId(2), command: 'setup' }] };
   const shown = (more: object) =>
     listAndPane({
-      view: { live: new Map([[audit, { usage: usage(0, 0, 0, 0), ...more }]]), setupLog: () => '/g/setup.log' },
+      view: { live: new Map([[audit, { usage: sampleUsage(0, 0, 0, 0), ...more }]]), setupLog: () => '/g/setup.log' },
       ui: { selected: audit },
     });
   expect(shown({ slot })).toContain('waits for a command slot (accept)');
@@ -427,7 +448,7 @@ test('a session that waits for a command slot says so, and its pane lists the sl
 });
 
 test('blocked sessions are not counted as waiting', () => {
-  const [head = ''] = textOf(frame({ columns: 120 })).split('\n');
+  const [head = ''] = layoutText(frame({ columns: 120 })).split('\n');
   // 003 and 004 wait for 002, and 005 for them; 007 waits for 006, which failed.
   expect(head).toMatch(/3 waiting .*1 blocked .*1 failed/);
 });
@@ -436,13 +457,13 @@ test('a name is shown completely where the row has room', () => {
   const name = 'migrate-billing-tables';
   const { state } = fold([...creation({}, [session(sessionId(1), { name })]), started]);
   for (const columns of [90, 110, 160]) {
-    expect(textOf(frame({ columns, view: { state, live: new Map() } }))).toContain(`001 ${name} `);
+    expect(layoutText(frame({ columns, view: { state, live: new Map() } }))).toContain(`001 ${name} `);
   }
 });
 
 test('amounts below a cent are in the cents column', () => {
-  const live = new Map([[sessionId(2), { usage: usage(0.008, 1, 1, 9) }]]);
-  expect(textOf(frame({ columns: 120, view: { live } }))).toMatch(/002 api .* <\$0\.01 /);
+  const live = new Map([[sessionId(2), { usage: sampleUsage(0.008, 1, 1, 9) }]]);
+  expect(layoutText(frame({ columns: 120, view: { live } }))).toMatch(/002 api .* <\$0\.01 /);
 });
 
 test('the selection follows what runs, then what failed, until the user selects something', () => {
@@ -456,20 +477,20 @@ test('the selection follows what runs, then what failed, until the user selects 
 });
 
 test('a row has the model, the changed lines and the tasks of its session', () => {
-  const live = new Map([[sessionId(2), { usage: usage(0.1, 1, 1, 9), tasks: { done: 3, total: 7 } }]]);
+  const live = new Map([[sessionId(2), { usage: sampleUsage(0.1, 1, 1, 9), tasks: { done: 3, total: 7 } }]]);
   const changes = new Map([[sessionId(2), { insertions: 26, deletions: 11 }]]);
   const identified = {
     type: 'session_identified',
     sessionId: sessionId(2),
-    attemptId: attemptId(sessionId(2)),
+    attemptId: sampleAttemptId(sessionId(2)),
   } as const;
   const { state } = fold([...sceneEvents, { ...identified, claudeSessionId: 'c', model: 'claude-opus-4-8-20260101' }]);
   const row = (columns: number) =>
-    textOf(frame({ columns, view: { state, live, changes } }))
+    layoutText(frame({ columns, view: { state, live, changes } }))
       .split('\n')
       .find((line) => line.includes('002 api'));
   expect(row(120)).toMatch(/002 api +api +opus-4-8 .*\$0\.10 +\+26 -11 +3\/7 /);
   expect(row(80)).toMatch(/002 api +api .*\$0\.10 +\+26 -11 +3\/7 /);
   // A completed session keeps its own count.
-  expect(textOf(frame({ columns: 120, view: { changes } }))).toMatch(/001 schema .*\+120 -7/);
+  expect(layoutText(frame({ columns: 120, view: { changes } }))).toMatch(/001 schema .*\+120 -7/);
 });

@@ -13,13 +13,13 @@ import type { Runner } from '../../../../src/tui/dashboard/view.ts';
 import {
   fold,
   frame,
+  layoutText,
   sceneEvents,
   sceneLimit,
   sessionId,
   startMs,
-  textOf,
 } from '../../../support/tui/dashboard/scene.ts';
-import { attemptId, creation, session, started, usage } from '../../../support/view/sample-run.ts';
+import { creation, sampleAttemptId, sampleUsage, session, started } from '../../../support/view/sample-run.ts';
 
 const { state } = fold(sceneEvents);
 const text = (typed: string): Press => ({ text: typed });
@@ -109,7 +109,7 @@ test.each([
 /** The scene after these events, with the effect of the key p on the session and the text of the last row. */
 function toggled(number: number, ...events: EventBody[]) {
   const { state: shown } = fold([...sceneEvents, ...events]);
-  const last = textOf(frame({ columns: 120, view: { state: shown }, ui: { selected: sessionId(number) } }));
+  const last = layoutText(frame({ columns: 120, view: { state: shown }, ui: { selected: sessionId(number) } }));
   const [command] = pressed([text('p')], { number, state: shown }).commands;
   return { does: command?.do, says: /\bp (\w+)/.exec(last.trimEnd().split('\n').at(-1) ?? '')?.[1] };
 }
@@ -122,10 +122,10 @@ const queued = (number: number, isQueued: boolean): EventBody => ({
 const atLimit: EventBody = {
   type: 'session_paused',
   sessionId: sessionId(2),
-  attemptId: attemptId(sessionId(2)),
+  attemptId: sampleAttemptId(sessionId(2)),
   reason: 'limit',
   message: 'A usage or rate limit was reached.',
-  usage: usage(0.1, 10, 10, 1000),
+  usage: sampleUsage(0.1, 10, 10, 1000),
 };
 
 test('p does what the last row says: pause, hold, or release a hold', () => {
@@ -193,7 +193,7 @@ test('a selected session stays under a filter until the filter or the selection 
   expect(after([text('f'), text('f')], { selected: fine })).toBe(fine);
   expect(after([text('/'), text('BLOCKED'), named('escape')], { selected: fine })).toBe(fine);
   expect(after([text('f'), named('down'), text('f')], { selected: fine })).toBe(sessionId(7));
-  expect(textOf(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
+  expect(layoutText(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
 });
 
 test('pausing the whole group requires confirmation, and a frozen group continues', () => {
@@ -242,12 +242,12 @@ test('leaving is offered only where it undoes nothing', () => {
     const { state: shown } = fold([...sceneEvents, event]);
     expect(pressed([text('q'), text('l')], { runner, state: shown }).commands).toEqual([]);
     expect(pressed([text('q'), text('p')], { runner, state: shown }).commands).toMatchObject([{ do: 'pause-group' }]);
-    const asked = textOf(frame({ view: { state: shown, runner }, ui: { mode: { kind: 'ask-leave' } } }));
+    const asked = layoutText(frame({ view: { state: shown, runner }, ui: { mode: { kind: 'ask-leave' } } }));
     expect(asked).not.toContain('(l)');
   }
-  const usual = textOf(frame({ view: { runner }, ui: { mode: { kind: 'ask-leave' } } }));
+  const usual = layoutText(frame({ view: { runner }, ui: { mode: { kind: 'ask-leave' } } }));
   expect(usual).toContain('Leave the sessions running (l)');
-  expect(textOf(frame({ ui: { mode: { kind: 'ask-start' } } }))).toContain('Start the group for real');
+  expect(layoutText(frame({ ui: { mode: { kind: 'ask-start' } } }))).toContain('Start the group for real');
 });
 
 test('accidentally pasted text triggers no keys', () => {
@@ -313,7 +313,7 @@ test('marks make one key act on several sessions', () => {
   expect(pressed([text('p')], { number: 2, ui: { marked: ['gone'] } }).commands).toMatchObject([
     { sessionIds: [sessionId(2)] },
   ]);
-  const shown = textOf(frame({ ui: { marked: [sessionId(1), sessionId(3)] } }));
+  const shown = layoutText(frame({ ui: { marked: [sessionId(1), sessionId(3)] } }));
   expect(shown).toContain('2 marked');
   expect(shown).toMatch(/\n◆✓ {2}001 schema.*\n(.*\n)*◆○ {2}│ ├ 003 web/);
 });
@@ -402,7 +402,7 @@ test('w decides on the wave that waits for a person, with a note for those that 
     { do: 'answer', item: 'wave-1', text: 'continue', note: 'Use pnpm.' },
   ]);
   expect(pressed([text('w'), named('escape')], at).commands).toEqual([]);
-  expect(textOf(frame({ view: { state: at.state as typeof state } }))).toContain('Press w to decide.');
+  expect(layoutText(frame({ view: { state: at.state as typeof state } }))).toContain('Press w to decide.');
 });
 
 test('the palette runs what is chosen, finds by letters in order, and shows why others are not possible', () => {
@@ -414,7 +414,7 @@ test('the palette runs what is chosen, finds by letters in order, and shows why 
   expect(run('sort by', named('down')).ui.sorting).toBe('graph');
   expect(run('no such thing')).toMatchObject({ commands: [], ui: { mode: { kind: 'browse' } } });
   expect(pressed([text(':'), text('x'), named('escape')])).toMatchObject({ commands: [], ui: { filter: '' } });
-  const shown = textOf(
+  const shown = layoutText(
     frame({ columns: 140, ui: { selected: sessionId(2), mode: { kind: 'palette', text: 'retry', index: 0 } } }),
   );
   expect(shown).toMatch(/r +retry the failed .*Only failed sessions can be retried\./);

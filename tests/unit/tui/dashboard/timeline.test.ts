@@ -13,13 +13,13 @@ import { fc } from '../../../support/property.ts';
 import {
   frame,
   isSelected,
+  layoutText,
   rowsOf,
   sceneLive,
   sessionId,
   startMs,
-  textOf,
 } from '../../../support/tui/dashboard/scene.ts';
-import { usage } from '../../../support/view/sample-run.ts';
+import { sampleUsage } from '../../../support/view/sample-run.ts';
 
 const minute = 60_000;
 const nowMs = startMs + 60 * minute;
@@ -30,11 +30,11 @@ function note(from: number, to?: number, usd = 0): AttemptNote {
   const begun = { number: 1, kind: 'start', startedAt: at(from) } as const;
   return to === undefined
     ? { ...begun, outcome: 'running' }
-    : { ...begun, endedAt: at(to), outcome: 'completed', usage: usage(usd, 0, 0, 0) };
+    : { ...begun, endedAt: at(to), outcome: 'completed', usage: sampleUsage(usd, 0, 0, 0) };
 }
 
 const notes = (...all: AttemptNote[][]): AttemptNotes => new Map(all.map((one, index) => [`s${index}`, one]));
-const running = (usd: number) => new Map([['s0', { usage: usage(usd, 0, 0, 0) }]]);
+const running = (usd: number) => new Map([['s0', { usage: sampleUsage(usd, 0, 0, 0) }]]);
 
 test('the spending rate is that of the last five minutes', () => {
   const rate = (attempts: AttemptNotes, live = new Map()) => paceOf({ attempts, live, nowMs }).perHourUsd;
@@ -87,7 +87,7 @@ test('the spinner of a session moves only while a tool runs', () => {
       const [row] = rowsOf(shown).filter(isSelected);
       return `${row?.cells[1]?.text}${shown.isTurning ? ' turns' : ''}`;
     });
-  const idle = new Map([[sessionId(2), { usage: usage(0, 0, 0, 0) }]]);
+  const idle = new Map([[sessionId(2), { usage: sampleUsage(0, 0, 0, 0) }]]);
   expect(new Set(signs(sceneLive)).size).toBe(3);
   expect(signs(sceneLive).every((sign) => sign.endsWith(' turns'))).toBe(true);
   expect(new Set(signs(idle))).toEqual(new Set(['●']));
@@ -99,7 +99,7 @@ test('the header shows the spending rate and remaining time as far as there is r
   const money = (columns: number, more: object = {}) => {
     const pace = paceOf({ attempts, live: running(1), nowMs });
     const view = { attempts, pace, nowMs, remainingMs: 150_000, ...more };
-    return textOf(frame({ columns, view })).split('\n')[1] ?? '';
+    return layoutText(frame({ columns, view })).split('\n')[1] ?? '';
   };
   expect(money(160)).toMatch(/ {2}▅{24} {2}\$6\.00\/h {2}~2m 30s left/);
   expect(money(80)).toContain('$6.00/h');
@@ -114,7 +114,9 @@ test('the list can show when each session worked instead of its activity', () =>
     [sessionId(2), [note(30)]],
   ]);
   const at = (columns: number, pane: 'auto' | 'none') =>
-    textOf(frame({ columns, view: { attempts, nowMs, live: new Map() }, ui: { hasTimeline: true, pane } })).split('\n');
+    layoutText(frame({ columns, view: { attempts, nowMs, live: new Map() }, ui: { hasTimeline: true, pane } })).split(
+      '\n',
+    );
   for (const lines of [at(120, 'none'), at(100, 'auto'), at(60, 'none')]) {
     expect(lines[4]).toContain('TIMELINE');
     const [first, second] = ['001 schema', '002 api'].map((name) =>

@@ -7,7 +7,7 @@ import type { HomeGroup, HomeWorkflow } from '../../../../src/app/watch/overview
 import { asciiGlyphs, type Row, unicodeGlyphs, widthOf } from '../../../../src/tui/dashboard/cells.ts';
 import type { Press } from '../../../../src/tui/dashboard/keys.ts';
 import { firstHomeUi, type HomeUi, type HomeView, homeFrame, pressHome } from '../../../../src/tui/home/home.ts';
-import { isSelected, rowsOf, textOf } from '../../../support/tui/dashboard/scene.ts';
+import { isSelected, layoutText, rowsOf } from '../../../support/tui/dashboard/scene.ts';
 
 const nowMs = Date.parse('2026-03-01T12:00:00.000Z');
 
@@ -44,7 +44,7 @@ describe('contents', () => {
   });
 
   test('a group row shows status, progress, cost, rehearsal, age and what delays it', () => {
-    const rows = textOf(draw()).split('\n');
+    const rows = layoutText(draw()).split('\n');
     expect(rows[0]).toMatch(/^ cca +3 waiting for you {2}1 running {2}8 groups$/);
     expect(rows.find((row) => row.includes('stuck'))).toMatch(
       /‖ {2}stuck +paused +1\/3 +\$1\.50 +\dd?\w* +The budget is used up\. *$/,
@@ -56,7 +56,7 @@ describe('contents', () => {
   });
 
   test('the home screen without groups shows how to start', () => {
-    const rows = textOf(draw(firstHomeUi, { ...view, groups: [] }));
+    const rows = layoutText(draw(firstHomeUi, { ...view, groups: [] }));
     expect(rows).toContain('There are no groups yet.');
     expect(rows).toContain('cca init');
   });
@@ -113,7 +113,7 @@ describe('contents', () => {
     const ui = { ...firstHomeUi, selected: 'id-g250' };
     const frame = draw(ui, { ...view, groups: many }, { ...terminal, rows: 12 });
     expect(rowsOf(frame).filter(isSelected).map(text).join('')).toContain('g250');
-    expect(textOf(frame)).toContain('of 300');
+    expect(layoutText(frame)).toContain('of 300');
   });
 });
 

@@ -39,7 +39,7 @@ function pathspecs(globs: readonly string[]): string[] {
   });
 }
 
-export interface GuardRules {
+interface GuardRules {
   /** Absent = the standard ones, and what the commands run. */
   readonly globs?: readonly string[] | undefined;
   /** The acceptance command, and the setup command. */

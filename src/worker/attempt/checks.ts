@@ -58,7 +58,7 @@ export type Checked =
   | { readonly status: 'guard-changed'; readonly request: ItemRequest; readonly evidence: Evidence };
 
 /** A checkout of the session's commit, laid out as its workspace. */
-export interface FreshCheckout {
+interface FreshCheckout {
   readonly workspace: Workspace;
   readonly top: string;
   readonly env: Readonly<Record<string, string>>;

@@ -160,7 +160,7 @@ export async function checkRoom(git: Git, target: MergeTarget, to: string): Prom
       for (const path of others.value.split('\0')) if (path !== '') inTheWay.add(path);
     }
     if (inTheWay.size > 0) {
-      const where = `${checkout}, where ${quoted(branch)} is checked out`;
+      const where = `${checkout}, where ${quoted(branch)} is checked out,`;
       const message = `Untracked files in ${where} would be overwritten: ${quotedNames([...inTheWay])}.`;
       return fail('usage', message, 'Move them away or commit them, then merge again.');
     }

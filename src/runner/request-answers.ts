@@ -288,7 +288,7 @@ function sessionCommandEvents(
         return refused(
           record,
           'retried',
-          advise('Only failed sessions can be retried. Resume a paused one with', goOn),
+          advise('Give a failed session, or a completed one with --prompt. Resume a paused one with', goOn),
         );
       }
       const goesOn = conversationFor(world, paths, record, command);

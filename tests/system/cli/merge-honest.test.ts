@@ -166,7 +166,7 @@ test('--dry-run names a file in the way', async () => {
   const before = user.snapshot(one);
   const refused = await merge(group, '--dry-run');
   expect(refused).toMatchObject({ code: 2, stdout: '' });
-  expect(refused.stderr).toContain(`in the way in ${user.folderOf(one)}`);
+  expect(refused.stderr).toContain(`Untracked files in ${user.folderOf(one)}`);
   expect(refused.stderr).toContain('"new.txt"');
   expect(user.snapshot(one)).toEqual(before);
 }, 20_000);

@@ -198,7 +198,7 @@ describe('refused before anything is tried', () => {
   test('a checkout with changes', async () => {
     const group = user.mergeGroup('shop', shop);
     writeFileSync(join(user.folderOf(two), 'README.md'), 'changed');
-    await expectRefused(group, 2, [user.folderOf(two), 'README.md', 'git stash']);
+    await expectRefused(group, 2, [user.folderOf(two), 'README.md', 'stash them']);
     git(user.folderOf(two), 'add', 'README.md');
     await expectRefused(group, 2, [user.folderOf(two), 'README.md']);
   });
@@ -230,7 +230,7 @@ describe('refused before anything is tried', () => {
       { name: 'd', repository: two, tree: { 'd.txt': 'd\n', 'deep/d.ignored': 'd\n', 'deep/e.txt': 'e\n' } },
     ]);
     writeTree(user.folderOf(two), { [path]: 'of the user\n' });
-    await expectRefused(group, 2, ['in the way', JSON.stringify(named)]);
+    await expectRefused(group, 2, ['would be overwritten', JSON.stringify(named)]);
     expect(read(two, path)).toBe('of the user\n');
   });
 

@@ -97,8 +97,9 @@ const sentenceLengthMax = 2_100;
 /** How sentences begin that tell what to do. */
 const advice = new RegExp(
   `^(?:${[
-    ...['Add', 'Check', 'Correct', 'Create', 'Delete', 'Describe', 'Finish', 'Give', 'Leave out', 'Let', 'Look at'],
-    ...['Lower', 'Pause', 'Put', 'Remove', 'Restore', 'Run', 'Say', 'See:', 'Set', 'Start', 'Try', 'Use', 'Watch'],
+    ...['Add', 'Check', 'Continue', 'Correct', 'Create', 'Delete', 'Describe', 'Finish', 'Give', 'Leave out'],
+    ...['Let', 'Look at', 'Lower', 'Pause', 'Put', 'Remove', 'Restore', 'Resume', 'Retry', 'Run', 'Say', 'See:'],
+    ...['Set', 'Start', 'Try', 'Use', 'Watch'],
   ].join('|')}) `,
 );
 

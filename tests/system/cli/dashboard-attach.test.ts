@@ -71,7 +71,7 @@ for (const command of ['watch', 'run'] as const) {
     note(user, group, [typed('paint it blue'), answer('new')]);
     fake.exit(0);
     await isBack();
-    await terminal.shows('You spent ~$0.03. 001 api continues with that when a slot is free.');
+    await terminal.shows('You spent ~$0.03. 001 api continues when a slot is free.');
     const next = await user.next('api');
     expect(await next.prompt()).toContain('the user has taken part in this conversation');
     await next.init();

@@ -48,7 +48,7 @@ type At = (line: number, message: string) => Problem;
 export function checkSkill({ file, folder, text, procedures }: SkillSource): Problem[] {
   const outline = outlineOf(text);
   const at: At = (line, message) => ({ file, line: line + 1, column: 1, message });
-  if (outline.openFence !== null) return [at(outline.openFence, 'begins a block of code that is never closed')];
+  if (outline.openFence !== null) return [at(outline.openFence, 'opens a code block that is never closed')];
   const section = sectionOf(outline, procedures);
   const problems = frontMatterProblems(file, folder, outline);
   if (isStateless(text)) return problems;
@@ -109,17 +109,17 @@ const isRule = (line: string): boolean => /^---[ \t]*$/.test(line);
 
 function frontMatterProblems(file: string, folder: string, { lines, frontLines }: Outline): Problem[] {
   const wrong = (message: string): Problem[] => [{ file, line: 1, column: 1, message }];
-  if (frontLines === 0) return wrong('has no front matter: begin with "---", name, description, "---"');
+  if (frontLines === 0) return wrong('has no front matter: start with "---", name, description, "---"');
   const yaml = readYaml({ text: lines.slice(1, frontLines - 1).join('\n'), file, linesBefore: 1 });
   if (!yaml.ok) return [...yaml.problems];
   const { value, problemAt } = yaml.value;
-  if (!isObject(value)) return wrong('the front matter has to be "name: …" and "description: …"');
+  if (!isObject(value)) return wrong('the front matter must be "name: …" and "description: …"');
   const { name, description } = value;
   const problems: Problem[] = [];
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9-]{0,63}$/.test(name)) {
-    problems.push(problemAt(['name'], 'name has to be small letters, digits and "-", at most 64'));
+    problems.push(problemAt(['name'], 'name must be at most 64 lower-case letters, digits and "-"'));
   } else if (name !== folder) {
-    const message = `name is "${name}", but the folder is "${folder}", and claude goes by the folder`;
+    const message = `name is "${name}", but the folder is "${folder}", which claude uses as the name`;
     problems.push(problemAt(['name'], message));
   }
   if (typeof description !== 'string' || description.trim() === '') {

@@ -48,7 +48,7 @@ export function updateExclusively(files: ContextFiles, update: ExclusiveUpdate):
   } catch (error) {
     return { ok: false, failure: systemFailure(path, error) };
   }
-  return fail('busy', `Another process keeps ${path} locked.`, 'Try again in a moment.');
+  return fail('busy', `Another process has locked ${path}.`, 'Try again in a moment.');
 }
 
 function updateLocked(files: ContextFiles, { path, bytesMax, change, access }: ExclusiveUpdate): Result<boolean> {

@@ -1,7 +1,4 @@
-/**
- * Shared by all context systems: the input and the answer of a hook call, and how project text is made safe and kept
- * within claude's limit.
- */
+/** Shared by all context systems: input and output of a hook call, and limits and escaping for project text. */
 import { unsafeCharacters } from '../core/text.ts';
 import type { Files } from '../system/world.ts';
 
@@ -9,8 +6,7 @@ export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
 export const hookEvents: readonly HookEvent[] = ['session-start', 'pre-compact', 'session-end'];
 
 /**
- * The last argument of a hook installed in a user's own settings. It identifies our hooks, and silences them in a
- * worker, whose generated settings have hooks of their own.
+ * The last argument of a hook in a user's own settings. Such a hook does nothing in a worker, which has its own hooks.
  */
 export const installedMark = '--installed';
 
@@ -92,8 +88,7 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
     const realRoot = files.realPath(root);
     const real = files.realPath(path);
     if (realRoot === null || real === null) return { ok: false, trouble: 'does not exist' };
-    if (!`${real}/`.startsWith(`${realRoot}/`))
-      return { ok: false, trouble: 'is a link that leads out of the project' };
+    if (!`${real}/`.startsWith(`${realRoot}/`)) return { ok: false, trouble: 'is a symlink out of the project' };
     const info = files.info(real);
     if (info === null) return { ok: false, trouble: 'does not exist' };
     if (info.kind !== 'file') return { ok: false, trouble: 'is not a regular file' };

@@ -1,6 +1,6 @@
 /**
- * events.jsonl: the truth about a group. One writer (the holder of runner.lock) appends; any process may read or
- * follow. Wherever a crash or a full disk truncated it, it loads, and appending continues after the last complete line.
+ * events.jsonl: the source of truth about a group. One writer (the holder of runner.lock) appends; any process may read
+ * or follow. After a crash or a full disk, appending continues after the last complete line.
  */
 
 import { basename, dirname } from 'node:path';
@@ -22,7 +22,7 @@ import {
 } from './log-lines.ts';
 import { LogLost } from './log-lost.ts';
 
-/** Poll interval of a follower, milliseconds: the system may give no hints at all. */
+/** Poll interval of a follower in milliseconds, because file events are not reliable. */
 const lookEveryMs = 500;
 const newline = 0x0a;
 
@@ -70,7 +70,7 @@ function scanWhole(world: World, path: string): Result<LogScan> {
   }
   const scan = scanLog(bytes, logStart);
   if (scan.trouble !== undefined) return { ok: false, failure: describeTrouble(world, path, scan.trouble) };
-  if (scan.position.offset === 0) return headless(path, `The event log ${path} ends before its first line does.`);
+  if (scan.position.offset === 0) return headless(path, `The event log ${path} has no complete first line.`);
   return ok(scan);
 }
 
@@ -97,7 +97,7 @@ function describeTrouble(world: World, path: string, trouble: LogProblem): Failu
 function olderVersion(path: string): Failure {
   const folder = dirname(path);
   const id = basename(folder);
-  const message = `The group ${id} in ${folder} was made by a version before 0.3, which this version cannot read.`;
+  const message = `Group ${id} in ${folder} was created by a version before 0.3, which this version cannot read.`;
   return fail('older-version', message, advise('Delete it with', ['group', 'delete', id])).failure;
 }
 
@@ -134,7 +134,7 @@ export class EventLog {
    * it ended before, or accepts nothing until it is opened again. Throws LogLost when the log is lost.
    */
   append(events: readonly GroupEvent[]): void {
-    assert(!this.#broken, `${this.#path} could not be set back after a failed write and takes nothing more`);
+    assert(!this.#broken, `${this.#path} could not be truncated after a failed write, so nothing more can be written`);
     const text = eventLines(events);
     const { lost } = this;
     if (lost !== null) throw lost;
@@ -145,8 +145,8 @@ export class EventLog {
       this.#broken = true;
       // A disk that became read-only after an error does not recover by itself.
       if (errorCode(error) === 'EROFS') throw new LogLost(writeFailure(this.#path, error));
-      // A partial line must not stay: the next append would be joined to it. Complete lines of the batch must not stay
-      // either, because the caller treats none of it as recorded.
+      // Remove the whole batch: a partial line would be joined to the next append, and the caller treats none of the
+      // lines as recorded.
       this.#world.files.truncate(this.#path, this.#size);
       this.#broken = false;
       throw error;
@@ -161,16 +161,15 @@ export class EventLog {
 
 function lostLog(path: string): LogLost {
   const message = `The event log ${path} was removed or replaced while it was being written.`;
-  const first = 'If its folder was moved, move it back and run the group again. Else: ';
+  const first = 'If its folder was moved, move it back and run the group again. Otherwise: ';
   return new LogLost(fail('gone', message, restoreOrDelete(path, first)).failure);
 }
 
 /**
- * Calls `onEvents` with the events after byte `from` (default: all), and then with each new one, in order and in
- * batches; never synchronously. A partial last line waits. When a writer removed events that it could not make durable,
- * all events of the log are delivered again with `isFresh`: forget the earlier ones. `onProblem` is called once, and
- * following ends, when the log is damaged (`corrupt-file`, `newer-version`) or gone (`not-found`). The returned
- * function ends it.
+ * Calls `onEvents` with the events after byte `from` (default: all) and with new ones, in batches, never synchronously.
+ * If the writer removed events that it could not make durable, all events are delivered again with `isFresh`.
+ * `onProblem` is called once, and following ends, when the log is damaged or gone. The returned function stops
+ * following.
  */
 export function followLog(
   world: World,

@@ -16,15 +16,15 @@ export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]
       state = state === null ? initialState(event) : reduce(state, event);
     } catch (error) {
       // One faulty group must not affect the others. The header is line 1.
-      const what = error instanceof IllegalEvent ? 'cannot have happened' : 'cannot be understood';
+      const what = error instanceof IllegalEvent ? 'is not a possible event' : 'is not valid';
       return corrupt(path, `Line ${index + 2} of ${path} ${what}: ${errorText(error)}.`);
     }
   }
-  if (state === null) return corrupt(path, `The event log ${path} does not say which group it is for.`);
+  if (state === null) return corrupt(path, `The event log ${path} does not name its group.`);
   if (state.group.id !== id) return corrupt(path, `The event log ${path} belongs to the group ${state.group.id}.`);
   // Commands never log sessions with an invalid graph, but a manually edited log can contain them.
   const graph = graphOf(state);
-  if (!graph.ok) return corrupt(path, `The sessions in ${path} cannot be planned: ${graph.failure.message}`);
+  if (!graph.ok) return corrupt(path, `The sessions in ${path} have invalid dependencies: ${graph.failure.message}`);
   return ok(state);
 }
 

@@ -169,7 +169,7 @@ function firstEvents(
 }
 
 function taken(id: GroupId): Result<never> {
-  return fail('duplicate', `There is a group ${id} already.`, 'Try again in a second, or choose another slug.');
+  return fail('duplicate', `The group ${id} already exists.`, 'Try again in a second, or choose another slug.');
 }
 
 /** Deletes a group; the caller holds its lock. It leaves the list in one step. Throws the system's error. */
@@ -210,7 +210,6 @@ function isLeftover({ files, clock, locks }: World, path: string): boolean {
   return info !== null && clock.now() - info.mtimeMs > abandonedAfterMs;
 }
 
-/** The first error is the one worth reporting. */
 function removeQuietly(world: World, path: string): void {
   try {
     world.files.remove(path);

@@ -127,7 +127,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       // Tried before it is written: a log with an event that cannot be reduced would never load again.
       const draft = copyOf(state);
       for (const event of events) reduce(draft, event);
-      assert(Number.isFinite(draft.usage.costUsd), 'the cost of the group is no number');
+      assert(Number.isFinite(draft.usage.costUsd), 'the cost of the group is not a number');
       log.append(events);
       for (const event of events) reduce(state, event);
       snapshots.mark(sessionsOf(events));
@@ -202,7 +202,7 @@ function busy(id: GroupId, holder: LockHolder | null): Result<never> {
   const who = pid === 0 ? 'another process' : `process ${pid} on ${host}`;
   return fail(
     'busy',
-    `The group ${id} is held by ${who}.`,
+    `The group ${id} is in use by ${who}.`,
     advise('Watch it or pause it, or wait', ['group', 'watch', id], ['group', 'pause', id]),
   );
 }

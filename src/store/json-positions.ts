@@ -33,27 +33,27 @@ export function findJsonFault(text: string): JsonFault | null {
 /** By the parser's names of them. */
 const slips: Readonly<Record<string, string>> = {
   InvalidSymbol: 'a value is expected: text in double quotes, a number, true, false, null, "{" or "["',
-  InvalidNumberFormat: 'this is no number',
-  PropertyNameExpected: 'a key in double quotes is expected; a comma before "}" or "]" is one too many',
-  ValueExpected: 'a value is expected; a comma before "}" or "]" is one too many',
+  InvalidNumberFormat: 'this is not a number',
+  PropertyNameExpected: 'a key in double quotes is expected; remove a comma before "}" or "]"',
+  ValueExpected: 'a value is expected; remove a comma before "}" or "]"',
   ColonExpected: 'a colon is expected after the key',
   CommaExpected: 'a comma is expected between two values',
   CloseBraceExpected: 'a "{" is not closed before this',
   CloseBracketExpected: 'a "[" is not closed before this',
-  EndOfFileExpected: 'something follows behind the end of the value',
-  InvalidCommentToken: 'JSON has no comments',
-  UnexpectedEndOfComment: 'JSON has no comments',
-  UnexpectedEndOfString: 'a quote is opened and not closed in its line',
-  UnexpectedEndOfNumber: 'this is no number',
-  InvalidUnicode: '\\u takes four hexadecimal digits',
-  InvalidEscapeCharacter: 'a backslash stands before a character that needs none; write \\\\ for a backslash',
-  InvalidCharacter: 'a tab or another control character stands in a text; write \\t or \\u and its number',
+  EndOfFileExpected: 'unexpected text after the end of the value',
+  InvalidCommentToken: 'JSON does not allow comments',
+  UnexpectedEndOfComment: 'JSON does not allow comments',
+  UnexpectedEndOfString: 'a quote is not closed on its line',
+  UnexpectedEndOfNumber: 'this is not a number',
+  InvalidUnicode: '\\u needs four hexadecimal digits',
+  InvalidEscapeCharacter: 'invalid escape; write \\\\ for a backslash',
+  InvalidCharacter: 'a string contains a tab or another control character; write \\t or \\u and its code',
 };
 
 /** Why a text is not a JSON object with unique keys; null when it is one. */
 export function findObjectFault(text: string): JsonFault | null {
   if (!text.trimStart().startsWith('{')) {
-    return { offset: text.search(/\S|$/), message: 'a JSON object was expected, it begins with "{"' };
+    return { offset: text.search(/\S|$/), message: 'a JSON object is expected, which starts with "{"' };
   }
   return findJsonFault(text) ?? equalKeys(treeOf(text));
 }
@@ -78,7 +78,7 @@ function equalKeys(node: Node | undefined): JsonFault | null {
   for (const child of node?.children ?? []) {
     const key = node?.type === 'object' ? child.children?.[0] : undefined;
     if (key !== undefined && known.has(key.value)) {
-      return { offset: key.offset, message: `the key ${JSON.stringify(key.value)} is there twice` };
+      return { offset: key.offset, message: `the key ${JSON.stringify(key.value)} appears twice` };
     }
     if (key !== undefined) known.add(key.value);
     const below = equalKeys(child);

@@ -88,11 +88,11 @@ type Header = { readonly groupId: GroupId } | Pick<LogProblem, 'reason' | 'what'
 function readHeader(value: unknown): Header {
   const version = isObject(value) && value.type === 'header' ? value.version : undefined;
   if (!isObject(value) || typeof version !== 'number' || typeof value.groupId !== 'string') {
-    return { reason: 'corrupt-file', what: 'is not the header line that every log begins with' };
+    return { reason: 'corrupt-file', what: 'is not the header line of a log' };
   }
-  if (version < oldestReadable) return { reason: 'older-version', what: `says version ${version}` };
+  if (version < oldestReadable) return { reason: 'older-version', what: `has version ${version}` };
   if (version <= logVersion) return { groupId: value.groupId };
-  return { reason: 'newer-version', what: `says version ${version}; this program reads up to ${logVersion}` };
+  return { reason: 'newer-version', what: `has version ${version}, but this program reads only up to ${logVersion}` };
 }
 
 /** Whether a log that begins with these bytes has a readable header of this group. */
@@ -107,11 +107,11 @@ function troubleOf(value: unknown, { seq, groupId }: LogPosition): Pick<LogProbl
   const corrupt = (what: string) => ({ reason: 'corrupt-file', what }) as const;
   if (!isObject(value) || typeof value.type !== 'string') return corrupt('is damaged');
   if (!isEventType(value.type)) {
-    return { reason: 'newer-version', what: 'holds an event that this version does not know' };
+    return { reason: 'newer-version', what: 'has an event that this version does not know' };
   }
-  if (seq !== undefined && value.seq !== seq + 1) return corrupt(`has number ${value.seq} where ${seq + 1} was due`);
+  if (seq !== undefined && value.seq !== seq + 1) return corrupt(`has number ${value.seq} instead of ${seq + 1}`);
   if (groupId !== undefined && value.groupId !== groupId) return corrupt(`belongs to the group ${value.groupId}`);
   const definedId = isObject(value.session) ? value.session.id : undefined;
   const isNamed = [value.sessionId, definedId].every((id) => id === undefined || isSessionId(String(id)));
-  return isNamed ? null : corrupt('names a session by something that is no id');
+  return isNamed ? null : corrupt('has an invalid session id');
 }

@@ -60,7 +60,7 @@ export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJ
   return fail(
     'corrupt-file',
     `${path} is not the journal of a merge.`,
-    'Look with git log whether its branches are as you want them, then remove the file.',
+    'Check its branches with git log, then remove the file.',
   );
 }
 

@@ -26,8 +26,8 @@ export function readProposals(world: World, paths: GroupPaths): Result<readonly 
   if (text === null) return ok([]);
   const list = parseOwn<{ readonly proposals: readonly Proposal[] }>(text);
   if (list !== null) return ok(list.proposals);
-  const message = `${listPath(paths)} is not the list of pull requests that it should be.`;
-  return fail('corrupt-file', message, 'Move it away; branches that were pushed before are then treated as foreign.');
+  const message = `${listPath(paths)} is not a valid list of pull requests.`;
+  return fail('corrupt-file', message, 'Move it away. Branches that were pushed before are then treated as foreign.');
 }
 
 export function writeProposals(world: World, paths: GroupPaths, proposals: readonly Proposal[]): Result<void> {

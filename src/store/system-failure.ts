@@ -1,4 +1,4 @@
-/** Converts operating system errors to failures; other errors are bugs and are thrown. */
+/** Converts operating system errors to failures and rethrows all others. */
 import type { Failure } from '../core/failure.ts';
 import type { World } from '../system/world.ts';
 import { writeFailure } from '../system/write-failure.ts';
@@ -11,7 +11,7 @@ export function systemFailure(path: string, error: unknown): Failure {
   return writeFailure(path, error);
 }
 
-/** With less it is too late: nothing more can be written, so that an interrupt would only lose the work. */
+/** Below this, almost nothing can be written, and an interrupt would lose the work. */
 export const fullDiskBytes = 16 * 1000 ** 2;
 
 /** Nothing more can be written below this folder. */

@@ -83,7 +83,7 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Validated
     const root = document.contents;
     const alias = danglingAlias(document);
     if (alias !== null) {
-      const message = `no anchor "&${alias.source}" stands above this; a text that begins with "*" has to be in quotes`;
+      const message = `there is no anchor "&${alias.source}"; quote text that starts with "*"`;
       const problem = at(alias.range?.[0] ?? 0, message);
       const source = text.split('\n')[problem.line - linesBefore - 1]?.trimEnd() ?? '';
       return { ok: false, problems: [{ ...problem, frame: frameOf(problem, source) }] };
@@ -118,29 +118,29 @@ function danglingAlias(document: Document.Parsed): Alias.Parsed | null {
 /** Sentences for the most likely mistakes; the library's messages address programmers. */
 function sentenceOf({ code, message }: YAMLParseError, source: string, column: number): string {
   const key = source.slice(column - 1).replace(/\s*:.*$/, '');
-  if (/^ *\t/.test(source)) return 'a tab stands in the indentation; use blanks';
-  if (/:\s+\{\{/.test(source)) return 'a text that begins with "{{" has to be in quotes: put it in quotes';
+  if (/^ *\t/.test(source)) return 'the indentation contains a tab; use spaces';
+  if (/:\s+\{\{/.test(source)) return 'quote text that starts with "{{"';
   const holdsColon = /^[^"'#]*?:\s+(?!["'])[^#]*?:(?:\s|$)/.test(source);
   if (holdsColon && (code === 'BLOCK_AS_IMPLICIT_KEY' || code === 'BLOCK_IN_FLOW'))
-    return 'a text that holds ": " is no map: put it in quotes';
+    return 'quote text that contains ": "';
   switch (code) {
     case 'MULTIPLE_DOCS':
-      return 'another document begins here (---), and the file may hold only one';
+      return 'a second document starts here (---); the file may contain only one';
     case 'MISSING_CHAR':
-      return 'a quote is opened and never closed';
+      return 'a quote is never closed';
     case 'BAD_SCALAR_START':
-      return 'a text cannot begin with this character: put it in quotes';
+      return 'quote text that starts with this character';
     case 'UNEXPECTED_TOKEN':
-      return 'the value ends before this: put all of it in quotes';
+      return 'the value ends before this; quote the whole value';
     case 'BLOCK_AS_IMPLICIT_KEY':
-      return 'the next line is indented more than this one, which has a value already';
+      return 'the next line is indented more, but this line already has a value';
     case 'BAD_INDENT':
-      if (message.startsWith('Flow')) return 'a bracket is opened above and not closed before this line';
-      return 'the indentation fits no line above: keys of one map begin at the same column';
+      if (message.startsWith('Flow')) return 'a bracket above is not closed before this line';
+      return 'the indentation matches no line above; keys of a map start at the same column';
     case 'MULTILINE_IMPLICIT_KEY':
-      return '"key: value" is expected here, with a colon and a blank';
+      return '"key: value" is expected here, with a colon and a space';
     case 'DUPLICATE_KEY':
-      return `the key ${quoted(key)} stands twice in its map: leave one of them out`;
+      return `the key ${quoted(key)} appears twice in its map; remove one of them`;
     default:
       return message;
   }
@@ -200,7 +200,7 @@ function describeIssue(issue: z.core.$ZodIssue, yaml: YamlText, whole: string): 
   }
   if (issue.code === 'invalid_key') {
     const [key = '', rule] = [path.at(-1), issue.issues[0]?.message];
-    return [yaml.problemAtKey(path.slice(0, -1), String(key), `${quoted(String(key))} cannot be a name: ${rule}`)];
+    return [yaml.problemAtKey(path.slice(0, -1), String(key), `${quoted(String(key))} is not a valid name: ${rule}`)];
   }
   const isAbsent = issue.message.endsWith('received undefined');
   return [yaml.problemAt(path, isAbsent ? `${where} is missing` : issueSentence(issue, yaml.value, where))];
@@ -228,10 +228,10 @@ function plainIssue(issue: z.core.$ZodIssue, value: unknown): string {
       issue.expected === 'string' && found === 'object' ? ': put a text that begins with "{" in quotes' : '';
     const bare = issue.expected === 'number' && found === 'string' ? ', without quotes or a unit such as "$"' : '';
     const wanted = kindNames[issue.expected] ?? issue.expected;
-    return ` has to be ${wanted}, not ${kindNames[found] ?? found}${quotes}${bare}`;
+    return ` must be ${wanted}, not ${kindNames[found] ?? found}${quotes}${bare}`;
   }
   if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid')) {
-    return ` has to be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map(String).join(', ')}`;
+    return ` must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map(String).join(', ')}`;
   }
   const [, sign = '', bound] = /^Too (?:small|big): expected .* ([<>]=?)(.*)$/.exec(issue.message) ?? [];
   const words: Readonly<Record<string, string>> = {
@@ -241,7 +241,7 @@ function plainIssue(issue: z.core.$ZodIssue, value: unknown): string {
     '<': 'less than',
   };
   if (issue.message.startsWith('must ')) return ` ${issue.message}`;
-  return bound === undefined ? `: ${issue.message}` : ` has to be ${words[sign]} ${bound}`;
+  return bound === undefined ? `: ${issue.message}` : ` must be ${words[sign]} ${bound}`;
 }
 
 /** The node at `path`, or its nearest existing parent. */

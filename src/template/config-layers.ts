@@ -52,7 +52,7 @@ export function resolveConfig(layers: readonly ConfigLayer[], config: SessionCon
   }
   const mcpLayers = jsonOf(layers, 'mcp.json', mcpFaults, faults);
   if (faults.length > 0) {
-    return fail('usage', `The session's config is faulty: ${faults.join('; ')}.`, 'Correct these files and try again.');
+    return fail('usage', `The session's config is invalid: ${faults.join('; ')}.`, 'Correct these files.');
   }
   const wantsSettings = config.generateSettings !== false;
   const { settings, origins } = mergeSettings(wantsSettings ? settingsLayers : []);
@@ -278,9 +278,9 @@ export function settingsFaults({ permissions, hooks }: JsonObject): string[] {
 export function mcpFaults(mcp: JsonObject): string[] {
   const faults = Object.keys(mcp)
     .filter((key) => key !== 'mcpServers')
-    .map((key) => `there is no place for ${JSON.stringify(key)} beside "mcpServers"`);
+    .map((key) => `unknown key ${JSON.stringify(key)} next to "mcpServers"`);
   const servers = own(mcp, 'mcpServers');
-  if (!isObject(servers)) return [...faults, '"mcpServers" is not there, or is not an object of servers by name'];
+  if (!isObject(servers)) return [...faults, '"mcpServers" is missing or is not an object of servers by name'];
   for (const [name, server] of Object.entries(servers)) {
     if (!isObject(server)) faults.push(`the MCP server ${JSON.stringify(name)} is not an object`);
   }

@@ -35,7 +35,7 @@ const allText: ReadonlySet<string> = new Set([...jsonFiles, 'CLAUDE.md', aboutFi
 const about = schema((z) =>
   z.strictObject({
     description: z.string().max(2_000).optional(),
-    aliases: z.array(z.string().refine(isTemplateName, 'cannot be the name of a template')).max(20).optional(),
+    aliases: z.array(z.string().refine(isTemplateName, 'is not a valid template name')).max(20).optional(),
     variables: variableList().optional(),
   }),
 );
@@ -80,7 +80,7 @@ const topFolders: ReadonlySet<string> = new Set(['commands', 'skills', 'agents',
 const litter = /^(?:\.DS_Store|Thumbs\.db|desktop\.ini|\.gitkeep|\.gitignore|\.gitattributes)$/i;
 const readme = /^README(?:\.\w+)?$/i;
 const allowed =
-  'a config template holds CLAUDE.md, settings.json, mcp.json, commands, skills, agents, rules, plugins, config.yaml';
+  'a config template has CLAUDE.md, settings.json, mcp.json, commands, skills, agents, rules, plugins, config.yaml';
 
 /** Reads the folder's files by path; every problem at once. The folder itself may be a symlink, nothing in it may. */
 function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> {
@@ -108,9 +108,9 @@ function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> 
     if (isFull()) return;
     const kind = disk.entryKind(join(folder, path));
     if (kind === null) report(path, 'cannot be read: it vanished, or its name is not UTF-8');
-    else if (kind === 'link') report(path, 'is a symbolic link; put a copy of what it leads to in its place');
+    else if (kind === 'link') report(path, 'is a symlink; replace it with a copy of its target');
     else if (kind === 'other') report(path, 'is neither a file nor a folder');
-    else if (wanted !== undefined && kind !== wanted) report(path, `is a ${kind}, it has to be a ${wanted}`);
+    else if (wanted !== undefined && kind !== wanted) report(path, `is a ${kind}, but must be a ${wanted}`);
     else if (kind === 'file') takeFile(path);
     else for (const name of disk.list(join(folder, path))) if (!litter.test(name)) take(`${path}/${name}`);
   };
@@ -129,13 +129,13 @@ function readConfigFiles(world: World, folder: string): Validated<ConfigFile[]> 
     for (const name of disk.list(join(folder, 'plugins')).filter((one) => !litter.test(one))) {
       const has = (path: string) => files.some((file) => file.path === `plugins/${name}/${path}`);
       if (!has('.claude-plugin/plugin.json'))
-        report(`plugins/${name}`, 'is no plugin: it has no .claude-plugin/plugin.json');
+        report(`plugins/${name}`, 'is not a plugin: .claude-plugin/plugin.json is missing');
       // With --strict-mcp-config claude starts none of a plugin.
       if (has('.mcp.json'))
-        report(`plugins/${name}/.mcp.json`, 'its servers would not start; put them into mcp.json of the template');
+        report(`plugins/${name}/.mcp.json`, 'its servers would not start; move them to mcp.json of the template');
     }
     if (names.includes('mcp.json') && names.includes('.mcp.json')) {
-      report('.mcp.json', 'stands beside mcp.json, which means the same; keep one of them');
+      report('.mcp.json', 'means the same as mcp.json; keep only one of them');
     }
   } catch (error) {
     report('', `cannot be read (${systemCode(error)})`);
@@ -153,7 +153,7 @@ function readFolder(world: World, folder: string): Validated<About & { readonly 
   const files = read.value;
   const problems: Problem[] = files
     .filter(({ path, isText }) => !isText && allText.has(path))
-    .map(({ path }) => wholeFile(join(folder, path), 'is not text in UTF-8'));
+    .map(({ path }) => wholeFile(join(folder, path), 'is not UTF-8 text'));
   if (problems.length > 0) return { ok: false, problems };
   const described = readAbout(files, folder);
   return described.ok ? { ok: true, value: { ...described.value, files } } : described;
@@ -250,7 +250,7 @@ export function renderConfigTemplate(
 function tooLate(template: Template, lookup: Lookup): Problem[] {
   return parsePieces(template.text).flatMap((piece) =>
     piece.kind === 'variable' && typeof lookup(piece.name) === 'object'
-      ? [problemIn(template, piece.offset, `"${piece.name}" is known only when the session starts, use it in a prompt`)]
+      ? [problemIn(template, piece.offset, `"${piece.name}" is known only when the session starts; use it in a prompt`)]
       : [],
   );
 }

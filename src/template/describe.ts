@@ -48,7 +48,7 @@ function readWorkflowText(world: World, path: string): Validated<WorkflowDescrip
   const yaml = readYaml({ text: read.text, file: path });
   if (!yaml.ok) return yaml;
   const { value } = yaml.value;
-  if (!isObject(value)) return { ok: false, problems: [wholeFile(path, 'is no workflow: it has no keys')] };
+  if (!isObject(value)) return { ok: false, problems: [wholeFile(path, 'is not a workflow: it has no keys')] };
   const said = Object.hasOwn(value, 'description') ? value.description : '';
   const name = basename(path, extname(path));
   return { ok: true, value: { name, description: typeof said === 'string' ? said : '', text: read.text } };

@@ -93,12 +93,12 @@ const nouns: Readonly<Record<PromptReference['field'], string>> = {
 
 function branchOf({ workspace, mergedInto }: SessionRecord, label: string): string {
   if (workspace !== undefined) return workspace.branch;
-  if (mergedInto !== undefined) return `(${label} has no branch any more: its work was merged into ${mergedInto})`;
+  if (mergedInto !== undefined) return `(${label} no longer has a branch: its work was merged into ${mergedInto})`;
   return noWorktree(label, 'branch');
 }
 
 function noWorktree(label: string, field: 'diffStat' | 'branch'): string {
-  return `(${label} has no ${nouns[field]} of its own: no worktree, it worked in the project folder itself)`;
+  return `(${label} has no ${nouns[field]} of its own: it worked in the project folder without a worktree)`;
 }
 
 /** In the format of `git diff --shortstat`: `3 files changed, 10 insertions(+), 2 deletions(-)`. */

@@ -58,8 +58,8 @@ export function findPack(world: World, packs: string, name: string): Result<Inst
   const found = installed.find((pack) => pack.name === name);
   if (found !== undefined) return ok(found);
   const names = installed.map((pack) => pack.name).join(', ');
-  const add = advise('There are none yet; add one with', ['template', 'add', 'SOURCE']);
-  const next = names === '' ? add : `Installed are: ${names}.`;
+  const add = advise('No packs are installed. Add one with', ['template', 'add', 'SOURCE']);
+  const next = names === '' ? add : `Installed packs: ${names}.`;
   return fail('not-found', `There is no template pack ${JSON.stringify(name.slice(0, 100))}.`, next);
 }
 
@@ -76,7 +76,7 @@ export async function withPacks<T>(
     const holder = { identity: world.machine.self, runId: world.random.uuid() };
     const lock = world.locks.tryLock(join(packs, lockFile), holder);
     if (lock === null) {
-      return fail('busy', 'Another command is changing the template packs.', 'Try again when it has ended.');
+      return fail('busy', 'Another command is changing the template packs.', 'Try again when it has finished.');
     }
     try {
       for (const name of world.files.list(packs)) if (name.startsWith(fetched)) world.files.remove(join(packs, name));
@@ -129,11 +129,11 @@ export function powersOf(world: World, folder: string, paths: readonly string[])
     if (name === 'settings.json') return settingsPowers(path, text);
     if (name === 'mcp.json' || name === '.mcp.json') return [`${path}: starts MCP servers`];
     if (/^plugins\/[^/]+\/\.claude-plugin\/plugin\.json$/.test(name)) {
-      return [`${path}: brings a plugin, whose hooks and servers run`];
+      return [`${path}: contains a plugin, whose hooks and servers run`];
     }
     // Such files may run a shell before the model sees them.
     const runsShell = /^(?:commands|skills|agents)\//.test(name) && /!`/.test(text);
-    return runsShell ? [`${path}: runs shell commands when it is called`] : [];
+    return runsShell ? [`${path}: runs shell commands when it is used`] : [];
   });
 }
 
@@ -144,8 +144,8 @@ function workflowPowers(path: string, text: string): string[] {
   const parts = [group, ...(isObject(sessions) ? Object.values(sessions) : [])].filter(isObject);
   const commands = ['setup', 'accept', 'onEvent'].filter((key) => parts.some((part) => typeof part[key] === 'string'));
   return [
-    ...(text.includes('bypassPermissions') ? [`${path}: runs sessions that ask for no permission`] : []),
-    ...(text.includes('settingsOverride') ? [`${path}: has settings of its own`] : []),
+    ...(text.includes('bypassPermissions') ? [`${path}: runs sessions that skip permission requests`] : []),
+    ...(text.includes('settingsOverride') ? [`${path}: has its own settings`] : []),
     ...(commands.length === 0 ? [] : [`${path}: runs shell commands (${commands.join(', ')})`]),
   ];
 }
@@ -156,6 +156,6 @@ function settingsPowers(path: string, text: string): string[] {
   const keys = isObject(settings)
     ? powerfulSettings.filter((key) => Object.hasOwn(settings, key))
     : powerfulSettings.filter((key) => text.includes(`"${key}"`));
-  const bypasses = text.includes('bypassPermissions') ? [`${path}: asks for no permission`] : [];
+  const bypasses = text.includes('bypassPermissions') ? [`${path}: skips permission requests`] : [];
   return keys.length === 0 ? bypasses : [...bypasses, `${path}: sets ${keys.join(', ')}`];
 }

@@ -136,8 +136,8 @@ export function findTemplate(
     const brief = name.length > 80 ? `${name.slice(0, 80)}…` : name;
     return fail(
       'usage',
-      `${JSON.stringify(brief)} cannot be the name of a template.`,
-      'A name has 1 to 64 letters, digits, "-", "_" or "." and begins with a letter or digit.',
+      `${JSON.stringify(brief)} is not a valid template name.`,
+      'A name has 1 to 64 letters, digits, "-", "_" or ".", and starts with a letter or digit.',
     );
   }
   const all = withPacks(world, places);
@@ -160,7 +160,7 @@ function isNotOfProject({ place }: FoundTemplate): boolean {
 function refuseReplaced(name: string, { kind, path, place }: FoundTemplate, other: FoundTemplate): Result<never> {
   const second = `${originTexts[other.place.origin]} (${other.path})`;
   const message = `The project has a ${kind} template "${name}" (${path}), and so has ${second}.`;
-  const next = `Give the path of the one you mean, or rename the one in ${place.folder}.`;
+  const next = `Use the path instead of the name, or rename the one in ${place.folder}.`;
   return fail('usage', message, next);
 }
 
@@ -264,7 +264,7 @@ function leadsOut({ files }: World, { path, place }: FoundTemplate): boolean {
 function refuseLink({ kind, name, path, place }: FoundTemplate): Result<never> {
   return fail(
     'usage',
-    `The ${kind} template "${name}" is a link that leads out of ${place.folder}.`,
-    `Replace ${path} by a copy of what it leads to.`,
+    `The ${kind} template "${name}" is a symlink out of ${place.folder}.`,
+    `Replace ${path} with a copy of its target.`,
   );
 }

@@ -82,10 +82,10 @@ function splitFrontMatter(text: string, file: string): Validated<Parts> {
     return { ok: true, value: { front: null, body: bodyOf(text, 0, file) } };
   if (first !== '---')
     return refuse(
-      `the front matter begins with ${JSON.stringify(first.slice(0, 40))}; only YAML after a plain "---" is read`,
+      `the front matter begins with ${JSON.stringify(first.slice(0, 40))}; it must start with a plain "---"`,
     );
   const match = fenced.exec(text);
-  if (match === null) return refuse('the front matter has no end: a line with "---" alone');
+  if (match === null) return refuse('the front matter is not closed: add a line with only "---"');
   return { ok: true, value: { front: match[1] ?? '', body: bodyOf(text, match[0].length, file) } };
 }
 
@@ -112,7 +112,7 @@ export function undeclared(template: Template, variables: readonly VariableSpec[
 }
 
 function undeclaredMessage(name: string, names: readonly string[]): string {
-  const next = hint(name, names) || `; declare it under "variables", or write \\{{${name}}} for these characters`;
+  const next = hint(name, names) || `; declare it under "variables", or write \\{{${name}}} for literal text`;
   return `there is no variable "${name}"${next}`;
 }
 

@@ -79,7 +79,7 @@ function schemaOf(setting: Setting): z.ZodType {
     case 'command':
       // Its variables are checked where they are known.
       if (no === undefined) return z.string();
-      return z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none');
+      return z.union([z.string(), z.literal(false)], 'expected a shell command, or false for no command');
     case 'labels':
     case 'globs':
       return checked(z.array(z.string(), rule), (labels) => labels);

@@ -6,9 +6,9 @@ import { type FoundTemplate, kindFolders, templateKinds, templatesIn } from './p
 import { systemCode } from './text-file.ts';
 
 const rules = {
-  prompt: 'prompts are called NAME.md',
+  prompt: 'prompts are named NAME.md',
   config: 'configs are folders',
-  workflow: 'workflows are called NAME.yaml',
+  workflow: 'workflows are named NAME.yaml',
 };
 const otherFiles = /^(?:\..*|README(?:\.\w+)?|Thumbs\.db|desktop\.ini)$/i;
 
@@ -37,7 +37,7 @@ export function lookThrough(world: World, folder: string): TemplateFolder {
     const names = new Set<string>();
     for (const template of found) {
       const isTwice = names.has(template.name);
-      if (isTwice) problems.push(wholeFile(template.path, 'never counts: another file here has the same name'));
+      if (isTwice) problems.push(wholeFile(template.path, 'is ignored: another file here has the same name'));
       names.add(template.name);
     }
     templates.push(...found);
@@ -48,7 +48,7 @@ export function lookThrough(world: World, folder: string): TemplateFolder {
       for (const name of listed) {
         if (otherFiles.test(name) || paths.has(join(path, name))) continue;
         const rule = `${rules[kind]}, with letters, digits, "-", "_" or "." in the name, 64 at most`;
-        problems.push(wholeFile(join(path, name), `cannot be found by anybody: ${rule}`));
+        problems.push(wholeFile(join(path, name), `cannot be used: ${rule}`));
       }
     }
   }

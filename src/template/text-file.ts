@@ -14,12 +14,12 @@ export function readTextFile(world: World, path: string, bytesMax: number): Text
   const read = readBytesFile(world, path, bytesMax);
   if (!read.ok) return read;
   const text = decodeText(read.bytes);
-  if (text === null) return { ok: false, trouble: 'is not text in UTF-8' };
-  return text.includes('\0') ? { ok: false, trouble: 'holds a NUL character, so it is no text' } : { ok: true, text };
+  if (text === null) return { ok: false, trouble: 'is not UTF-8 text' };
+  return text.includes('\0') ? { ok: false, trouble: 'contains a NUL character' } : { ok: true, text };
 }
 
 export function readBytesFile({ files }: World, path: string, bytesMax: number): BytesFile {
-  if (path.includes('\0')) return { ok: false, trouble: 'cannot be a path: it holds a NUL character' };
+  if (path.includes('\0')) return { ok: false, trouble: 'is not a valid path: it contains a NUL character' };
   try {
     const info = files.info(path);
     if (info === null) return { ok: false, trouble: 'does not exist' };

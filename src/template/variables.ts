@@ -37,19 +37,19 @@ const nameRule = 'a name has 1 to 64 letters, digits, "-" or "_", begins with a 
 const numberPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 const booleans: Readonly<Record<string, string>> = { true: 'true', yes: 'true', false: 'false', no: 'false' };
 
-const variableName = schema((z) => z.string().regex(namePattern, nameRule).describe('What stands between the braces'));
+const variableName = schema((z) => z.string().regex(namePattern, nameRule).describe('Name between the braces'));
 /** YAML makes numbers and booleans of unquoted words; a variable is always text. */
 const plainValue = schema((z) =>
-  z.union([z.string(), z.number(), z.boolean()], 'expected a text, a number or true or false'),
+  z.union([z.string(), z.number(), z.boolean()], 'expected text, a number, true or false'),
 );
 
 const declaration = schema((z) =>
   z.strictObject({
     description: z.string().max(2_000).optional().describe('What the variable is for'),
-    required: z.boolean().optional().describe('Whether it must be given, and not blank; false unless said'),
-    type: z.enum(variableTypes).optional().describe('What its value must be; string unless said'),
-    values: z.array(plainValue()).min(1).max(500).optional().describe('The words that an enum may be'),
-    default: plainValue().optional().describe('The value when none is given'),
+    required: z.boolean().optional().describe('Whether a non-blank value is required; default: false'),
+    type: z.enum(variableTypes).optional().describe('Type of the value; default: string'),
+    values: z.array(plainValue()).min(1).max(500).optional().describe('Allowed values of an enum'),
+    default: plainValue().optional().describe('Default value'),
   }),
 );
 
@@ -97,13 +97,13 @@ function checkDeclared(declared: Declared, context: z.RefinementCtx): void {
   const { required, type = 'string', values, default: fallback } = declared;
   const report = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
   if (required === true && fallback !== undefined) {
-    report(['default'], 'a required variable has no default; leave out one of the two');
+    report(['default'], 'a required variable cannot have a default; remove one of the two');
   }
-  if (type === 'enum' && values === undefined) report([], 'an enum needs the list of its values');
-  if (type !== 'enum' && values !== undefined) report(['values'], `only an enum has values, this is a ${type}`);
+  if (type === 'enum' && values === undefined) report([], 'an enum needs a list of values');
+  if (type !== 'enum' && values !== undefined) report(['values'], `only an enum can have values, not a ${type}`);
   const words = values?.map(String) ?? [];
   const twice = words.find((word, index) => words.indexOf(word) < index);
-  if (twice !== undefined) report(['values'], `${quote(twice)} is there twice`);
+  if (twice !== undefined) report(['values'], `${quote(twice)} appears twice`);
   if (fallback === undefined || (type === 'enum' && values === undefined)) return;
   const trouble = troubleOf({ type, values: words }, String(fallback));
   if (trouble !== null) report(['default'], trouble);
@@ -122,7 +122,7 @@ function specOf(name: string, { description, required, type, values, default: fa
 
 /** The problem with a value, as far as it does not depend on files. */
 function troubleOf({ type, values = [] }: Pick<VariableSpec, 'type' | 'values'>, text: string): string | null {
-  if (text.includes('\0')) return 'it holds a NUL character';
+  if (text.includes('\0')) return 'it contains a NUL character';
   switch (type) {
     case 'number':
       return numberPattern.test(text) && Number.isFinite(Number(text)) ? null : `${quote(text)} is not a number`;
@@ -131,7 +131,7 @@ function troubleOf({ type, values = [] }: Pick<VariableSpec, 'type' | 'values'>,
     case 'enum':
       return values.includes(text) ? null : notAmong(text, values);
     case 'name':
-      return plainNamePattern.test(text) ? null : `${quote(text)} is no plain name; expected ${plainNameRule}`;
+      return plainNamePattern.test(text) ? null : `${quote(text)} is not a plain name; expected ${plainNameRule}`;
     case 'path':
     case 'file':
       return text === '' ? 'the path is empty' : null;
@@ -146,7 +146,7 @@ function booleanOf(text: string): string | undefined {
 }
 
 function notAmong(text: string, values: readonly string[]): string {
-  return `${quote(text)} is none of ${values.map(quote).join(', ')}${hint(text, values)}`;
+  return `${quote(text)} is not one of ${values.map(quote).join(', ')}${hint(text, values)}`;
 }
 
 /** For messages: values may be long and contain anything. */
@@ -168,14 +168,14 @@ export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
     const end = pair.indexOf('=');
     const name = pair.slice(0, end);
     if (end < 0 || !namePattern.test(name)) {
-      const what = end < 0 ? 'has no "="' : `has no name of a variable before the "=": ${nameRule}`;
-      return fail('usage', `The value ${quote(pair)} of --var ${what}.`, 'Give variables with --var name=value.');
+      const what = end < 0 ? 'has no "="' : `has no variable name before the "=": ${nameRule}`;
+      return fail('usage', `The value ${quote(pair)} of --var ${what}.`, 'Set variables with --var name=value.');
     }
     const value = pair.slice(end + 1);
     const before = given.get(name);
     if (before !== undefined && before !== value) {
-      const message = `The variable "${name}" was given twice, as ${quote(before)} and as ${quote(value)}.`;
-      return fail('usage', message, 'Give it once.');
+      const message = `The variable "${name}" is set twice, to ${quote(before)} and to ${quote(value)}.`;
+      return fail('usage', message, 'Set it only once.');
     }
     given.set(name, value);
   }

@@ -141,13 +141,13 @@ function valuesOf(
   const resolved = resolveVariables(specs, given, context);
   for (const problem of resolved.problems) {
     const name = specs.find((spec) => problem.startsWith(`the variable "${spec.name}"`))?.name;
-    const cure = problem.endsWith(' has no value') ? `; give it one with --var ${name}=VALUE` : '';
+    const cure = problem.endsWith(' has no value') ? `; set it with --var ${name}=VALUE` : '';
     problems.at(name === undefined ? ['vars'] : ['vars', name], `${problem}${cure}`);
   }
   const names = specs.map(({ name }) => name);
   for (const name of resolved.unused.filter((one) => !alsoKnown.includes(one))) {
     const known = names.length === 0 ? '; the workflow has no variables' : `; it has ${names.join(', ')}`;
-    problems.at(['vars'], `there is no variable ${quoted(name)} to give${hint(name, names) || known}`);
+    problems.at(['vars'], `there is no variable ${quoted(name)} to set${hint(name, names) || known}`);
   }
   return { values: { ...standIns, ...resolved.values }, looksUp: resolved.problems.length === 0 };
 }
@@ -170,11 +170,11 @@ function headerOf(
   problems: Problems,
 ): Header {
   const slug = form.name ?? slugify(fileName);
-  if (slug === '') problems.at([], 'name is missing: no slug can be made of the name of the file');
+  if (slug === '') problems.at([], 'name is missing, and no slug can be derived from the file name');
   const meanings = meaningsIn({ variables: [values] });
   const line = (key: 'title' | 'description', text: string) => {
     const filled = collapsedLine(fillYamlText([key], text, meanings, problems).text);
-    if (hasControl(filled)) problems.at([key], 'it holds control characters');
+    if (hasControl(filled)) problems.at([key], 'it contains control characters');
     return filled;
   };
   const name = form.title === undefined ? slug : line('title', form.title);

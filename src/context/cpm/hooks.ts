@@ -62,9 +62,8 @@ function sessionStart(call: HookCall): HookAnswer {
 }
 
 /**
- * A worker keeps its id through resumes, but `/clear` gives it a new one, and so does `/branch` (a fork) in an attached
- * session. Its file is renamed then, which loses nothing. Only then: a claude started by the worker itself has the same
- * folder and must not take the state away.
+ * `/clear` and `/branch` give a worker a new id; its progress file is then renamed. Other claude processes that the
+ * worker starts in the same folder must not take its file.
  */
 function adoptEarlier(call: HookCall): { readonly ownId: string; readonly note: string } | null {
   const { isWorker, source, sessionId, files, projectFolder } = call;

@@ -31,7 +31,7 @@ export type Due =
 
 export function dueNow(artifact: ContextArtifact, state: JsonObject, options: ArtifactOptions): Due {
   const { trigger, only, force, nowMs } = options;
-  if (only !== undefined && !only.includes(artifact.id)) return { action: 'skip', why: 'was not asked for' };
+  if (only !== undefined && !only.includes(artifact.id)) return { action: 'skip', why: 'was not requested' };
   // Forced or named: everything that the user asks for is given.
   if (only === undefined && !force && !artifact.triggers.includes(trigger)) {
     return { action: 'skip', why: `is not loaded at ${trigger}` };
@@ -178,7 +178,7 @@ function instruction(artifact: ContextArtifact, ground: RunContext): Content {
 
 function gitInfo({ files, project }: RunContext): Content {
   const head = readGitHead(files, project.top);
-  if (head === null) return { kind: 'missing', source: 'git', trouble: 'tells no branch and no commit here' };
+  if (head === null) return { kind: 'missing', source: 'git', trouble: 'cannot determine a branch or commit here' };
   const lines = [`branch: ${head.branch ?? '(none, a commit is checked out)'}`, `commit: ${head.commit ?? '(none)'}`];
   const text = lines.join('\n');
   return { kind: 'text', source: 'git', path: '.git', text, sizeBytes: text.length };
@@ -191,7 +191,7 @@ function listing({ files }: RunContext, { root, path, source }: FoundPlace): Con
   try {
     const [realRoot, real] = [files.realPath(root), files.realPath(path)];
     if (realRoot === null || real === null) return missing('does not exist');
-    if (!`${real}/`.startsWith(`${realRoot}/`)) return missing('is a link that leads out of the project');
+    if (!`${real}/`.startsWith(`${realRoot}/`)) return missing('is a symlink out of the project');
     if (files.info(real)?.kind !== 'folder') return missing('is not a folder');
     const names = files.list(real);
     const kindOf = (name: string): string => (files.entryKind(join(real, name)) === 'folder' ? '/' : '');

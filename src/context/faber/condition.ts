@@ -1,7 +1,7 @@
 /**
- * Conditions of critical artifacts, such as `state.artifacts.spec_path != null`. They stand in files of a project, so
- * nothing of them is ever run as code: comparisons, joined by `&&` and `||`, where `!` in front negates one. A side of
- * a comparison is `null`, `true`, `false`, a number, a quoted text, or a path into the state.
+ * Conditions of critical artifacts, such as `state.artifacts.spec_path != null`. They come from project files, so they
+ * are never run as code. Supported: comparisons, `&&`, `||` and `!`; operands are `null`, booleans, numbers, quoted
+ * texts and paths into the state.
  */
 import type { JsonPath } from '../../store/json-positions.ts';
 import { fieldOf } from './json-text.ts';

@@ -78,7 +78,7 @@ export function readActiveRun(files: ContextFiles, project: FaberProject): Activ
     return read.trouble === 'does not exist' ? { kind: 'none' } : { kind: 'unusable', trouble: read.trouble };
   const runId = read.text.replace(/^\ufeff/, '').trim();
   if (runId === '') return { kind: 'none' };
-  return isRunId(runId) ? { kind: 'run', runId } : { kind: 'unusable', trouble: 'holds no run id' };
+  return isRunId(runId) ? { kind: 'run', runId } : { kind: 'unusable', trouble: 'contains no run id' };
 }
 
 export function listRuns(files: ContextFiles, { root, runs }: FaberProject): string[] {
@@ -97,7 +97,7 @@ export function makeFolderInProject(files: ContextFiles, { root }: FaberProject,
     while (files.entryKind(nearest) === null && dirname(nearest) !== nearest) nearest = dirname(nearest);
     const [realRoot, real] = [files.realPath(root), files.realPath(nearest)];
     if (realRoot === null || real === null || (real !== realRoot && !real.startsWith(`${realRoot}/`))) {
-      return fail('write-failed', `${full} leads out of the project.`, 'Replace that link by a folder.');
+      return fail('write-failed', `${full} leads out of the project.`, 'Replace the symlink with a folder.');
     }
     files.makeFolder(full, 'project');
     return ok(undefined);

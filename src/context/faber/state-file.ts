@@ -59,7 +59,7 @@ export function createState(
         ? ok(bytesOf(run.state))
         : fail(
             'duplicate',
-            `There is a run ${run.runId} already.`,
+            `The run ${run.runId} already exists.`,
             advise('Continue with it', ['faber', 'resume', run.runId]),
           ),
   });
@@ -118,8 +118,8 @@ export type Running =
   | { readonly ok: false; readonly why: string; readonly isBroken?: true };
 
 /**
- * Whether the run belongs to this worktree: it was started or continued here, or its branch is checked out. A copy of
- * `.active-run-id` from a checkout proves nothing; other tools may not record it at all.
+ * Whether the run belongs to this worktree: it was started or continued here, or its branch is checked out.
+ * `.active-run-id` may be a copy from another checkout.
  */
 export function belongsHere(files: ContextFiles, { top }: FaberProject, state: JsonObject): boolean {
   const { path: given, branch } = objectOf(state.worktree);

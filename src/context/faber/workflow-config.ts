@@ -74,25 +74,25 @@ export function workflowName(workflowId: unknown): string {
  */
 export function loadWorkflowConfig(files: ContextFiles, project: FaberProject, name: string): Result<WorkflowConfig> {
   if (!namePattern.test(name)) {
-    return fail('usage', `${JSON.stringify(name.slice(0, 100))} cannot be a workflow.`, 'Name one such as default.');
+    return fail('usage', `${JSON.stringify(name.slice(0, 100))} is not a workflow name.`, 'Use a name like default.');
   }
   const places = ownFolders.map((folder) => ({ root: project.root, path: `${folder}/${name}.json` }));
   for (const { root, path } of [...places, { root: shippedFaber, path: `workflows/${name}.json` }]) {
     const read = readProjectText(files, root, join(root, path), configBytesMax);
     if (!read.ok && read.trouble === 'does not exist') continue;
     const file = root === shippedFaber ? basename(path) : path;
-    if (!read.ok) return fail('corrupt-file', `${file} ${read.trouble}.`, 'Put a regular file there, or nothing.');
+    if (!read.ok) return fail('corrupt-file', `${file} ${read.trouble}.`, 'Replace or remove it.');
     if (read.truncated) return fail('corrupt-file', `${file} is larger than 1 MiB.`, 'Make it shorter.');
     return parseWorkflowConfig(read.text, file);
   }
-  const next = `Put it at ${places[0]?.path}, or use the workflow default or core.`;
+  const next = `Create it at ${places[0]?.path}, or use the workflow default or core.`;
   return fail('not-found', `There is no FABER workflow ${name}.`, next);
 }
 
 /** Fails with `corrupt-file` when the text is not a JSON object. */
 export function parseWorkflowConfig(text: string, file: string): Result<WorkflowConfig> {
   const json = readJson(text);
-  const next = 'Mend the file.';
+  const next = 'Fix the file.';
   if (!json.ok) return fail('corrupt-file', `${file}:${json.trouble}.`, next);
   if (!isObject(json.value)) return fail('corrupt-file', `${file}:1:1: is not a JSON object.`, next);
   const reader = new Reader(json, file);
@@ -135,7 +135,7 @@ class Reader {
     const isSound = usable.length === named.length && usable.length > 0;
     if (isSound && new Set(usable).size === usable.length) return usable;
     const wanted = 'expected an object by name, or a list of objects with an id';
-    this.#problem(['phases'], `phases: ${isSound ? 'there are two of one name' : wanted}`);
+    this.#problem(['phases'], `phases: ${isSound ? 'two have the same name' : wanted}`);
     return phasesDefault;
   }
 
@@ -185,7 +185,7 @@ class Reader {
       if (!isFine) this.#problem([...path, name], `${id === '' ? 'the artifact' : id}: ${message}`);
     };
     check(artifactId.test(id), 'id', 'the id must be letters, digits, "-", "_" or ".", 64 at most');
-    if (this.#ids.has(id)) this.#problem([...path, 'id'], `there are two artifacts ${id}`);
+    if (this.#ids.has(id)) this.#problem([...path, 'id'], `the id ${id} is used twice`);
     this.#ids.add(id);
     const type = artifactTypes.find((one) => one === field('type'));
     check(type !== undefined, 'type', `type must be one of ${artifactTypes.join(', ')}`);

@@ -45,9 +45,8 @@ function sessionStart(call: HookCall): HookAnswer {
 }
 
 /**
- * A user's session may have moved to another project since its id was written, so its last work decides; in a worker
- * only the runner and the id do, and the original project is updated, never a copy. Nothing is printed: the summary is
- * not ours to write.
+ * A user's session may have moved to another project, so its last work decides. In a worker the runner and the id
+ * decide, and the original project is updated, never a copy.
  */
 async function preCompact(call: HookCall): Promise<HookAnswer> {
   const discovery = findProjects(call.files, call.projectFolder);

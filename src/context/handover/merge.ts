@@ -1,10 +1,7 @@
 /**
- * Brings what a session wrote into its copy of a resume file into the project's own, which others may have changed
- * meanwhile. What stands in the project stays; what cannot be put beside it is added at the end, so nothing is lost.
- * Works on text of any one-byte encoding.
- *
- * Not done by `git merge-file`: to it, changes of lines that stand side by side are one conflict, and the fields of a
- * front matter stand side by side. It would also run beside us, while the file is locked here.
+ * Three-way merge of a session's copy of a resume file into the project's file. Conflicting text is appended at the
+ * end, so nothing is lost. `git merge-file` is not used, because it treats changes of adjacent lines, such as the
+ * fields of a front matter, as a conflict.
  */
 import { diffArrays } from 'diff/lib/diff/array.js';
 import { findFrontMatter, readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';

@@ -39,8 +39,8 @@ export function noteInProject(
 }
 
 function gone(file: string): Result<never> {
-  const next = advise('Put it back, or make a new one with', ['handover', 'init', 'DIR']);
-  return fail('not-found', `${file} is gone.`, next);
+  const next = advise('Restore it, or create a new one with', ['handover', 'init', 'DIR']);
+  return fail('not-found', `${file} is missing.`, next);
 }
 
 function changed(file: string, before: Uint8Array, sessionId: string, timestamp: string): Result<Uint8Array> {
@@ -48,5 +48,5 @@ function changed(file: string, before: Uint8Array, sessionId: string, timestamp:
   const after = recordSession(Buffer.from(before).toString('latin1'), sessionId, timestamp);
   if (after !== null) return ok(Buffer.from(after, 'latin1'));
   const next = 'Write session_ids as a list, such as session_ids: [].';
-  return fail('corrupt-file', `The list session_ids of ${file} is of a form that cannot be changed safely.`, next);
+  return fail('corrupt-file', `The list session_ids in ${file} has a format that cannot be changed safely.`, next);
 }

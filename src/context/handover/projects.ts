@@ -78,7 +78,7 @@ export function configuredFolders(files: ContextFiles, root: string): Configured
   if (Array.isArray(folders) && folders.every((folder) => typeof folder === 'string' && folder !== '')) {
     return { folders, trouble: null };
   }
-  return { folders: [], trouble: `${path} is not of the form {"folders": ["path", ...]}` };
+  return { folders: [], trouble: `${path} does not have the form {"folders": ["path", ...]}` };
 }
 
 class Search {
@@ -98,7 +98,7 @@ class Search {
     const names = quietly(() => this.#files.list(folder)) ?? [];
     const room = Math.max(0, entriesMax - this.#entries);
     this.#entries += Math.min(names.length, room);
-    if (names.length > room) this.troubles.push(`${folder} holds too much to look at all of it`);
+    if (names.length > room) this.troubles.push(`${folder} has too many entries, so some were skipped`);
     return names.slice(0, room);
   }
 
@@ -130,7 +130,7 @@ class Search {
     const real = quietly(() => this.#files.realPath(folder));
     if (realRoot === null || real === null) return;
     if (real === realRoot || real.startsWith(`${realRoot}/`)) this.#descend(folder, 0);
-    else this.troubles.push(`${folder} lies outside of ${this.#root}`);
+    else this.troubles.push(`${folder} is outside of ${this.#root}`);
   }
 
   /** Symlinks are not followed: they may form a cycle. */

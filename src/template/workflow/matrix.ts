@@ -47,10 +47,10 @@ type Found = { readonly ok: true; readonly path: string } | { readonly ok: false
 /** The absolute path of a text in the file. `trouble` completes a sentence that begins with the path. */
 export function resolvePath({ baseFolder, home }: Pick<MatrixContext, 'baseFolder' | 'home'>, text: string): Found {
   if (text.trim() === '') return { ok: false, trouble: 'is empty' };
-  if (text.includes('\0')) return { ok: false, trouble: 'cannot be a path: it holds a NUL character' };
+  if (text.includes('\0')) return { ok: false, trouble: 'is not a valid path: it contains a NUL character' };
   if (!text.startsWith('~')) return { ok: true, path: resolve(baseFolder, text) };
   if (!/^~(?:\/|$)/.test(text))
-    return { ok: false, trouble: 'begins with "~" and no "/"; only your own home is known' };
+    return { ok: false, trouble: 'starts with "~" but not "~/"; only your own home folder is supported' };
   if (home === undefined || !isAbsolute(home)) return { ok: false, trouble: 'needs HOME, which is not set' };
   return { ok: true, path: resolve(home, `.${text.slice(1)}`) };
 }
@@ -104,7 +104,7 @@ function valueDimension(
     if (text.trim() === '') problems.at(at, 'the value is blank');
     else if (hasControl(text) || text.length > valueLengthMax) {
       problems.at(at, `expected one line of at most ${valueLengthMax} characters`);
-    } else if (values.has(text) && !isGuess) problems.at(at, `${quoted(text)} is there twice`);
+    } else if (values.has(text) && !isGuess) problems.at(at, `${quoted(text)} appears twice`);
     values.set(text, { text, labels: [text] });
   }
   return { key, values: [...values.values()], isOpen };
@@ -145,7 +145,7 @@ function projectDimension(spec: ProjectsSpec, path: YamlPath, meanings: NameLook
       else entry.report(`the project ${folder} ${real.trouble}`);
     }
     if (values.size > sessionsMax) {
-      problems.at(path, `finds more than ${sessionsMax} projects`);
+      problems.at(path, `matches more than ${sessionsMax} projects`);
       break;
     }
   }
@@ -204,7 +204,7 @@ function foldersOf({ text, report }: Entry, context: MatrixContext): readonly st
   const folders = matchFolders(context, text);
   if (typeof folders === 'string') report(`the pattern ${quoted(text)} ${folders}`);
   else if (folders.length > 0) return folders;
-  else report(`the pattern ${quoted(text)} fits no folder, seen from ${context.baseFolder}`);
+  else report(`the pattern ${quoted(text)} matches no folder, searched from ${context.baseFolder}`);
   return [];
 }
 
@@ -228,7 +228,7 @@ function matchFolders(context: MatrixContext, pattern: string): string[] | strin
       .filter((path) => files.realPath(path)?.startsWith(root.endsWith(sep) ? root : root + sep))
       .filter((path) => files.info(path)?.kind === 'folder');
   } catch (error) {
-    return `cannot be looked through (${systemCode(error)})`;
+    return `cannot be searched (${systemCode(error)})`;
   }
 }
 

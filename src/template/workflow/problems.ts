@@ -61,6 +61,6 @@ export class Problems {
   checkPlain(path: YamlPath, value: unknown): void {
     const { isPlain = false, source = '' } = this.#yaml.scalarAt(path) ?? {};
     if (!isPlain || typeof value === 'string' || source === String(value)) return;
-    this.at(path, `${source} means ${String(value)} in YAML; put it into quotes, or write ${String(value)}`);
+    this.at(path, `${source} means ${String(value)} in YAML; quote it, or write ${String(value)}`);
   }
 }

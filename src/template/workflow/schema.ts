@@ -22,7 +22,7 @@ const keyPattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const keyRule = 'expected 1 to 64 letters, digits, "-" or "_"';
 const templatePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|.*\/.*)$/;
 const templateRule = 'expected the name of a template (letters, digits, ".", "_" and "-"), or a path with a "/"';
-const textRule = 'expected a text, a number or true or false';
+const textRule = 'expected text, a number, true or false';
 
 const plainValue = z.union([z.string(), z.number(), z.boolean()], textRule);
 const templateName = z.string().regex(templatePattern, templateRule);
@@ -34,18 +34,18 @@ const projects = z
       z.string(),
       z.array(z.string()).min(1),
       z.strictObject({
-        file: z.string().min(1).describe('A text file with one path or pattern a line; "#" begins a comment'),
+        file: z.string().min(1).describe('A text file with one path or pattern per line; "#" starts a comment'),
       }),
       z.strictObject({ glob: oneOrMore('expected a pattern or a list of patterns') }),
     ],
     'expected a path or pattern, a list of them, {file: list.txt} or {glob: pattern}',
   )
-  .describe('Project folders, one session for each: a path or pattern with * ? ** {a,b}, a list, or a file of them');
+  .describe('Project folders, with one session for each: a path or pattern with * ? ** {a,b}, a list, or a file');
 
 const matrixValues = z
   .array(plainValue, 'expected a list of values')
   .min(1)
-  .describe('One session for each value, which is {{matrix.KEY}}');
+  .describe('One session for each value, available as {{matrix.KEY}}');
 
 const matrix = z
   .object({ projects: projects.optional() })
@@ -56,22 +56,22 @@ const matrix = z
     for (const key of Object.keys(values)) {
       // `{{matrix.project}}` and `{{matrix.name}}` come from `projects`.
       if (key === 'project' || key === 'name')
-        refuse(`"${key}" is taken: {{matrix.${key}}} comes from "projects"`, key);
-      else if (!keyPattern.test(key)) refuse(`it cannot be a key: ${keyRule}`, key);
+        refuse(`"${key}" is reserved: {{matrix.${key}}} comes from "projects"`, key);
+      else if (!keyPattern.test(key)) refuse(`it is not a valid key: ${keyRule}`, key);
     }
     if (Object.keys(values).length === 0) refuse('a matrix needs a key, such as "projects"');
   })
-  .describe('Makes one session for each combination of values');
+  .describe('Creates one session for each combination of values');
 
 const config = z
   .strictObject(schemaShape(configSettings) as object)
   .superRefine(({ generateSettings, settingsOverride }: Record<string, unknown>, context) => {
     // Deny rules among the settings would be lost.
     if (generateSettings !== false || settingsOverride === undefined) return;
-    const message = 'it has no effect with generateSettings: false; leave one of them out';
+    const message = 'it has no effect with generateSettings: false; remove one of them';
     context.addIssue({ code: 'custom', message, path: ['settingsOverride'] });
   })
-  .describe('What is generated into the config dir of the session');
+  .describe('What is generated in the session’s config dir');
 
 /** The others are read by `settingsIn`, without static types of their keys. */
 interface ReadByKey {
@@ -83,15 +83,15 @@ const session = z
   .strictObject({
     project: z.string().min(1).optional().describe('Folder in which the session works'),
     matrix: matrix.optional(),
-    prompt: z.string().optional().describe('The task; beside a template it fills its {{prompt}}, or replaces it'),
-    template: templateName.optional().describe('Name or path of the prompt template that makes the task'),
+    prompt: z.string().optional().describe('The task; with a template, fills its {{prompt}} or replaces it'),
+    template: templateName.optional().describe('Name or path of the prompt template for the task'),
     vars: z
       .record(z.string().regex(keyPattern, keyRule), plainValue)
       .optional()
       .describe('Values for the variables of the templates'),
     dependsOn: oneOrMore('expected the name of a session, or a list of them')
       .optional()
-      .describe('Sessions that must be completed before: NAME, NAME[*], NAME[VALUE] or NAME[matrix.KEY]'),
+      .describe('Sessions that must be completed first: NAME, NAME[*], NAME[VALUE] or NAME[matrix.KEY]'),
     configTemplate: templateName.optional().describe('Name or path of the config template'),
     config: config.optional(),
     ...(schemaShape(sessionSettings) as object as ReadByKey),
@@ -100,12 +100,12 @@ const session = z
 
 const group = z
   .strictObject({
-    template: templateName.optional().describe('Prompt template for sessions that name none'),
+    template: templateName.optional().describe('Default prompt template of the sessions'),
     configTemplate: templateName.optional().describe('Config template for all sessions that inherit from the group'),
     ...(schemaShape(groupSettings) as object),
     ...(schemaShape(workSettings, (setting) => setting.group === true) as object),
   })
-  .describe('Settings of the group, as options of "group create"');
+  .describe('Settings of the group, like the options of "group create"');
 
 const workflowSchema = z
   .strictObject({
@@ -116,10 +116,10 @@ const workflowSchema = z
       .max(64, slugRule)
       .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, slugRule)
       .optional()
-      .describe('Slug of the group; the name of the file unless said'),
-    title: z.string().optional().describe('Name of the group for people'),
-    description: z.string().optional().describe('What the group is for'),
-    vars: variableMap().optional().describe('Variables that are given by --var: a default, or what is expected'),
+      .describe('Slug of the group; default: the file name'),
+    title: z.string().optional().describe('Display name of the group'),
+    description: z.string().optional().describe('Purpose of the group'),
+    vars: variableMap().optional().describe('Variables for --var: a default value, or a declaration'),
     group: group.optional(),
     sessions: z
       .record(z.string().regex(sessionNamePattern, sessionNameRule), session)
@@ -143,11 +143,11 @@ export function workflowJsonSchema(): Record<string, unknown> {
 /** The file by its schema; undefined when `problems` received any. */
 export function checkForm(yaml: YamlText, problems: Problems): WorkflowFile | undefined {
   if (!isObject(yaml.value)) {
-    problems.at([], 'a workflow is a map with "version: 1" and "sessions"');
+    problems.at([], 'a workflow must be a map with "version: 1" and "sessions"');
     return undefined;
   }
   const { version } = yaml.value;
-  if (version === undefined) problems.at([], 'version is missing: begin the file with "version: 1"');
+  if (version === undefined) problems.at([], 'version is missing: start the file with "version: 1"');
   else if (typeof version === 'number' && version > 1) {
     problems.at(['version'], `version ${version} is newer than this program, which knows version 1`);
   } else {
@@ -194,7 +194,7 @@ export function outputSchemaFault(schema: Readonly<Record<string, unknown>>): st
     return `it is larger than ${outputSchemaBytesMax / 1024} KiB`;
   }
   if (typeof $schema === 'string' && !/^https?:\/\/json-schema\.org\/draft-07\/schema#?$/.test($schema)) {
-    return 'it must be of draft 7; leave out "$schema"';
+    return 'it must use JSON Schema draft 7; remove "$schema"';
   }
   // Ajv caches compiled schemas under their identity and their $id.
   const own = { ...schema };
@@ -205,7 +205,7 @@ export function outputSchemaFault(schema: Readonly<Record<string, unknown>>): st
     const reason = errorText(error).replace(/^schema is invalid: /, '');
     const format = /^unknown format "(.+)" ignored/.exec(reason)?.[1];
     if (format === undefined) return `claude would refuse it: ${reason.replace(/^strict mode: /, '')}`;
-    return `claude knows no formats; leave out "format: ${format}", or say it in a description`;
+    return `claude supports no formats; remove "format: ${format}", or put it in a description`;
   } finally {
     ajv.removeSchema(own);
   }

@@ -26,7 +26,7 @@ const refuse = (problem: string) => ({ ok: false, problem }) as const;
 
 export function parseDependency(text: string, families: Families): Parsed<ReferenceTarget> {
   const match = /^([^[\]]*)(?:\[([^[\]]*)\])?$/.exec(text.trim());
-  if (match === null) return refuse(`${quoted(text)} names no session: write NAME, NAME[*] or NAME[VALUE]`);
+  if (match === null) return refuse(`${quoted(text)} is not a session reference: write NAME, NAME[*] or NAME[VALUE]`);
   const [, name = '', selector = null] = match;
   const family = families.get(name);
   return family === undefined ? refuse(unknownSession(name, families)) : { ok: true, value: { family, selector } };
@@ -48,19 +48,18 @@ const fields: readonly PromptReference['field'][] = ['result', 'structured', 'di
 /** Parses the requested part: one of the fields, and for `.structured` a path into it. */
 export function parseAccess(access: string, session: string): Parsed<Pick<Wanted, 'field' | 'path'>> {
   const match = /^\.([\w-]+)(.*)$/s.exec(access);
-  if (match === null)
-    return refuse(`say what of ${quoted(session)} is meant: .result, .structured, .diffStat or .branch`);
+  if (match === null) return refuse(`add a field to ${quoted(session)}: .result, .structured, .diffStat or .branch`);
   const [, field = '', steps = ''] = match;
   const known = fields.find((one) => one === field);
   if (known === undefined) {
     return refuse(`a session has no ${quoted(field)}${hint(field, fields) || `; use ${fields.join(', ')}`}`);
   }
   if (known === 'result' && steps !== '') {
-    return refuse('a result is one text; its fields are in .structured when the session has an outputSchema');
+    return refuse('a result is plain text; with an outputSchema its fields are in .structured');
   }
-  if (known !== 'structured' && steps !== '') return refuse(`.${known} is one text, so nothing can follow it`);
+  if (known !== 'structured' && steps !== '') return refuse(`.${known} is plain text and has no fields`);
   const path = parseSteps(steps);
-  if (path === null) return refuse(`${quoted(steps)} is no way into a result: write .name or [0]`);
+  if (path === null) return refuse(`${quoted(steps)} is not a path into a result: write .name or [0]`);
   return { ok: true, value: { field: known, path } };
 }
 
@@ -172,9 +171,9 @@ function ambiguous({ key, dimensions }: Family, text: string, found: readonly In
   const more = found.length > named.length ? ', …' : '';
   const next =
     dimensions.length > 1
-      ? `give a value for each of ${dimensions.map((dimension) => dimension.key).join(', ')}, separated by commas`
+      ? `add a value for each of ${dimensions.map((dimension) => dimension.key).join(', ')}, separated by commas`
       : 'give more of the path';
-  return `${quoted(text)} fits ${found.length} sessions of ${quoted(key)} (${named.join(', ')}${more}); ${next}`;
+  return `${quoted(text)} matches ${found.length} sessions of ${quoted(key)} (${named.join(', ')}${more}); ${next}`;
 }
 
 function noKey(family: Family, matrixKey: string): string {
@@ -258,7 +257,7 @@ function dependenciesOf(instance: Instance, families: Families, problems: Proble
       problems.at(at, selected.problem);
       continue;
     }
-    if (selected.value.instances.includes(instance)) problems.at(at, `${quoted(key)} would wait for itself`);
+    if (selected.value.instances.includes(instance)) problems.at(at, `${quoted(key)} depends on itself`);
     else for (const one of selected.value.instances) found.add(one);
   }
   return found;

@@ -157,7 +157,7 @@ function workOf(view: SessionView, context: SessionContext): ResolvedWork {
   }
   if (settings.isolate === 'worktree' && repository === null) {
     const who = own.isolate !== undefined ? '' : ofGroup.isolate !== undefined ? 'group: ' : `${ofProject?.path}: `;
-    const what = `${who}isolate: worktree takes a git repository, and ${projectPath} is in none`;
+    const what = `${who}isolate: worktree needs a git repository, and ${projectPath} is not in one`;
     problems.at(own.isolate === undefined ? path : [...path, 'isolate'], what);
   }
   return settings;
@@ -240,7 +240,7 @@ function taskOf(view: SessionView, context: SessionContext): Task {
   const name = spec.template ?? group.template;
   if (name === undefined) {
     if (own !== undefined) return checked(nothing, view, context);
-    const message = `${quoted(instance.family.key)} has no task: give it "prompt" or "template"`;
+    const message = `${quoted(instance.family.key)} has no task: add "prompt" or "template"`;
     problems.atKey(['sessions'], instance.family.key, message);
     return nothing;
   }
@@ -323,7 +323,7 @@ function faultOfReference(
   const { family, field, path } = wanted;
   if (instances.includes(from)) return `${quoted(family.key)} cannot use its own result`;
   if (wiring !== undefined && instances.some((one) => !wiring.isAncestor(one, from))) {
-    const waits = `${quoted(from.family.key)} does not wait for ${quoted(written(wanted))}`;
+    const waits = `${quoted(from.family.key)} does not depend on ${quoted(written(wanted))}`;
     return `${waits}; add it to its dependsOn`;
   }
   if (field === 'diffStat' || field === 'branch') return faultOfWorktrees(instances, context);
@@ -435,7 +435,7 @@ function descriptionOf({ spec, path, scope }: SessionView, { problems }: Session
   const at = [...path, 'description'];
   const meanings = meaningsIn(scope);
   const text = collapsedLine(fillYamlText(at, spec.description, meanings, problems).text);
-  if (hasControl(text)) problems.at(at, 'it holds control characters');
+  if (hasControl(text)) problems.at(at, 'it contains control characters');
   return text;
 }
 
@@ -448,7 +448,7 @@ function projectOf(instance: Instance, scope: Scope, context: SessionContext): s
     const index = family.dimensions.findIndex(({ key }) => key === 'project');
     const value = values[index];
     if (value !== undefined) return value.text;
-    const message = `${quoted(family.key)} has no project: give it "project", or a matrix with "projects"`;
+    const message = `${quoted(family.key)} has no project: add "project", or a matrix with "projects"`;
     problems.atKey(['sessions'], family.key, message);
     return baseFolder;
   }

@@ -79,7 +79,7 @@ export function meaningsIn(scope: Scope): NameLookup {
     if (text !== undefined) return { text };
     if (!name.startsWith('sessions.')) return { problem: unknown(scope, name) };
     if (scope.takesResults === true) return { later: true };
-    return { problem: `"${name}" can only stand in a prompt: the result is not known before` };
+    return { problem: `"${name}" can be used only in a prompt, because the result is not known earlier` };
   };
 }
 
@@ -93,7 +93,7 @@ function textOf({ variables, matrix, surroundings }: Scope, name: string): strin
 
 function unknown({ variables, matrix, surroundings }: Scope, name: string): string {
   if (name.startsWith('matrix.')) {
-    if (matrix === undefined) return `"${name}" is not known here: there is no matrix`;
+    if (matrix === undefined) return `"${name}" is undefined here: there is no matrix`;
     const key = name.slice('matrix.'.length);
     const next = hint(key, matrix.keys()) || `; its keys are ${[...matrix.keys()].join(', ')}`;
     return `the matrix has no key ${quoted(key)}${next}`;
@@ -104,6 +104,6 @@ function unknown({ variables, matrix, surroundings }: Scope, name: string): stri
   const known = new Set(variables.flatMap((values) => Object.keys(values)));
   for (const key of matrix?.keys() ?? []) known.add(`matrix.${key}`);
   for (const one of surroundings === undefined ? [] : surroundingNames) known.add(one);
-  const near = hint(name, known) || `; declare it under "vars", or write \\{{${name}}} for these characters`;
+  const near = hint(name, known) || `; declare it under "vars", or write \\{{${name}}} for literal text`;
   return `there is no variable ${quoted(name)}${near}`;
 }

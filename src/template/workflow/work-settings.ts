@@ -52,20 +52,20 @@ export function workFaults(own: GivenWork, settings: ResolvedWork, repository: S
   const refuse = (key: keyof GivenWork, problem: string) => faults.push({ key, problem });
   if (own.isolate === 'none' || repository === null) {
     const why = own.isolate === 'none' ? 'the session gets none' : 'the project is not in a git repository';
-    if (typeof own.setup === 'string') refuse('setup', `is run in a new worktree only, and ${why}`);
-    if (own.commit === false) refuse('commit', `is about worktrees only, and ${why}`);
+    if (typeof own.setup === 'string') refuse('setup', `applies only to a new worktree, and ${why}`);
+    if (own.commit === false) refuse('commit', `applies only to worktrees, and ${why}`);
   }
   if (own.expectChanges === true && repository === null) {
-    refuse('expectChanges', 'takes a git repository, and the project is in none');
+    refuse('expectChanges', 'needs a git repository, and the project is not in one');
   }
   if (settings.accept === undefined) {
-    const why = 'means nothing without an accept command';
+    const why = 'has no effect without an accept command';
     if (own.acceptRetries !== undefined) refuse('acceptRetries', why);
     for (const key of ['acceptTimeoutMs', 'acceptIn', 'guard'] as const) if (own[key] !== undefined) refuse(key, why);
     if (own.prove === true) refuse('prove', why);
   }
   if (settings.setup === undefined && own.setupTimeoutMs !== undefined && typeof own.setup !== 'string') {
-    refuse('setupTimeoutMs', 'means nothing without a setup command that is run');
+    refuse('setupTimeoutMs', 'has no effect without a setup command');
   }
   return faults;
 }
@@ -88,8 +88,10 @@ export function shellCommand(text: string): ResolvedCommand {
   const pieces = parsePieces(text);
   const variable = pieces.find((piece) => piece.kind === 'variable');
   if (variable !== undefined) {
-    const why = 'the shell would run what stands in the value';
-    return refuse(`{{${variable.name}}} cannot stand in a shell command: ${why}; \\{{${variable.name}}} is plain text`);
+    const why = 'the shell would run its value';
+    return refuse(
+      `{{${variable.name}}} cannot be used in a shell command: ${why}; \\{{${variable.name}}} is literal text`,
+    );
   }
   return checkedCommand(pieces.map((piece) => (piece.kind === 'text' ? piece.text : piece.source)).join(''));
 }

@@ -58,7 +58,7 @@ function inLog(change: (text: string) => string): Damage {
 /** The damage, and whether the group can still be read. */
 const damages: Readonly<Record<string, readonly [Damage, 'readable' | 'unreadable']>> = {
   'a damaged log': [inLog((text) => text.replace('"seq":3', '"seq":')), 'unreadable'],
-  'a log that cannot have happened': [inLog((text) => text.replace('"number":1', '"number":7')), 'unreadable'],
+  'a log that is not a possible event': [inLog((text) => text.replace('"number":1', '"number":7')), 'unreadable'],
   'a future version': [inLog((text) => text.replace('"version":3', '"version":9')), 'unreadable'],
   'a version before 0.3': [inLog((text) => text.replace('"version":3', '"version":2')), 'unreadable'],
   'a future event': [inLog((text) => text.replace('"type":"group_created"', '"type":"later"')), 'unreadable'],

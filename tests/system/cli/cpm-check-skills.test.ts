@@ -45,7 +45,7 @@ test('reports every problem of every skill with its location, and changes nothin
   expect(head).toContain('skills has 3 problems:');
   expect(lines).toEqual([
     `${one}:9:1: has no section "## State Management"`,
-    `${two}:2:7: name is "zwei", but the folder is "two", and claude goes by the folder`,
+    `${two}:2:7: name is "zwei", but the folder is "two", which claude uses as the name`,
     `${two}:10:1: the section "State Management" does not say to delete the file at the end`,
     'Correct it. Use --fix to add the missing section.',
   ]);
@@ -62,7 +62,7 @@ test('--fix adds what the section lacks, keeps the old file, and names what it c
   const { code, stdout, stderr } = await user.run('cpm', 'check-skills', 'skills', '--fix');
   expect(code).toBe(2);
   expect(stdout.trim().split('\n')).toEqual([two, one].map((path) => `Updated ${path}; the original is ${path}.bak`));
-  expect(stderr).toContain(`${bad}:10:1: begins a block of code that is never closed`);
+  expect(stderr).toContain(`${bad}:10:1: opens a code block that is never closed`);
   expect(stderr).toContain('has a problem:');
   expect(readFileSync(one, 'utf8')).toBe(`${body('one')}\n${section}`);
   const now = readFileSync(two, 'utf8');

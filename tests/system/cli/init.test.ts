@@ -218,7 +218,7 @@ test.each<[string[], string]>([
   [['--project', 'nowhere', '--yes'], 'nowhere does not exist'],
   [['--project', '', '--yes'], 'is empty'],
   [['--prompt', ' '], 'The text of --prompt'],
-  [['--yes', '--accept', '{{x}}'], 'cannot stand in a shell command'],
+  [['--yes', '--accept', '{{x}}'], 'cannot be used in a shell command'],
   [['--yes', '--max-budget-usd', '0'], 'It must be an amount in US dollars'],
   [['--from', 'nothing'], 'nothing'],
   [['--from', 'cross-repo-change', '--prompt', 'x'], 'With --from, the template defines projects'],

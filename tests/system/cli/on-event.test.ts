@@ -116,7 +116,7 @@ describe('in a run', () => {
     );
     const bad = await user.run('group', 'create', 'b', '--from', flow);
     expect(bad.code).toBe(2);
-    expect(bad.stderr).toContain('flow.yaml:3:18: onEvent: {{x}} cannot stand in a shell command');
+    expect(bad.stderr).toContain('flow.yaml:3:18: onEvent: {{x}} cannot be used in a shell command');
   }, 60_000);
 });
 

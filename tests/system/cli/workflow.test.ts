@@ -259,12 +259,12 @@ test('claude loads the plugins of a config template, with their hooks and comman
 
   rmSync(join(user.folder, plugin, '.claude-plugin'), { recursive: true });
   const refused = await user.run(...add, '--config-template', 'team');
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('is no plugin: it has no .claude-plugin') });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a plugin: .claude-plugin') });
   write(`${plugin}/.claude-plugin/plugin.json`, '{"name": "team"}');
   write(`${plugin}/.mcp.json`, '{"mcpServers": {}}');
   expect(await user.run(...add, '--config-template', 'team')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('put them into mcp.json of the template'),
+    stderr: expect.stringContaining('move them to mcp.json of the template'),
   });
 }, 60_000);
 

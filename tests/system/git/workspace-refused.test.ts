@@ -58,7 +58,7 @@ const refused: readonly {
       mkdirSync(join(rig.top, 'build/my app'), { recursive: true });
       return { projectPath: join(rig.top, 'build/my app') };
     },
-    says: /"build\/my app" of the project is in no commit/,
+    says: /"build\/my app" of the project is not committed/,
   },
   {
     title: 'a project that is gone',

@@ -313,7 +313,7 @@ test("files left by an acceptance command are not committed as the session's wor
   expect(changed).toEqual(['base.txt', 'new.txt', 'ready.txt']);
   expect(existsSync(join(first.hello.cwd, 'report.xml'))).toBe(false);
   const warned = recordOf(group, 'a')?.warnings.map(({ message }) => message) ?? [];
-  expect(warned.join()).toContain('changed files that are in git');
+  expect(warned.join()).toContain('changed tracked files');
 });
 
 test('with --no-commit the work stays uncommitted in the worktree', async () => {

@@ -34,7 +34,7 @@ describe('a command', () => {
     fc.assert(
       fc.property(around, around, (before, after) => {
         const found = shellCommand(`make ${before}{{ target }}${after}`);
-        expect(found).toEqual({ ok: false, problem: expect.stringContaining('{{target}} cannot stand in a shell') });
+        expect(found).toEqual({ ok: false, problem: expect.stringContaining('{{target}} cannot be used in a shell') });
       }),
     );
   });

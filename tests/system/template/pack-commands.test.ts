@@ -242,7 +242,7 @@ test('files that can start programs are named, of an added pack and of an update
     '  workflows/w.yaml: runs shell commands (setup, accept)',
   ]);
   expect(added.stderr.match(/^ {2}configs.*$/gm)).toEqual([
-    '  configs/c/commands/go.md: runs shell commands when it is called',
+    '  configs/c/commands/go.md: runs shell commands when it is used',
     '  configs/c/mcp.json: starts MCP servers',
     '  configs/c/settings.json: sets hooks',
   ]);

@@ -110,7 +110,7 @@ describe('cpm show', () => {
     symlinkSync('/dev/zero', path('aaa'));
     const { code, stdout, stderr } = await cpm('show', 'aaa');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toContain('is a link that leads out of the project');
+    expect(stderr).toContain('is a symlink out of the project');
   });
 });
 

@@ -264,7 +264,7 @@ describe('prime-context', () => {
     const before = readFileSync(user.stateFile(run), 'utf8');
     const dry = await user.faber('prime-context', '--dry-run', '--artifacts', 'specification,workflow-state');
     expect(dry.stdout).toContain('  specification (markdown) specs/a.md (6 bytes)');
-    expect(dry.stdout).toContain('  git-position (git_info) skip: was not asked for');
+    expect(dry.stdout).toContain('  git-position (git_info) skip: was not requested');
     expect(readFileSync(user.stateFile(run), 'utf8')).toBe(before);
     const { stdout } = await user.asSession('s1', 'prime-context', '--artifacts', 'specification', '--json');
     const shown = JSON.parse(stdout);
@@ -363,7 +363,7 @@ describe('bad input', () => {
     }
     expect(await user.faber('start', '--work-id', '2')).toMatchObject({ code: 1 });
     writeFileSync(user.activeFile(), '../../x');
-    expect((await user.faber('start', '--work-id', '2')).stderr).toContain('.active-run-id holds no run id');
+    expect((await user.faber('start', '--work-id', '2')).stderr).toContain('.active-run-id contains no run id');
     expect(readFileSync(user.activeFile(), 'utf8')).toBe('../../x');
   });
 });

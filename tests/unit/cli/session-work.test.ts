@@ -85,16 +85,16 @@ describe('refused work options', () => {
     [['--accept', ''], 'The command is blank.'],
     [['--accept', ' \t'], 'The command is blank.'],
     [['--setup', '\n'], 'The command is blank.'],
-    [['--accept', 'make {{target}}'], '{{target}} cannot stand in a shell command'],
+    [['--accept', 'make {{target}}'], '{{target}} cannot be used in a shell command'],
     [['--accept', 'x'.repeat(40_000)], 'The command is longer than 32 KiB'],
     [['--accept', 'x', '--accept-retries', '11'], 'It must be a whole number from 0 to 10.'],
     [['--accept', 'x', '--accept-retries', '-1'], 'It must be a whole number from 0 to 10.'],
     [['--accept', 'x', '--accept-timeout', '0'], 'It must be a time from 1s to 30d'],
-    [['--accept-retries', '2'], '--accept-retries means nothing without an accept command.'],
-    [['--no-accept', '--accept-timeout', '5m'], '--accept-timeout means nothing without an accept command.'],
-    [['--setup', 'npm ci'], '--setup is run in a new worktree only, and the project is not in a git repository.'],
-    [['--isolate', 'none', '--no-commit'], '--no-commit is about worktrees only, and the session gets none.'],
-    [['--expect-changes'], '--expect-changes takes a git repository, and the project is in none.'],
+    [['--accept-retries', '2'], '--accept-retries has no effect without an accept command.'],
+    [['--no-accept', '--accept-timeout', '5m'], '--accept-timeout has no effect without an accept command.'],
+    [['--setup', 'npm ci'], '--setup applies only to a new worktree, and the project is not in a git repository.'],
+    [['--isolate', 'none', '--no-commit'], '--no-commit applies only to worktrees, and the session gets none.'],
+    [['--expect-changes'], '--expect-changes needs a git repository, and the project is not in one.'],
   ])('the work options %j are refused, and no session is added', async (options, words) => {
     const group = await user.ok('group', 'create', 'work');
     const { code, stdout, stderr } = await user.run(

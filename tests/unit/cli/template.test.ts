@@ -91,9 +91,9 @@ describe('template show', () => {
   test.each([
     [['show', 'code-reveiw'], 'did you mean "code-review"?'],
     [['show', 'no-such-thing-at-all'], 'There is no template "no-such-thing-at-all"'],
-    [['show', '..'], 'cannot be the name of a template'],
+    [['show', '..'], 'is not a valid template name'],
     [['show', './nowhere.md'], 'does not exist'],
-    [['show', ''], 'cannot be the name of a template'],
+    [['show', ''], 'is not a valid template name'],
     [['render', 'feature-implementation'], 'is a workflow'],
     [['validate', 'nowhere'], 'does not exist'],
     [['validate', 'projects.txt'], 'is not a template'],
@@ -136,7 +136,7 @@ describe('template validate', () => {
     const [head, ...lines] = below(checked.stderr).trimEnd().split('\n');
     expect(head).toMatch(/has \d+ problems:$/);
     expect(lines[0]).toStartWith('configs/c/settings.json:1:1: ');
-    expect(lines[1]).toStartWith('configs/d/CLAUDE.md:1:1: is a symbolic link');
+    expect(lines[1]).toStartWith('configs/d/CLAUDE.md:1:1: is a symlink');
     expect(lines[2]).toStartWith('configs/d/evil.sh:1:1: does not belong here');
     expect(lines[3]).toStartWith('prompts/a.md:4:1: there is no variable "x"');
     expect(lines[4]).toStartWith('prompts/a.md:6:1: there is no variable "y"');

@@ -46,9 +46,9 @@ describe('checkSkill', () => {
   test.each([
     ['', 'has no front matter'],
     ['---\nname: bake\n', 'has no front matter'],
-    ['---\n---\n', 'the front matter has to be'],
+    ['---\n---\n', 'the front matter must be'],
     ['---\nname: [\n---\n', 'SKILL.md:'],
-    ['---\nname: ../x\ndescription: x\n---\n', 'name has to be small letters'],
+    ['---\nname: ../x\ndescription: x\n---\n', 'name must be at most 64 lower-case letters'],
     ['---\nname: cake\ndescription: x\n---\n', 'name is "cake", but the folder is "bake"'],
     ['---\nname: bake\n---\n', 'description is missing'],
     ['---\nname: bake\ndescription: "  "\n---\n', 'description is missing'],
@@ -95,7 +95,7 @@ describe('checkSkill', () => {
 
   test('an unclosed code block is named with its first line, as the only problem', () => {
     expect(problemsOf(whole.replace('Eat.', '````\nEat.\n```'))).toEqual([
-      '20: begins a block of code that is never closed',
+      '20: opens a code block that is never closed',
     ]);
   });
 });

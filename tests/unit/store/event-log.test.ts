@@ -181,7 +181,7 @@ describe('failed append', () => {
     faulty.fault = { call: 3, how: 'dies', code: 'ENOSPC' };
     expect(() => log.append(batch)).toThrow();
     faulty.fault = null;
-    expect(() => log.append(batch)).toThrow('takes nothing more');
+    expect(() => log.append(batch)).toThrow('nothing more can be written');
     log.close();
     const { log: again, events: loaded } = unwrap(openLog(world, path));
     again.append(events.slice(loaded.length, 4));

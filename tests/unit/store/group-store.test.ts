@@ -253,7 +253,7 @@ describe('loadGroup', () => {
     writeFileSync(events, `${lines.with(3, JSON.stringify(impossible)).join('\n')}\n`);
     const loaded = loadGroup(world, root, idA);
     expect(loaded).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
-    if (!loaded.ok) expect(loaded.failure.message).toStartWith(`Line 4 of ${events} cannot have happened`);
+    if (!loaded.ok) expect(loaded.failure.message).toStartWith(`Line 4 of ${events} is not a possible event`);
   });
 
   test('loadGroup changes no file, not even a partial line at the end', () => {

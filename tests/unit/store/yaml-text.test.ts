@@ -9,18 +9,14 @@ import { checkYaml, describeYamlProblem, readYaml } from '../../../src/store/yam
 const head = 'version: 1\nsessions:\n  a:\n    project: .\n';
 
 test.each([
-  [
-    'an unquoted colon',
-    '    prompt: fix: this\n  b:\n    prompt: x\n',
-    '5:13: a text that holds ": " is no map: put it in quotes',
-  ],
-  ['a text that begins with a variable', '    prompt: {{t}} now\n', '5:19: a text that begins with "{{"'],
-  ['a tab', '\tprompt: x\n\tmodel: y\n', '5:1: a tab stands in the indentation'],
+  ['an unquoted colon', '    prompt: fix: this\n  b:\n    prompt: x\n', '5:13: quote text that contains ": "'],
+  ['a text that begins with a variable', '    prompt: {{t}} now\n', '5:19: quote text that starts with "{{"'],
+  ['a tab', '\tprompt: x\n\tmodel: y\n', '5:1: the indentation contains a tab'],
   ['more indentation', '     prompt: x\n', '4:14: the next line is indented more'],
-  ['less indentation', '   prompt: x\n', '5:1: the indentation fits no line above'],
-  ['a duplicate key', '    prompt: x\n    prompt: y\n', '6:5: the key "prompt" stands twice in its map'],
-  ['a text that begins with an asterisk', '    prompt: *all\n', '5:13: no anchor "&all" stands above this'],
-  ['an unclosed quote', '    prompt: "x\n  b: y\n', 'a quote is opened and never closed'],
+  ['less indentation', '   prompt: x\n', '5:1: the indentation matches no line above'],
+  ['a duplicate key', '    prompt: x\n    prompt: y\n', '6:5: the key "prompt" appears twice in its map'],
+  ['a text that begins with an asterisk', '    prompt: *all\n', '5:13: there is no anchor "&all"'],
+  ['an unclosed quote', '    prompt: "x\n  b: y\n', 'a quote is never closed'],
 ])('the YAML error %s is one problem with the line and a marker', (_, text, said) => {
   const read = readYaml({ text: head + text, file: 'w.yaml' });
   const problems = read.ok ? [] : read.problems.map(describeYamlProblem);
@@ -35,8 +31,8 @@ test('a YAML value of the wrong type is described in plain words', () => {
   const read = readYaml({ text: 'sessions: [a]\ncap: $5\nprompt: {{t}}\n', file: 'w.yaml' });
   const checked = read.ok ? checkYaml(read.value, schema, 'the file') : read;
   expect(checked.ok ? [] : checked.problems.map(describeYamlProblem)).toEqual([
-    'w.yaml:1:11: sessions has to be a map ("name: value"), not a list',
-    'w.yaml:2:6: cap has to be a number, not a text, without quotes or a unit such as "$"',
-    'w.yaml:3:9: prompt has to be a text, not a map ("name: value"): put a text that begins with "{" in quotes',
+    'w.yaml:1:11: sessions must be a map ("name: value"), not a list',
+    'w.yaml:2:6: cap must be a number, not a text, without quotes or a unit such as "$"',
+    'w.yaml:3:9: prompt must be a text, not a map ("name: value"): put a text that begins with "{" in quotes',
   ]);
 });

@@ -95,5 +95,5 @@ test('every error of a config layer is reported with its layer, and nothing is m
   expect(message).toContain('shared-config, settings.json: "permissions.deny" is not a list of texts');
   expect(message).toContain('config template a, settings.json: is not JSON: a value is expected');
   expect(message).toContain('session settings: "permissions" is not an object');
-  expect(message).toContain('config template a, mcp.json: "mcpServers" is not there');
+  expect(message).toContain('config template a, mcp.json: "mcpServers" is missing');
 });

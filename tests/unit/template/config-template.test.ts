@@ -97,7 +97,7 @@ test('unknown and later variables in a config template are problems at their pla
   const rendered = renderConfigTemplate(valid(load()), {}, extra);
   expect(rendered.problems.map(({ line, column, message }) => `${line}:${column} ${message}`)).toEqual([
     '2:42 there is no variable "group.odd"',
-    '2:1 "sessions.api.result" is known only when the session starts, use it in a prompt',
+    '2:1 "sessions.api.result" is known only when the session starts; use it in a prompt',
   ]);
 });
 
@@ -110,7 +110,7 @@ describe('refused config templates', () => {
     mkdirSync(temp.at('strict', 'settings.json'));
     expect(problems()).toEqual([
       'commands:1:1 is a file, it has to be a folder',
-      expect.stringMatching(/^hooks:1:1 does not belong here; a config template holds CLAUDE.md/),
+      expect.stringMatching(/^hooks:1:1 does not belong here; a config template has CLAUDE.md/),
       expect.stringMatching(/^run.sh:1:1 does not belong here/),
       'settings.json:1:1 is a folder, it has to be a file',
     ]);
@@ -125,7 +125,7 @@ describe('refused config templates', () => {
     symlinkSync('/nowhere', temp.at('strict', 'agents'));
     mkdirSync(temp.at('strict', 'skills'));
     templateWorld.fifos.create(temp.at('strict', 'skills', 'pipe'));
-    const link = 'is a symbolic link; put a copy of what it leads to in its place';
+    const link = 'is a symlink; replace it with a copy of its target';
     expect(problems()).toEqual([
       `agents:1:1 ${link}`,
       `commands/inside.md:1:1 ${link}`,
@@ -151,8 +151,8 @@ describe('refused config templates', () => {
     write('settings.json', '{\n  "model": {{limit}},\n  "permissions": {"deny": ["{{team}}"] "allow": []}\n}');
     write('mcp.json', '{"servers": {}}');
     expect(problems()).toEqual([
-      'mcp.json:1:1 there is no place for "servers" beside "mcpServers"',
-      'mcp.json:1:1 "mcpServers" is not there, or is not an object of servers by name',
+      'mcp.json:1:1 unknown key "servers" next to "mcpServers"',
+      'mcp.json:1:1 "mcpServers" is missing or is not an object of servers by name',
       'settings.json:3:36 is not JSON: a comma is expected between two values',
     ]);
     write('settings.json', '{"permissions": {"deny": "Bash"}, "hooks": {"Stop": {}}}');
@@ -163,13 +163,13 @@ describe('refused config templates', () => {
       'settings.json:1:1 "hooks.Stop" is not a list of objects',
     ]);
     write('settings.json', '{"permissions": {"deny": ["Bash"]}, "permissions": {}}');
-    expect(problems()).toContain('settings.json:1:37 the key "permissions" is there twice');
+    expect(problems()).toContain('settings.json:1:37 the key "permissions" appears twice');
   });
 
   test.each<[string, string]>([
     ['variables: [{name: a, requird: true}]', 'config.yaml:1:23 variables.0 has no "requird"'],
     ['alias: x', 'config.yaml:1:1 config.yaml has no "alias"'],
-    ['aliases: ["../x"]', 'config.yaml:1:11 aliases.0: cannot be the name of a template'],
+    ['aliases: ["../x"]', 'config.yaml:1:11 aliases.0: is not a valid template name'],
     ['variables: []', 'CLAUDE.md:1:3 there is no variable "team"; declare it under'],
     ['variables: [{name: teams}]', 'CLAUDE.md:1:3 there is no variable "team"; did you mean "teams"?'],
   ])('config.yaml with %s is refused', (text, problem) => {
@@ -180,11 +180,11 @@ describe('refused config templates', () => {
 
   test('invalid text, a duplicate file and an empty config template are refused', () => {
     write('CLAUDE.md', new Uint8Array([0xfc]));
-    expect(problems()).toEqual(['CLAUDE.md:1:1 is not text in UTF-8']);
+    expect(problems()).toEqual(['CLAUDE.md:1:1 is not UTF-8 text']);
     write('CLAUDE.md', 'x');
     write('mcp.json', '{"mcpServers": {}}');
     write('.mcp.json', '{"mcpServers": {}}');
-    expect(problems()).toEqual(['.mcp.json:1:1 stands beside mcp.json, which means the same; keep one of them']);
+    expect(problems()).toEqual(['.mcp.json:1:1 means the same as mcp.json; keep only one of them']);
     temp.remove();
     write('README.md', 'x');
     expect(problems()).toEqual([':1:1 the config template is empty']);
@@ -223,7 +223,7 @@ describe('shared config of a group', () => {
     write('settings.json', '{"permissions": {"deny": "Bash"}}');
     expect(faults()).toEqual(['1:1 "permissions.deny" is not a list of texts']);
     write('settings.json', new Uint8Array([0xfc]));
-    expect(faults()).toEqual(['1:1 is not text in UTF-8']);
+    expect(faults()).toEqual(['1:1 is not UTF-8 text']);
     write('run.sh', 'x');
     expect(faults()).toEqual([expect.stringContaining('does not belong here')]);
   });

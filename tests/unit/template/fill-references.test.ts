@@ -130,13 +130,13 @@ describe('work references', () => {
   test('after the work was handed over, its numbers stay and the branch is reported as removed', () => {
     expect(ask('diffStat', done, { mergedInto: 'main' })).toContain('3 files changed');
     expect(ask('branch', done, { mergedInto: 'main' })).toBe(
-      '<(001 has no branch any more: its work was merged into main)>',
+      '<(001 no longer has a branch: its work was merged into main)>',
     );
   });
 
   test('work without a worktree or before its end is reported as such', () => {
     const plain = completed('done');
-    const why = 'of its own: no worktree, it worked in the project folder itself)>';
+    const why = 'of its own: it worked in the project folder without a worktree)>';
     expect(ask('diffStat', plain)).toBe(`<(001 has no diff ${why}`);
     expect(ask('branch', plain)).toBe(`<(001 has no branch ${why}`);
     expect(ask('branch', { status: 'pending' }, { workspace })).toBe('<(001 has no branch: it is pending)>');

@@ -30,7 +30,7 @@ describe('values in JSON', () => {
       fc.property(fc.oneof(fc.string(), attack, fc.json()), (value) => {
         const { text, problems } = render('{"v": {{v}}, "deny": ["Bash"]}', { v: value });
         // A value with duplicate keys is refused like a file with them.
-        if (problems.length > 0) return expect(problems[0]?.message).toContain('is there twice');
+        if (problems.length > 0) return expect(problems[0]?.message).toContain('appears twice');
         const parsed = JSON.parse(text) as { v: unknown };
         expect(Object.keys(parsed)).toEqual(['v', 'deny']);
         expect(JSON.stringify(parsed.v)).toBe(JSON.stringify(jsonOr(value)));
@@ -70,18 +70,18 @@ function jsonOr(value: string): unknown {
 
 describe('findObjectFault', () => {
   test.each([
-    ['', 0, 'a JSON object was expected, it begins with "{"'],
-    ['[1]', 0, 'a JSON object was expected, it begins with "{"'],
+    ['', 0, 'a JSON object is expected, which starts with "{"'],
+    ['[1]', 0, 'a JSON object is expected, which starts with "{"'],
     [
       '{"a": 1} x',
       9,
       'is not JSON: a value is expected: text in double quotes, a number, true, false, null, "{" or "["',
     ],
-    ['{"a": 1,}', 8, 'is not JSON: a key in double quotes is expected; a comma before "}" or "]" is one too many'],
-    ['{"a": [1,]}', 9, 'is not JSON: a value is expected; a comma before "}" or "]" is one too many'],
+    ['{"a": 1,}', 8, 'is not JSON: a key in double quotes is expected; remove a comma before "}" or "]"'],
+    ['{"a": [1,]}', 9, 'is not JSON: a value is expected; remove a comma before "}" or "]"'],
     ["{'a': 1}", 1, 'is not JSON: a value is expected: text in double quotes, a number, true, false, null, "{" or "["'],
-    ['{"a": 1 // x\n}', 8, 'is not JSON: JSON has no comments'],
-    ['{"a": "x\ny"}', 6, 'is not JSON: a quote is opened and not closed in its line'],
+    ['{"a": 1 // x\n}', 8, 'is not JSON: JSON does not allow comments'],
+    ['{"a": "x\ny"}', 6, 'is not JSON: a quote is not closed on its line'],
     ['{"a": 01}', 7, 'is not JSON: a comma is expected between two values'],
     [
       '{"a": NaN}',
@@ -89,7 +89,7 @@ describe('findObjectFault', () => {
       'is not JSON: a value is expected: text in double quotes, a number, true, false, null, "{" or "["',
     ],
     ['{"a": 1', 7, 'is not JSON: a "{" is not closed before this'],
-    ['{"deny": [1], "\\u0064eny": []}', 14, 'the key "deny" is there twice'],
+    ['{"deny": [1], "\\u0064eny": []}', 14, 'the key "deny" appears twice'],
   ])('findObjectFault agrees with the parser about %j', (text, offset, message) => {
     expect(findObjectFault(text)).toEqual({ offset, message });
   });

@@ -51,14 +51,14 @@ describe('projects of a matrix', () => {
   test('matrix projects that do not exist are refused', () => {
     folder.write('flow/empty.txt', '# nothing\n');
     const cases: readonly (readonly [string, RegExp])[] = [
-      ['"../none/*"', /^5:25 the pattern "..\/none\/\*" fits no folder, seen from .*flow$/],
+      ['"../none/*"', /^5:25 the pattern "..\/none\/\*" matches no folder, searched from .*flow$/],
       ['../services/nope', /^5:25 the project .*services\/nope does not exist$/],
       ['../services/readme.txt', /^5:25 the project .*readme.txt is not a folder$/],
       ['{ file: none.txt }', /^5:33 the list "none.txt" does not exist$/],
       ['{ file: empty.txt }', /^5:33 the list "empty.txt" names no project$/],
       ['{ file: .. }', /^5:33 the list ".." is a folder$/],
       ['""', /is empty/],
-      ['"~other/*"', /only your own home is known/],
+      ['"~other/*"', /only your own home folder is supported/],
     ];
     for (const [projects, message] of cases) expect(faultsOf(projects)).toEqual([expect.stringMatching(message)]);
   });
@@ -102,7 +102,7 @@ describe('session names of a matrix', () => {
 
   test('a repeated matrix value is refused', () => {
     expect(folder.faults('  a: { project: .., prompt: hi, matrix: { x: [1, "1", " "] } }')).toEqual([
-      '3:50 "1" is there twice',
+      '3:50 "1" appears twice',
       '3:55 the value is blank',
     ]);
   });
@@ -140,6 +140,6 @@ describe('folder patterns', () => {
     const names = found.length === 0 ? [] : projectsOf(text).map(({ definition }) => definition.projectPath);
     const real = found.map((path) => (path === 'd/inside' ? 'a' : path));
     expect(names).toEqual([...new Set(real)].map((path) => temp.at(path)));
-    if (found.length === 0) expect(faultsOf(text)).toEqual([expect.stringContaining('fits no folder')]);
+    if (found.length === 0) expect(faultsOf(text)).toEqual([expect.stringContaining('matches no folder')]);
   });
 });

@@ -128,8 +128,8 @@ test('symlinks in foreign templates cannot lead outside; the user may link own t
   symlinkSync(secret, temp.at(user, 'prompts', 'c.md'));
   temp.write(`${near}/prompts/real.md`, 'x');
   symlinkSync('real.md', temp.at(near, 'prompts', 'd.md'));
-  expect(pathOf('prompt', 'a')).toStartWith('usage: The prompt template "a" is a link that leads out of');
-  expect(pathOf('prompt', 'b')).toStartWith('usage: The prompt template "b" is a link that leads out of');
+  expect(pathOf('prompt', 'a')).toStartWith('usage: The prompt template "a" is a symlink out of');
+  expect(pathOf('prompt', 'b')).toStartWith('usage: The prompt template "b" is a symlink out of');
   expect(pathOf('prompt', 'c')).toBe(temp.at(user, 'prompts', 'c.md'));
   expect(pathOf('prompt', 'd')).toBe(temp.at(near, 'prompts', 'd.md'));
 });

@@ -40,17 +40,17 @@ describe('contents of a project file', () => {
       'acept: x\nisolate: yes\naccept: make {{target}}\nacceptTimeout: soon\nsetup: ""\nexpectChanges: true\n';
     expect(problemsIn(load(text)).map((line) => line.split(':').slice(0, 3).join(':'))).toEqual([
       '1:1 the project file has no "acept"; did you mean "accept"?',
-      '2:10 isolate has to be one of none, worktree',
+      '2:10 isolate must be one of none, worktree',
       '4:16 acceptTimeout must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
       '6:1 the project file has no "expectChanges"',
     ]);
     expect(problemsIn(load('accept: make {{target}}\nsetup: ""'))).toEqual([
-      expect.stringContaining('1:9 accept: {{target}} cannot stand in a shell command'),
+      expect.stringContaining('1:9 accept: {{target}} cannot be used in a shell command'),
       '2:8 setup: the command is blank',
     ]);
     expect(problemsIn(load('accept: true\nsetup: 12'))).toEqual([
-      '1:9 accept: expected a shell command, or false for none',
-      '2:8 setup: expected a shell command, or false for none',
+      '1:9 accept: expected a shell command, or false for no command',
+      '2:8 setup: expected a shell command, or false for no command',
     ]);
   });
 });
@@ -58,10 +58,10 @@ describe('contents of a project file', () => {
 describe('invalid project files', () => {
   test('a project file that is no map, no text or no YAML is refused', () => {
     for (const text of ['- npm test', 'npm test', '2026-01-02']) {
-      expect(problemsIn(load(text))).toEqual([expect.stringContaining('the project file has to be a map')]);
+      expect(problemsIn(load(text))).toEqual([expect.stringContaining('the project file must be a map')]);
     }
-    expect(problemsIn(load(new Uint8Array([0x61, 0x3a, 0x20, 0xff])))).toEqual(['1:1 is not text in UTF-8']);
-    expect(problemsIn(load('accept: "a\0b"'))).toEqual(['1:1 holds a NUL character, so it is no text']);
+    expect(problemsIn(load(new Uint8Array([0x61, 0x3a, 0x20, 0xff])))).toEqual(['1:1 is not UTF-8 text']);
+    expect(problemsIn(load('accept: "a\0b"'))).toEqual(['1:1 contains a NUL character']);
     expect(problemsIn(load('accept: "a\\0b"'))).toEqual(['1:9 accept: the command holds a NUL character']);
     expect(problemsIn(load('accept: [')).length).toBeGreaterThan(0);
     const bomb = Array.from({ length: 12 }, (_, level) => {

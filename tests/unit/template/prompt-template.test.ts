@@ -75,19 +75,19 @@ describe('front matter', () => {
   test.each<[string, string]>([
     [
       '---js\nmodule.exports = {}\n---\nx',
-      '1:1 the front matter begins with "---js"; only YAML after a plain "---" is read',
+      '1:1 the front matter begins with "---js"; it must start with a plain "---"',
     ],
     [
       '--- !!js/function x\n---\nx',
-      '1:1 the front matter begins with "--- !!js/function x"; only YAML after a plain "---" is read',
+      '1:1 the front matter begins with "--- !!js/function x"; it must start with a plain "---"',
     ],
-    ['---\nname: x\n', '1:1 the front matter has no end: a line with "---" alone'],
+    ['---\nname: x\n', '1:1 the front matter is not closed: add a line with only "---"'],
     ['---\nname: x\n---', '3:1 the template has no text'],
     ['', '1:1 the template has no text'],
     ['---\nname: x\nvars: []\n---\nx', '3:1 the front matter has no "vars"'],
-    ['---\n- name\n---\nx', '2:1 the front matter has to be a map ("name: value"), not a list'],
-    ['---\nvariables: a\n---\nx', '2:12 variables has to be a list, not a text'],
-    ['---\nname: [\n---\nx', '3:1 a bracket is opened above and not closed before this line'],
+    ['---\n- name\n---\nx', '2:1 the front matter must be a map ("name: value"), not a list'],
+    ['---\nvariables: a\n---\nx', '2:12 variables must be a list, not a text'],
+    ['---\nname: [\n---\nx', '3:1 a bracket above is not closed before this line'],
   ])('the front matter %j is refused', (text, problem) => {
     expect(problemsIn(parse(text))).toEqual([problem]);
   });
@@ -97,7 +97,7 @@ describe('front matter', () => {
       '---\nvariables:\n  - name: file_path\n---\nA {{file_paht}}\n\n  {{odd}} {{project.name}} {{file.path}}\n';
     expect(problemsIn(parse(text))).toEqual([
       '5:3 there is no variable "file_paht"; did you mean "file_path"?',
-      '7:3 there is no variable "odd"; declare it under "variables", or write \\{{odd}} for these characters',
+      '7:3 there is no variable "odd"; declare it under "variables", or write \\{{odd}} for literal text',
       '7:28 there is no variable "file.path"; did you mean "file_path"?',
     ]);
   });

@@ -59,8 +59,8 @@ describe('invalid references', () => {
     const cases: readonly (readonly [string, string])[] = [
       ['biuld[*]', 'there is no session "biuld"; did you mean "build"?'],
       ['', 'there is no session ""'],
-      ['build[', '"build[" names no session: write NAME, NAME[*] or NAME[VALUE]'],
-      ['build[a][b]', '"build[a][b]" names no session: write NAME, NAME[*] or NAME[VALUE]'],
+      ['build[', '"build[" is not a session reference: write NAME, NAME[*] or NAME[VALUE]'],
+      ['build[a][b]', '"build[a][b]" is not a session reference: write NAME, NAME[*] or NAME[VALUE]'],
       ['build-api', 'there is no session "build-api" in this file; write build[api]'],
       ['both-api-a', 'there is no session "both-api-a" in this file; write both[api,a]'],
       [
@@ -73,7 +73,7 @@ describe('invalid references', () => {
       ['build[]', '"build" has no session for ""'],
       [
         'both[api]',
-        '"api" fits 3 sessions of "both" (both-api-a, both-api-b, both-api-x-y); give a value for each ' +
+        '"api" matches 3 sessions of "both" (both-api-a, both-api-b, both-api-x-y); add a value for each ' +
           'of project, flavour, separated by commas',
       ],
       ['both[api,c]', '"both" has no session for "api,c"; did you mean "api,a"?'],
@@ -98,7 +98,7 @@ describe('invalid references', () => {
       `  a: { prompt: hi, matrix: { projects: "../{left,right}/app" } }\n  b: { project: .., prompt: ` +
       `hi, dependsOn: "${target}" }`;
     expect(folder.faults(text('a[app]'))).toEqual([
-      expect.stringContaining('"app" fits 2 sessions of "a" (a-app, a-app-2); give more'),
+      expect.stringContaining('"app" matches 2 sessions of "a" (a-app, a-app-2); give more'),
     ]);
     expect(folder.sessions(text('a[../right/app]')).at(-1)?.dependsOn).toEqual(['a-app-2']);
   });
@@ -125,7 +125,7 @@ describe('references in prompts', () => {
     const text =
       '  a: { project: .., prompt: hi }\n  a.result: { project: .., prompt: hi }\n  c: { project: .., ' +
       'dependsOn: [a, a.result], prompt: "{{sessions.a.result.result}} {{sessions.a.result}}" }';
-    expect(folder.faults(text)).toEqual([expect.stringContaining('say what of "a.result" is meant')]);
+    expect(folder.faults(text)).toEqual([expect.stringContaining('add a field to "a.result"')]);
     expect(folder.sessions(text.replace(' {{sessions.a.result}}', '')).at(-1)?.references[0]?.keys).toEqual([
       'a.result',
     ]);
@@ -138,10 +138,10 @@ describe('references in prompts', () => {
       `}, dependsOn: "mid[matrix.project]" }`;
     expect(folder.sessions(chain('matrix.project')).at(-1)?.references[0]?.keys).toEqual(['build-web']);
     expect(folder.faults(chain('*'))).toEqual([
-      expect.stringContaining('"last" does not wait for "build[*]"; add it to its dependsOn'),
+      expect.stringContaining('"last" does not depend on "build[*]"; add it to its dependsOn'),
     ]);
     expect(folder.faults(chain('api'))).toEqual([
-      expect.stringContaining('"last" does not wait for "build[api]"; add it to its dependsOn'),
+      expect.stringContaining('"last" does not depend on "build[api]"; add it to its dependsOn'),
     ]);
   });
 });

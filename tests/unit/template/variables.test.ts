@@ -36,7 +36,7 @@ const resolve = (specs: readonly VariableSpec[], given: Record<string, string>) 
   resolveVariables(specs, given, { world: templateWorld, folder: temp.path });
 
 const noName =
-  'is no plain name; expected letters, digits, "-", "_" or ".", 64 at most, a letter or digit first, no "..", ' +
+  'is not a plain name; expected letters, digits, "-", "_" or ".", 64 at most, a letter or digit first, no "..", ' +
   'and no "." or ".lock" at the end';
 
 describe('declarations', () => {
@@ -63,19 +63,19 @@ describe('declarations', () => {
   test.each<[string, string]>([
     [
       '- {name: a, required: true, default: x}',
-      '1:38 0.default: a required variable has no default; leave out one of the two',
+      '1:38 0.default: a required variable cannot have a default; remove one of the two',
     ],
-    ['- {name: a, type: enum}', '1:3 0: an enum needs the list of its values'],
-    ['- {name: a, type: enum, values: [ab, cd], default: z}', '1:52 0.default: "z" is none of "ab", "cd"'],
-    ['- {name: a, type: enum, values: [x, x]}', '1:33 0.values: "x" is there twice'],
-    ['- {name: a, values: [x]}', '1:21 0.values: only an enum has values, this is a string'],
+    ['- {name: a, type: enum}', '1:3 0: an enum needs a list of values'],
+    ['- {name: a, type: enum, values: [ab, cd], default: z}', '1:52 0.default: "z" is not one of "ab", "cd"'],
+    ['- {name: a, type: enum, values: [x, x]}', '1:33 0.values: "x" appears twice'],
+    ['- {name: a, values: [x]}', '1:21 0.values: only an enum can have values, not a string'],
     ['- {name: a, type: number, default: many}', '1:36 0.default: "many" is not a number'],
     ['- {name: a, type: name, default: x.lock}', `1:34 0.default: "x.lock" ${noName}`],
     ['- {name: a, type: boolean, default: 1}', '1:37 0.default: "1" is neither true nor false'],
     ['- name: a\n- name: a', '2:9 1.name: "a" is declared twice'],
     ['- {name: a, requird: true}', '1:13 0 has no "requird"; did you mean "required"?'],
     ['- {required: true}', '1:3 0.name is missing'],
-    ['- {name: a, default: [x]}', '1:22 0.default: expected a text, a number or true or false'],
+    ['- {name: a, default: [x]}', '1:22 0.default: expected text, a number, true or false'],
   ])('the variable declaration %s is a problem', (text, problem) => {
     expect(problemsIn(read(text, variableList()))).toEqual([problem]);
   });
@@ -94,7 +94,7 @@ describe('declarations', () => {
     expect(problemsIn(read(text, variableList())).map((one) => one.split(' ')[0])).toEqual(['1:10', '2:3', '3:13']);
     const odd = '1x: 3\nc: [2]\nd: {requird: true}\n';
     expect(problemsIn(read(odd, variableMap()))).toEqual([
-      expect.stringContaining('1:1 "1x" cannot be a name: a name has 1 to 64 letters'),
+      expect.stringContaining('1:1 "1x" is not a valid name: a name has 1 to 64 letters'),
       '2:4 c: expected a default value, or a map such as {required: true}',
       '3:5 d has no "requird"; did you mean "required"?',
     ]);
@@ -179,15 +179,15 @@ describe('resolving', () => {
     [
       { type: 'enum', values: ['strict', 'loose'] },
       'stirct',
-      '"stirct" is none of "strict", "loose"; did you mean "strict"?',
+      '"stirct" is not one of "strict", "loose"; did you mean "strict"?',
     ],
     [{ type: 'path' }, '', 'the path is empty'],
     [{ type: 'name' }, '../x', `"../x" ${noName}`],
     [{ type: 'name' }, "a'b", `"a'b" ${noName}`],
     [{ type: 'name' }, 'a\n', `"a\\n" ${noName}`],
     [{ type: 'name' }, '', `"" ${noName}`],
-    [{ type: 'string' }, 'a\0b', 'it holds a NUL character'],
-    [{ type: 'path' }, 'a\0b', 'it holds a NUL character'],
+    [{ type: 'string' }, 'a\0b', 'it contains a NUL character'],
+    [{ type: 'path' }, 'a\0b', 'it contains a NUL character'],
   ])('the variable type %j refuses %j', (more, text, problem) => {
     expect(resolve([spec('v', more)], { v: text })).toEqual({
       values: {},
@@ -213,8 +213,8 @@ describe('resolving', () => {
     const trouble = (path: string) => resolve([spec('v', { type: 'file' })], { v: path }).problems[0];
     expect(trouble('none')).toBe(`the variable "v": the file ${temp.at('none')} does not exist`);
     expect(trouble('large')).toEndWith('is larger than 256 KiB');
-    expect(trouble('latin')).toEndWith('is not text in UTF-8');
-    expect(trouble('nul')).toEndWith('holds a NUL character, so it is no text');
+    expect(trouble('latin')).toEndWith('is not UTF-8 text');
+    expect(trouble('nul')).toEndWith('contains a NUL character');
     expect(trouble('folder')).toEndWith('is a folder');
     expect(trouble('pipe')).toEndWith('is not a regular file');
     expect(trouble('/dev/zero')).toEndWith('is not a regular file');

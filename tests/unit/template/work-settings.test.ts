@@ -36,18 +36,18 @@ describe('refused work settings', () => {
 
   test('a work setting that a session cannot have is refused with its reason', () => {
     expect(faults({ isolate: 'none', setup: 'x', commit: false }, repository)).toEqual([
-      'setup is run in a new worktree only, and the session gets none',
-      'commit is about worktrees only, and the session gets none',
+      'setup applies only to a new worktree, and the session gets none',
+      'commit applies only to worktrees, and the session gets none',
     ]);
     expect(faults({ setup: 'x', expectChanges: true, commit: false }, null)).toEqual([
-      'setup is run in a new worktree only, and the project is not in a git repository',
-      'commit is about worktrees only, and the project is not in a git repository',
-      'expectChanges takes a git repository, and the project is in none',
+      'setup applies only to a new worktree, and the project is not in a git repository',
+      'commit applies only to worktrees, and the project is not in a git repository',
+      'expectChanges needs a git repository, and the project is not in one',
     ]);
     expect(faults({ acceptRetries: 1, acceptTimeoutMs: 1_000, setupTimeoutMs: 1_000 }, repository)).toEqual([
-      'acceptRetries means nothing without an accept command',
-      'acceptTimeoutMs means nothing without an accept command',
-      'setupTimeoutMs means nothing without a setup command that is run',
+      'acceptRetries has no effect without an accept command',
+      'acceptTimeoutMs has no effect without an accept command',
+      'setupTimeoutMs has no effect without a setup command',
     ]);
   });
 });

@@ -15,16 +15,16 @@ const ok = 'project: .., prompt: hi';
 
 describe('form', () => {
   test('a file that is no workflow is refused', () => {
-    expect(folder.allFaults('')).toEqual(['1:1 a workflow is a map with "version: 1" and "sessions"']);
-    expect(folder.allFaults('- 1')).toEqual(['1:1 a workflow is a map with "version: 1" and "sessions"']);
-    expect(folder.allFaults('sessions: {}')).toEqual(['1:1 version is missing: begin the file with "version: 1"']);
+    expect(folder.allFaults('')).toEqual(['1:1 a workflow must be a map with "version: 1" and "sessions"']);
+    expect(folder.allFaults('- 1')).toEqual(['1:1 a workflow must be a map with "version: 1" and "sessions"']);
+    expect(folder.allFaults('sessions: {}')).toEqual(['1:1 version is missing: start the file with "version: 1"']);
     expect(folder.allFaults('version: 2\nagents: {}')).toEqual([
       '1:10 version 2 is newer than this program, which knows version 1',
     ]);
     expect(folder.allFaults('version: "1"')).toEqual([expect.any(String), '1:10 version: expected 1']);
     expect(folder.allFaults('version: 1')).toEqual(['1:1 sessions is missing']);
     expect(folder.allFaults('version: 1\n---\nversion: 1')).toEqual([
-      '2:1 another document begins here (---), and the file may hold only one',
+      '2:1 a second document starts here (---); the file may contain only one',
     ]);
     expect(folder.allFaults('version: 1\nsessions: {}')).toEqual([
       '2:11 sessions: a workflow needs at least one session',
@@ -67,13 +67,13 @@ describe('form', () => {
 
   test('invalid session names are reported', () => {
     for (const name of ['"1"', '"a b"', '-a', '"😀"', 'a/b', 'x'.repeat(65), '""', '"\\u0000"']) {
-      expect(folder.faults(`  ${name}: { ${ok} }`)).toEqual([expect.stringMatching(/^3:3 .*cannot be a name/)]);
+      expect(folder.faults(`  ${name}: { ${ok} }`)).toEqual([expect.stringMatching(/^3:3 .*is not a valid name/)]);
     }
   });
 
   test('a duplicate session name is reported', () => {
     expect(folder.faults(`  a: { ${ok} }\n  a: { ${ok} }`)).toEqual([
-      '4:3 the key "a" stands twice in its map: leave one of them out',
+      '4:3 the key "a" appears twice in its map; remove one of them',
     ]);
   });
 
@@ -89,9 +89,9 @@ describe('form', () => {
     expect(faults).toHaveLength(3);
     expect(faults.at(-1)).toEndWith('a matrix needs a key, such as "projects"');
     expect(folder.faults(`  a: { ${ok}, matrix: { name: [x], project: [x], "a b": [x] } }`)).toEqual([
-      expect.stringContaining('"name" is taken: {{matrix.name}} comes from "projects"'),
-      expect.stringContaining('"project" is taken'),
-      expect.stringContaining('cannot be a key'),
+      expect.stringContaining('"name" is reserved: {{matrix.name}} comes from "projects"'),
+      expect.stringContaining('"project" is reserved'),
+      expect.stringContaining('is not a valid key'),
     ]);
   });
 });
@@ -100,7 +100,7 @@ describe('variables', () => {
   test('a variable that only its user can set is reported', () => {
     const text = `version: 1\nvars:\n  ticket: { required: true }\nsessions: { a: { ${ok} } }`;
     expect(folder.allFaults(text, {})).toEqual([
-      '3:11 the variable "ticket" has no value; give it one with --var ticket=VALUE',
+      '3:11 the variable "ticket" has no value; set it with --var ticket=VALUE',
     ]);
   });
 
@@ -109,9 +109,9 @@ describe('variables', () => {
       `version: 1\nvars:\n  ticket: { required: true }\n  level: { type: enum, values: [low, high], ` +
       `required: true }\nsessions: { a: { ${ok} } }`;
     expect(folder.allFaults(text, { tickets: 'x', level: 'hihg' })).toEqual([
-      '3:3 there is no variable "tickets" to give; did you mean "ticket"?',
+      '3:3 there is no variable "tickets" to set; did you mean "ticket"?',
       '3:11 the variable "ticket" has no value; did you mean it by "tickets"?',
-      '4:10 the variable "level": "hihg" is none of "low", "high"; did you mean "high"?',
+      '4:10 the variable "level": "hihg" is not one of "low", "high"; did you mean "high"?',
     ]);
   });
 
@@ -176,7 +176,7 @@ describe('variables', () => {
       '    vars: { other: "{{sessions.a.result}}" }\n';
     expect(folder.allFaults(text)).toEqual([
       '2:11 there is no variable "tiket"; did you mean "ticket"?',
-      '7:20 "matrix.x" is not known here: there is no matrix',
+      '7:20 "matrix.x" is undefined here: there is no matrix',
     ]);
     expect(folder.allFaults(text.replace('["{{matrix.x}}"]', '[one]'))).toEqual([
       '2:11 there is no variable "tiket"; did you mean "ticket"?',
@@ -184,7 +184,7 @@ describe('variables', () => {
       '10:11 there is no variable "tiket"; did you mean "ticket"?',
       '10:25 the matrix has no key "y"; did you mean "x"?',
       '11:13 nothing in this session uses the variable "other"',
-      '11:21 "sessions.a.result" can only stand in a prompt: the result is not known before',
+      '11:21 "sessions.a.result" can be used only in a prompt, because the result is not known earlier',
     ]);
   });
 });
@@ -196,11 +196,11 @@ describe('projects', () => {
       '  a: { prompt: hi }\n  b: { prompt: hi, project: nowhere }\n  c: { prompt: hi, project: file.txt }\n' +
       '  d: { prompt: hi, project: "~someone/x" }\n  e: { prompt: hi, project: "a\\0b" }\n';
     expect(folder.faults(text)).toEqual([
-      '3:3 "a" has no project: give it "project", or a matrix with "projects"',
+      '3:3 "a" has no project: add "project", or a matrix with "projects"',
       `4:29 the project ${folder.at('flow/nowhere')} does not exist`,
       `5:29 the project ${folder.at('flow/file.txt')} is not a folder`,
-      '6:29 the project "~someone/x" begins with "~" and no "/"; only your own home is known',
-      '7:29 the project "a\\u0000b" cannot be a path: it holds a NUL character',
+      '6:29 the project "~someone/x" starts with "~" but not "~/"; only your own home folder is supported',
+      '7:29 the project "a\\u0000b" is not a valid path: it contains a NUL character',
     ]);
   });
 });
@@ -208,7 +208,7 @@ describe('projects', () => {
 describe('task', () => {
   test('a missing or empty task is reported', () => {
     expect(folder.faults('  a: { project: .. }\n  b: { project: .., prompt: " " }')).toEqual([
-      '3:3 "a" has no task: give it "prompt" or "template"',
+      '3:3 "a" has no task: add "prompt" or "template"',
       '4:29 the prompt is blank',
     ]);
   });
@@ -262,7 +262,7 @@ describe('config templates', () => {
   test('conflicting and lost settings are reported: own settings beside none, and lost deny rules', () => {
     const own = 'settingsOverride: { permissions: { deny: [Bash] } }';
     const text = `  a:\n    project: ..\n    prompt: hi\n    config:\n      generateSettings: false\n      ${own}\n`;
-    const fault = expect.stringMatching(/^8:25 .*has no effect with generateSettings: false; leave one of them out$/);
+    const fault = expect.stringMatching(/^8:25 .*has no effect with generateSettings: false; remove one of them$/);
     expect(folder.faults(text)).toEqual([fault]);
     expect(folder.validate(`version: 1\nsessions:\n${text}`)).toEqual([fault]);
     expect(folder.faults(text.replace('false', 'true'))).toEqual([]);
@@ -284,7 +284,7 @@ describe('dependency problems', () => {
     expect(folder.faults(text)).toEqual([
       expect.stringMatching(/^3:\d+ the dependencies form a cycle: a -> c -> b -> a$/),
       expect.stringMatching(/^3:\d+ there is no session "bb"; did you mean "b"\?$/),
-      expect.stringMatching(/^6:\d+ "d" would wait for itself$/),
+      expect.stringMatching(/^6:\d+ "d" depends on itself$/),
     ]);
   });
 
@@ -306,15 +306,15 @@ describe('dependency problems', () => {
       {{sessions.two[*].result}}
   four: { ${ok} }`;
     expect(folder.faults(text)).toEqual([
-      '10:7 "three" does not wait for "four"; add it to its dependsOn',
+      '10:7 "three" does not depend on "four"; add it to its dependsOn',
       '11:7 "three" cannot use its own result',
       '12:7 there is no session "tow"; did you mean "two"?',
       '13:7 "two" has no outputSchema, so it has no .structured; use .result',
-      '14:7 .diffStat is one text, so nothing can follow it',
-      '15:7 .branch is one text, so nothing can follow it',
+      '14:7 .diffStat is plain text and has no fields',
+      '15:7 .branch is plain text and has no fields',
       '16:7 a session has no "resutl"; did you mean "result"?',
-      '17:7 a result is one text; its fields are in .structured when the session has an outputSchema',
-      '18:7 say what of "two" is meant: .result, .structured, .diffStat or .branch',
+      '17:7 a result is plain text; with an outputSchema its fields are in .structured',
+      '18:7 add a field to "two": .result, .structured, .diffStat or .branch',
       '19:7 "two" has no matrix: write two without "[*]"',
     ]);
   });
@@ -334,7 +334,7 @@ describe('dependency problems', () => {
     ]);
     expect(folder.faults(text('.uses[0].file'))).toEqual([]);
     expect(folder.faults(text(''))).toEqual([]);
-    expect(folder.faults(text('..uses'))).toEqual([expect.stringContaining('is no way into a result')]);
+    expect(folder.faults(text('..uses'))).toEqual([expect.stringContaining('is not a path into a result')]);
   });
 });
 

@@ -88,26 +88,26 @@ sessions:
 describe('refused work settings', () => {
   test('a wrong work setting is reported at its key', () => {
     expect(folder.faults(`  a: { ${api}, isolate: none, setup: npm ci, commit: false }`)).toEqual([
-      '3:68 setup is run in a new worktree only, and the session gets none',
-      '3:84 commit is about worktrees only, and the session gets none',
+      '3:68 setup applies only to a new worktree, and the session gets none',
+      '3:84 commit applies only to worktrees, and the session gets none',
     ]);
     expect(folder.faults(`  a: { ${api}, acceptRetries: 2, acceptTimeout: 5m, setupTimeout: 5m }`)).toEqual([
-      expect.stringContaining('acceptRetries means nothing without an accept command'),
-      expect.stringContaining('acceptTimeout means nothing without an accept command'),
-      expect.stringContaining('setupTimeout means nothing without a setup command'),
+      expect.stringContaining('acceptRetries has no effect without an accept command'),
+      expect.stringContaining('acceptTimeout has no effect without an accept command'),
+      expect.stringContaining('setupTimeout has no effect without a setup command'),
     ]);
     expect(folder.faults(`  a: { ${api}, acceptRetries: 11 }`)).toHaveLength(1);
     expect(folder.faults(`  a: { ${api}, isolate: yes }`)).toHaveLength(1);
   });
 
   test('a worktree without a repository is reported', () => {
-    const why = `isolate: worktree takes a git repository, and ${folder.path} is in none`;
+    const why = `isolate: worktree needs a git repository, and ${folder.path} is not in one`;
     expect(folder.faults('  a: { project: .., prompt: hi, isolate: worktree }')).toEqual([`3:42 ${why}`]);
     expect(
       folder.allFaults('version: 1\ngroup: { isolate: worktree }\nsessions:\n  a: { project: .., prompt: hi }'),
     ).toEqual([`4:6 group: ${why}`]);
     expect(folder.faults('  a: { project: .., prompt: hi, expectChanges: true }')).toEqual([
-      '3:48 expectChanges takes a git repository, and the project is in none',
+      '3:48 expectChanges needs a git repository, and the project is not in one',
     ]);
   });
 
@@ -134,8 +134,8 @@ describe('refused work settings', () => {
     const prompt = '{{sessions.a.branch.x}} {{sessions.a.diffStat[0]}} {{sessions.a.brunch}}';
     const text = `  a: { ${api} }\n  b: { project: .., dependsOn: a, prompt: "${prompt}" }`;
     expect(folder.faults(text)).toEqual([
-      expect.stringContaining('.branch is one text, so nothing can follow it'),
-      expect.stringContaining('.diffStat is one text, so nothing can follow it'),
+      expect.stringContaining('.branch is plain text and has no fields'),
+      expect.stringContaining('.diffStat is plain text and has no fields'),
       expect.stringContaining('a session has no "brunch"; did you mean "branch"?'),
     ]);
   });
@@ -179,7 +179,7 @@ describe('project files', () => {
   test('project files that require a worktree outside a repository are reported', () => {
     const file = folder.write('.claude-code-agent/project.yaml', 'isolate: worktree');
     expect(folder.faults('  a: { project: .., prompt: hi }')).toEqual([
-      `3:6 ${file}: isolate: worktree takes a git repository, and ${folder.path} is in none`,
+      `3:6 ${file}: isolate: worktree needs a git repository, and ${folder.path} is not in one`,
     ]);
     expect(folder.sessions('  a: { project: .., prompt: hi, isolate: none }')).toHaveLength(1);
   });

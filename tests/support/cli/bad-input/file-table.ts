@@ -16,7 +16,7 @@ export function strangeFiles(ground: Ground): readonly Mistake[] {
   return [
     mistake(['group', 'show', missing], 1, 'events.jsonl is missing', restore),
     mistake(['session', 'show', `${missing}/001`], 1, 'events.jsonl is missing', restore),
-    mistake(['group', 'show', folder], 1, 'ends before its first line does', restore),
+    mistake(['group', 'show', folder], 1, 'has no complete first line', restore),
     mistake(add(locked), 1, 'runner.lock: EISDIR', 'permissions'),
     mistake(['group', 'run', locked], 1, 'runner.lock: EISDIR', 'permissions'),
     mistake(['group', 'show', linked], 1, 'belongs to the group', restore),

@@ -24,9 +24,9 @@ const needing = (...numbers: number[]): string => `"dependsOn":${JSON.stringify(
 
 /** Every log has six lines: the header, the group, the sessions one, two and three (which needs two), the start. */
 const damages: readonly (readonly [slug: string, culprit: string, next: string, change: Change])[] = [
-  ['no-bytes', 'ends before its first line does', restore, () => []],
+  ['no-bytes', 'has no complete first line', restore, () => []],
   ['no-header', 'Line 1 of', restore, (lines) => lines.slice(1)],
-  ['only-header', 'does not say which group it is for', restore, (lines) => lines.slice(0, 1)],
+  ['only-header', 'does not name its group', restore, (lines) => lines.slice(0, 1)],
   ['newer', 'says version 9', newer, edit(1, '"version":3', '"version":9')],
   ['older', 'made by a version before 0.3', 'Delete it with', edit(1, '"version":3', '"version":2')],
   ['future-event', 'Line 4 of', newer, edit(4, 'session_added', 'session_cloned')],
@@ -40,7 +40,7 @@ const damages: readonly (readonly [slug: string, culprit: string, next: string, 
     restore,
     (lines) => lines.map((line) => line.replaceAll('-other-log"', '-x"')),
   ],
-  ['impossible', 'cannot have happened', restore, edit(6, 'group_started', 'group_completed')],
+  ['impossible', 'is not a possible event', restore, edit(6, 'group_started', 'group_completed')],
   [
     'cycle',
     'cycle: one -> two -> one',

@@ -13,8 +13,8 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
   const faber = ['group', 'create', 'x', '--from', 'faber', '--var', 'work=Reset a password by mail', '--var'];
   return [
     // It ends up in names of files and in command lines that the sessions are told.
-    mistake([...faber, 'work_id=../x'], 2, '"../x" is no plain name', 'nothing was started'),
-    mistake([...faber, 'work_id=$(id)'], 2, '"$(id)" is no plain name', 'nothing was started'),
+    mistake([...faber, 'work_id=../x'], 2, '"../x" is not a plain name', 'nothing was started'),
+    mistake([...faber, 'work_id=$(id)'], 2, '"$(id)" is not a plain name', 'nothing was started'),
     mistake(['group', 'run', 'empty'], 2, `Group ${id('empty')} has no sessions`, addOne),
     mistake(['group', 'resume', 'empty'], 2, `Group ${id('empty')} has no sessions`, addOne),
     mistake(['group', 'run', 'empty', '--rehearse'], 2, `Group ${id('empty')} has no sessions`, addOne),

@@ -56,10 +56,10 @@ describe('artifacts', () => {
     [
       'a symlink out of the project',
       () => symlinkSync('/etc/hostname', join(ground.root, 'spec.md')),
-      'leads out of the project',
+      'out of the project',
     ],
     ['a symlink to itself', () => symlinkSync('spec.md', join(ground.root, 'spec.md')), 'cannot be read (ELOOP)'],
-    ['a device', () => symlinkSync('/dev/zero', join(ground.root, 'spec.md')), 'leads out of the project'],
+    ['a device', () => symlinkSync('/dev/zero', join(ground.root, 'spec.md')), 'out of the project'],
   ])('an artifact that is %s is named and not read', (_, make, trouble) => {
     make();
     ground.begin(spec);
@@ -86,7 +86,7 @@ describe('files of the run', () => {
     const state = join(ground.root, statePathOf(runId));
     rmSync(state);
     symlinkSync(outside, state);
-    expect(ground.call('session-start').notes?.why).toContain('leads out of the project');
+    expect(ground.call('session-start').notes?.why).toContain('out of the project');
     fifo(statePathOf(runId));
     expect(ground.call('session-start').notes?.why).toContain('is not a regular file');
     rmSync(state);
@@ -190,7 +190,7 @@ describe('workflow configuration', () => {
     const { problems } = parsed.value;
     for (const part of [
       'w.json:2:13: phases: expected',
-      'w.json:6:14: there are two artifacts good',
+      'w.json:6:14: the id good is used twice',
       'w.json:6:30: good: type must be one of',
       'w.json:6:7: good: description is missing',
       'w.json:6:53: good: required must be',

@@ -96,7 +96,7 @@ describe('project selection', () => {
     root.write('clients/node_modules/x/resume-context.md', '---\nsession_ids: [fff]\n---\n');
     expect(['ccc', 'ddd', 'eee', 'fff'].map(find)).toEqual(['web', 'api', 'clients/other/api', undefined]);
     expect((await root.answer({ event: 'session-end' })).notes).toBeUndefined();
-    expect(findProjects(diskFiles, root.folder).troubles).toEqual([`/ lies outside of ${root.folder}`]);
+    expect(findProjects(diskFiles, root.folder).troubles).toEqual([`/ is outside of ${root.folder}`]);
     root.write('01-planning/resume-context.md', '---\nsession_ids: []\n---\n');
     expect(handoverProjectHere(diskFiles, root.folder)?.folder).toBe(root.folder);
     await root.answer({ event: 'pre-compact', sessionId: 'ggg' });
@@ -304,8 +304,8 @@ describe('handed over text', () => {
     expect(text.length).toBeLessThanOrEqual(charactersMax);
     expect(text).toContain('- fifo (is not a regular file)');
     expect(text).toContain('- folder (is not a regular file)');
-    expect(text).toContain('- out (is a link that leads out of the project)');
-    expect(text).toContain('- device (is a link that leads out of the project)');
+    expect(text).toContain('- out (is a symlink out of the project)');
+    expect(text).toContain('- device (is a symlink out of the project)');
     expect(text).toContain('- loop (cannot be read (ELOOP))');
     expect(text).toMatch(/- \/etc\/passwd \(/);
     expect(text).toContain('--- HANDOVER FILE big.md ---');

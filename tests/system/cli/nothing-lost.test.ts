@@ -37,7 +37,7 @@ describe('ignored files written by a session', () => {
     const folder = join(group.paths.sessions, group.session('a'));
     writeTree(folder, { 'ignored-before.txt': 'out/made-by-setup.txt\0.env' });
   });
-  const named = 'The worktree of 001 a holds files that git ignores: out/report.pdf.';
+  const named = 'The worktree of 001 a contains files that git ignores: out/report.pdf.';
 
   test('group merge --dry-run names them and how to keep them', async () => {
     const { code, stdout } = await merge(group, '--dry-run');
@@ -48,7 +48,7 @@ describe('ignored files written by a session', () => {
   test('group merge --keep-ignored keeps the worktree until a merge without it', async () => {
     const kept = await merge(group, '--keep-ignored');
     expect(kept.code).toBe(0);
-    expect(kept.stdout).toContain('Kept the worktree of 001 a: It holds files that git ignores: out/report.pdf.');
+    expect(kept.stdout).toContain('Kept the worktree of 001 a: It contains files that git ignores: out/report.pdf.');
     expect(readFileSync(join(group.path('a'), 'out/report.pdf'), 'utf8')).toBe('pdf\n');
     const { code, stderr } = await merge(group);
     expect(code).toBe(0);
@@ -61,7 +61,9 @@ describe('ignored files written by a session', () => {
     writeTree(other.path('b'), { 'run.log': 'log\n' });
     const deleted = await user.run('group', 'delete', other.id, '--yes');
     expect(deleted.code).toBe(0);
-    expect(deleted.stderr).toContain('The worktree of 001 b holds files that git ignores: run.log. They are removed');
+    expect(deleted.stderr).toContain(
+      'The worktree of 001 b contains files that git ignores: run.log. They are removed',
+    );
     git(user.folderOf(shop), 'merge', '--quiet', '--no-edit', group.branch('a'));
     const archived = await user.run('group', 'archive', group.id);
     expect(archived.code).toBe(0);

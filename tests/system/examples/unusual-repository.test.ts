@@ -101,7 +101,9 @@ example('what the session did to the parts that all worktrees share is named at 
   expect(messages).toMatch(/The git configuration of [^"]+shop was changed while the session ran: alias\.st\./);
   expect(messages).toContain('Your own git configuration was changed while the session ran: alias.last.');
   expect(messages).toMatch(/A stash was created in [^"]+shop while the session ran: [0-9a-f]{12} \(WIP on /);
-  expect(JSON.stringify((await sessionOf('web')).warnings)).toContain('holds files that git ignores: out/report.pdf.');
+  expect(JSON.stringify((await sessionOf('web')).warnings)).toContain(
+    'contains files that git ignores: out/report.pdf.',
+  );
 });
 
 example(

@@ -128,7 +128,7 @@ export function graphProblem(state: GroupState, changed: readonly SessionDefinit
     const { name } = byId.get(lost) ?? {};
     const quote = `${titleOf(definition)} quotes ${numberedName(lost, name)} in its prompt`;
     const message = `${quote} and would not depend on it any more.`;
-    return fail('usage', message, 'Give that prompt first without the quote, or keep the dependency.');
+    return fail('usage', message, 'Remove the quote from the prompt first, or keep the dependency.');
   }
   return null;
 }

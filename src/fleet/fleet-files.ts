@@ -104,7 +104,7 @@ function readPrivate<T>(files: Files, path: string, shape: z.ZodType<T>): Result
   }
   const parsed = shape.safeParse(value);
   if (parsed.success) return ok(parsed.data);
-  return fail('corrupt-file', `${path} is damaged, and nothing of it is used.`, inOrder);
+  return fail('corrupt-file', `${path} is damaged and is not used.`, inOrder);
 }
 
 /** A file with keys. Null when there is none; fails with `usage` when other users can read it. */

@@ -299,11 +299,7 @@ export function withoutPassword(redis: string): string {
 
 // Why Redis did not answer, as a sentence with the next step.
 
-const password = [
-  /WRONGPASS|NOAUTH/,
-  'refuses the user or the password',
-  'Give the right ones in its address.',
-] as const;
+const password = [/WRONGPASS|NOAUTH/, 'refuses the user or the password', 'Correct them in its address.'] as const;
 const refused = [/ECONNREFUSED/, 'refuses the connection', 'Start it, or correct the address.'] as const;
 const certificate = [
   /certificate|CERT_|SSL|TLS|wrong version number/i,

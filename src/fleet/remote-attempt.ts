@@ -264,7 +264,7 @@ export class RemoteAttempt implements HostedAttempt {
       return notReached(fail('other-host', message, 'Free some space there.').failure);
     }
     const message = `What the session made on host ${place.host} cannot be brought here: ${rest}`;
-    return fail('worktree-failed', message, 'Fetch it from there before the session is retried.');
+    return fail('worktree-failed', message, 'Fetch it from there before you retry the session.');
   }
 
   async endNow(): Promise<boolean> {
@@ -299,7 +299,7 @@ const ofMachine: ReadonlySet<string> = new Set(['busy', 'claude-missing', 'claud
 
 function notTaken(host: string, { message }: Failure): Failure {
   const what = `What host ${host} sent of the session cannot be taken in: ${message}`;
-  return fail('worktree-failed', what, 'Look at that host before the session is retried.').failure;
+  return fail('worktree-failed', what, 'Check that host before you retry the session.').failure;
 }
 
 function refusedBy(host: string, { failure }: News<'refused'>): Result<never> {

@@ -112,7 +112,7 @@ export class WorkCode {
     if (url !== undefined) return ok({ url, isOnHost: false });
     const message = `The host ${host} cannot be reached by ssh, and the repository has no remote that both reach.`;
     const add = ['host', 'add', host, '--ssh', 'USER@HOST'];
-    return fail('worktree-failed', message, advise('Give the repository a remote, or add the host by ssh', add));
+    return fail('worktree-failed', message, advise('Add a remote to the repository, or add the host with ssh', add));
   }
 }
 

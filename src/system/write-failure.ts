@@ -3,9 +3,9 @@ import { type Failure, fail } from '../core/failure.ts';
 
 const writeCures: Readonly<Record<string, string>> = {
   ENOSPC: 'Free some disk space and run the command again.',
-  EDQUOT: 'Your disk quota is used up: free some of it and run the command again.',
-  EROFS: 'Its disk is read-only: look what the system says of it, then run the command again.',
-  EIO: 'Its disk does not answer: look what the system says of it, then run the command again.',
+  EDQUOT: 'Your disk quota is exhausted: free some space and run the command again.',
+  EROFS: 'Its disk is read-only: check the system log, then run the command again.',
+  EIO: 'Its disk does not respond: check the system log, then run the command again.',
   ENXIO: 'It is not a regular file: look at it and move it away, then run the command again.',
   EFBIG: 'A file may not become that large here: raise the limit ("ulimit -f"), then run the command again.',
 };
@@ -21,6 +21,6 @@ export function writeFailure(path: string, error: unknown): Failure {
 
 /** For a symlink where only our files and folders may be: its target may belong to someone else. */
 export function linkFailure(path: string): Failure {
-  const message = `${path} is a symbolic link, or is reached by one, and nothing is written through it.`;
+  const message = `${path} is a symlink or is reached through one, so it is not written.`;
   return fail('write-failed', message, 'Remove the link, then run the command again.').failure;
 }

@@ -205,6 +205,6 @@ function inPlace(definition: SessionDefinition): GroupHold {
   return refusal(
     definition,
     why,
-    advise('Give it a worktree with --isolate worktree, or take --requires and --host away.'),
+    advise('Give it a worktree with --isolate worktree, or remove --requires and --host.'),
   );
 }

@@ -121,7 +121,7 @@ export class Agent {
   }
 
   #tellError({ record }: Slot, error: unknown): void {
-    this.#context.tell(`Session ${record.sessionId} could not be gone on with: ${errorText(error)}`);
+    this.#context.tell(`Session ${record.sessionId} could not be continued: ${errorText(error)}`);
   }
 
   #watchGuard(): void {
@@ -247,7 +247,7 @@ export class Agent {
     const { engine, config } = this.#context;
     const pause = () => this.#pause();
     const hear = (entry: Entry) =>
-      this.#hear(entry).catch((error) => this.#context.tell(`A message could not be followed: ${errorText(error)}`));
+      this.#hear(entry).catch((error) => this.#context.tell(`A message could not be handled: ${errorText(error)}`));
     return follow(engine, toHostStream(config.name), { hear, pause, isClosed: () => this.#isClosed });
   }
 
@@ -321,7 +321,7 @@ export class Agent {
     } catch (error) {
       this.#held.delete(token);
       tell(`An order for session ${order.sessionId} was refused: ${errorText(error)}`);
-      this.#refuse(record, fail('other-host', `It cannot write down its order: ${errorText(error)}.`, '').failure);
+      this.#refuse(record, fail('other-host', `The host cannot save the order: ${errorText(error)}.`, '').failure);
       return;
     }
     void attempt.begin().catch((error) => this.#tellError(slot, error));
@@ -338,7 +338,7 @@ export class Agent {
   }
 }
 
-const noSlot = fail('other-host', 'The lease of the slot was over before the order came.', '').failure;
+const noSlot = fail('other-host', 'The lease of the slot expired before the order arrived.', '').failure;
 
 // Which messages a host accepts from a runner.
 

@@ -76,7 +76,7 @@ export async function serveGuard(world: World, options: GuardOptions): Promise<R
       noteGuard(world, paths);
       if (startAgent !== undefined) lookForAgent();
     } catch (error) {
-      tell(`The guard could not look: ${String(error)}`);
+      tell(`The guard failed: ${String(error)}`);
     }
   };
   onSignal(ended.resolve);

@@ -329,7 +329,7 @@ describe('bad input', () => {
     [['start', '--work-id', 'x.lock'], 2, 'It must have letters'],
     [['start', '--work-id', ''], 2, 'It must have letters'],
     [['start', '--work-id', '1', '--workflow', 'nothing'], 2, 'There is no FABER workflow nothing'],
-    [['start', '--work-id', '1', '--workflow', '../x'], 2, 'cannot be a workflow'],
+    [['start', '--work-id', '1', '--workflow', '../x'], 2, 'is not a workflow name'],
     [['start', '--work-id', '1', '--project', 'nowhere'], 2, 'does not exist'],
     [['resume', 'nothing'], 2, 'There is no run nothing'],
     [['resume', '../..'], 2, 'Not a valid run id'],

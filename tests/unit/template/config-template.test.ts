@@ -109,10 +109,10 @@ describe('refused config templates', () => {
     write('commands', 'x');
     mkdirSync(temp.at('strict', 'settings.json'));
     expect(problems()).toEqual([
-      'commands:1:1 is a file, it has to be a folder',
+      'commands:1:1 is a file, but must be a folder',
       expect.stringMatching(/^hooks:1:1 does not belong here; a config template has CLAUDE.md/),
       expect.stringMatching(/^run.sh:1:1 does not belong here/),
-      'settings.json:1:1 is a folder, it has to be a file',
+      'settings.json:1:1 is a folder, but must be a file',
     ]);
   });
 

@@ -92,7 +92,7 @@ test('attach to a running session: it continues with what was said, and the cost
   await say('Paint it blue instead.', 'Blue it is.');
   terminal?.type('/exit\r');
   expect(await terminal?.exited).toBe(0);
-  expect(terminal?.text()).toMatch(/You spent ~?\$0\.01\. 001 one continues with that when a slot is free\./);
+  expect(terminal?.text()).toMatch(/You spent ~?\$0\.01\. 001 one continues when a slot is free\./);
   expect(await run.finished).toMatchObject({ code: 0, stderr: '' });
   const last = JSON.stringify(api.requests.at(-1));
   expect(api.requests.map(({ session }) => session)).toEqual(Array(4).fill(group.claudeId('one')));

@@ -136,6 +136,8 @@ test('e opens the task in the editor and retries the session with the new task',
   const { group, web } = await failedBesideWorking();
   open('watch', group, editor(`echo "Paint it $line." > "$1"`));
   await terminal.shows('✗ 1 failed');
+  terminal.type('n');
+  await terminal.shows('›✗  001 api');
   terminal.type('e');
   await terminal.shows('editing', 'Do it.', 'type a line');
   expect(terminal.isAlternate).toBe(false);
@@ -167,6 +169,8 @@ test.each([
     const { group } = await failedBesideWorking();
     open('watch', group, editor(does));
     await terminal.shows('✗ 1 failed');
+    terminal.type('n');
+    await terminal.shows('›✗  001 api');
     terminal.type('e');
     await terminal.shows('type a line');
     terminal.type('\r');

@@ -23,7 +23,7 @@ async function findings(): Promise<Finding[]> {
 }
 
 test.each([
-  ['header', '"version":3', '"version":9', 'says version 9'],
+  ['header', '"version":3', '"version":9', 'has version 9'],
   ['event', '"type":"group_created"', '"type":"group_imagined"', 'an event that this version does not know'],
 ])('a group whose %s is from a newer version is reported as such, not as damaged', async (_, from, to, what) => {
   const group = await user.ok('group', 'create', 'later');

@@ -30,7 +30,7 @@ async function allButOne(runs: readonly Started[]): Promise<{ losers: ProgramRes
 }
 
 function expectRefused(losers: readonly ProgramResult[], winner: Started): void {
-  const sentence = `claude-code-agent: The group ${group.groupId} is held by process ${winner.pid} on `;
+  const sentence = `claude-code-agent: The group ${group.groupId} is in use by process ${winner.pid} on `;
   for (const { code, stdout, stderr } of losers) {
     expect({ code, stdout, said: stderr.slice(0, sentence.length) }).toEqual({ code: 4, stdout: '', said: sentence });
     expect(stderr.trimEnd()).not.toContain('\n');

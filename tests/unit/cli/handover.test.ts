@@ -80,7 +80,7 @@ test.each(['{"folders": "clients"}', '{'])('a faulty handover.json stays and not
   mkdirSync(dirname(config()));
   writeFileSync(config(), text);
   const { code, stderr } = await inRoot('init', 'clients/acme');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('is not of the form')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('does not have the form')]);
   expect(readFileSync(config(), 'utf8')).toBe(text);
   expect(existsSync(join(root, 'clients'))).toBe(false);
   expect(await inRoot('list')).toMatchObject({ code: 0, stderr: expect.stringContaining('Ignored: ') });

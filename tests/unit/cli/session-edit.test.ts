@@ -209,7 +209,7 @@ const refused: Readonly<Record<string, readonly [readonly string[], string]>> = 
   'a name that is taken': [['--name', 'web'], 'named web'],
   'a session that is not there': [['--depends-on', 'nobody'], 'There is no session "nobody"'],
   'a result that is not there before': [['--prompt', 'Read {{sessions.web.result}}'], 'does not depend on web'],
-  'retries of no check': [['--accept-retries', '2'], 'accept-retries means nothing'],
+  'retries of no check': [['--accept-retries', '2'], 'accept-retries has no effect'],
   'settings without effect': [['--no-generate-settings', '--settings-override', '{"model":"opus"}'], 'no effect'],
   'a template that is not there': [['--config-template', 'nowhere'], 'nowhere'],
   'two prompts': [['--prompt', 'x', '--prompt-file', 'y'], '--prompt and --prompt-file'],

@@ -34,9 +34,9 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
       mistake(['group', 'delete', group], 2, 'there is no terminal', 'Give --force'),
     ),
     ...['run', 'resume', 'archive'].map((name) =>
-      mistake(['group', name, 'live'], 4, `group ${id('live')} is held by process`, `group watch ${id('live')}`),
+      mistake(['group', name, 'live'], 4, `group ${id('live')} is in use by process`, `group watch ${id('live')}`),
     ),
-    mistake(['group', 'delete', 'live'], 4, `group ${id('live')} is held by`, `${deleteIt('live')} --force`),
+    mistake(['group', 'delete', 'live'], 4, `group ${id('live')} is in use by`, `${deleteIt('live')} --force`),
     mistake(['session', 'remove', 'auth/api'], 2, '001 api is needed by 002 web', 'Remove those first'),
     mistake(['session', 'remove', 'broken/one', '--force'], 2, '001 one is needed by 002 two', 'Remove those first'),
     mistake(['session', 'remove', 'done/lib', '--force'], 1, `Group ${id('done')} is completed`, deleteIt('done')),

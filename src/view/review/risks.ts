@@ -332,6 +332,7 @@ function testRisks(facts: OutcomeFacts): Risk[] {
   const isAsked = /remov|delet|drop|obsolete|duplicat|clean/i.test(prompt);
   const isChecked = poorer.every((file) => lost(file, assertion) < lost(file, testCase));
   const ofFewer = isChecked ? 40 : isAsked ? 45 : 80;
+  const replaced = tests.filter((file) => !isEmptied(file) && !poorer.includes(file) && losesSubject(file, all.added));
   const cases = fewer === 1 ? '1 test case' : `${fewer} test cases`;
   const isWeaker = lost(all, assertion) > 0 && deleted.length === 0 && fewer === 0;
   const skipped = tests.filter((file) => fresh(file, skippedTest) !== undefined);
@@ -343,6 +344,7 @@ function testRisks(facts: OutcomeFacts): Risk[] {
   const risks = [
     ...riskIf(deleted.length > 0, 'test-deleted', 83, `It deletes tests: ${names(deleted)}.`),
     ...riskIf(fewer > 0, 'test-deleted', ofFewer, `It removes ${cases} from ${names(poorer)}.`),
+    ...riskIf(replaced.length > 0, 'test-deleted', 50, `It replaces test cases by others in ${names(replaced)}.`),
     ...riskIf(isWeaker, 'test-weakened', 50, `Its tests check less than before: ${names(tests)}.`),
     ...riskIf(skipped.length > 0, 'test-skipped', 80, `It skips tests: ${names(skipped)}.`),
     ...riskIf(empty.length > 0, 'test-weakened', 72, `It has tests that cannot fail: ${names(empty)}.`),
@@ -357,11 +359,22 @@ function testRisks(facts: OutcomeFacts): Risk[] {
 /** Half of its tests, by their titles, or of its lines stand elsewhere now. */
 function isMoved({ removed }: ChangedFile, added: readonly string[]): boolean {
   const titled = removed.filter((line) => testCase.test(line));
-  const signs = (titled.length > 0 ? titled : removed).filter(isTelling).map((line) => {
-    return formless(/["'`]([^"'`]{4,})/.exec(line)?.[1] ?? line);
-  });
+  const signs = (titled.length > 0 ? titled : removed).filter(isTelling).map((line) => formless(caseTitle(line)));
   const now = added.map(formless).join('\n');
   return signs.length > 0 && signs.filter((sign) => now.includes(sign)).length * 2 >= signs.length;
+}
+
+const caseTitle = (line: string): string => /["'`]([^"'`]{4,})/.exec(line)?.[1] ?? line;
+
+/** A test case is gone, and no new one has a word of its title. */
+function losesSubject({ removed }: ChangedFile, added: readonly string[]): boolean {
+  const subjects = (lines: readonly string[]) =>
+    lines
+      .filter((line) => testCase.test(line))
+      .map(caseTitle)
+      .map(topicWords);
+  const now = subjects(added);
+  return subjects(removed).some((words) => words.size > 0 && now.every((other) => words.isDisjointFrom(other)));
 }
 
 const emptyBlob = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391';
@@ -371,8 +384,10 @@ function isEmptied({ kind, newBlob, oldMode }: ChangedFile): boolean {
 }
 
 /** The task says that something is to go, and names it. */
-function isAskedDeletion({ prompt }: OutcomeFacts, { path, kind }: ChangedFile): boolean {
-  const isMeant = /remov|delet|drop|clean|retire|get rid|replac|migrat|consolidat|mov/i.test(prompt);
+function isAskedDeletion({ prompt, files }: OutcomeFacts, { path, kind, removed }: ChangedFile): boolean {
+  const isHeir = (one: ChangedFile) => isTest(one.path) === isTest(path) && lost({ ...one, removed }, testCase) <= 0;
+  const isRenamed = /renam/i.test(prompt) && files.some((one) => one.kind === 'added' && isHeir(one));
+  const isMeant = isRenamed || /remov|delet|drop|clean|retire|get rid|replac|migrat|consolidat|mov/i.test(prompt);
   return kind === 'deleted' && isMeant && !topicWords(prompt).isDisjointFrom(topicWords(path));
 }
 

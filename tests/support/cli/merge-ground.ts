@@ -18,6 +18,8 @@ export interface WorkSketch {
   readonly repository: string;
   /** What the session changed; absent = nothing. */
   readonly tree?: Tree;
+  /** What a tree cannot say, done in the worktree before its commit. */
+  readonly change?: (folder: string) => void;
   readonly after?: readonly string[];
   /** Below the root of the repository. */
   readonly project?: string;
@@ -199,7 +201,7 @@ export class MergeGroup {
   }
 
   #workspace(
-    { name, repository, tree = {}, project = '', target }: WorkSketch,
+    { name, repository, tree = {}, change, project = '', target }: WorkSketch,
     parents: readonly WorkSketch[],
   ): Workspace {
     const folder = this.#user.folderOf(repository);
@@ -211,6 +213,7 @@ export class MergeGroup {
     for (const other of others) git(path, 'merge', '--quiet', '--no-edit', other);
     if (Object.keys(tree).length > 0) {
       writeTree(path, tree);
+      change?.(path);
       git(path, 'add', '--all', '--force');
       git(path, 'commit', '--quiet', '-m', `Work of ${name}`);
     }

@@ -99,7 +99,21 @@ const advice = new RegExp(
   `^(?:${[
     ...['Add', 'Check', 'Continue', 'Correct', 'Create', 'Delete', 'Describe', 'Finish', 'Give', 'Leave out'],
     ...['Let', 'Look at', 'Lower', 'Pause', 'Put', 'Remove', 'Restore', 'Resume', 'Retry', 'Run', 'Say', 'See:'],
-    ...['Set', 'Start', 'Try', 'Use', 'Watch'],
+    ...[
+      'Set',
+      'Start',
+      'Try',
+      'Use',
+      'Watch',
+      'Inspect',
+      'Fix',
+      'Choose',
+      'Fetch',
+      'Replace',
+      'Commit',
+      'Resolve',
+      'Move',
+    ],
   ].join('|')}) `,
 );
 

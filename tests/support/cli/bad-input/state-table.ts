@@ -20,7 +20,7 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
     mistake(['group', 'run', 'empty', '--rehearse'], 2, `Group ${id('empty')} has no sessions`, addOne),
     mistake(['group', 'run', 'old'], 1, `Group ${id('old')} is archived`, create),
     mistake(['group', 'resume', 'old'], 1, `Group ${id('old')} is archived`, create),
-    mistake(['group', 'run', 'broken'], 1, `Group ${id('broken')} ended failed`, '--retry-failed'),
+    mistake(['group', 'run', 'broken'], 1, `Group ${id('broken')} failed`, '--retry-failed'),
     mistake(['group', 'run', 'lost'], 1, 'on the host elsewhere', 'Run the command on elsewhere'),
     mistake(['group', 'run', 'held', '--rehearse'], 2, 'was started for real', 'Leave out --rehearse'),
     mistake(['group', 'run', 'done'], 0, `Group ${id('done')} is already completed`, 'already completed', {

@@ -116,7 +116,7 @@ function codesPage(sections: readonly PageSection[]): string {
     ...codes.map(sectionBlock),
     [
       '## Events',
-      '`--output json` prints one event a line, after a header line `{"type":"header","version":1,"groupId":…}`. ' +
+      '`--output json` prints one event per line, after a header line `{"type":"header","version":1,"groupId":…}`. ' +
         'Each event has `at`, `type` and `groupId`. Events from the log have `seq`. ' +
         'Events about a session have `sessionId`. Costs are US dollars, times are milliseconds.',
       table(['event', 'further fields', 'when'], events),

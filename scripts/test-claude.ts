@@ -6,7 +6,7 @@
  *
  * VERSION is a version, `oldest` or `pinned` (these two when none is named), or what the registry calls so (`latest`).
  * `--write` puts the table into docs/claude-contract.md. With `--warn-newer` the pinned version is left out, and one
- * that is newer only causes warnings, also when it cannot be had.
+ * that is newer only causes warnings, even when it cannot be had.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

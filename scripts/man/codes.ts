@@ -145,7 +145,7 @@ const paused: Readonly<Record<PauseReason, string>> = {
   stall: 'No progress. The session is resumed.',
   timeout: 'The time limit passed while the API was unavailable.',
   transient: 'A transient failure. The session is retried.',
-  user: 'Paused by request.',
+  user: 'Paused on request.',
   'waits-for-answer': 'The session was parked until a person answers. See `cca inbox`.',
 };
 
@@ -190,15 +190,15 @@ const group: Readonly<Record<string, string>> = {
   'sessions-paused': 'Only paused sessions are left.',
   'sessions-waiting': 'The requested sessions finished. The others were not started.',
   signal: 'The runner received a signal.',
-  user: 'Paused by request.',
+  user: 'Paused on request.',
   'waits-for-answer': 'Only sessions that wait for an answer are left. See `cca inbox`.',
   'waits-for-wave': 'A wave waits for a decision, or was stopped. See `cca inbox`.',
 };
 
 const warned: Readonly<Record<Warning['code'], string>> = {
   'claude-reports': 'claude printed a warning.',
-  'context-lost': 'After a compaction the session did not get its state back. The next attempt tells claude.',
-  'conversation-cut': 'claude did not save the end of the conversation. The next attempt tells claude.',
+  'context-lost': 'After a compaction the session did not get its state back. The next attempt tells claude so.',
+  'conversation-cut': 'claude did not save the end of the conversation. The next attempt tells claude so.',
   'denied-tools': 'Tool calls were denied.',
   'empty-result': 'The last answer has no text.',
   'estimated-cost': 'The cost is an estimate.',

@@ -20,7 +20,7 @@ const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
 const stopPatienceMs = 5_000;
 const pollMs = 25;
 
-/** A failure if a worker may still run on another host, where only a runner can stop it. */
+/** A failure if a worker may still be running on another host, where only a runner can stop it. */
 export function foreignWorker(
   world: World,
   { state }: Pick<GroupWriter, 'state'>,
@@ -29,12 +29,12 @@ export function foreignWorker(
   for (const sessionId of only) {
     const host = machineOf(state, sessionId);
     if (host === null) continue;
-    const begun = `A session of group ${state.group.id} works on the host ${host}`;
-    const message = `${begun}, and there is no runner to stop it.`;
+    const situation = `A session of group ${state.group.id} is running on host ${host}`;
+    const message = `${situation}, and there is no runner to stop it.`;
     return fail(
       'other-host',
       message,
-      advise('Start a runner, which adopts the session, then repeat the command:', ['group', 'run', state.group.id]),
+      advise('Start a runner, which adopts the session, then repeat this command:', ['group', 'run', state.group.id]),
     );
   }
   return refuseForeignWorkers(state, world.machine.self, world.processes.isAlive);

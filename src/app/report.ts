@@ -13,7 +13,7 @@ export interface LoadedReport {
   readonly model: ReportModel;
 }
 
-/** Reads the log once, so that state and report match also while the group runs. */
+/** Reads the log once, so that state and report match even while the group runs. */
 export async function loadReport(world: World, group: GroupReference): Promise<Result<LoadedReport>> {
   const history = readHistory(world, group);
   if (!history.ok) return history;

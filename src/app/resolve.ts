@@ -68,8 +68,9 @@ function resolveBy(
 function createdBack(ids: readonly GroupId[], back: number): Result<GroupId> {
   const id = ids[back];
   if (id !== undefined) return ok(id);
-  const there = ids.length === 1 ? 'there is one group' : `there are ${ids.length || 'no'} groups`;
-  return fail('not-found', `There is no such group: ${there}.`, see('group', 'list'));
+  const there = ids.length === 1 ? 'there is one group' : `there are ${ids.length} groups`;
+  const message = ids.length === 0 ? 'There are no groups.' : `There is no such group: ${there}.`;
+  return fail('not-found', message, see('group', 'list'));
 }
 
 /** By the creation time in the snapshot, which is more exact than the one in the id. */
@@ -138,7 +139,7 @@ export function isGroupNamed(context: AppContext, reference: string): Result<boo
   if (session.ok || session.failure.reason !== 'not-found') return session.ok ? ok(false) : session;
   const root = context.root();
   const near = root.ok ? slugHint(reference, groupIds(context.world, root.value)) : '';
-  return fail('not-found', `There is no group and no session ${quoted(reference)}${near || '.'}`, see('group', 'list'));
+  return fail('not-found', `There is no group or session ${quoted(reference)}${near || '.'}`, see('group', 'list'));
 }
 
 export function sessionOf(group: LoadedGroup, reference: string): Result<LoadedSession> {

@@ -30,13 +30,13 @@ export interface JudgeInput {
     /** A signal was sent before that success was printed; a result printed while claude dies is not finished work. */
     readonly signalled: boolean;
   };
-  /** We ended the process after its final result, so its end by that signal is no contradiction. */
+  /** We ended the process after its final result, so an end by our signal does not contradict the result. */
   readonly endedByUs: boolean;
   /** Whether a runner observed the exit, or a later one found the process gone. */
   readonly found: 'watched' | 'after-crash';
   /** Our SessionStart hook was configured, so its success must be in the stream. */
   readonly expectHook: boolean;
-  /** The managed settings that disable our hooks: then it is only a warning. */
+  /** The managed settings that disable our hooks. A missing hook is then only a warning. */
   readonly managedHooks?: string;
   /** The session has an `outputSchema`, so its result must be structured. */
   readonly expectStructured: boolean;
@@ -52,7 +52,7 @@ export const contextLostCode = 'context-lost';
 
 export const cutOffCode = 'conversation-cut';
 
-/** The kept length of an answer; transcript.jsonl has all of it. */
+/** How much of an answer is kept. transcript.jsonl has all of it. */
 const resultChars = 50_000;
 /** A structured result is kept completely or not at all. */
 const structuredChars = 250_000;
@@ -60,7 +60,7 @@ const stderrChars = 300;
 
 export function attemptOutcome(input: JudgeInput): Outcome {
   const verdict = judgeEnd(input);
-  // The last line is often the reason of a failure, which is reported as such.
+  // After a failure, the last line of stderr is usually the reason, which the failure already reports.
   const stderr = verdict.status === 'completed' ? input.stderrTail : '';
   return { ...verdict, warnings: [...warningsOf(input), ...complaintsOf(input.stream.complaints, stderr)] };
 }
@@ -87,7 +87,7 @@ function judgeEnd(input: JudgeInput): AttemptVerdict {
   return contradiction(input) ?? judgeSuccess(input, result);
 }
 
-/** Our hook is reported before claude identifies itself. */
+/** claude reports our hook before it identifies itself, so a hook that is missing by then was ignored. */
 function ignoresSettings({ stream, expectHook, managedHooks }: JudgeInput): boolean {
   return expectHook && managedHooks === undefined && stream.sawInit && !stream.hookSeen;
 }
@@ -97,8 +97,8 @@ const settingsIgnored: AttemptVerdict = {
   reason: 'config-invalid',
   message: 'claude ignored the generated settings.json, so its hooks and rules had no effect.',
   next:
-    'Correct the settings of its template, and check the work of the session. If your organisation manages the ' +
-    'settings of claude from its server, ask whether they disable hooks.',
+    'Correct the settings of its template, and check the work of the session. If your organisation manages ' +
+    "claude's settings on a server, ask whether these settings disable hooks.",
 };
 
 /** claude was ended because it started without our hook; the hook was reported while it exited. */
@@ -110,9 +110,9 @@ const hookTooLate: AttemptVerdict = {
   status: 'failed',
   reason: 'config-invalid',
   message:
-    'claude was stopped because it started to work before it reported the SessionStart hook: ' +
+    'claude was stopped because it started working before it reported the SessionStart hook: ' +
     'its hooks and rules may not have been in effect.',
-  next: 'If this happens again, check this claude with the option --claude of doctor.',
+  next: 'If this happens again, check the installed claude with: doctor --claude',
 };
 
 function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict {
@@ -127,7 +127,7 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): AttemptVerdict 
       next: 'Choose which rules to allow.',
     };
   }
-  // The last message is empty after a Stop hook's objection, or when the model only thought.
+  // The last message is empty after a Stop hook objected, or when the model only thought.
   const text = clip(result.result || (stream.lastSaid ?? ''), resultChars);
   if (!expectStructured) return { status: 'completed', result: text };
   // A later message is answered without the schema; the earlier structured answer still counts.
@@ -174,7 +174,7 @@ function contradiction(input: JudgeInput): AttemptVerdict | undefined {
 
 function judgeSilence(input: JudgeInput): AttemptVerdict {
   const { exit, found } = input;
-  // Its last output is lost, so this is no failure of the session.
+  // The last output of claude is lost, so the session has not failed.
   if (input.isDiskFull === true && exit.kind === 'exited' && signalOfCode(exit.code) === undefined) {
     return { status: 'paused', reason: 'disk', message: 'The disk is full: the last output of claude is lost.' };
   }
@@ -258,14 +258,14 @@ function warningsOfEnd({ lastResult, lastSaid }: AttemptStream): Warning[] {
     [stopReason, stopReasons],
   ] as const) {
     if (word === undefined || Object.hasOwn(known, word)) continue;
-    const message = `claude ended with an unknown reason (${cleanLine(word, 60)}): check its work.`;
+    const message = `claude ended for an unknown reason (${cleanLine(word, 60)}): check its work.`;
     warnings.push({ code: 'unknown-end', message });
   }
   if (stopReasons[stopReason ?? ''] === 'unfinished') {
     warnings.push({ code: 'unfinished-answer', message: 'The last answer of the model is incomplete.' });
   }
   if (result === '' && structured === undefined) {
-    const instead = lastSaid === undefined ? 'the session has no text' : 'its previous text is the result';
+    const instead = lastSaid === undefined ? 'the session has no result text' : 'its previous text is the result';
     warnings.push({ code: 'empty-result', message: `Its last answer has no text; ${instead}.` });
   }
   return warnings;
@@ -283,13 +283,13 @@ function warningsOf(input: JudgeInput): Warning[] {
     warnings.push({ code: 'hook-missing', message });
   }
   if (stream.contextLost) {
-    const message = 'The state of the session was not restored after a compaction. The next attempt tells claude.';
+    const message = 'The state of the session was not restored after a compaction. The next attempt tells claude so.';
     warnings.push({ code: contextLostCode, message });
   }
   if (input.isCutOff === true) {
     const message =
       'claude did not save the end of the conversation: the disk was full, or it was killed. The ' +
-      'next attempt tells claude.';
+      'next attempt tells claude so.';
     warnings.push({ code: cutOffCode, message });
   }
   warnings.push(...warningsOfEnd(stream));

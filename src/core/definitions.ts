@@ -106,7 +106,7 @@ export const workSettings = {
   accept: {
     kind: 'command',
     help: 'shell command that must succeed before the session is completed',
-    no: 'without the accept command of the project file',
+    no: 'ignore the accept command of the project file',
     group: true,
     project: true,
   },
@@ -137,7 +137,7 @@ export const workSettings = {
   },
   guard: {
     kind: 'globs',
-    help: 'files whose old version must pass too, such as "tests/**"; none: no files',
+    help: 'files whose versions before the session must pass as well, such as "tests/**"; none: no files',
     default: 'tests, CI configuration and what the accept command runs',
     without: 'the default files',
     group: true,
@@ -154,7 +154,7 @@ export const workSettings = {
   setup: {
     kind: 'command',
     help: 'shell command that runs once in a new worktree',
-    no: 'without the setup command of the project file',
+    no: 'ignore the setup command of the project file',
     group: true,
     project: true,
   },
@@ -226,7 +226,7 @@ export const plainSettings = {
     kind: 'choice',
     words: permissionModes,
     help: "claude's permission mode",
-    without: 'the mode from its settings, or acceptEdits',
+    without: 'use the mode in the settings, or acceptEdits',
     group: true,
   },
   ask: {
@@ -234,13 +234,13 @@ export const plainSettings = {
     words: ['deny', 'wait'],
     help: 'wait: questions and permission requests wait for a person in the inbox; deny: they are refused',
     default: 'deny',
-    without: 'the default',
+    without: 'use the default',
     group: true,
   },
   allowedTools: {
     kind: 'rules',
     help: 'permission rules such as "Edit,Bash(git log:*)"',
-    without: 'no own permission rules',
+    without: 'no permission rules of its own',
     group: true,
   },
   context: {
@@ -256,7 +256,7 @@ export const plainSettings = {
     max: 20,
     help: 'further attempts after a transient failure',
     default: '2',
-    without: 'the default',
+    without: 'use the default',
     group: true,
   },
   timeoutMs: {
@@ -269,7 +269,7 @@ export const plainSettings = {
     kind: 'duration',
     help: 'time without progress after which an attempt is stalled',
     default: '15m',
-    without: 'the default',
+    without: 'use the default',
     group: true,
   },
   untrusted: {
@@ -324,14 +324,14 @@ export const plainSettings = {
   },
   requires: {
     kind: 'labels',
-    help: 'work only on a host of the fleet that has this label',
-    without: 'on any host that may work for the group',
+    help: 'run only on fleet hosts with this label',
+    without: 'run on any host that the group may use',
     group: true,
   },
   host: {
     kind: 'host',
-    help: 'work only on this machine of the fleet',
-    without: 'on any host that may work for the group',
+    help: 'run only on this fleet host',
+    without: 'run on any host that the group may use',
   },
 } as const satisfies Settings;
 
@@ -360,20 +360,20 @@ export const configSettings = {
     kind: 'flag',
     default: true,
     help: "use the config template's settings.json",
-    no: 'it does not',
+    no: 'do not use its settings.json',
   },
   generateCommands: {
     kind: 'flag',
     default: true,
     help: "use the config template's commands, skills, agents and rules",
-    no: 'they do not',
+    no: 'do not use them',
   },
   generateMcpConfig: {
     kind: 'flag',
     option: 'generate-mcp',
     default: true,
     help: "start the config template's MCP servers",
-    no: 'they are not',
+    no: 'do not start its MCP servers',
   },
   claudeMdTemplate: {
     kind: 'text',
@@ -388,7 +388,7 @@ export const configSettings = {
     kind: 'flag',
     default: true,
     help: "use shared-config and the group's config template",
-    no: 'they do not',
+    no: 'use neither of them',
   },
 } as const satisfies Settings;
 
@@ -403,12 +403,12 @@ export const ownGroupSettings = {
     default: "claude's own",
     without: "use claude's default model",
   },
-  maxBudgetUsd: { kind: 'money', help: 'hard cap over all sessions and attempts, US dollars', without: 'no cap' },
+  maxBudgetUsd: { kind: 'money', help: 'hard cap for all sessions and attempts, US dollars', without: 'no cap' },
   onBudgetExceeded: {
     kind: 'choice',
     words: ['stop', 'warn', 'pause'],
     value: 'action',
-    help: 'what to do then',
+    help: 'what to do when the cap is reached',
     default: 'pause',
   },
   warningThreshold: { kind: 'share', run: false, help: 'share of the budget at which to warn', default: '0.8' },
@@ -453,7 +453,7 @@ export const ownGroupSettings = {
     value: 'action',
     help: 'at a usage limit of the login: wait for its reset, or pause',
     default: 'wait',
-    without: 'the default',
+    without: 'use the default',
   },
   warmCache: {
     kind: 'flag',
@@ -469,7 +469,7 @@ export const ownGroupSettings = {
     option: 'min-free-memory',
     help: 'free memory in MB that is required to start a session',
     default: '1 GiB',
-    without: 'the default',
+    without: 'use the default',
   },
   shareCheckouts: {
     kind: 'flag',
@@ -499,13 +499,13 @@ export const ownGroupSettings = {
     run: false,
     help: 'how long to wait for an answer before parking the session',
     default: '5m',
-    without: 'the default',
+    without: 'use the default',
   },
   answerBy: {
     kind: 'clock',
     value: 'time',
     run: false,
-    help: 'local time, such as 07:00, at which the default answers apply to what still waits',
+    help: 'local time, such as 07:00, at which open items get their default answers',
     without: 'no default answers',
   },
   answers: {
@@ -518,7 +518,7 @@ export const ownGroupSettings = {
     kind: 'waves',
     run: false,
     value: 'list',
-    help: 'how many sessions of a matrix start before a decision on them, such as 3,20%,rest',
+    help: 'sizes of the waves of a matrix, each followed by a decision, such as 3,20%,rest',
     without: 'all sessions start without a decision',
   },
   continueIf: {

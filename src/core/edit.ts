@@ -113,7 +113,7 @@ function valueProblem(record: SessionRecord, session: SessionDefinition): Result
   return fail('usage', message, 'Give --max-budget-usd a higher amount.');
 }
 
-/** Every result that a prompt quotes must exist before the prompt is sent, also after the changes. */
+/** Every result that a prompt quotes must exist before the prompt is sent, even after the changes. */
 export function graphProblem(state: GroupState, changed: readonly SessionDefinition[]): Result<never> | null {
   const definitions = definitionsWith(state, changed);
   const graph = buildGraph(definitions);

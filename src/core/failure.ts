@@ -43,7 +43,7 @@ export type SessionFailureReason =
   | 'spawn-failed'
   /** The session's configuration from templates cannot be used. */
   | 'config-invalid'
-  /** The acceptance command failed, also after retries with its output. */
+  /** The acceptance command failed, even after retries with its output. */
   | 'not-accepted'
   /** Its tests also pass without its change. */
   | 'not-proven'

@@ -29,7 +29,7 @@ export function parseJoinLine(line: string): Result<JoinTicket> {
   const parsed = joinTicket.safeParse(value);
   const isWhole = parsed.success && Buffer.from(parsed.data.sealingKey, 'base64').length === keyBytes;
   if (!isWhole)
-    return fail('usage', 'That is not a whole join line: one line, in quotes, that begins with "cca-join:".', again);
+    return fail('usage', 'That is not a complete join line: one line, in quotes, that begins with "cca-join:".', again);
   const url = checkAddress(parsed.data);
   return url.ok ? ok(parsed.data) : url;
 }

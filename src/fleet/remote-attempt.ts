@@ -126,7 +126,7 @@ export class RemoteAttempt implements HostedAttempt {
   /** Its host's answer to a hello; null = it is not there. */
   greeted(here: Here | null): void {
     if (here === null) {
-      // An attempt that its host has forgotten is lost as soon as its lease is over.
+      // An attempt that its host has forgotten is lost as soon as its lease expires.
       this.#knows?.(false);
       this.#failCommands();
       return;

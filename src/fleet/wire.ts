@@ -1,6 +1,6 @@
 /**
- * fleet/: sessions on other hosts: the shared parts and the runner's end. This file: the messages between a runner and
- * hosts. All input comes from another program, perhaps of another version, so it is parsed before use, and unknown
+ * fleet/: the shared code for sessions on other hosts, and the runner's side. This file: the messages between a runner
+ * and hosts. All input comes from another program, perhaps of another version, so it is parsed before use, and unknown
  * messages are dropped.
  */
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { hostNamePattern, labelPattern } from '../core/values.ts';
 import { parseJson } from '../store/json.ts';
 
-/** Both ends send it; a host with another version gets nothing. */
+/** Both sides send it; a host with another version is sent nothing. */
 export const wireVersion = 8;
 
 const bytes = z.string().base64();
@@ -16,8 +16,8 @@ const count = z.number().int().nonnegative();
 const text = z.string();
 /** Maximum length of stored and shown names, whatever a host sends. */
 const name = z.string().max(400);
-/** Sentences, and the end of a command's output: they go into the log, which every command reads. */
-const told = text.transform((all) => all.slice(0, 64 * 1024));
+/** Sentences and the end of a command's output, for the log, which every command reads. */
+const logText = text.transform((all) => all.slice(0, 64 * 1024));
 /** Ms since 1970, within the range of Date. */
 const moment = count.max(8_640_000_000_000_000);
 /** A full commit id: it is passed to git line by line. */
@@ -37,7 +37,7 @@ export const processIdentity = z.object({
   bootId: name,
 });
 
-const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: told, next: told });
+const failure = z.object({ reason: z.string().regex(/^[a-z][a-z-]{0,63}$/), message: logText, next: logText });
 
 /**
  * Data too large for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. `digest`: their SHA-256.
@@ -67,7 +67,7 @@ export type ParcelFile = z.infer<typeof parcelFile>;
 const parcel = z.object({ files: z.array(parcelFile) });
 export type Parcel = z.infer<typeof parcel>;
 
-/** The files in a blob, which is JSON. Fails with `usage` when it has none. */
+/** Parses the files in a blob, which is JSON. Fails with `usage` if it contains none. */
 export function parcelIn(bytes: Uint8Array): Result<Parcel> {
   const found = parcel.safeParse(parseJson(Buffer.from(bytes).toString()));
   if (found.success) return ok(found.data);
@@ -76,7 +76,7 @@ export function parcelIn(bytes: Uint8Array): Result<Parcel> {
 
 const command = z.object({ command: text, timeoutMs: count });
 
-/** Of a repository's configuration: name and value. */
+/** Name and value of a setting in a repository's configuration. */
 const gitSetting = z.tuple([text, text]);
 export type GitSetting = z.infer<typeof gitSetting>;
 
@@ -85,7 +85,7 @@ export function isSentSetting([key, value]: GitSetting): boolean {
   return /^(?:user\.(?:name|email)|remote\.[^\s]+\.(?:url|fetch)|lfs\.url)$/.test(key) && !/[\0\n]/.test(value);
 }
 
-/** Work as commits, which were pushed to the host, or to `remote` for it. Commits are full ids. */
+/** Work as commits that were pushed to the host, or to `remote` if it is set. Commits are full ids. */
 export const shippedWork = z.object({
   /** Identifies the repository. */
   repository: z.string().regex(/^[0-9a-f]{1,128}$/),
@@ -114,9 +114,9 @@ export const order = z.object({
   untrusted: z.boolean(),
   memoryBytes: count.optional(),
   processesMax: count.optional(),
-  /** It is not ended when its lease is over: its runner waits for it without limit. */
+  /** The attempt is not ended when its lease expires: its runner waits for it without limit. */
   waits: z.boolean().optional(),
-  /** Ignored resume files are sent along, and returned. */
+  /** Resume files that git ignores are sent as well, and returned. */
   handover: z.boolean().optional(),
 });
 export type Order = z.infer<typeof order>;
@@ -131,7 +131,7 @@ const slotCommand = z.discriminatedUnion('do', [
   /** Executed once per id, like `run`; the others are idempotent. */
   z.object({ do: z.literal('write'), id: text, lines: text }),
   z.object({ do: z.enum(['terminate', 'halt', 'goOn', 'endNow']) }),
-  /** This many bytes of output, and the checkpoints up to this one, are on disk here. */
+  /** The runner has stored this many bytes of output, and the checkpoints up to this one. */
   z.object({ do: z.literal('have'), printed: count, checkpoint: count }),
   /** A user's command in the session's worktree; answered by `ran`. */
   z.object({ do: z.literal('run'), id: text, command: text, timeoutMs: count }),
@@ -141,12 +141,12 @@ export type SlotCommand = z.infer<typeof slotCommand>;
 
 export const toHost = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), token: text, groupId: text, command: slotCommand }),
-  /** A runner of the group has started: it wants to know its attempts there, and to get missing reports again. */
+  /** A runner of the group has started, and requests the list of its attempts there and all missing reports. */
   z.object({ kind: z.literal('hello'), groupId: text, asker: text }),
 ]);
 export type ToHost = z.infer<typeof toHost>;
 
-/** State of an attempt at one moment, counted from 1. `prints`: bytes printed by then. Commits are fetched. */
+/** State of an attempt at one moment, numbered from 1. `prints`: bytes printed so far. The runner fetches commits. */
 export const checkpoint = z.object({
   say: z.literal('checkpoint'),
   n: count,
@@ -156,7 +156,7 @@ export const checkpoint = z.object({
   snapshot: commit.optional(),
 });
 
-/** An attempt is over. Its output, and its last checkpoint, were sent before. */
+/** Sent when an attempt is over, after its output and its last checkpoint. */
 export const attemptEnd = z.discriminatedUnion('say', [
   z.object({ say: z.literal('refused'), failure }),
   z.object({
@@ -168,11 +168,11 @@ export const attemptEnd = z.discriminatedUnion('say', [
     ]),
     leftover: z.boolean(),
     limitsHit: z.array(z.enum(['memory', 'processes'])),
-    stderrTail: told,
-    /** The guard ended it, because its lease was over. */
+    stderrTail: logText,
+    /** The guard ended it because its lease expired. */
     fenced: z.boolean(),
-    /** Files or work that cannot be sent: why, and their folder on the host. */
-    unsent: z.object({ why: told, folder: told, isDiskFull: z.boolean().optional() }).optional(),
+    /** Files or work that could not be sent: the reason, and their folder on the host. */
+    unsent: z.object({ why: logText, folder: logText, isDiskFull: z.boolean().optional() }).optional(),
   }),
 ]);
 
@@ -185,7 +185,7 @@ export const ran = z.object({
   exitCode: z.number().int().nullable(),
   timedOut: z.boolean(),
   /** The end of its output. */
-  output: told,
+  output: logText,
 });
 
 /** Reports about an attempt, some of them repeated. */
@@ -208,19 +208,19 @@ export const abilities = z.object({
   wire: count,
   version: name,
   claudeVersion: name,
-  /** Changes with its login and with each start of its agent; reveals nothing of the login. Absent = unknown. */
+  /** Changes with its login and with each start of its agent; reveals nothing about the login. Absent = unknown. */
   loginKey: name.optional(),
 });
 export type HostAbilities = z.infer<typeof abilities>;
 
-/** A login that claude could not use, as the runner saw it; without a key any login of the host. */
+/** A login that claude could not use, as the runner observed. Without a key, any login of the host. */
 export const refusedLogin = z.object({ key: text.optional(), trouble: text });
 export type RefusedLogin = z.infer<typeof refusedLogin>;
 
 /** A host's own entry in the list of hosts. Times are those of Redis, ms since 1970. */
 export const hostEntry = z.object({
   name: hostName,
-  /** Without the label that every host has: its name. */
+  /** Excludes the label that every host has: its name. */
   labels: z.array(z.string().regex(labelPattern)),
   slots: count,
   used: count,
@@ -228,20 +228,20 @@ export const hostEntry = z.object({
   leaseMs: count,
   since: moment,
   seenAt: moment,
-  /** Without a live guard it takes no new sessions either. */
+  /** Whether its guard is alive. A host without a guard takes no new sessions. */
   isGuarded: z.boolean(),
   /** Why nothing can be started there: its claude is missing, or failed its check. */
-  refusal: told.optional(),
-  /** It takes no new sessions while its disk has so little space. */
+  refusal: logText.optional(),
+  /** Its disk has too little space for new sessions. */
   isFull: z.boolean().optional(),
   freeDiskBytes: count.optional(),
   /** URL prefix of its repositories for git; absent = git cannot reach them. */
   codeUrl: z.string().regex(codeUrlPattern).max(2_000).optional(),
   /** Distinguishes hosts with the same name. */
-  home: told.optional(),
+  home: logText.optional(),
   login: name.optional(),
-  /** Why sessions there may not be able to log in, by its last check. */
-  loginWarning: told.optional(),
+  /** Why sessions there may not be able to log in, according to its last check. */
+  loginWarning: logText.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 
@@ -287,7 +287,7 @@ export function unpacked(message: Uint8Array): ToGroup | null {
   }
 }
 
-/** Replace paths that differ between hosts. */
+/** Stand for paths that differ between hosts. */
 export const placeholders = {
   session: '{{cca:session}}',
   worktree: '{{cca:worktree}}',
@@ -298,7 +298,7 @@ export const placeholders = {
 /** In paths of a parcel: claude's name for its working folder, which differs between hosts (`projectSlug`). */
 export const slugPlaceholder = '{{cca:slug}}';
 
-/** claude's name of the folder of conversations for that working folder: a real path, absolute. */
+/** claude's name for the conversation folder of `cwd`, which is an absolute path without symlinks. */
 export function projectSlug(cwd: string): string {
   return cwd.replace(/[^A-Za-z0-9]/g, '-');
 }

@@ -135,7 +135,7 @@ async function relationOf(git: Git, { workspace, gitDir, tip, head }: BranchCont
   });
 }
 
-/** Undefined also when that commit is gone. */
+/** Undefined even when that commit is gone. */
 async function leftAtCommit(git: Git, path: string, gitDir: string, branch: string): Promise<string | undefined> {
   const { leftAt } = readHeadLog(git.world.files, gitDir, branch);
   const there = leftAt === undefined ? null : await commitOf(git, path, leftAt);

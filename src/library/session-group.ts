@@ -205,7 +205,7 @@ export class SessionGroup {
     return new SessionGroup(context, group);
   }
 
-  /** Adds a session, also while the group runs. */
+  /** Adds a session, even while the group runs. */
   async add(session: NewGroupSession): Promise<GroupSession> {
     const { context } = internalsOf(this);
     const { projectPath, prompt, variables = {}, dependsOn = [], config, ...rest } = session;
@@ -308,7 +308,7 @@ export class SessionGroup {
     return unwrap(await submit(context, reference, { kind: 'say', sessionId: this.#idOf(session), text }));
   }
 
-  /** Sets the cap, also while the group runs. */
+  /** Sets the cap, even while the group runs. */
   async raiseBudget(maxBudgetUsd: number): Promise<void> {
     await this.#submit({ kind: 'edit-group', config: { maxBudgetUsd } });
   }

@@ -81,7 +81,7 @@ export interface ScriptedApi {
 /** 1000 in and 200 out: exactly one cent on opus. */
 const defaultTokens: Tokens = { ...noTokens, input: 1000, output: 200 };
 const nothing: Served = { costUsd: 0, tokens: noTokens, replies: 0 };
-const endText = 'The script of this rehearsal is at its end; there is nothing left to do.';
+const endText = 'The script of this rehearsal has ended; there is nothing left to do.';
 
 class Server implements ScriptedApi {
   readonly requests: CapturedRequest[] = [];

@@ -81,7 +81,7 @@ function startOnOldPort(world: World, groupDir: string, options: ApiOptions): Sc
   }
 }
 
-/** Null also when a session has replaced it by something else. */
+/** Null even when a session has replaced it by something else. */
 function readServer(world: World, groupDir: string): RehearsalServer | null {
   const server = parseOwn<RehearsalServer>(world.files.readText(serverFile(groupDir)));
   return server?.version === 1 ? server : null;

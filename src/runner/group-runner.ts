@@ -1,6 +1,6 @@
 /**
- * runner/: one run of one group. The loop drains one inbox: facts, events, log (fsync), reduce, decide, act. Events are
- * logged before they are reduced, and reduced before they are shown.
+ * runner/: one run of one group. The loop drains an inbox of facts: it turns them into events, decides and acts. Events
+ * are logged (fsync) before they are reduced, and reduced before they are shown.
  */
 
 import { itemId } from '../claude/questions.ts';
@@ -211,22 +211,22 @@ export class GroupRunner {
   }
 
   #handleFacts(facts: readonly Fact[]): void {
-    const told = facts.filter((fact) => 'sessionId' in fact);
+    const workerFacts = facts.filter((fact) => 'sessionId' in fact);
     let events: GroupEvent[];
     try {
-      // The events of one drained inbox are on disk, by one fsync, before any is executed.
-      events = this.#writer.record(this.#eventsFrom(facts, told));
+      // One fsync puts all events of a drained inbox on disk before any of them is acted on.
+      events = this.#writer.record(this.#eventsFrom(facts, workerFacts));
     } catch (error) {
       this.#inbox.unshift(...facts.filter(({ kind }) => kind !== 'tick'));
       throw error;
     }
     for (const event of this.#publish(events)) this.#act(event);
-    for (const fact of told) this.#afterFact(fact);
+    for (const fact of workerFacts) this.#afterFact(fact);
     this.#recordAndAct(this.#inputs.gateEvents(this.#writer.state));
   }
 
-  #eventsFrom(facts: readonly Fact[], told: readonly WorkerFact[]): EventBody[] {
-    // A session's last activity is shown, and counted for the gate, before its end.
+  #eventsFrom(facts: readonly Fact[], workerFacts: readonly WorkerFact[]): EventBody[] {
+    // Show a session's last activity, and count it for the gate, before the session ends.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
     this.#inputs.noteLimits(this.#writer.state, facts);
     this.#remote.recordRefusedLogins(facts);
@@ -242,7 +242,7 @@ export class GroupRunner {
       else if (fact.kind === 'tick') this.#onTick();
       else if (fact.kind === 'attachment-ended') bodies.push(...attachmentEndEvents(this.#writer.state, fact.event));
     }
-    return [...bodies, ...told.flatMap((fact) => eventsOf(this.#writer.state, fact, context))];
+    return [...bodies, ...workerFacts.flatMap((fact) => eventsOf(this.#writer.state, fact, context))];
   }
 
   #afterFact(fact: WorkerFact): void {
@@ -334,7 +334,7 @@ export class GroupRunner {
     const decisions = this.#inputs.decisions(this.#writer.state);
     this.#reportWait(decisions);
     this.#isOver = decisions.some((decision) => decision.do === 'settle');
-    // Handle requests that were not yet noticed, because no later step would.
+    // Handle requests that were not yet noticed, because no later step would handle them.
     if (this.#isOver && this.#handleRequests()) return true;
     this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
@@ -347,7 +347,7 @@ export class GroupRunner {
     if (wait !== undefined && wait.reason !== this.#reportedWait) {
       this.#reporter.waiting(wait.reason, wait.message, this.#writer.state);
     }
-    // A start in between does not make it a new wait.
+    // A wait that continues after a start is not reported again.
     if (wait !== undefined || !decisions.some((decision) => decision.do === 'start')) this.#reportedWait = wait?.reason;
   }
 
@@ -376,7 +376,7 @@ export class GroupRunner {
         this.#workers.get(event.sessionId)?.worker.say(event.text);
         return;
       case 'session_changed':
-        // While it runs only the model can change.
+        // Only the model of a running session can change.
         if (event.session.model !== undefined) {
           this.#workers.get(event.sessionId)?.worker.changeModel(event.session.model);
         }

@@ -40,21 +40,21 @@ export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, comman
     ),
   });
   document.commentBefore = lines(['A workflow: one session for each project, all with the same task.', ...commands]);
-  comment(document, ['vars'], ['What is to be done. For one run: --var task="..."']);
+  comment(document, ['vars'], ['The task. To change it for one run: --var task="..."']);
   comment(document, ['group'], ['A hard cap in US dollars over all sessions, and how many may run at once.']);
   comment(document, ['sessions'], about);
   return document.toString({ lineWidth: 100 });
 }
 
 const about = [
-  `Each has a name, a project and a prompt. \`${commandText(['template', 'validate', 'FILE'])}\``,
+  `Each session has a name, a project and a prompt. \`${commandText(['template', 'validate', 'FILE'])}\``,
   'reports mistakes. Some of the other keys:',
-  '  dependsOn: NAME                  starts when that session is completed, with its work',
-  '  prompt: "... {{sessions.NAME.result}}"   what that one said last',
+  '  dependsOn: NAME                  starts after that session, on top of its work',
+  '  prompt: "... {{sessions.NAME.result}}"   final answer of that session',
   '  accept: npm test                 must succeed before the session counts as done',
   '  isolate: worktree                works in a git worktree on a branch of its own',
   '  setup: npm ci                    run once in a new worktree',
-  '  allowedTools: "Bash(npm test:*)" may be run besides what only reads',
+  '  allowedTools: "Bash(npm test:*)" allowed besides read-only commands',
 ];
 
 /** A path may contain references, so two braces in a folder's name are escaped. */

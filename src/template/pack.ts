@@ -1,6 +1,6 @@
 /**
  * Installed template packs: one folder each below the user's templates, with a pack.json that names its source. A pack
- * is fetched and checked under another name and then renamed. The next command removes what a crash leaves.
+ * is fetched and checked under another name and then renamed. The next command removes what a crash left behind.
  */
 import { join } from 'node:path';
 import { advise } from '../core/advice.ts';
@@ -33,7 +33,7 @@ export interface InstalledPack {
 const noteFile = 'pack.json';
 const noteBytesMax = 64 * 1024;
 const lockFile = '.lock';
-/** Prefix of a name that no pack can have. */
+/** No pack's name can have this prefix. */
 const fetched = '.fetch-';
 
 export function listPacks(world: World, packs: string): InstalledPack[] {
@@ -63,7 +63,7 @@ export function findPack(world: World, packs: string, name: string): Result<Inst
   return fail('not-found', `There is no template pack ${JSON.stringify(name.slice(0, 100))}.`, next);
 }
 
-/** Runs `action` while no other command changes packs. Fails with `busy` and `write-failed`. */
+/** Runs `action` while no other command changes packs. Fails with `busy` or `write-failed`. */
 export async function withPacks<T>(
   world: World,
   packs: string,
@@ -89,14 +89,14 @@ export async function withPacks<T>(
   }
 }
 
-/** A new empty folder that the next `withPacks` removes after a crash. */
+/** Creates an empty folder. If a crash leaves it behind, the next `withPacks` removes it. */
 export function makeFetchFolder(world: World, packs: string): string {
   const folder = join(packs, `${fetched}${world.random.uuid()}`);
   world.files.makeFolder(folder);
   return folder;
 }
 
-/** Renames `folder` to the pack's own, replacing the existing one. Only inside `withPacks`. */
+/** Moves `folder` to the place of the pack, replacing the existing one. Only inside `withPacks`. */
 export function placePack(world: World, packs: string, name: string, folder: string): void {
   const place = join(packs, name);
   if (world.files.entryKind(place) !== null) removePack(world, packs, name);
@@ -131,13 +131,13 @@ export function powersOf(world: World, folder: string, paths: readonly string[])
     if (/^plugins\/[^/]+\/\.claude-plugin\/plugin\.json$/.test(name)) {
       return [`${path}: contains a plugin, whose hooks and servers run`];
     }
-    // Such files may run a shell before the model sees them.
+    // These files can run shell commands before the model sees them.
     const runsShell = /^(?:commands|skills|agents)\//.test(name) && /!`/.test(text);
     return runsShell ? [`${path}: runs shell commands when it is used`] : [];
   });
 }
 
-/** Words that grant permissions are found anywhere: a workflow can build its values. */
+/** Words that grant permissions are found anywhere in the text, because a workflow can compose its values. */
 function workflowPowers(path: string, text: string): string[] {
   const yaml = readYaml({ text, file: path });
   const { group, sessions } = yaml.ok && isObject(yaml.value.value) ? yaml.value.value : {};
@@ -152,7 +152,7 @@ function workflowPowers(path: string, text: string): string[] {
 
 function settingsPowers(path: string, text: string): string[] {
   const settings = parseJson(text);
-  // With a variable outside strings it is no JSON yet: then the text itself is searched.
+  // A variable outside a string makes it invalid JSON; then the text itself is searched.
   const keys = isObject(settings)
     ? powerfulSettings.filter((key) => Object.hasOwn(settings, key))
     : powerfulSettings.filter((key) => text.includes(`"${key}"`));

@@ -310,7 +310,7 @@ function describeRun(
   const { maxConcurrentSessions, maxBudgetUsd } = state.group.config;
   const left = state.sessions.size - state.counts.completed;
   const parts = [
-    `${event.type === 'group_started' ? 'started' : 'resumed'}: ${plural(left, 'session')} to do`,
+    `${event.type === 'group_started' ? 'started' : 'resumed'}: ${plural(left, 'session')} to run`,
     `up to ${maxConcurrentSessions} at once`,
     maxBudgetUsd === undefined ? 'no cap' : `cap ${formatMoney(maxBudgetUsd)}`,
   ];

@@ -22,7 +22,7 @@ import { type Noted, stepUsd } from './stepping-claude.ts';
 /** The last message is dropped a moment later. */
 const looksMax = 100;
 
-/** Runs the whole scenario. `opened` gets the function that ends the group and its hosts, also after a failure. */
+/** Runs the whole scenario. `opened` gets the function that ends the group and its hosts, even after a failure. */
 export async function expectAllOnce(trouble: ChaosFault, opened: (close: () => Promise<void>) => void): Promise<void> {
   let story = (): string => '';
   try {

@@ -32,7 +32,7 @@ export const storyBodies: readonly EventBody[] = [
   },
   { type: 'session_started', ...second, attempt: 1, process: runnerIdentity },
   { type: 'session_stopping', ...second, reason: 'user' },
-  { type: 'session_paused', ...second, reason: 'user', message: 'Paused by request.', usage: noUsage },
+  { type: 'session_paused', ...second, reason: 'user', message: 'Paused on request.', usage: noUsage },
   { type: 'request_answered', requestId: 'request-1', done: true, message: '' },
-  { type: 'group_paused', reason: 'user', message: 'Paused by request.' },
+  { type: 'group_paused', reason: 'user', message: 'Paused on request.' },
 ];

@@ -170,7 +170,7 @@ export function checkLayers(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** Files that import each other in a loop, also for types alone; each loop is named once, by a shortest way round. */
+/** Files that import each other in a loop, even for types alone; each loop is named once, by a shortest way round. */
 export function checkCircles(files: readonly SourceFile[]): string[] {
   const known = new Set(files.map(({ path }) => path));
   const edges = new Map(

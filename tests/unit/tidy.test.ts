@@ -124,7 +124,7 @@ describe('import cycles', () => {
   const files = (...lines: readonly (readonly [path: string, line: string])[]) =>
     rules.checkCircles(tree(Object.fromEntries(lines.map(([path, line]) => [path, `/** x */\n${line}\n`]))));
 
-  test('a cycle of two files is found, also for a type alone, and so is a file that imports itself', () => {
+  test('a cycle of two files is found, even for a type alone, and so is a file that imports itself', () => {
     const there = ['src/core/a.ts', "import type { B } from './b.ts';"] as const;
     const back = ['src/core/b.ts', "export { a } from './a.ts';"] as const;
     expect(files(there, back)).toEqual([

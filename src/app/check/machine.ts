@@ -36,7 +36,7 @@ export async function checkMachine(context: AppContext, root: Result<string>): P
 
 function containmentText(containment: Containment): string {
   const texts: Readonly<Record<Containment, string>> = {
-    cgroup: 'each session has its own control group (cgroup v2), which the kernel ends as a whole',
+    cgroup: 'each session has its own control group (cgroup v2), which the kernel can kill as a whole',
     tree:
       'the runner inherits the orphans of a session and ends them. ' +
       `Control groups are not available; start with "systemd-run --user --scope ${programName} ..." ` +

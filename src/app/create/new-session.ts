@@ -63,7 +63,7 @@ export interface Draft {
   readonly notes: readonly string[];
 }
 
-/** Works also while the group runs. Fails with `usage` and all problems. */
+/** Works even while the group runs. Fails with `usage` and all problems. */
 export async function addSession(
   context: AppContext,
   group: LoadedGroup,
@@ -297,7 +297,7 @@ export interface EditedSession {
   readonly notes: readonly string[];
 }
 
-/** Works also while the group runs. Fails with `usage` and all problems. */
+/** Works even while the group runs. Fails with `usage` and all problems. */
 export async function editSession(
   context: AppContext,
   session: LoadedSession,

@@ -11,13 +11,13 @@ import type { AppContext } from '../app-context.ts';
 import { lastLine } from './ssh.ts';
 
 const commandMs = 30_000;
-const lookMs = 50;
-const endMs = 10_000;
+const pollMs = 50;
+const endTimeoutMs = 10_000;
 
 export const agentUnit = 'claude-code-agent-host.service';
 
 /** Variables of `host join` that the agent needs, because a systemd unit starts with an almost empty environment. */
-const kept = new RegExp(
+const keptVariables = new RegExp(
   [
     /^(?:PATH|LANG|LC_\w+|TZ|XDG_\w+_HOME|CLAUDE_CODE_AGENT_(?:HOME|CLAUDE|BUN))$/,
     /^(?:HTTPS?_PROXY|NO_PROXY|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/,
@@ -27,20 +27,20 @@ const kept = new RegExp(
 );
 
 export function unitText({ env, packageRoot }: Pick<AppContext, 'env' | 'packageRoot'>): string {
-  const variables = Object.entries(env).filter(([name, value]) => kept.test(name) && value !== undefined);
+  const variables = Object.entries(env).filter(([name, value]) => keptVariables.test(name) && value !== undefined);
   const environment = variables.map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
   const command = [quoted(launcherIn(packageRoot), true), ...agentWords].join(' ');
   return `[Unit]
-Description=claude-code-agent: works for a fleet
+Description=claude-code-agent: agent of a fleet host
 StartLimitIntervalSec=0
 
 [Service]
 ExecStart=${command}
 Restart=always
 RestartSec=2
-# Sessions and the guard outlive the agent; the next one takes them over.
+# Sessions and the guard outlive the agent; the next agent adopts them.
 KillMode=process
-# Each session may be limited by a control group of its own.
+# Sessions may run in control groups of their own.
 Delegate=yes
 ${environment.join('\n')}
 
@@ -51,7 +51,7 @@ WantedBy=default.target
 
 const agentWords = ['host', 'serve'];
 
-/** Quotes a word for a unit file, where `%`, and `$` in command lines, have a meaning. */
+/** Quotes a word for a unit file, where `%` is special, as is `$` in command lines. */
 function quoted(text: string, isCommand = false): string {
   const plain = text
     .replace(/[\\"]/g, '\\$&')
@@ -112,7 +112,7 @@ function startInBackground(context: AppContext, root: string): Result<Started> {
   return ok({ as: 'process', log, isOver: () => isOver });
 }
 
-/** Ends agent and guard and removes the unit. Sessions continue. */
+/** Ends the agent and the guard, and removes the unit. Sessions continue. */
 export async function stopAgent(context: AppContext, root: string): Promise<Result<void>> {
   const { world } = context;
   const unit = join(unitFolder(context), agentUnit);
@@ -126,7 +126,7 @@ export async function stopAgent(context: AppContext, root: string): Promise<Resu
     const isGone = await endHolder(world, lock);
     if (!isGone) {
       const pid = world.locks.holder(lock)?.identity.pid;
-      return fail('internal', `Process ${pid}, which holds ${lock}, does not end.`, `End it by hand: kill -9 ${pid}`);
+      return fail('internal', `Process ${pid}, which holds ${lock}, did not end.`, `Kill it with: kill -9 ${pid}`);
     }
   }
   return ok(undefined);
@@ -137,9 +137,9 @@ async function endHolder(world: World, lock: string): Promise<boolean> {
     const holder = world.locks.holder(lock);
     if (holder === null) return true;
     world.processes.signal(holder.identity, signal);
-    for (let waited = 0; waited < endMs; waited += lookMs) {
+    for (let waited = 0; waited < endTimeoutMs; waited += pollMs) {
       if (!world.processes.isAlive(holder.identity)) break;
-      await delay(world.clock, lookMs);
+      await delay(world.clock, pollMs);
     }
   }
   return world.locks.holder(lock) === null;

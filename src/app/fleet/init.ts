@@ -20,7 +20,7 @@ export interface FleetInitOptions {
 
 export interface MadeFleet {
   readonly joinLine: string;
-  /** False if the fleet already existed; its keys stay. */
+  /** False if the fleet already existed; its keys do not change. */
   readonly isNew: boolean;
   /** The join line changed, so hosts must join again. */
   readonly isChanged: boolean;

@@ -69,7 +69,7 @@ export function initProject(
   return ok({ project: folder, ...(made.ok ? { made: file } : {}), ...(isNamed ? { named: naming } : {}) });
 }
 
-/** Resolves symlinks, also if the last parts of the path do not exist. */
+/** Resolves symlinks, even if the last parts of the path do not exist. */
 function withoutLinks(files: Files, path: string): string {
   const real = tryPath(() => files.realPath(path));
   if (real.ok && real.value !== null) return real.value;
@@ -127,7 +127,7 @@ export function handoverRoot(context: AppContext, typed: string | undefined): Re
   return ok(context.world.files.realPath(folder.value) ?? folder.value);
 }
 
-/** The project that the runner assigned to this session, which holds also after `/clear` or a fork changed its id. */
+/** The project that the runner assigned to this session, which holds even after `/clear` or a fork changed its id. */
 export function workerAssignment({ env, world }: AppContext): ProjectAssignment | null {
   const isWorker = (env[attemptMark] ?? '') !== '' && env.CLAUDE_CONFIG_DIR;
   return isWorker ? readAssignment(world.files, dirname(env.CLAUDE_CONFIG_DIR ?? '')) : null;

@@ -1,4 +1,4 @@
-/** Deletes a group with its transcripts and worktrees, also if its log cannot be read. */
+/** Deletes a group with its transcripts and worktrees, even if its log cannot be read. */
 import { advise } from '../../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -40,7 +40,7 @@ function deleteLink({ world }: AppContext, { paths }: GroupReference, { tell }: 
   return ok(undefined);
 }
 
-/** Refuses before the confirmation what the deletion would refuse. The lock, taken later, decides. */
+/** Refuses before the confirmation what the deletion would refuse. The lock that is taken later is decisive. */
 export async function refuseWhileRunning(context: AppContext, group: GroupReference): Promise<Result<void>> {
   if (!isHeld(context.world, group)) return ok(undefined);
   const taken = await changeGroup<void>(context, group, { direct: () => ok(undefined) });
@@ -60,7 +60,7 @@ async function deleteNow(
   const taken = anyAttachedProblem(writer.state);
   if (taken) return taken;
   if (writer.state.running.size > 0) {
-    context.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that run without a runner ...`);
+    context.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that are running without a runner ...`);
     await stopGroup(context.world, writer, 'deleted');
   }
   await stopRehearsal(context.world, writer.paths);

@@ -37,5 +37,5 @@ export function checkStartable({ state, record }: LoadedSession): Result<void> {
   const unmet = record.definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
   if (unmet.length === 0) return ok(undefined);
   const next = advise('Continue the group with', resumeCommand(state));
-  return fail('usage', `It waits for ${listTitles(state, unmet)}, which must complete first.`, next);
+  return fail('usage', `The session waits for ${listTitles(state, unmet)}, which must complete first.`, next);
 }

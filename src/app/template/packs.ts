@@ -233,7 +233,7 @@ function checkPack(
   const found = packRoots.find((root) => below(root).length > 0);
   if (found === undefined) {
     const message = 'There are no templates: no prompts/<name>.md, configs/<name>/ or workflows/<name>.yaml.';
-    return fail('usage', message, 'A pack has them at its top, in templates/ or in .claude-code-agent/templates/.');
+    return fail('usage', message, 'A pack has them at its root, in templates/ or in .claude-code-agent/templates/.');
   }
   const shown = ({ file, ...problem }: Problem): Problem => {
     return { ...problem, file: file.startsWith(`${folder}/`) ? file.slice(folder.length + 1) : file };

@@ -27,7 +27,7 @@ the denied calls and the rules that would allow them; on a terminal, choose
 among them.`,
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>');
-  withOptions(described, ['session', 'auth-refactor/api'], 'then resume the session').action((named, typed, given) =>
+  withOptions(described, ['session', 'auth-refactor/api'], 'resume it afterwards').action((named, typed, given) =>
     context.run(() => allow(context, sessionSubject(context, need(loadReferredSession(context, named))), typed, given)),
   );
 }
@@ -40,7 +40,7 @@ A running session gets them with its next attempt. Without a rule, show the
 denied calls.`,
     )
     .argument('<group>', 'id, unique prefix or slug');
-  withOptions(described, ['group', 'auth-refactor'], 'then retry failed sessions').action((named, typed, given) =>
+  withOptions(described, ['group', 'auth-refactor'], 'retry failed sessions afterwards').action((named, typed, given) =>
     context.run(() => allow(context, groupSubject(context, need(loadReferredGroup(context, named))), typed, given)),
   );
 }

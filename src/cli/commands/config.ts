@@ -32,7 +32,7 @@ environment. "set" changes one in config.yaml and keeps its comments; "path"
 prints the path of that file.`,
     )
     .addArgument(new Argument('[action]', 'the action').choices(actions).default('list' as const))
-    .argument('[key]', 'name of a setting, as list shows it')
+    .argument('[key]', 'name of a setting, as shown by "list"')
     .argument('[value]', 'value for "set"; an empty one removes the setting')
     .option('--json', 'one JSON document: {"settings"}, {"key", "value"} or {"path"}')
     .addHelpText('after', example)

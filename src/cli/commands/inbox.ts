@@ -75,7 +75,7 @@ export function defineAnswer(command: Command, context: Context): void {
     .argument('[text]', 'allow or deny, continue or stop, or the answer to a question')
     .option('--option <n>', 'number of an option of the question; can be repeated', collectWhole)
     .option('--always', 'allow, and add a rule to the group that allows such calls')
-    .option('--note <text>', 'words for the session; for a wave, a sentence added to all later prompts')
+    .option('--note <text>', 'a note to the session; for a wave, a sentence added to all later prompts')
     .option('--json', 'one JSON document: {"item", "group", "session", "answer"}')
     .addHelpText('after', answerExample)
     .action((reference, text, { option: options = [], always, note, json }) =>

@@ -46,7 +46,7 @@ export function define(command: Command, context: Context): void {
     .option('--project <dir>', 'folder of a project; may be repeated', collect)
     .option('--prompt <text>', 'task for each project; "-" reads standard input')
     .option('--accept <command>', 'shell command that must succeed before a session is completed', parseCheck)
-    .option('--max-budget-usd <usd>', 'cap over all sessions', parseMoney)
+    .option('--max-budget-usd <usd>', 'cap for all sessions together', parseMoney)
     .option('--json', 'one JSON document: {"file", "projects"}; offers nothing')
     .addHelpText('after', example)
     .action((typed, given) =>
@@ -296,7 +296,7 @@ async function offerRehearsal(
       return runWorkflow(context, file, [], { config: {}, output: undefined, rehearse: true, retryFailed: false });
   }
   if (from !== undefined) context.stdout.line(`Next: ${run} --dry-run`);
-  else context.stdout.lines([`Next, free: ${run} --rehearse`, `Then, for real: ${run}`]);
+  else context.stdout.lines([`Next, at no cost: ${run} --rehearse`, `Then, for real: ${run}`]);
 }
 
 export type AnswerCheck<T> = { readonly value: T } | { readonly problem: string };

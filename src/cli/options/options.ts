@@ -36,7 +36,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .option('--prompts', 'with --dry-run: show the prompt of each session')
     .option('--detach', 'run in the background and return')
     .option('--notify', 'ring the terminal bell when the group is done, failed, paused or at a usage limit')
-    .option('--json', 'the same as --output json: one event a line; with --dry-run one document')
+    .option('--json', 'the same as --output json: one event per line; with --dry-run one document')
     .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
 }
 

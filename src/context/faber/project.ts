@@ -86,8 +86,8 @@ export function listRuns(files: ContextFiles, { root, runs }: FaberProject): str
 }
 
 /**
- * Creates the folder and its parents below the project. Fails with `write-failed`, also when a symlink leads out of the
- * project, which could redirect our writes.
+ * Creates the folder and its parents below the project. Fails with `write-failed`, including when a symlink leads out
+ * of the project, which could redirect our writes.
  */
 export function makeFolderInProject(files: ContextFiles, { root }: FaberProject, path: string): Result<void> {
   const full = join(root, path);

@@ -1,6 +1,6 @@
 /**
- * core/plan/: what to do next, and why not. This file: `decide`, total and deterministic; when nothing can run, there
- * is a reason.
+ * core/plan/: what to do next, and why sessions do not start. This file: `decide`, which is total and deterministic and
+ * gives a reason when nothing can run.
  */
 import { advise } from '../advice.ts';
 import type { AttemptKind, StopReason } from '../event.ts';
@@ -42,12 +42,12 @@ export function decide(state: GroupState, context: SchedulingContext): Decision[
 
 export interface Judgement {
   readonly decisions: Decision[];
-  /** What blocks the ready sessions without a reason of their own; null = they start. */
+  /** What blocks the ready sessions that have no reason of their own; null = they start. */
   readonly hold: WaitReason | null;
   readonly goesOn?: boolean;
 }
 
-/** Receives why a ready session does not start, when others do or have another reason. */
+/** Receives the reason why one ready session does not start, unless all ready sessions have the same reason. */
 type Refuse = (sessionId: SessionId, hold: GroupHold) => void;
 
 /**
@@ -56,13 +56,13 @@ type Refuse = (sessionId: SessionId, hold: GroupHold) => void;
 export function schedule(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): Judgement {
   if (state.status !== 'running') return { decisions: [], hold: groupHold(state) };
   const halted = state.frozenUntil === undefined ? null : frozen(state, state.frozenUntil);
-  // A draining group may be frozen, too.
+  // A draining group can also be frozen.
   const { pausing: reason } = state;
   if (reason !== undefined) return { decisions: decidePausing(state, reason, context), hold: halted ?? pausing };
   if (halted !== null) return { decisions: [{ do: 'wait', ...halted }], hold: halted };
   const plan = planOf(state);
   const blocker = startBlocker(state);
-  // An expired login says nothing about a wave.
+  // A failure such as an expired login is no result of a wave.
   const step = blocker === 'needs-person' ? null : waveStep(state);
   if (step !== null) return { decisions: [step], hold: null };
   const budget = judgeBudget(state, context.liveUsd);
@@ -77,7 +77,7 @@ export function schedule(state: GroupState, context: SchedulingContext, refuse: 
   const { wait } = next;
   const goesOn = blocker === null && (wait?.reason !== 'limit' || isSelfEnding(state, 'limit'));
   if (next.starts.length > 0) return { decisions, hold, goesOn };
-  // Other waits end with a running session, which is reported anyway.
+  // Other waits end when a running session ends, and that is reported anyway.
   if (wait !== null && isSelfEnding(state, wait.reason))
     return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
   if (state.running.size > 0 || next.wishes.length > 0) return { decisions, hold, goesOn };
@@ -119,7 +119,7 @@ function groupHold(state: GroupState): WaitReason {
   }
 }
 
-/** These waits end by themselves, so the run stays up; for the others a session must end first. */
+/** These waits end by themselves, so the run continues; for the others a session must end first. */
 function isSelfEnding(state: GroupState, reason: GroupHold['reason']): boolean {
   if (reason === 'limit') return state.group.config.onLimit !== 'pause';
   return endsByItself.has(reason);
@@ -171,16 +171,16 @@ function pauseMessage(reason: StopReason): string {
     case 'budget':
       return budgetMessage;
     case 'deleted':
-      return 'Ended, because the group is being deleted.';
+      return 'Stopped because the group is being deleted.';
     default:
-      return 'Paused by request.';
+      return 'Paused on request.';
   }
 }
 
 /**
- * Sessions that have nearly spent their reservation get a top-up while budget is left: interrupted, then resumed. Not
- * while a tool runs, whose work would be lost; if the reservation is spent first, claude itself ends between two
- * messages.
+ * While budget is left, a session that has nearly spent its reservation is interrupted and resumed with a top-up. It is
+ * not interrupted while a tool runs, because the tool's work would be lost. If the reservation is spent first, claude
+ * itself ends between two messages.
  */
 function topUps(state: GroupState, { liveUsd, busy, day }: SchedulingContext): Decision[] {
   if (liveUsd === undefined) return [];
@@ -210,7 +210,7 @@ export interface NextStarts {
 const nothingNext: NextStarts = { starts: [], wishes: [], wait: null, rest: null };
 
 const here: SessionPlacement = { at: 'here' };
-/** Resources without a fleet are counted for all sessions at once. */
+/** Without a fleet, the room on this host is checked for all sessions together, not for each placement. */
 const roomForAll: LocalRoom = { places: Number.POSITIVE_INFINITY, wait: null };
 
 function spotsFor(state: GroupState, context: SchedulingContext): PlacementFinder | null {
@@ -234,7 +234,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
   const warming = warmUps(state, context);
   let held: GroupHold | null = null;
   const hold = (id: SessionId, why: GroupHold): void => {
-    // A wait that may end keeps the run up, even if other sessions can never start.
+    // A wait that may end keeps the run going, even if other sessions can never start.
     if (held === null || held.reason === 'no-host') held = why;
     refuse(id, why);
   };
@@ -292,7 +292,7 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
 }
 
 interface Surroundings {
-  /** In an outage, and some that have started could retry. */
+  /** There is an outage, and at least one session that has started can retry. */
   readonly known: boolean;
   readonly warming: ReturnType<typeof warmUps>;
   readonly inUse: ReadonlySet<string>;
@@ -341,7 +341,7 @@ function waitsForApi({ promptUnsent, transients, definition: { retries = default
   return promptUnsent === true && transients > retries;
 }
 
-/** In an outage, started sessions retry: preparing a new one would be for nothing. */
+/** In an outage, started sessions retry: preparing a new one would be pointless. */
 function hasBegun(state: GroupState, ready: readonly SessionId[]): boolean {
   return ready.some((id) => {
     const record = state.sessions.get(id) as SessionRecord;
@@ -419,7 +419,7 @@ const slotWait: GroupHold = { reason: 'slot', message: 'All slots are in use.' }
 
 export interface FreeSlots {
   readonly places: number;
-  /** What is short, if not simply the slots. */
+  /** What is scarce, if not the slots themselves. */
   readonly wait: GroupHold | null;
 }
 
@@ -427,7 +427,7 @@ export function freeSlotsByKind(state: GroupState, context: SchedulingContext): 
   const slots = Math.min(state.group.config.maxConcurrentSessions, context.slotsMax ?? Number.POSITIVE_INFINITY);
   if (state.running.size >= slots) return { places: 0, wait: slotWait };
   const limits: FreeSlots[] = [{ places: slots - state.running.size, wait: slotWait }];
-  // With a fleet they apply to sessions that start here.
+  // With a fleet, local limits apply only to sessions that start here.
   if (!context.fleet) limits.push(...localLimits(state, context));
   const { gate, isOut = false } = context;
   const asking = isOut ? unanswered(state, context) : 0;
@@ -437,8 +437,8 @@ export function freeSlotsByKind(state: GroupState, context: SchedulingContext): 
 }
 
 /**
- * A host keeps a slot for half a minute, and sessions are prepared here before: granted slots must not be returned
- * unused.
+ * A host keeps a granted slot for half a minute, and a session is prepared here first. With a higher number, granted
+ * slots would expire unused.
  */
 const wishesEach = 4;
 

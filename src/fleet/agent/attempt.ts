@@ -84,7 +84,7 @@ export class OrderedAttempt {
     return this.#slot.record.end !== undefined;
   }
 
-  /** Only its result is kept: its lease is over, or its runner is gone, or has everything and could not confirm it. */
+  /** Only its result is kept: its lease has expired, or its runner is gone or could not confirm its reports. */
   get isKept(): boolean {
     const isUnasked = Math.abs(this.#context.world.clock.now() - this.#askedAtMs) >= unaskedMs;
     return this.isOver && (this.#slot.isLost || (this.#commands.size === 0 && isUnasked));

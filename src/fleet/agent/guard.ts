@@ -1,5 +1,5 @@
 /**
- * The guard of a host: a separate process that ends everything without a lease, also when the agent is dead or hanging,
+ * The guard of a host: a separate process that ends everything without a lease, even when the agent is dead or hanging,
  * or the host has slept. It restarts a killed agent. A shell next to it starts the next guard.
  */
 import { join } from 'node:path';

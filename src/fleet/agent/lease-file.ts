@@ -10,7 +10,7 @@ export interface AttemptLease {
   readonly folder: string;
   readonly token: string;
   readonly leaseMs: number;
-  /** Uptime at the last renewal that Redis confirmed; 0 = none since boot; -1 = the lease is over. */
+  /** Uptime at the last renewal that Redis confirmed; 0 = none since boot; -1 = the lease has expired. */
   readonly renewedAt: number;
 }
 

@@ -37,7 +37,7 @@ export class Slot {
   readonly #world: World;
   readonly #fleet: FleetPaths;
   #record: SlotRecord;
-  /** Uptime at the last confirmed renewal; -1 = the lease is over. */
+  /** Uptime at the last confirmed renewal; -1 = the lease has expired. */
   renewedAt: number;
 
   private constructor(world: World, fleet: FleetPaths, name: string, record: SlotRecord, renewedAt: number) {

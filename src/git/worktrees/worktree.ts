@@ -58,7 +58,7 @@ export async function addWorktree(
   return added.ok ? ok(undefined) : added;
 }
 
-/** Merging the branch would change nothing in `folder`, also after a squash. False when git cannot tell. */
+/** Merging the branch would change nothing in `folder`, even after a squash. False when git cannot tell. */
 export async function isMerged(git: Git, folder: string, branch: string): Promise<boolean> {
   const merged = await runOwn(git, folder, ['merge-tree', '--write-tree', 'HEAD', `refs/heads/${branch}`]);
   const own = merged.ok ? await runOwn(git, folder, ['rev-parse', '--verify', 'HEAD^{tree}']) : merged;

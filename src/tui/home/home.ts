@@ -128,7 +128,7 @@ function groupRow(
   const [word = ''] = group.status.split(' ');
   const tone = statusTone(word);
   const waits = waitsForPerson(group, nowMs);
-  const cost = `${formatMoney(group.costUsd, group.estimated)}${group.isRehearsal ? ' play' : ''}`;
+  const cost = `${formatMoney(group.costUsd, group.estimated)}${group.isRehearsal ? ' fake' : ''}`;
   const left = columns - fixedColumns - width - 1;
   const cells: ScreenCell[] = [
     { text: isSelected ? glyphs.marker : ' ' },

@@ -138,7 +138,7 @@ export class Acceptance {
     const isLight = this.#options.elsewhere !== undefined;
     const isFresh = commit !== undefined && !isLight && acceptIn !== 'worktree' && commits !== false;
     const turn = { sessionId, command: 'checkout', turn: record.workspace?.repository ?? '', onStop } as const;
-    // Before the slot of the command: a checkout that waits for a slot while others wait for its turn would block all.
+    // Check out before taking a slot: a checkout that waited for a slot would block all that wait for its turn.
     const made = isFresh ? await slots.take(turn, () => makeFresh(context, commit)) : ok(null);
     if (made === null) return stoppedWaiting;
     if (!made.ok) return made;
@@ -150,7 +150,7 @@ export class Acceptance {
     return judged ?? stoppedWaiting;
   }
 
-  /** Fails when it cannot be started, where another turn of claude would not help, or was stopped. */
+  /** Fails if the command is stopped, or cannot start: then another turn of claude would not help. */
   async #run(command: Omit<ShellCommand, 'mark'>): Promise<Result<TimedEnd>> {
     if (this.#stopped) return stoppedWaiting;
     const startedMs = this.#world.clock.now();
@@ -166,8 +166,8 @@ export class Acceptance {
   async #clearAfterCrash(): Promise<Result<void>> {
     const { attemptId, record, paths, git } = this.#options;
     const { files } = this.#world;
-    const [of, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
-    const path = of === attemptId ? record.workspace?.path : undefined;
+    const [owner, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
+    const path = owner === attemptId ? record.workspace?.path : undefined;
     const cleared = path === undefined ? ok(undefined) : await (await leftoverFiles()).clearNewFiles(git, path, before);
     if (cleared.ok) files.remove(paths.beforeAccept);
     return cleared;
@@ -197,7 +197,7 @@ export class Acceptance {
     const output = await this.#ignoredOutput(workspace.path);
     if (output !== null && output.length > 0) {
       const { ignoredSentence } = await import('../../git/ignored-output.ts');
-      const after = 'The merge deletes them with the worktree, unless it is given --keep-ignored.';
+      const after = 'Merging deletes them with the worktree, unless you give --keep-ignored.';
       const message = `${ignoredSentence('The worktree', output)} ${after}`;
       this.#warnings.push({ code: 'workspace', message });
     }
@@ -226,7 +226,7 @@ export class Acceptance {
     if (stat?.ok && stat.value.files === 0) this.#warnings.push(noChanges);
   }
 
-  /** As #runCommand, on another host. Files that the command leaves there are ignored. */
+  /** Like #runCommand, on another host. Files that the command leaves there are ignored. */
   async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>): Promise<Result<TimedEnd>> {
     const { acceptTimeoutMs = defaultCommandTimeoutMs } = this.#options.record.definition;
     const startedMs = this.#world.clock.now();
@@ -244,7 +244,7 @@ export class Acceptance {
     return ok({ end, ms: Math.max(0, this.#world.clock.now() - startedMs) });
   }
 
-  /** Fails as #run does, and when its worktree cannot be inspected or cleaned. */
+  /** Fails like #run, and when its worktree cannot be inspected or cleaned. */
   async #runCommand(accept: string): Promise<Result<TimedEnd>> {
     const { record, state, paths, attemptId, git, elsewhere } = this.#options;
     if (elsewhere !== undefined) return this.#runElsewhere(accept, elsewhere);
@@ -358,7 +358,7 @@ export class Acceptances {
     this.#running.get(sessionId)?.stop(reason);
   }
 
-  /** Suspends acceptance commands, and starts no other command meanwhile. */
+  /** Suspends acceptance commands, and lets no other command start. */
   halt(isHalted: boolean): void {
     this.#options.needs.slots.halt(isHalted);
     for (const acceptance of this.#running.values()) acceptance.halt(isHalted);

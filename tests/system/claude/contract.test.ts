@@ -177,7 +177,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     await until(() => processes.findMarked('CLAUDE_CODE_AGENT_ATTEMPT', attemptOfThisTest).length === 0);
   });
 
-  test('reports its starting totals before the model answers, also in a resumed conversation', async () => {
+  test('reports its starting totals before the model answers, even in a resumed conversation', async () => {
     const rig = rigWith({ text: 'one' }, { text: 'two' }, { text: 'three' });
     const { args, env, claudeSessionId } = prepareSession(rig, { model: modelOfKnownPrice });
     // Enough for one answer, not for two: the cap counts the spending of its own process.

@@ -26,7 +26,7 @@ function workflow(session: string): string {
   return file;
 }
 
-test('an outdated claude is refused before anything is created, also for a rehearsal', async () => {
+test('an outdated claude is refused before anything is created, even for a rehearsal', async () => {
   const program = join(user.folder, 'old-claude');
   writeFileSync(program, "#!/bin/sh\necho '2.1.307 (Claude Code)'\n", { mode: 0o755 });
   user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
@@ -49,7 +49,7 @@ test('an outdated claude is refused before anything is created, also for a rehea
 const canLimit = createRealWorld().processes.limits().has('processes');
 if (canLimit) console.log('Skipped, because processes can be limited here: the refusal of --max-processes.');
 
-test.skipIf(canLimit)('a process limit that cannot be set here is refused, also for a rehearsal', async () => {
+test.skipIf(canLimit)('a process limit that cannot be set here is refused, even for a rehearsal', async () => {
   const why = '--max-processes cannot be enforced on this machine.';
   const next = 'systemd-run --user --scope -p Delegate=yes claude-code-agent';
   const file = workflow('maxProcesses: 100');

@@ -94,7 +94,7 @@ test('group delete --force: a live run ends with the message that its group is b
     await obeyInterrupt(api, 0.01);
     const { code, stdout } = await run.finished;
     expect(code).toBe(3);
-    const words = { text: 'Ended, because the group is being deleted.', quiet: ' deleted: 0 of 1 session completed' };
+    const words = { text: 'Stopped because the group is being deleted.', quiet: ' deleted: 0 of 1 session completed' };
     expect(stdout).toContain(words[output]);
     expect(stdout).not.toContain('group resume');
     expect(await deleting.finished).toMatchObject({ code: 0 });

@@ -61,7 +61,7 @@ describe('without a fleet', () => {
 
   test('an invalid join line, name, label, slot or login creates nothing', async () => {
     for (const [options, said] of [
-      [['cca-join:x'], 'not a whole join line'],
+      [['cca-join:x'], 'not a complete join line'],
       [['cca-join:x', '--slots', '0'], 'whole number from 1 to 1000'],
     ] as const) {
       const { code, stderr } = await user.run('host', 'join', ...options);
@@ -69,7 +69,7 @@ describe('without a fleet', () => {
       expect(stderr).toContain(said);
     }
     const piped = await user.runWith({ stdin: 'nothing of the kind\n' }, 'host', 'join', '-');
-    expect(piped.stderr).toContain('not a whole join line');
+    expect(piped.stderr).toContain('not a complete join line');
     expect(existsSync(join(user.data, 'fleet'))).toBe(false);
   });
 });

@@ -187,7 +187,7 @@ test('a rehearsal can be copied for a real run, and is never run for real by mis
   expect(await rehearse(group, '--rehearse')).toMatchObject({ code: 0 });
   const play = know(await user.ok('group', 'copy', group));
   expect(stateOf(play).rehearsal).toEqual({});
-  expect(await user.ok('group', 'list')).toContain('play');
+  expect(await user.ok('group', 'list')).toContain('fake');
   const refused = await user.run('group', 'copy', group, '--real', '--from', 'api');
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot keep its results') });
   expect(await rehearse(play)).toMatchObject({ code: 0 });

@@ -131,7 +131,7 @@ test(
     home.type(key.enter);
     await home.shows('rehearsal', '001 api');
     home.type('q');
-    await home.shows('1 group', 'play');
+    await home.shows('1 group', 'fake');
     home.type('q');
     expect(await home.exited).toBe(0);
     expect(await user.ok('watch', '@', '--output', 'text')).toContain('completed');

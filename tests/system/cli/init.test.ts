@@ -75,7 +75,7 @@ test(
     expect(made).toMatchObject({ code: 0, stderr: '' });
     expect(made.stdout).toBe(
       'Wrote workflow.yaml: 2 projects, at most $5\n' +
-        'Next, free: claude-code-agent run workflow.yaml --rehearse\n' +
+        'Next, at no cost: claude-code-agent run workflow.yaml --rehearse\n' +
         'Then, for real: claude-code-agent run workflow.yaml\n',
     );
     expect(read().sessions).toEqual({

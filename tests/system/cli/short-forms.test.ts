@@ -104,7 +104,7 @@ test('run, watch, pause, resume and logs work as one word each', async () => {
   expect((await user.run('diff', 'auth/api')).stderr).toBe((await user.run('session', 'diff', `${group}/api`)).stderr);
 }, 120_000);
 
-test('logs of a group with one session are those of the session, also with --raw', async () => {
+test('logs of a group with one session are those of the session, even with --raw', async () => {
   const group = await user.ok('group', 'create', 'one');
   await user.add(group, 'only');
   expect(await user.json('logs', 'one')).toEqual(await user.json('session', 'logs', `${group}/only`));
@@ -182,7 +182,7 @@ test('the help of a short form names its long form and has the options of both',
 
 test.each<[string[], string]>([
   [['pause'], "Missing required argument 'group-or-session'. See: claude-code-agent pause --help"],
-  [['show', 'auht'], 'There is no group and no session "auht"; did you mean "auth"? See: claude-code-agent group list'],
+  [['show', 'auht'], 'There is no group or session "auht"; did you mean "auth"? See: claude-code-agent group list'],
   [['run', 'auth'], '"auth" is a group; this command takes a workflow. Run it with: claude-code-agent group run auth'],
   [['plan', 'auht'], 'There is no group "auht"; did you mean "auth"? See: claude-code-agent group list'],
   [['show', 'auth/wbe'], 'There is no session "wbe" in the group'],
@@ -194,7 +194,7 @@ test.each<[string[], string]>([
   [['run', 'x', '--max-budget', '5'], "Unknown option '--max-budget'. Did you mean --max-budget-usd? See"],
   [['session', 'edit', 'auth/api', '--model', 'sonet'], 'It is no model of claude; perhaps "sonnet" was meant.'],
   [['config', 'set', 'price.opus', '1'], 'There is no setting "price.opus"; did you mean "prices.opus'],
-  [['show', 'nothing'], 'There is no group and no session "nothing". See: claude-code-agent group list'],
+  [['show', 'nothing'], 'There is no group or session "nothing". See: claude-code-agent group list'],
   [['show', 'auth/nothing'], 'There is no session "nothing" in the group'],
   [['logs', 'auth/api', '--nothing'], "Unknown option '--nothing'. See: claude-code-agent logs --help"],
   [['pause', 'auth/api', '--drain'], "Unknown option '--drain'. See: claude-code-agent session pause --help"],

@@ -118,7 +118,7 @@ async function conversation(session: string): Promise<(string | undefined)[]> {
   return shown.map(({ kind, text }) => (spoken.includes(kind) ? text : kind));
 }
 
-test('a message reaches a running session at once, also without a runner, and other sessions later', async () => {
+test('a message reaches a running session at once, even without a runner, and other sessions later', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');

@@ -112,7 +112,7 @@ test(
   async () => {
     const ran = await user.run('try', '--seconds', '1');
     expect(ran).toMatchObject({ code: 0 });
-    expect(ran.stdout).toContain('4 sessions to do');
+    expect(ran.stdout).toContain('4 sessions to run');
     expect(ran.stdout).toContain('The demonstration has ended');
     // No advice refers to what is removed.
     expect(ran.stdout.match(/^(Next|Transcripts): .*$/gm)).toEqual([expect.stringMatching(/^Next: \S+ init /)]);

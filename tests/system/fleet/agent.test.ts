@@ -164,7 +164,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(Buffer.from(log?.data ?? '', 'base64').toString()).toContain('no such thing');
   });
 
-  test('a command runs in the worktree and returns its result, also when it is stopped', async () => {
+  test('a command runs in the worktree and returns its result, even when it is stopped', async () => {
     const { token, attemptId } = await rig.start({ script: 'exit 0' });
     await rig.hear(attemptId, 'ended');
     await rig.say(token, { do: 'run', id: 'a', command: 'cat kept.txt; exit 7', timeoutMs: 20_000 });

@@ -1,5 +1,5 @@
 /**
- * Promises, with the real claude and no systemd: a killed agent restarts, also if its guard was killed with it, and
+ * Promises, with the real claude and no systemd: a killed agent restarts, even if its guard was killed with it, and
  * adopts what runs. No claude outlives its lease when both are killed while Redis is gone.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';

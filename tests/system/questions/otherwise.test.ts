@@ -77,7 +77,7 @@ test('a message to a session that waits for an answer becomes that answer', asyn
   expect(occurrences(asking.heard('api'), 'The user has not answered this.')).toBe(1);
 });
 
-test('after answerBy the default answers apply, also without a runner', async () => {
+test('after answerBy the default answers apply, even without a runner', async () => {
   asking = new AskingUser({ api: [askCurl, { text: 'done' }], web: [askDatabase, { text: 'done' }] });
   const { user } = asking;
   const group = await asking.group(['api', 'web'], '--ask-timeout', '1s', '--answer-by', '07:00');

@@ -107,7 +107,7 @@ test('a rule of the group answers the calls that it allows, and a failure withdr
   expect((await user.json<{ items: Item[] }>('inbox')).items).toMatchObject([{ id: waiting }]);
   for (const fake of [first, same, other]) await fake.succeed();
 
-  // Without a runner the rule answers too, and the next attempt tells claude.
+  // Without a runner the rule answers too, and the next attempt tells claude so.
   await user.ok('group', 'pause', group);
   expect((await run.finished).code).toBe(3);
   await user.ok('group', 'allow', group, 'Bash(npm version:*)');

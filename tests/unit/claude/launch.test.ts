@@ -277,7 +277,7 @@ describe('credentials of other logins', () => {
   });
 
   test.each(['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_GATEWAY', 'UNRELATED'])(
-    'the user’s commands get no credentials, also with %s',
+    'the user’s commands get no credentials, even with %s',
     (name) => {
       const more = { ANTHROPIC_CUSTOM_HEADERS: 'x-auth: secret', CLAUDE_CODE_CLIENT_KEY_PASSPHRASE: 'secret' };
       const later = { ANTHROPIC_NEW_SECRET: 'secret', CLAUDE_BRIDGE_OAUTH_TOKEN: 'secret' };

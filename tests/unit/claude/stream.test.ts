@@ -1,5 +1,5 @@
 /**
- * Promises: the fold of a stream yields what runs, what was done and what it cost, also with several or late results.
+ * Promises: the fold of a stream yields what runs, what was done and what it cost, even with several or late results.
  * claude's own figures take precedence, missing parts are estimated, nothing is counted twice, and any lines give a
  * state.
  */

@@ -87,7 +87,7 @@ test('group list distinguishes rehearsal money from real money and shows the age
   await user.ok('group', 'run', group, '--rehearse', '--output', 'quiet');
   const [head = '', ...rows] = (await user.ok('group', 'list')).split('\n');
   expect(head).toMatch(/COST +AGE/);
-  expect(rows.find((row) => row.includes('-tried'))).toMatch(/ 1\/1 +~?\$\d+\.\d\d play +\d+[sm]$/);
+  expect(rows.find((row) => row.includes('-tried'))).toMatch(/ 1\/1 +~?\$\d+\.\d\d fake +\d+[sm]$/);
   expect(rows.find((row) => row.includes('-fresh'))).toMatch(/ 0\/0 +\$0\.00 +\d+[sm]$/);
   const listed = await user.json<{ slug: string; rehearsal?: boolean }[]>('group', 'list');
   expect(listed.map(({ slug, rehearsal }) => `${slug} ${rehearsal}`).sort()).toEqual(['fresh undefined', 'tried true']);

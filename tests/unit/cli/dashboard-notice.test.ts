@@ -1,5 +1,5 @@
 /**
- * Promises: the dashboard's message about a key disappears after a while, also without other events, or is replaced.
+ * Promises: the dashboard's message about a key disappears after a while, even without other events, or is replaced.
  */
 import { expect, test } from 'bun:test';
 import type { Context } from '../../../src/cli/context.ts';

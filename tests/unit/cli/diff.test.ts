@@ -1,5 +1,5 @@
 /**
- * Promises: `session diff` and `group diff` show the changes of sessions before and after they end, also without
+ * Promises: `session diff` and `group diff` show the changes of sessions before and after they end, even without
  * their worktrees, or say what to run instead. They change no repository, hide no change, and print no terminal
  * controls.
  */

@@ -87,7 +87,7 @@ async function storeWork(isAtWork = false): Promise<void> {
     starting(web, 'gpu2'),
     { type: 'session_host_lost', ...lost, host: 'gpu2', held: 0.75 } as EventBody,
     { type: 'session_paused', ...lost, reason: 'host-lost', message: 'Its machine gpu2 is lost.', usage } as EventBody,
-    { type: 'group_paused', reason: 'user', message: 'Paused by request.' },
+    { type: 'group_paused', reason: 'user', message: 'Paused on request.' },
   ];
   // The runner was killed.
   const told = isAtWork ? bodies.slice(0, 3) : bodies;
@@ -131,7 +131,7 @@ test('without a runner a session on another host is not shown as stopped while i
   for (const words of commands) {
     const { code, stderr } = await user.run(...words);
     expect([words[1], code]).toEqual([words[1], 1]);
-    expect(stderr).toContain('works on the host gpu1, and there is no runner to stop it.');
+    expect(stderr).toContain('is running on host gpu1, and there is no runner to stop it.');
     expect(stderr).toContain(`group run ${group}`);
   }
   expect(await user.ok('group', 'show', group)).toMatch(/^001 api +api +gpu1 +running/m);

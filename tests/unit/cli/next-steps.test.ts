@@ -29,15 +29,15 @@ test('a rehearsal continues as a rehearsal with its script', async () => {
 
 test('a paused rehearsal is resumed as one by every suggested command', async () => {
   const run = { ...story.started.run, rehearsal: true } as const;
-  const paused = { ...story.groupPaused, message: 'Paused by request.' };
+  const paused = { ...story.groupPaused, message: 'Paused on request.' };
   const events = [{ ...story.started, run }, story.intended, story.spawned, story.paused, paused];
   const group = user.make('auth', [{ name: 'api' }, { name: 'web' }], events);
   const command = `claude-code-agent group resume ${group} --rehearse`;
   const typed = `Continue with: ${command}`;
   expect(await user.ok('group', 'why', group)).toContain(typed);
-  expect(await user.ok('group', 'show', group)).toEndWith(`Paused by request.\nContinue with: ${command}`);
+  expect(await user.ok('group', 'show', group)).toEndWith(`Paused on request.\nContinue with: ${command}`);
   expect(await user.json('group', 'why', group)).toMatchObject({
-    sessions: [{ name: 'api' }, { name: 'web', message: `Paused by request. ${typed}` }],
+    sessions: [{ name: 'api' }, { name: 'web', message: `Paused on request. ${typed}` }],
   });
 });
 

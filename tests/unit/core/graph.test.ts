@@ -1,6 +1,6 @@
 /**
  * Promises: a group with an invalid dependency graph is refused by session labels, and a reported cycle is real.
- * Order, chains and waves match their definitions, also for very large and deep graphs.
+ * Order, chains and waves match their definitions, even for very large and deep graphs.
  */
 import { describe, expect, test } from 'bun:test';
 import { allDependentsOf, buildGraph, type SessionGraph } from '../../../src/core/graph.ts';

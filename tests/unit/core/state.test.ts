@@ -163,7 +163,7 @@ describe('user messages', () => {
 describe('queueing', () => {
   const queued = (log: CoreLog) => log.state.sessions.get(a)?.queued;
 
-  test('sessions that no user paused resume automatically, also after exhausted group budget', () => {
+  test('sessions that no user paused resume automatically, even after exhausted group budget', () => {
     expect(queued(twoSessions())).toBe(true);
     expect(queued(twoSessions().start(a))).toBe(false);
     expect(queued(twoSessions().start(a).fail(a))).toBe(false);

@@ -46,7 +46,7 @@ const testOf: Readonly<Record<string, readonly [file: string, begin: string]>> =
   ],
   'A host can do all of the above': ['system/fleet/rights', 'a password alone reads'],
   'A host can read what is sent to other hosts': ['system/fleet/security', 'a host can read'],
-  'A host can report false results and costs, also for sessions of other hosts': [
+  'A host can report false results and costs, even for sessions of other hosts': [
     'system/fleet/security',
     'a host can answer',
   ],

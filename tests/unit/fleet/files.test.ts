@@ -158,15 +158,15 @@ describe('join lines', () => {
   });
 
   test.each([
-    ['nothing', '', 'not a whole join line'],
-    ['other text', 'redis://127.0.0.1:6379', 'not a whole join line'],
+    ['nothing', '', 'not a complete join line'],
+    ['other text', 'redis://127.0.0.1:6379', 'not a complete join line'],
     ['a wrapped line', `${line.slice(0, 60)}\n${line.slice(60)}`, 'one line, in quotes'],
-    ['a truncated line', line.slice(0, -20), 'not a whole join line'],
-    ['JSON that is no object', made([1]), 'not a whole join line'],
+    ['a truncated line', line.slice(0, -20), 'not a complete join line'],
+    ['JSON that is no object', made([1]), 'not a complete join line'],
     ['a line of a newer version', made({ ...ticketOf(whole), version: 2 }), 'newer version'],
-    ['no key', made({ ...ticketOf(whole), sealingKey: undefined }), 'not a whole join line'],
-    ['a short key', made({ ...ticketOf(whole), sealingKey: 'AAAA' }), 'not a whole join line'],
-    ['no trusted client', made({ ...ticketOf(whole), runnerKeys: [] }), 'not a whole join line'],
+    ['no key', made({ ...ticketOf(whole), sealingKey: undefined }), 'not a complete join line'],
+    ['a short key', made({ ...ticketOf(whole), sealingKey: 'AAAA' }), 'not a complete join line'],
+    ['no trusted client', made({ ...ticketOf(whole), runnerKeys: [] }), 'not a complete join line'],
     ['no address', made({ ...ticketOf(whole), redis: 'two' }), 'address of Redis'],
     ['another host without encryption', made({ ...ticketOf(whole), redis: 'redis://h:two@r:1' }), 'encrypt'],
   ])('a bad join line is refused in one sentence: %s', (_, bad, said) => {

@@ -65,7 +65,7 @@ test('ignored files listed in .worktreeinclude are copied, and no others', async
   expect(read('.env')).toBe('A=session\n');
 });
 
-test('an uncommitted .worktreeinclude is used, also for a project in a folder of the checkout', async () => {
+test('an uncommitted .worktreeinclude is used, even for a project in a folder of the checkout', async () => {
   await begin({ 'app/x.txt': 'x\n' }, { '.worktreeinclude': '.env\n', '.env': 'A=1\n' });
   writeFileSync(join(rig.top, '.worktreeinclude'), 'nothing\n');
   expect(value(await copy())).toEqual(nothing);

@@ -108,7 +108,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
   {
     name: 'a hook report after claude has begun',
     reason: 'config-invalid',
-    says: /^claude was stopped because it started to work before it reported the SessionStart hook/,
+    says: /^claude was stopped because it started working before it reported the SessionStart hook/,
     step: async (fake) => {
       await fake.ignore('SIGTERM');
       await fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' });

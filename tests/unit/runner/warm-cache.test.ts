@@ -1,5 +1,5 @@
 /**
- * Promises: of three similar sessions the runner starts one, and the others after the first words of the model, also
+ * Promises: of three similar sessions the runner starts one, and the others after the first words of the model, even
  * after a change of runner. The rules are in `tests/unit/core/warm-cache.test.ts`.
  */
 import { expect, test } from 'bun:test';

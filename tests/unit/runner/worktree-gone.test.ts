@@ -1,6 +1,6 @@
 /**
  * Promises: when the worktree of a session is missing, the user is warned once and claude until it has answered about
- * the lost work, also if a runner dies in between.
+ * the lost work, even if a runner dies in between.
  */
 import { expect, test } from 'bun:test';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';

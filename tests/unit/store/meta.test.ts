@@ -45,7 +45,7 @@ test('the template of a session, of any kind, is stored where the specification 
 
 test('meta.json of a group contains its pause reason, cost and running time', () => {
   const meta = groupMeta(new CoreLog().add(...storyBodies).state);
-  expect(meta).toMatchObject({ status: 'paused', reason: 'user', message: 'Paused by request.', cost: 0.25 });
+  expect(meta).toMatchObject({ status: 'paused', reason: 'user', message: 'Paused on request.', cost: 0.25 });
   // The run began with the fourth event and ended with the last; one second passes with every event.
   expect(meta.durationMs).toBe((storyBodies.length - 3) * 1_000);
   expect(meta.sessions.map(({ id, status, reason, dependsOn }) => ({ id, status, reason, dependsOn }))).toEqual([

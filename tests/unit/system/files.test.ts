@@ -170,6 +170,6 @@ test('an existing file keeps its mode when it is opened for appending', () => {
   expect(modeOf(at('shared'))).toBe(0o644);
 });
 
-test('free space is reported, also for a path that does not exist yet', () => {
+test('free space is reported, even for a path that does not exist yet', () => {
   expect(files.freeBytes(at('not', 'yet'))).toBeGreaterThan(0);
 });

@@ -45,7 +45,7 @@ function makeFifo(): string {
   return path;
 }
 
-test('exit codes and signals are distinguished, also after the end', async () => {
+test('exit codes and signals are distinguished, even after the end', async () => {
   const exited = shell.start('exit 7');
   const killed = shell.start('kill -TERM $$');
   expect(await exitOf(exited)).toEqual({ kind: 'exited', code: 7 });

@@ -47,7 +47,7 @@ test('every view calls throttling throttling', () => {
   }
 });
 
-test('every view calls a usage limit a usage limit, also after throttling', () => {
+test('every view calls a usage limit a usage limit, even after throttling', () => {
   for (const words of told(limited)) {
     expect(words).toMatch(/usage limit/i);
     expect(words).not.toMatch(/throttl/);

@@ -41,7 +41,7 @@ test('the text reporter prints an eventful run line by line with its summary', (
 14:30:23  001 api  added  shop
 14:30:24  002 web  added  web
 14:30:25  003 docs  added  shop
-14:30:26  group     started: 3 sessions to do, up to 3 at once, cap $1.00
+14:30:26  group     started: 3 sessions to run, up to 3 at once, cap $1.00
 14:30:28  001 api   started (attempt 1)  shop
 14:30:31  002 web   started (attempt 1)  web
 14:30:33  001 api   completed  $0.25, 12k in, 2.5k out, 1m 05s

@@ -78,7 +78,7 @@ export function defineShow(command: Command, context: Context): void {
     .description('Print a progress file without escape codes (default: the newest).')
     .argument('[id]', 'session id or unique prefix of one; legacy for the file without an id')
     .option('--project <dir>', 'folder of the project (default: this folder)')
-    .option('--json', 'one JSON document, the text in it')
+    .option('--json', 'one JSON document that contains the text')
     .addHelpText('after', showExample)
     .action((id, given) => context.run(() => show(context, id, given)));
 }

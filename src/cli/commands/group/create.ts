@@ -125,7 +125,7 @@ Example:
 export function defineGroupEdit(command: Command, context: Context): void {
   const described = command
     .description(
-      'Change a group, also while it runs. Options that are not given keep their values. With --file, new ' +
+      'Change a group, even while it runs. Options that are not given keep their values. With --file, new ' +
         'sessions are added and sessions whose definition changed are updated. Completed sessions, and those ' +
         'not in the file, stay as they are.',
     )

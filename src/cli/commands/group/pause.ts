@@ -145,7 +145,7 @@ export function defineStop(command: Command, context: Context): void {
       context.run(async () => {
         if (!all) {
           const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'latest']);
-          return refuse('usage', 'Nothing to stop was given.', next);
+          return refuse('usage', 'The option --all is missing.', next);
         }
         const groups = need(runningGroups(context));
         const { running, unreadable } = groups;

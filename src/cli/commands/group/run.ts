@@ -391,7 +391,7 @@ function jsonPlan(
 const runDescription = `Run a group until every session has completed or nothing more can start.
 Continues a paused or interrupted group. Options are kept for later runs.
 Ctrl-C pauses the group; press it twice to leave at once while the sessions continue.
-Exit codes: 0 completed, 1 failed, 2 bad input, 3 paused, 4 another runner is running the group, 130 left.`;
+Exit codes: 0 completed, 1 failed, 2 bad input, 3 paused, 4 another runner is running the group, 130 left early.`;
 
 const runExample = `
 Example:

@@ -43,7 +43,7 @@ Example:
   $ claude-code-agent group list --json | jq -r '.[].id'`;
 
 const description = `List session groups, newest first. Active groups are created, running or
-paused. The cost of a rehearsal is not real and is marked.`;
+paused. The cost of a rehearsal is marked as fake.`;
 
 const statuses = [...groupStatuses, 'active'] as const;
 type StatusFilter = (typeof statuses)[number];
@@ -109,7 +109,7 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
       problem === undefined ? { text: status, tone: statusTone(status.split(' ')[0] ?? '') } : troubled(problem),
       `${done}/${meta.sessions.length}`,
       // Marked, so that rehearsal costs are not added to real costs.
-      `${formatMoney(meta.cost, meta.estimated)}${meta.rehearsal ? ' play' : ''}`,
+      `${formatMoney(meta.cost, meta.estimated)}${meta.rehearsal ? ' fake' : ''}`,
       formatAge(nowMs - Date.parse(listing.meta.createdAt)),
       meta.name === meta.slug ? '' : safeLine(meta.name, 60),
     ];
@@ -266,7 +266,7 @@ export function defineBudget(command: Command, context: Context): void {
 estimates until claude reports the final figure. Held amounts count in full.`,
     )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--raise-to <usd>', 'set the cap, also while the group runs', parseMoney)
+    .option('--raise-to <usd>', 'set the cap, even while the group runs', parseMoney)
     .option('--book <session>', "record the session's held amount as spent")
     .option('--free <session>', "release the session's held amount")
     .option('--json', 'one JSON document, amounts in US dollars')

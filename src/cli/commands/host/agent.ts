@@ -20,9 +20,9 @@ Example:
 
 export function defineServe(command: Command, context: Context): void {
   command
-    .description(`Run the agent of this host, which must have joined a fleet, until it is interrupted. Sessions
-continue without it, and the next agent adopts them.`)
-    .option('--json', 'one JSON document per line for each message: {"at", "message"}')
+    .description(`Run the agent of this host until it is interrupted. The host must have joined a fleet. Sessions
+continue without the agent, and the next one adopts them.`)
+    .option('--json', 'one JSON document per message, each on one line: {"at", "message"}')
     .addOption(new Option('--guard', 'run the guard, which ends sessions when the lease expires').hideHelp())
     .addHelpText('after', serveExample)
     .action((given) => context.run(() => serve(context, command, given)));
@@ -33,7 +33,7 @@ interface ServeOptions {
   readonly json?: true | undefined;
 }
 
-/** `command`: any command of the program; its parent has the version. */
+/** `command` may be any command; its topmost parent has the version. */
 export async function serve(
   context: Context,
   command: Pick<Command, 'parent'>,
@@ -67,13 +67,13 @@ Example:
 export function defineJoin(command: Command, context: Context): void {
   command
     .description(`Make this machine a host of a fleet. The agent runs in the background, as a unit of
-systemd --user if available. Everyone who runs groups in the fleet can run commands here. Run it again to change
-options; the others keep their values.`)
+systemd --user if available. Everyone who runs groups in the fleet can run commands here. Run this command again
+to change options; those not given keep their values.`)
     .argument('<line>', 'the join line, "-" for standard input')
     .option('--name <name>', 'name in the fleet (default: the host name)')
-    .option('--slots <n>', 'most sessions to run here at once (default: the number of cores)', parseSlots)
+    .option('--slots <n>', 'maximum number of sessions to run here at once (default: the number of cores)', parseSlots)
     .option('--label <label>', 'label that sessions can require; may be repeated', collect)
-    .option('--ssh <destination>', 'ssh destination of this host for hosts that run groups, such as me@gpu1')
+    .option('--ssh <destination>', 'ssh destination at which hosts that run groups reach this host, such as me@gpu1')
     .option('--login <name>', 'login for sessions: fleet/logins/<name>.env in the data folder')
     .addOption(settingOption('acceptClaude', groupSettings.acceptClaude))
     .option('--foreground', 'run the agent in this terminal until it is interrupted')
@@ -105,8 +105,8 @@ function say({ stdout, stderr }: Context, { host, redis }: Joined, started: Star
   const { name, slots, labels } = host;
   if (json) stdout.json({ host: name, slots, labels, redis });
   else {
-    const has = labels.length > 0 ? `, ${labels.join(', ')}` : '';
-    stdout.line(safeLine(`This host joined the fleet at ${redis} as ${name}: ${plural(slots, 'slot')}${has}.`, 600));
+    const room = [plural(slots, 'slot'), ...labels].join(', ');
+    stdout.line(safeLine(`This host joined the fleet at ${redis} as ${name}: ${room}.`, 600));
   }
   if (started?.as === 'process') {
     stderr.line(`Without systemd --user, the agent does not restart after a reboot. Its log: ${started.log}`);
@@ -121,13 +121,13 @@ Example:
 
 export function defineHostAdd(command: Command, context: Context): void {
   const described = command
-    .description(`Add a host to the fleet by ssh, which must accept your key. The host needs git, Claude Code and
-the platform of this machine. Copies this program and a login to the host and starts the agent. Run it again to
-install this version or to change options; the others keep their values, and running sessions keep their program.
-Forgetting the host undoes all of it.`)
+    .description(`Add a host to the fleet over ssh, which must accept your key. The host needs git, Claude Code and
+the same platform as this machine. Copies this program and a login to the host and starts the agent. Run this command
+again to install this version or to change options. Options not given keep their values, and running sessions keep
+their version. To undo all of this, forget the host.`)
     .argument('<name>', 'name in the fleet')
     .requiredOption('--ssh <destination>', '[user@]host, or a name from your ssh configuration')
-    .option('--slots <n>', 'most sessions to run there at once (default: the number of cores)', parseSlots)
+    .option('--slots <n>', 'maximum number of sessions to run there at once (default: the number of cores)', parseSlots)
     .option('--label <label>', 'label that sessions can require; may be repeated', collect)
     .option('--login <name>', 'login to copy: fleet/logins/<name>.env in the data folder (default: your login)');
   described.addOption(settingOption('acceptClaude', groupSettings.acceptClaude));
@@ -154,11 +154,11 @@ Example:
 
 export function defineFleetInit(command: Command, context: Context): void {
   command
-    .description(`Create a fleet of hosts that communicate through a Redis server, and print the line with which
-a host joins. The line contains keys: give it only to hosts. Run it again to change options; the keys stay.`)
+    .description(`Create a fleet of hosts that communicate through a Redis server, and print the line that
+hosts join with. The line contains keys: give it only to hosts. Run the command again to change options, not keys.`)
     .option('--redis <url>', 'URL with user and password (default: CLAUDE_CODE_AGENT_FLEET)')
     .option('--lease <seconds>', 'how long a host may run without reaching Redis (default: 60)', parseLease)
-    .option('--ca <file>', 'PEM file of the authority that signed the certificate of Redis')
+    .option('--ca <file>', 'PEM file of the CA that signed the certificate of Redis')
     .option('--insecure', 'connect to Redis without encryption, for a network that only you use')
     .option('--json', 'one JSON document: {"joinLine", "isNew", "redis", "leaseMs"}')
     .addHelpText('after', initExample)
@@ -179,11 +179,11 @@ a host joins. The line contains keys: give it only to hosts. Run it again to cha
 }
 
 function notes({ isNew, isChanged, redis, version, leaseMs, file }: MadeFleet): string[] {
-  const what = isNew ? `Created a fleet; its keys are in ${file}.` : 'The fleet already exists; its keys stay.';
+  const what = isNew ? `Created a fleet; its keys are in ${file}.` : 'The fleet exists; its keys did not change.';
   return [
     `${what} It is at ${redis} (Redis ${version}, lease ${formatDuration(leaseMs)}).`,
     ...(isChanged ? ['The join line has changed: hosts that have joined must join again.'] : []),
-    'A host joins with this line. Keep it secret: it contains the key to all data in Redis.',
+    'Hosts join with this line. Keep it secret: it contains the key to all data in Redis.',
   ];
 }
 
@@ -194,7 +194,7 @@ Example:
 
 export function defineJoinLine(command: Command, context: Context): void {
   command
-    .description('Print the line with which a host joins the fleet. It contains keys and a password.')
+    .description('Print the line that hosts join the fleet with. It contains keys and a password.')
     .option('--json', 'one JSON document: {"joinLine"}')
     .addHelpText('after', joinLineExample)
     .action(({ json }) =>

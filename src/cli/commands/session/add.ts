@@ -68,7 +68,7 @@ export function defineEdit(command: Command, context: Context): void {
     .description(
       `Change a session that is not running and not completed. Options that are not
       given keep their values. The next attempt uses the changes; a changed task is
-      sent to the model, also in a continued conversation.`,
+      sent to the model, even in a continued conversation.`,
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--project <dir>', 'another folder, if the session has not started');

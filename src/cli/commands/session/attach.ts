@@ -21,8 +21,8 @@ export function define(command: Command, context: Context): void {
     .description(
       `Attach to a session: pause it and open its conversation in claude, with its
       settings and in its folder. When you leave claude with /exit, the group
-      continues with that conversation. Your cost counts for the session; claude is
-      ended when the budget is exhausted. Exit codes: 0 detached, 1 cannot be
+      continues with that conversation. What you spend counts towards the session;
+      claude is ended when the budget is exhausted. Exit codes: 0 detached, 1 cannot be
       attached now, 2 bad input or no terminal, 3 ended at the budget.`,
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')

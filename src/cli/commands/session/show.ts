@@ -86,7 +86,7 @@ export function defineSessionShow(command: Command, context: Context): void {
   command
     .description('Show one session: its task, status and reason, cost, and the paths of its files.')
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--config', 'show the contents of its config dir, with the source of each part')
+    .option('--config', "show the contents of the session's config dir, with the source of each part")
     .option('--json', 'one JSON document: meta.json of the session, or its config')
     .addHelpText('after', showExample)
     .action((reference, { config, json }) => {

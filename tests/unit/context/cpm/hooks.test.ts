@@ -238,7 +238,7 @@ describe('in a worker', () => {
     }
   });
   test.each(['clear', 'fork'])(
-    'after /clear a worker adopts the progress file of its earlier id, also in a fork (%s)',
+    'after /clear a worker adopts the progress file of its earlier id, even in a fork (%s)',
     (source) => {
       const [, , first, stranger] = cpmSessionIds;
       const conversations = `${project.top}/claude-config/projects/p`;

@@ -50,7 +50,7 @@ describe('contents', () => {
       /‖ {2}stuck +paused +1\/3 +\$1\.50 +\dd?\w* +The budget is used up\. *$/,
     );
     expect(rows.find((row) => row.includes('busy'))).toMatch(
-      /● {2}busy +running +1\/3 +\$1\.50 play +2h +\(usage limit until/,
+      /● {2}busy +running +1\/3 +\$1\.50 fake +2h +\(usage limit until/,
     );
     expect(rows.at(-2)).toContain('enter open  n new  d delete  ? help  q quit');
   });

@@ -44,7 +44,7 @@ test('inline code is coloured, or keeps its marks without colours', () => {
   expect(markdownLines('a `b` c', colourStyle).map(wholeLine)).toEqual(['a \u001b[36mb\u001b[39m c']);
 });
 
-test('columns of Markdown tables are aligned, also with wide characters', () => {
+test('columns of Markdown tables are aligned, even with wide characters', () => {
   const lines = plain('| name | 値 |\n|:--|--:|\n| 日本語 | 1 |\n| 👩‍👩‍👧 | **2** |\nafter');
   expect(lines).toEqual(['name    値', '日本語  1', '👩‍👩‍👧      2', 'after']);
   const columns = lines.slice(0, 3).map((line) => Bun.stringWidth(line.slice(0, line.search(/[値12]/u))));
